@@ -1,0 +1,66 @@
+"""Seconds of a run as local times: days, weeks and hours where the cluster stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from environment.jobs import Int64s
+from environment.trace import Header
+
+HOUR, DAY, WEEK = 3600, 86400, 604800  #: seconds
+
+#: A Monday, 00:00, that stands for the origin when a trace does not say when it began.
+NOMINAL_ORIGIN = datetime(2001, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What local time it is at a second of the run.
+
+    Attributes
+    ----------
+    unix_start
+        Unix time of the origin.
+    zone
+        Time zone of the cluster.
+    known
+        Whether the trace said so; otherwise the origin is a Monday, 00:00.
+    """
+
+    unix_start: int = int(NOMINAL_ORIGIN.timestamp())
+    zone: tzinfo = UTC
+    known: bool = False
+
+    @classmethod
+    def of(cls, header: Header) -> Clock:
+        """Return the clock of a trace: its ``UnixStartTime`` and ``TimeZoneString``."""
+        start = header.integer("UnixStartTime")
+        if start is None or start <= 0:
+            return cls()
+        words = (header.get("TimeZoneString") or "").split()
+        try:
+            zone: tzinfo = ZoneInfo(words[0]) if words else UTC
+        except (KeyError, ValueError, OSError):
+            return cls()
+        return cls(start, zone, known=bool(words))
+
+    def local(self, second: int) -> datetime:
+        """Return the local date and time at ``second``."""
+        return (datetime.fromtimestamp(self.unix_start, UTC) + timedelta(seconds=second)).astimezone(
+            self.zone
+        )
+
+    def second_of_week(self, seconds: Int64s) -> Int64s:
+        """Return how many local seconds after Monday 00:00 each of ``seconds`` lies, same shape."""
+        hours, where = np.unique(np.asarray(seconds) // HOUR, return_inverse=True)
+        shift = np.array(
+            [(self.local(int(hour) * HOUR).utcoffset() or timedelta()).total_seconds() for hour in hours],
+            np.int64,
+        )
+        monday = 4 * DAY  # Unix time 0 was a Thursday
+        local = np.asarray(seconds) + self.unix_start + shift[where].reshape(np.shape(seconds))
+        return (local - monday) % WEEK

@@ -1,0 +1,183 @@
+"""The compiled engine: owner of the arrays that :mod:`environment.kernel` works on."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from environment import kernel
+from environment.engine import Engine
+from environment.jobs import Column, Int64s, JobTable
+from environment.kernel import S
+from environment.stops import FOREVER, Stop
+
+#: Policies that are compiled, by the name a user gives.
+POLICIES = {"fcfs": kernel.FCFS, "easy": kernel.EASY, "recorded": kernel.RECORDED}
+
+#: Places that arrays have at first.
+FIRST_ROOM = 1024
+
+
+class CompiledEngine(Engine):
+    """Runs FCFS, EASY or the recorded schedule in compiled code.
+
+    Parameters
+    ----------
+    jobs, processors, kill
+        See :class:`~environment.engine.Engine`.
+    policy
+        A name of :data:`POLICIES`.
+    """
+
+    def __init__(
+        self, jobs: JobTable, processors: int, policy: str, *, kill: bool = False
+    ) -> None:
+        super().__init__(jobs, processors, kill=kill)
+        self.policy = policy
+        s = self._s = np.zeros(S.COUNT, np.int64)
+        s[S.POLICY] = POLICIES[policy]
+        s[S.KILL] = kill
+        s[S.CAPACITY] = s[S.FREE] = processors
+        s[S.STALE] = 1
+        self._sorted = np.zeros(0, np.int64)
+        self._heap = np.zeros((2, FIRST_ROOM), np.int64)
+        self._queue = np.zeros((3, FIRST_ROOM), np.int64)
+        self._ends = np.zeros((2, FIRST_ROOM), np.int64)
+        self._expected = np.zeros((2, FIRST_ROOM), np.int64)
+        self._finished = np.zeros(FIRST_ROOM, np.int64)
+        self._links = np.zeros((4, 1), np.int64)
+        self._edges = np.zeros((2, 0), np.int64)
+        self._pending: list[Int64s] = []
+
+    @property
+    def now(self) -> int:
+        return int(self._s[S.NOW])
+
+    @property
+    def free(self) -> int:
+        return int(self._s[S.FREE])
+
+    @property
+    def events(self) -> int:
+        return int(self._s[S.EVENTS])
+
+    @property
+    def waiting(self) -> Int64s:
+        queue = self._queue[:, self._s[S.QUEUE_HEAD] : self._s[S.QUEUE_TAIL]]
+        return queue[0, queue[1] != kernel.GAP]
+
+    @property
+    def running(self) -> Int64s:
+        return self._ends[1, : self._s[S.RUNNING]].copy()
+
+    def next_time(self) -> int:
+        self._accept()
+        return int(
+            kernel.next_time(self.jobs.matrix, self._s, self._sorted, self._heap, self._ends)
+        )
+
+    def submit(self, rows: ArrayLike, at: ArrayLike) -> None:
+        rows = np.atleast_1d(np.asarray(rows, np.int64))
+        if len(rows) == 0:
+            return
+        self.jobs.matrix[Column.SUBMIT, rows] = at
+        self._check_future(int(np.min(at)))
+        self._pending.append(rows)
+
+    def submit_unit(self, unit: int, at: int) -> None:
+        self._check_future(at)
+        size = self._s[S.HEAP_SIZE]
+        self._reserve(size + self.unit_first[unit + 1] - self.unit_first[unit])
+        kernel.submit_unit(
+            self.jobs.matrix, self._s, self._heap, unit, at, self.unit_first, self.unit_rows
+        )
+
+    def follow(self, first_edge: Int64s, successor: Int64s, think: Int64s) -> None:
+        """Let the engine itself release units when those they wait for are over.
+
+        The units of :meth:`~environment.engine.Engine.set_units` without a predecessor have to be
+        submitted; the others start at the latest end of a predecessor plus its think time.
+
+        Parameters
+        ----------
+        first_edge
+            Shape (units + 1,): the edges that leave unit u are ``first_edge[u]`` to
+            ``first_edge[u + 1]``.
+        successor, think
+            Shape (edges,): the unit that waits, and its think time, s.
+        """
+        units = len(self.remaining)
+        self._links = np.zeros((4, units + 1), np.int64)
+        self._links[0] = first_edge
+        self._links[1, :units] = np.bincount(successor, minlength=units)
+        self._links[3] = self.unit_first
+        self._edges = np.stack([successor, think])
+        self._s[S.RELEASE] = 1
+        self._reserve(len(self.jobs))
+
+    def advance(self, halt: int = FOREVER, events: int = FOREVER) -> Stop:
+        if self._pending:
+            self._accept()
+        s = self._s
+        s[S.FINISHED_COUNT] = 0
+        s[S.ALLOWANCE] = events
+        while True:
+            stop = kernel.advance(
+                self.jobs.matrix,
+                s,
+                self._sorted,
+                self._heap,
+                self._queue,
+                self._ends,
+                self._expected,
+                self.remaining,
+                self._finished,
+                self._links,
+                self._edges,
+                self.unit_rows,
+                halt,
+            )
+            if stop == Stop.FINISHED:
+                self.finished = self._finished[: s[S.FINISHED_COUNT]].tolist()
+                return Stop.FINISHED
+            if stop != Stop.ROOM:
+                return Stop(stop)
+            self._enlarge()
+
+    def _accept(self) -> None:
+        """Sort what was submitted in bulk; put a few later submissions into the heap."""
+        if not self._pending:
+            return
+        rows = np.concatenate(self._pending)
+        self._pending.clear()
+        if self._s[S.SORTED_NEXT] == self._s[S.SORTED_END] and len(rows) > FIRST_ROOM // 8:
+            at = self.jobs.matrix[Column.SUBMIT, rows]
+            self._sorted = rows[np.lexsort((rows, at))]
+            self._s[S.SORTED_NEXT], self._s[S.SORTED_END] = 0, len(rows)
+        else:
+            self._reserve(int(self._s[S.HEAP_SIZE]) + len(rows))
+            kernel.submit_jobs(self.jobs.matrix, self._s, self._heap, rows)
+
+    def _reserve(self, arrivals: int) -> None:
+        if arrivals > self._heap.shape[1]:
+            self._heap = _wider(self._heap, 2 * arrivals)
+
+    def _enlarge(self) -> None:
+        """Give more room to whatever array is full."""
+        s = self._s
+        if s[S.QUEUE_TAIL] >= self._queue.shape[1]:
+            self._queue = _wider(self._queue, 2 * self._queue.shape[1])
+        if s[S.FINISHED_COUNT] >= len(self._finished):
+            self._finished = _wider(self._finished[None], 2 * len(self._finished))[0]
+        need = int(s[S.RUNNING] + s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD])
+        if need >= self._ends.shape[1]:
+            self._ends = _wider(self._ends, 2 * need)
+        waiting = int(s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD])
+        if int(s[S.EXPECTED_END]) + waiting >= self._expected.shape[1]:
+            self._expected = _wider(self._expected, 2 * (int(s[S.EXPECTED_END]) + waiting))
+
+
+def _wider(array: Int64s, columns: int) -> Int64s:
+    wider = np.zeros((array.shape[0], columns), np.int64)
+    wider[:, : array.shape[1]] = array
+    return wider

@@ -1,0 +1,48 @@
+"""What can go wrong, told in one line: what, its value, where, the rule, the cure.
+
+    HpcrowdError
+    ├── TraceError(ValueError)        a trace cannot be read or does not hold what is asked
+    │   └── ParseError                one line of it is malformed (path, line, field, value)
+    ├── QuantityError(ValueError)     a duration, factor or choice cannot be understood
+    ├── SchedulerError(RuntimeError)  a scheduler asked for the impossible
+    └── SimulationError(RuntimeError) users or the run loop asked for the impossible
+
+Each subclasses the builtin that a caller would catch.
+"""
+
+from __future__ import annotations
+
+
+class HpcrowdError(Exception):
+    """Base of everything that hpcrowd raises on purpose; its text is one line fit for a terminal."""
+
+
+class TraceError(HpcrowdError, ValueError):
+    """A trace cannot be read, or it does not hold what was asked of it."""
+
+
+class ParseError(TraceError):
+    """One line of a trace is malformed.
+
+    Attributes
+    ----------
+    path, line, field, value
+        Where it is (``line`` counts from 1; ``field`` is a name or None) and what stands there.
+    """
+
+    def __init__(self, path: str, line: int, field: str | None, value: str, rule: str) -> None:
+        self.path, self.line, self.field, self.value, self.rule = path, line, field, value, rule
+        where = f"{path}, line {line}" + (f", field {field}" if field else "")
+        super().__init__(f"{where}: {value!r}: {rule}")
+
+
+class QuantityError(HpcrowdError, ValueError):
+    """A duration, a factor or a named choice cannot be understood."""
+
+
+class SchedulerError(HpcrowdError, RuntimeError):
+    """A scheduler started what cannot start."""
+
+
+class SimulationError(HpcrowdError, RuntimeError):
+    """Users or the run loop asked for what cannot be, such as a submission in the past."""

@@ -1,0 +1,76 @@
+"""Mesa's model with simulated seconds: everything that is private to Mesa stands here.
+
+Mesa 3.5 keeps an event list and a clock. This frame switches off the heartbeat that Mesa schedules
+at every unit of time, makes ``time`` a plain integer, lets events carry arguments and hold their
+function, and tells when the next one is due. ``tests/test_frame.py`` fails when Mesa changes what
+is used here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import mesa
+from mesa.time import Event
+
+from environment.errors import SimulationError
+from environment.stops import FOREVER
+
+
+class Frame(mesa.Model):  # type: ignore[type-arg]
+    """A Mesa model that runs on whole seconds and events with arguments.
+
+    Parameters
+    ----------
+    seed
+        Seed of Mesa's own generators.
+    """
+
+    time = 0  # not Mesa's observable, which costs a signal at every change
+
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__(rng=seed)
+        self._default_schedule.stop()
+        del self.step  # Mesa's instance attribute; the class's own step() counts
+        self._event_list.clear()
+
+    def call_at(self, time: int, function: Callable[..., None], *arguments: Any) -> Event:
+        """Call ``function`` with ``arguments`` at ``time``; the returned event can be cancelled.
+
+        Raises
+        ------
+        SimulationError
+            When that time is over.
+        """
+        if time < self.time:
+            raise SimulationError(f"event at {time} s: it is {self.time} s already")
+        event = Event(time, self._call, function_args=[function, arguments])
+        self._event_list.add_event(event)
+        return event
+
+    @staticmethod
+    def _call(function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        function(*arguments)
+
+    def next_event_time(self) -> int:
+        """Return when the next event is due, FOREVER when there is none."""
+        try:
+            event = self._event_list.pop_event()
+        except IndexError:
+            return FOREVER
+        self._event_list.add_event(event)
+        return int(event.time)
+
+    def run_events(self, now: int) -> None:
+        """Run the events that are due at ``now``, also those that they add."""
+        while self.next_event_time() <= now:
+            self._event_list.pop_event().execute()
+
+    def _advance_time(self, until: float) -> None:
+        """Mesa's ``run_for`` and ``run_until`` come here."""
+        self.run(until=int(until))
+
+    def run(self, until: int | None = None) -> Any:
+        """Run to ``until``, or until nothing is left to happen."""
+        raise NotImplementedError

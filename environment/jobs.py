@@ -1,0 +1,189 @@
+"""The table of jobs: the single truth about every job of a run.
+
+One int64 matrix of shape (columns, jobs); a column is a contiguous view into it. Rows are jobs in
+the order of their job numbers, and ties in time go by row. Agents, schedulers and the compiled
+engine hold this table or views of it, never copies.
+
+Times are seconds since the trace's origin. :data:`UNKNOWN` (-1) stands for what is not known or
+did not happen; the simulated times of a job that never started stay there.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Int64s = NDArray[np.int64]
+
+#: What is not known, or did not happen.
+UNKNOWN = -1
+
+
+class Column(IntEnum):
+    """Rows of the matrix, one per column of the table; :data:`MEANING` says what each holds."""
+
+    NUMBER = 0
+    USER = 1
+    GROUP = 2
+    EXECUTABLE = 3
+    QUEUE = 4
+    PROCESSORS = 5
+    RUN_TIME = 6
+    REQUESTED_TIME = 7
+    RECORDED_SUBMIT = 8
+    RECORDED_START = 9
+    RECORDED_END = 10
+    SUBMIT = 11
+    START = 12
+    END = 13
+    SESSION = 14
+    BATCH = 15
+    UNIT = 16
+    STATE = 17
+
+
+#: The meaning and unit of each column; ``jobs.parquet`` and the documentation take it from here.
+MEANING = {
+    Column.NUMBER: "job number in the trace, counted from 1 where users are generated",
+    Column.USER: "user number; -1 unknown",
+    Column.GROUP: "group number; -1 unknown",
+    Column.EXECUTABLE: "executable (application) number; -1 unknown",
+    Column.QUEUE: "queue number; -1 unknown",
+    Column.PROCESSORS: "processors the job occupies",
+    Column.RUN_TIME: "s; run time the job needs on this cluster",
+    Column.REQUESTED_TIME: "s; run time that the user asked for",
+    Column.RECORDED_SUBMIT: "s since the origin; submission in the trace; -1 none",
+    Column.RECORDED_START: "s since the origin; start in the trace; -1 none",
+    Column.RECORDED_END: "s since the origin; end in the trace; -1 none",
+    Column.SUBMIT: "s since the origin; simulated submission; -1 never submitted",
+    Column.START: "s since the origin; simulated start; -1 never started",
+    Column.END: "s since the origin; simulated end; -1 never ended",
+    Column.SESSION: "session the job belongs to, counted from 0; -1 none",
+    Column.BATCH: "batch the job belongs to, counted from 0 over all users; -1 none",
+    Column.UNIT: "unit of work whose completion the user waits for; -1 none",
+    Column.STATE: "what became of the job",
+}
+
+
+class State(IntEnum):
+    """What became of a job. What did not happen is recorded too."""
+
+    UNFINISHED = 0  #: not over when the run ended, or never submitted
+    COMPLETED = 1
+    KILLED = 2  #: stopped at its requested time
+    REJECTED = 3  #: larger than the machine
+    CANCELLED = 4
+    RENOUNCED = 5  #: the user decided not to run it
+
+
+class JobTable:
+    """Jobs in columns.
+
+    Parameters
+    ----------
+    size
+        How many jobs it holds at first; every cell is :data:`UNKNOWN`, every state
+        :attr:`State.UNFINISHED`.
+
+    Notes
+    -----
+    :meth:`append` may move the table to a larger matrix: take columns anew through the attributes
+    instead of keeping them while jobs are added.
+    """
+
+    def __init__(self, size: int = 0) -> None:
+        self.matrix: Int64s = np.full((len(Column), size), UNKNOWN, np.int64)
+        self.matrix[Column.STATE] = State.UNFINISHED
+        self._size = size
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __repr__(self) -> str:
+        return f"<JobTable of {self._size:,} jobs>"
+
+    def column(self, column: Column) -> Int64s:
+        """Return a view of one column, shape (jobs,)."""
+        return self.matrix[column, : self._size]
+
+    number = property(lambda self: self.column(Column.NUMBER), doc="Job numbers.")
+    user = property(lambda self: self.column(Column.USER), doc="User numbers.")
+    group = property(lambda self: self.column(Column.GROUP), doc="Group numbers.")
+    executable = property(lambda self: self.column(Column.EXECUTABLE), doc="Executables.")
+    queue = property(lambda self: self.column(Column.QUEUE), doc="Queue numbers.")
+    processors = property(lambda self: self.column(Column.PROCESSORS), doc="Processors.")
+    run_time = property(lambda self: self.column(Column.RUN_TIME), doc="Run times, s.")
+    requested_time = property(
+        lambda self: self.column(Column.REQUESTED_TIME), doc="Requested times, s."
+    )
+    recorded_submit = property(
+        lambda self: self.column(Column.RECORDED_SUBMIT), doc="Recorded submissions, s."
+    )
+    recorded_start = property(
+        lambda self: self.column(Column.RECORDED_START), doc="Recorded starts, s."
+    )
+    recorded_end = property(lambda self: self.column(Column.RECORDED_END), doc="Recorded ends, s.")
+    submit = property(lambda self: self.column(Column.SUBMIT), doc="Simulated submissions, s.")
+    start = property(lambda self: self.column(Column.START), doc="Simulated starts, s.")
+    end = property(lambda self: self.column(Column.END), doc="Simulated ends, s.")
+    session = property(lambda self: self.column(Column.SESSION), doc="Session numbers.")
+    batch = property(lambda self: self.column(Column.BATCH), doc="Batch numbers.")
+    unit = property(lambda self: self.column(Column.UNIT), doc="Units users wait for.")
+    state = property(lambda self: self.column(Column.STATE), doc="States, see State.")
+
+    def append(self, count: int, **columns: Any) -> Int64s:
+        """Add ``count`` jobs and return their rows.
+
+        Parameters
+        ----------
+        count
+            How many.
+        **columns
+            Values by column name in lower case (a scalar or one per job). Job numbers go on
+            counting from 1 unless given.
+        """
+        first, last = self._size, self._size + count
+        if last > self.matrix.shape[1]:
+            grown = np.full((len(Column), max(last, 2 * first, 256)), UNKNOWN, np.int64)
+            grown[Column.STATE] = State.UNFINISHED
+            grown[:, :first] = self.matrix[:, :first]
+            self.matrix = grown
+        self._size = last
+        rows = np.arange(first, last)
+        self.number[first:] = rows + 1
+        for name, values in columns.items():
+            self.column(Column[name.upper()])[first:] = values
+        return rows
+
+    def copy(self) -> JobTable:
+        """Return an independent table with the same jobs."""
+        other = JobTable()
+        other.matrix = self.matrix[:, : self._size].copy()
+        other._size = self._size
+        return other
+
+    def count(self, state: State) -> int:
+        """Return how many jobs are in ``state``."""
+        return int(np.count_nonzero(self.state == state))
+
+    @property
+    def over(self) -> NDArray[np.bool_]:
+        """Which jobs ran to an end on the machine (completed or killed)."""
+        return (self.state == State.COMPLETED) | (self.state == State.KILLED)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the table as a pandas frame with column names in lower case and states as words."""
+        import pandas as pd
+
+        frame = pd.DataFrame(
+            {column.name.lower(): self.column(column) for column in Column}, copy=True
+        )
+        words = [state.name.lower() for state in State]
+        frame["state"] = pd.Categorical.from_codes(self.state, categories=words)
+        return frame

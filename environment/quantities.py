@@ -1,0 +1,85 @@
+"""Read quantities as people write them: ``60m``, ``2x``, ``200``.
+
+Durations are whole seconds; sampled or scaled times are rounded half up, everywhere by
+:func:`round_half_up`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+
+from environment.errors import QuantityError
+
+#: Seconds in each unit a duration may carry.
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw]?)", re.ASCII)
+_FACTOR = re.compile(r"(\d+(?:\.\d+)?)\s*x", re.ASCII)
+
+
+def parse_duration(text: str) -> int:
+    """Return the whole seconds that ``text`` means: ``90``, ``90s``, ``60m``, ``1.5h``, ``2d``, ``1w``.
+
+    Raises
+    ------
+    QuantityError
+        When it is not a non-negative number with one of these units.
+    """
+    match = _DURATION.fullmatch(text.strip())
+    if not match:
+        raise QuantityError(
+            f"duration {text!r}: not a number with a unit; write for example 90s, 60m, 2h or 1d"
+        )
+    return round_half_up(float(match[1]) * SECONDS[match[2] or "s"])
+
+
+def parse_factor(text: str, what: str = "factor") -> float:
+    """Return the positive number that ``text`` means: ``2x``, ``0.5x``.
+
+    Raises
+    ------
+    QuantityError
+        When it is not a positive number followed by ``x``.
+    """
+    match = _FACTOR.fullmatch(text.strip())
+    if not match or float(match[1]) <= 0 or not math.isfinite(float(match[1])):
+        raise QuantityError(
+            f"{what} {text!r}: not a positive number and an x; write for example 2x or 0.5x"
+        )
+    return float(match[1])
+
+
+def parse_processors(text: str, original: int) -> int:
+    """Return a number of processors: ``200``, or a multiple of ``original`` such as ``0.5x``."""
+    text = text.strip()
+    count = (
+        int(text)
+        if text.isascii() and text.isdigit()
+        else round_half_up(parse_factor(text, "nodes") * original)
+    )
+    if count < 1:
+        raise QuantityError(f"nodes {text!r}: makes {count} processors; at least 1 is needed")
+    return count
+
+
+def format_duration(seconds: float) -> str:
+    """Return ``seconds`` for people: ``35 s``, ``12.4 min``, ``3.1 h``, ``2.5 days``."""
+    size = abs(seconds)
+    if size < 120:
+        return f"{seconds:.0f} s"
+    if size < 7200:
+        return f"{seconds / 60:.1f} min"
+    if size < 2 * 86400:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 86400:,.1f} days"
+
+
+def round_half_up(value: Any) -> Any:
+    """Round to whole numbers, halves up: an int for a number, an int64 array for an array."""
+    if isinstance(value, np.ndarray):
+        return np.floor(value + 0.5).astype(np.int64)
+    return math.floor(value + 0.5)

@@ -1,0 +1,186 @@
+r"""The Standard Workload Format, version 2.2: read and write it without loss.
+
+::
+
+    ; Version: 2.2                          header: comment lines, "; Key: value"
+    ; Information: http://www.pdc.kth.se/
+    ;              continued value
+    ;
+       15   599850 192180   3477    4 ...   one job a line, 18 fields, -1 unknown
+
+The fields are those of :data:`environment.trace.FIELDS`. Text pairs: :func:`parse_swf` and
+:func:`generate_swf` on bytes, :func:`read_swf` and :func:`write_swf` on paths (gzip is found from
+the content when reading, and written when the name ends in ``.gz``). Reading and writing again
+keeps every header line byte for byte and every value of every job.
+
+Source: Parallel Workloads Archive, definition of the Standard Workload Format.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import warnings
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from environment.errors import ParseError, TraceError
+from environment.trace import FIELDS, Header, Trace, smallest
+
+#: Integers up to here are exact in the floating point numbers that fields are read as.
+LARGEST_EXACT = 2**53
+
+
+def read_swf(path: str | os.PathLike[str]) -> Trace:
+    """Read a trace in the Standard Workload Format, plain or gzipped.
+
+    Raises
+    ------
+    TraceError
+        When the file is missing, empty, cut short or no trace.
+    ParseError
+        When a line is malformed; it names line, field and value.
+    """
+    name = os.fspath(path)
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise TraceError(f"{name}: cannot be read: {error.strerror or error}") from None
+    checksum = hashlib.sha256(data).hexdigest()
+    if data[:2] == b"\x1f\x8b":
+        try:
+            data = gzip.decompress(data)
+        except EOFError:
+            raise TraceError(f"{name}: the gzip file is cut short; fetch it again") from None
+        except (gzip.BadGzipFile, zlib.error) as error:
+            raise TraceError(f"{name}: the gzip file is damaged ({error}); fetch it again") from None
+    trace = parse_swf(data, source=name)
+    trace.sha256 = checksum
+    return trace
+
+
+def parse_swf(data: bytes | str, source: str = "trace") -> Trace:
+    """Return the trace that ``data`` holds; ``source`` names it in messages."""
+    if isinstance(data, str):
+        data = data.encode()
+    if not data.strip():
+        raise TraceError(f"{source}: is empty; a trace has one line a job")
+    if b"\0" in data[:4096]:
+        raise TraceError(f"{source}: is a binary file, not a trace in the Standard Workload Format")
+    lines = data.split(b"\n")
+    if lines[-1] == b"":
+        lines.pop()
+    is_job = [not (line[:1] == b";" or line.lstrip()[:1] in (b";", b"")) for line in lines]
+    if not any(is_job):
+        raise TraceError(f"{source}: holds no job; not a trace in the Standard Workload Format?")
+    first = is_job.index(True)
+    header = Header(lines[:first])
+    comments: list[tuple[int, bytes]] = []
+    line_numbers: NDArray[np.int64] | None = None
+    if all(is_job[first:]):
+        body_lines = lines[first:]
+    else:
+        line_numbers = np.flatnonzero(is_job) + 1
+        body_lines = [line for line, job in zip(lines, is_job, strict=True) if job]
+        jobs_before = np.cumsum(is_job)
+        comments = [
+            (int(jobs_before[i]), lines[i]) for i in range(first, len(lines)) if not is_job[i]
+        ]
+    newline = b"\r\n" if body_lines[0].endswith(b"\r") else b"\n"
+    body = b"\n".join(body_lines)
+
+    def line_number(job: int) -> int:
+        return first + job + 1 if line_numbers is None else int(line_numbers[job])
+
+    values = _numbers(body, len(body_lines))
+    if values is None:
+        _explain(body_lines, line_number, source)
+        raise AssertionError("unreachable")  # pragma: no cover
+    table = values.reshape(-1, len(FIELDS))
+    columns = {name: smallest(table[:, i].copy()) for i, name in enumerate(FIELDS)}
+    return Trace(header, columns, comments, newline, source)
+
+
+def _numbers(body: bytes, lines: int) -> NDArray[np.float64] | None:
+    """Return all fields of all job lines, or None when a line is malformed."""
+    characters = np.frombuffer(body + b"\n", np.uint8)
+    blank = characters <= ord(" ")
+    begins = np.flatnonzero(blank[:-1] & ~blank[1:]) + 1
+    if not blank[0]:
+        begins = np.concatenate(([0], begins))
+    ends = np.flatnonzero(characters == ord("\n"))
+    fields = np.diff(np.searchsorted(begins, ends), prepend=0)
+    if np.any(fields != len(FIELDS)):
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            values = np.fromstring(body.decode("ascii"), sep=" ")
+    except (ValueError, DeprecationWarning):
+        return None
+    if len(values) != lines * len(FIELDS) or not np.all(np.abs(values) <= LARGEST_EXACT):
+        return None
+    return values
+
+
+def _explain(body_lines: list[bytes], line_number: Any, source: str) -> None:
+    """Raise the error of the first malformed job line."""
+    for job, raw in enumerate(body_lines):
+        words = raw.decode("latin-1").split()
+        for name, word in zip(FIELDS, words, strict=False):
+            try:
+                good = abs(float(word)) <= LARGEST_EXACT and "_" not in word
+            except ValueError:
+                good = False
+            if not good:
+                raise ParseError(
+                    source, line_number(job), name, word, "not a number; -1 stands for unknown"
+                )
+        if len(words) != len(FIELDS):
+            shown = " ".join(words)
+            raise ParseError(
+                source,
+                line_number(job),
+                None,
+                shown if len(shown) < 80 else shown[:77] + "...",
+                f"{len(words)} fields; a job of the Standard Workload Format has {len(FIELDS)}",
+            )
+    raise TraceError(f"{source}: cannot be read as a trace")  # pragma: no cover
+
+
+def generate_swf(trace: Trace) -> bytes:
+    """Return ``trace`` as text in the Standard Workload Format."""
+    texts = [map(_text, trace[name].tolist()) for name in FIELDS]
+    jobs = [" ".join(words).encode() for words in zip(*texts, strict=True)]
+    tail = b"\r" if trace.newline == b"\r\n" else b""
+    parts = [*trace.header.lines]
+    position = 0
+    for before, line in trace.comments:
+        parts += [job + tail for job in jobs[position:before]]
+        parts.append(line)
+        position = before
+    parts += [job + tail for job in jobs[position:]]
+    return b"\n".join(parts) + b"\n"
+
+
+def _text(value: float) -> str:
+    return str(int(value)) if value == int(value) else repr(value)
+
+
+def write_swf(trace: Trace, path: str | os.PathLike[str]) -> None:
+    """Write ``trace`` to ``path``, gzipped when that ends in ``.gz``; the file is whole or absent."""
+    data = generate_swf(trace)
+    if os.fspath(path).endswith(".gz"):
+        data = gzip.compress(data, compresslevel=6, mtime=0)
+    target = Path(path)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,329 @@
+"""A trace: what was recorded of each job, with the header that says of which machine.
+
+A :class:`Trace` holds the 18 fields of the Standard Workload Format in columns, exactly as
+recorded. :func:`jobs_from_trace` turns it into the :class:`~environment.jobs.JobTable` that is
+simulated, and counts everything it repairs or drops on the way, by reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from environment.errors import QuantityError, TraceError
+from environment.jobs import UNKNOWN, Int64s, JobTable
+from environment.quantities import parse_factor, round_half_up
+
+#: The 18 fields of a job, in the order of the Standard Workload Format (times in s).
+FIELDS = (
+    "number",
+    "submit",
+    "wait",
+    "run",
+    "allocated_processors",
+    "average_cpu",
+    "memory",
+    "requested_processors",
+    "requested_time",
+    "requested_memory",
+    "status",
+    "user",
+    "group",
+    "executable",
+    "queue",
+    "partition",
+    "preceding",
+    "think_time",
+)
+
+_KEY = re.compile(r";\s*([A-Za-z][A-Za-z0-9]*)\s*:(?!//)\s?(.*)")
+
+
+@dataclass
+class Header:
+    """The comment lines before the first job, byte for byte, and what they say.
+
+    Attributes
+    ----------
+    lines
+        The lines without their line feed.
+    """
+
+    lines: list[bytes] = field(default_factory=list)
+
+    def entries(self) -> list[tuple[str, str]]:
+        """Return (key, value) pairs in order; a continued line is joined to the value before it."""
+        found: list[tuple[str, str]] = []
+        for raw in self.lines:
+            text = decode(raw).rstrip()
+            match = _KEY.match(text)
+            if match:
+                found.append((match[1], match[2].strip()))
+            elif found and re.match(r";\s+\S", text):
+                key, value = found[-1]
+                found[-1] = key, f"{value}\n{text.lstrip('; \t')}".strip()
+        return found
+
+    def get(self, key: str) -> str | None:
+        """Return the first value of ``key`` (upper and lower case alike), or None."""
+        return next((v for k, v in self.entries() if k.lower() == key.lower()), None)
+
+    def integer(self, key: str) -> int | None:
+        """Return the number that the value of ``key`` begins with, or None."""
+        match = re.match(r"-?\d+", self.get(key) or "")
+        return int(match[0]) if match else None
+
+    @property
+    def processors(self) -> int | None:
+        """Processors of the machine: ``MaxProcs``, else ``MaxNodes``, else None."""
+        for key in ("MaxProcs", "MaxNodes"):
+            count = self.integer(key)
+            if count is not None and count > 0:
+                return count
+        return None
+
+
+@dataclass
+class Trace:
+    """A recorded or simulated log.
+
+    Attributes
+    ----------
+    header
+        The header.
+    columns
+        One array per field of :data:`FIELDS`, shape (jobs,), each in the smallest type that holds
+        its values exactly; -1 is unknown.
+    comments
+        Comment lines among the jobs: (job they stand before, line).
+    newline
+        Line end of the job lines.
+    source
+        Where it comes from, for messages.
+    sha256
+        Checksum of the file it was read from, empty otherwise.
+    """
+
+    header: Header
+    columns: dict[str, NDArray[Any]]
+    comments: list[tuple[int, bytes]] = field(default_factory=list)
+    newline: bytes = b"\n"
+    source: str = "trace"
+    sha256: str = ""
+
+    def __len__(self) -> int:
+        return len(self.columns["number"])
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self.columns[name]
+
+    def __repr__(self) -> str:
+        return f"<Trace {self.source}: {len(self):,} jobs>"
+
+    @property
+    def processors(self) -> int:
+        """Processors of the machine: from the header, else the largest job's.
+
+        Raises
+        ------
+        TraceError
+            When neither says.
+        """
+        count = self.header.processors
+        if count is None and len(self):
+            largest = max(
+                self["allocated_processors"].max(), self["requested_processors"].max(), UNKNOWN
+            )
+            count = int(largest)
+        if count is None or count < 1:
+            raise TraceError(
+                f"{self.source}: no MaxProcs in the header and no job with processors; "
+                "say how many with --nodes"
+            )
+        return count
+
+
+def decode(line: bytes) -> str:
+    """Return a header line as text: UTF-8, else Latin-1, which never fails."""
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError:
+        return line.decode("latin-1")
+
+
+def smallest(values: NDArray[Any]) -> NDArray[Any]:
+    """Return ``values`` in the smallest integer type that holds them exactly, else unchanged."""
+    if len(values) == 0:
+        return values.astype(np.int64)
+    low, high = values.min(), values.max()
+    for kind in (np.int8, np.int16, np.int32, np.int64):
+        info = np.iinfo(kind)
+        if info.min <= low and high <= info.max:
+            whole = values.astype(kind)
+            return whole if np.array_equal(whole, values) else values
+    return values
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """How a trace becomes jobs to simulate.
+
+    Attributes
+    ----------
+    processors
+        ``requested`` (field 8, else 5) or ``allocated`` (field 5, else 8).
+    requested
+        ``given`` (field 9), or ``at-least:2x``: the larger of field 9 and that many times the
+        recorded run time.
+    speed
+        Speed of the nodes against the recorded ones; run times are divided by it (Madon et al.
+        2024, section 4.1), requested times are not.
+    """
+
+    processors: Literal["requested", "allocated"] = "requested"
+    requested: str = "given"
+    speed: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.processors not in ("requested", "allocated"):
+            raise QuantityError(
+                f"processors {self.processors!r}: not known; choose requested or allocated"
+            )
+        if not 0 < self.speed < float("inf"):
+            raise QuantityError(f"speed {self.speed}: must be positive, for example 2x or 0.5x")
+        self.least_request()
+
+    def least_request(self) -> float:
+        """Return the factor of ``at-least``, 0 for ``given``."""
+        if self.requested == "given":
+            return 0.0
+        kind, _, factor = self.requested.partition(":")
+        if kind != "at-least" or not factor:
+            raise QuantityError(
+                f"requested {self.requested!r}: not known; choose given or for example at-least:2x"
+            )
+        return parse_factor(factor, "requested")
+
+
+@dataclass
+class Conversions:
+    """What :func:`jobs_from_trace` did.
+
+    Attributes
+    ----------
+    jobs
+        The jobs to simulate.
+    source_row
+        For each job its place in the trace, shape (jobs,).
+    repaired, dropped
+        How many jobs were repaired or dropped, by reason.
+    """
+
+    jobs: JobTable
+    source_row: Int64s
+    repaired: Counter[str]
+    dropped: Counter[str]
+
+
+def jobs_from_trace(
+    trace: Trace, conversion: Conversion | None = None, *, strict: bool = False
+) -> Conversions:
+    """Turn a trace into the table of jobs to simulate.
+
+    Parameters
+    ----------
+    trace
+        What was recorded.
+    conversion
+        How to read it; the default takes requested processors and times as given.
+    strict
+        Make the first repair or drop an error.
+
+    Raises
+    ------
+    TraceError
+        When no job is left, or ``strict`` and something had to be repaired or dropped.
+    """
+    conversion = conversion or Conversion()
+    repaired: Counter[str] = Counter()
+    dropped: Counter[str] = Counter()
+
+    first, second = "requested_processors", "allocated_processors"
+    if conversion.processors == "allocated":
+        first, second = second, first
+    processors = np.where(trace[first] > 0, trace[first], trace[second])
+
+    keep = np.ones(len(trace), bool)
+
+    def drop(reason: str, which: NDArray[np.bool_]) -> None:
+        count = int(np.count_nonzero(which & keep))
+        if count:
+            dropped[reason] = count
+            keep[which] = False
+
+    def repair(reason: str, which: NDArray[np.bool_]) -> None:
+        count = int(np.count_nonzero(which))
+        if count:
+            repaired[reason] = count
+
+    drop("no submit time", trace["submit"] < 0)
+    drop("no run time (never ran)", trace["run"] < 0)
+    drop("no processors", processors <= 0)
+
+    rows = np.flatnonzero(keep)
+    numbers = trace["number"][rows]
+    disorder = np.diff(numbers.astype(np.float64)) <= 0
+    if disorder.any():
+        rows = rows[np.argsort(numbers, kind="stable")]
+        repaired["job numbers not ascending: rows put in their order"] = int(disorder.sum())
+
+    def take(name: str) -> NDArray[Any]:
+        return trace[name][rows]
+
+    def whole(name: str) -> Int64s:
+        values = take(name)
+        if values.dtype.kind == "f":
+            repair(f"{name} with a fraction: rounded half up", values != np.floor(values))
+            return np.asarray(round_half_up(values))
+        return values.astype(np.int64)
+
+    jobs = JobTable(len(rows))
+    jobs.number[:] = whole("number")
+    jobs.user[:] = take("user")
+    jobs.group[:] = take("group")
+    jobs.executable[:] = take("executable")
+    jobs.queue[:] = take("queue")
+    jobs.processors[:] = processors[rows]
+    repair(f"no {first.replace('_', ' ')}: {second.replace('_', ' ')} used", take(first) <= 0)
+    repair("no user: all such jobs taken as one user's", jobs.user < 0)
+
+    submit, run, wait = whole("submit"), whole("run"), whole("wait")
+    repair("no wait time: taken as 0", wait < 0)
+    wait = np.maximum(wait, 0)
+    jobs.recorded_submit[:] = submit
+    jobs.recorded_start[:] = submit + wait
+    jobs.recorded_end[:] = submit + wait + run
+    jobs.run_time[:] = run if conversion.speed == 1 else round_half_up(run / conversion.speed)
+
+    requested = whole("requested_time")
+    repair("no requested time: the recorded run time used", requested <= 0)
+    requested = np.where(requested > 0, requested, run)
+    factor = conversion.least_request()
+    if factor:
+        requested = np.maximum(requested, np.asarray(round_half_up(factor * run)))
+    jobs.requested_time[:] = requested
+
+    if strict and (repaired or dropped):
+        reason, count = next(iter((dropped or repaired).items()))
+        raise TraceError(
+            f"{trace.source}: {count:,} jobs {'dropped' if dropped else 'repaired'}: {reason}; "
+            "leave out --strict to accept that"
+        )
+    if not len(jobs):
+        raise TraceError(f"{trace.source}: none of its {len(trace):,} jobs can be simulated")
+    return Conversions(jobs, rows.astype(np.int64), repaired, dropped)
