@@ -113,7 +113,7 @@ def longest_paths(sessions: Sessions) -> Int64s:
 
 def user_graph(
     jobs: JobTable, sessions: Sessions, dependencies: Dependencies, user: int
-) -> nx.DiGraph:
+) -> nx.DiGraph[int]:
     """Return the graph of one user's sessions.
 
     Nodes are session numbers with ``start`` and ``end`` (s, recorded), ``jobs`` (rows) and
@@ -126,7 +126,7 @@ def user_graph(
     """
     import networkx as nx
 
-    graph = nx.DiGraph(user=user)
+    graph: nx.DiGraph[int] = nx.DiGraph(user=user)
     for session in sessions.of_user(user):
         rows = sessions.jobs_of(session)
         cuts = np.flatnonzero(np.diff(jobs.batch[rows])) + 1

@@ -50,15 +50,18 @@ class Clock:
 
     def local(self, second: int) -> datetime:
         """Return the local date and time at ``second``."""
-        return (datetime.fromtimestamp(self.unix_start, UTC) + timedelta(seconds=second)).astimezone(
-            self.zone
-        )
+        return (
+            datetime.fromtimestamp(self.unix_start, UTC) + timedelta(seconds=second)
+        ).astimezone(self.zone)
 
     def second_of_week(self, seconds: Int64s) -> Int64s:
         """Return how many local seconds after Monday 00:00 each of ``seconds`` lies, same shape."""
         hours, where = np.unique(np.asarray(seconds) // HOUR, return_inverse=True)
         shift = np.array(
-            [(self.local(int(hour) * HOUR).utcoffset() or timedelta()).total_seconds() for hour in hours],
+            [
+                (self.local(int(hour) * HOUR).utcoffset() or timedelta()).total_seconds()
+                for hour in hours
+            ],
             np.int64,
         )
         monday = 4 * DAY  # Unix time 0 was a Thursday

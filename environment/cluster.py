@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SCHEDULER_NAMES = ("fcfs", "easy", "recorded")
 
 
-class Cluster(mesa.Agent):  # type: ignore[type-arg]
+class Cluster(mesa.Agent):  # type: ignore[misc]
     """A batch-scheduled cluster.
 
     Parameters

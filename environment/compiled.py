@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import override
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -29,9 +31,7 @@ class CompiledEngine(Engine):
         A name of :data:`POLICIES`.
     """
 
-    def __init__(
-        self, jobs: JobTable, processors: int, policy: str, *, kill: bool = False
-    ) -> None:
+    def __init__(self, jobs: JobTable, processors: int, policy: str, *, kill: bool = False) -> None:
         super().__init__(jobs, processors, kill=kill)
         self.policy = policy
         s = self._s = np.zeros(S.COUNT, np.int64)
@@ -50,40 +50,49 @@ class CompiledEngine(Engine):
         self._pending: list[Int64s] = []
 
     @property
+    @override
     def now(self) -> int:
         return int(self._s[S.NOW])
 
     @property
+    @override
     def free(self) -> int:
         return int(self._s[S.FREE])
 
     @property
+    @override
     def events(self) -> int:
         return int(self._s[S.EVENTS])
 
     @property
+    @override
     def waiting(self) -> Int64s:
         queue = self._queue[:, self._s[S.QUEUE_HEAD] : self._s[S.QUEUE_TAIL]]
-        return queue[0, queue[1] != kernel.GAP]
+        waiting: Int64s = queue[0, queue[1] != kernel.GAP]
+        return waiting
 
     @property
+    @override
     def running(self) -> Int64s:
         return self._ends[1, : self._s[S.RUNNING]].copy()
 
+    @override
     def next_time(self) -> int:
         self._accept()
         return int(
             kernel.next_time(self.jobs.matrix, self._s, self._sorted, self._heap, self._ends)
         )
 
+    @override
     def submit(self, rows: ArrayLike, at: ArrayLike) -> None:
         rows = np.atleast_1d(np.asarray(rows, np.int64))
         if len(rows) == 0:
             return
         self.jobs.matrix[Column.SUBMIT, rows] = at
-        self._check_future(int(np.min(at)))
+        self._check_future(int(np.min(np.asarray(at))))
         self._pending.append(rows)
 
+    @override
     def submit_unit(self, unit: int, at: int) -> None:
         self._check_future(at)
         size = self._s[S.HEAP_SIZE]
@@ -115,6 +124,7 @@ class CompiledEngine(Engine):
         self._s[S.RELEASE] = 1
         self._reserve(len(self.jobs))
 
+    @override
     def advance(self, halt: int = FOREVER, events: int = FOREVER) -> Stop:
         if self._pending:
             self._accept()

@@ -62,7 +62,7 @@ class Engine(ABC):
 
     @abstractmethod
     def submit_unit(self, unit: int, at: int) -> None:
-        """Let a unit of :meth:`set_units` arrive from ``at`` on, its jobs as far apart as recorded."""
+        """Let a unit of :meth:`set_units` arrive from ``at`` on, its jobs as recorded apart."""
 
     @abstractmethod
     def advance(self, halt: int = FOREVER, events: int = FOREVER) -> Stop:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 
 class HpcrowdError(Exception):
-    """Base of everything that hpcrowd raises on purpose; its text is one line fit for a terminal."""
+    """Base of everything that hpcrowd raises on purpose; its text is one line."""
 
 
 class TraceError(HpcrowdError, ValueError):

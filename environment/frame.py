@@ -18,7 +18,7 @@ from environment.errors import SimulationError
 from environment.stops import FOREVER
 
 
-class Frame(mesa.Model):  # type: ignore[type-arg]
+class Frame(mesa.Model):  # type: ignore[misc]
     """A Mesa model that runs on whole seconds and events with arguments.
 
     Parameters

@@ -82,8 +82,19 @@ class State(IntEnum):
     RENOUNCED = 5  #: the user decided not to run it
 
 
+class _View:
+    """A column as an attribute: a view of shape (jobs,), taken anew at each access."""
+
+    def __init__(self, column: Column) -> None:
+        self.column = column
+        self.__doc__ = MEANING[column]
+
+    def __get__(self, jobs: JobTable, owner: type[JobTable]) -> Int64s:
+        return jobs.column(self.column)
+
+
 class JobTable:
-    """Jobs in columns.
+    """Jobs in columns; each column is also an attribute in lower case, such as ``jobs.run_time``.
 
     Parameters
     ----------
@@ -112,30 +123,24 @@ class JobTable:
         """Return a view of one column, shape (jobs,)."""
         return self.matrix[column, : self._size]
 
-    number = property(lambda self: self.column(Column.NUMBER), doc="Job numbers.")
-    user = property(lambda self: self.column(Column.USER), doc="User numbers.")
-    group = property(lambda self: self.column(Column.GROUP), doc="Group numbers.")
-    executable = property(lambda self: self.column(Column.EXECUTABLE), doc="Executables.")
-    queue = property(lambda self: self.column(Column.QUEUE), doc="Queue numbers.")
-    processors = property(lambda self: self.column(Column.PROCESSORS), doc="Processors.")
-    run_time = property(lambda self: self.column(Column.RUN_TIME), doc="Run times, s.")
-    requested_time = property(
-        lambda self: self.column(Column.REQUESTED_TIME), doc="Requested times, s."
-    )
-    recorded_submit = property(
-        lambda self: self.column(Column.RECORDED_SUBMIT), doc="Recorded submissions, s."
-    )
-    recorded_start = property(
-        lambda self: self.column(Column.RECORDED_START), doc="Recorded starts, s."
-    )
-    recorded_end = property(lambda self: self.column(Column.RECORDED_END), doc="Recorded ends, s.")
-    submit = property(lambda self: self.column(Column.SUBMIT), doc="Simulated submissions, s.")
-    start = property(lambda self: self.column(Column.START), doc="Simulated starts, s.")
-    end = property(lambda self: self.column(Column.END), doc="Simulated ends, s.")
-    session = property(lambda self: self.column(Column.SESSION), doc="Session numbers.")
-    batch = property(lambda self: self.column(Column.BATCH), doc="Batch numbers.")
-    unit = property(lambda self: self.column(Column.UNIT), doc="Units users wait for.")
-    state = property(lambda self: self.column(Column.STATE), doc="States, see State.")
+    number = _View(Column.NUMBER)
+    user = _View(Column.USER)
+    group = _View(Column.GROUP)
+    executable = _View(Column.EXECUTABLE)
+    queue = _View(Column.QUEUE)
+    processors = _View(Column.PROCESSORS)
+    run_time = _View(Column.RUN_TIME)
+    requested_time = _View(Column.REQUESTED_TIME)
+    recorded_submit = _View(Column.RECORDED_SUBMIT)
+    recorded_start = _View(Column.RECORDED_START)
+    recorded_end = _View(Column.RECORDED_END)
+    submit = _View(Column.SUBMIT)
+    start = _View(Column.START)
+    end = _View(Column.END)
+    session = _View(Column.SESSION)
+    batch = _View(Column.BATCH)
+    unit = _View(Column.UNIT)
+    state = _View(Column.STATE)
 
     def append(self, count: int, **columns: Any) -> Int64s:
         """Add ``count`` jobs and return their rows.
@@ -175,15 +180,16 @@ class JobTable:
     @property
     def over(self) -> NDArray[np.bool_]:
         """Which jobs ran to an end on the machine (completed or killed)."""
-        return (self.state == State.COMPLETED) | (self.state == State.KILLED)
+        over: NDArray[np.bool_] = (self.state == State.COMPLETED) | (self.state == State.KILLED)
+        return over
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the table as a pandas frame with column names in lower case and states as words."""
+        """Return a pandas frame: column names in lower case, states as words."""
         import pandas as pd
 
         frame = pd.DataFrame(
             {column.name.lower(): self.column(column) for column in Column}, copy=True
         )
-        words = [state.name.lower() for state in State]
+        words = pd.Index([state.name.lower() for state in State])
         frame["state"] = pd.Categorical.from_codes(self.state, categories=words)
         return frame

@@ -1,4 +1,4 @@
-"""The compiled cluster: arrivals, queue, running jobs and the scheduling pass in one resumable loop.
+"""The compiled cluster: arrivals, queue, running jobs and scheduling pass in one resumable loop.
 
 :func:`advance` works on plain arrays that :class:`environment.engine.CompiledEngine` owns. It runs
 until users must hear something, a given time is reached, or room runs out, and goes on from there
@@ -98,7 +98,7 @@ class S(IntEnum):
 
 #: No reference counting: the functions only work on arrays that their caller holds, and counting
 #: at every inner call made a run five times slower (1.0 against 0.2 microseconds a job, KTH-SP2).
-compiled = njit(cache=True, _nrt=False)
+compiled = njit(cache=True, _nrt=False)  # type: ignore[call-overload]
 
 #: A gap in the queue asks for more processors than any machine has.
 GAP = FOREVER
@@ -515,7 +515,10 @@ def advance(
             return FINISHED
         if s[POLICY] != RECORDED:
             waiting = s[QUEUE_TAIL] - s[QUEUE_HEAD]
-            if s[RUNNING] + waiting > ends.shape[1] or s[EXPECTED_END] + waiting > expected.shape[1]:
+            if (
+                s[RUNNING] + waiting > ends.shape[1]
+                or s[EXPECTED_END] + waiting > expected.shape[1]
+            ):
                 if s[EXPECTED_FIRST] >= waiting and s[RUNNING] + waiting <= ends.shape[1]:
                     _slide(s, expected)
                     continue

@@ -1,8 +1,10 @@
-"""The plain engine: any scheduler, in readable Python, with the order of time of the compiled one."""
+"""The plain engine: any scheduler, in readable Python, in the same order of time as compiled."""
 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator
+from typing import override
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -49,29 +51,36 @@ class PlainEngine(Engine):
         self._allowance = 0
 
     @property
+    @override
     def now(self) -> int:
         return self._now
 
     @property
+    @override
     def free(self) -> int:
         return self._free
 
     @property
+    @override
     def events(self) -> int:
         return self._events
 
     @property
+    @override
     def waiting(self) -> Int64s:
         return np.array([job.row for job in self._queue], np.int64)
 
     @property
+    @override
     def running(self) -> Int64s:
         return np.array([row for _, row in self._ends], np.int64)
 
+    @override
     def next_time(self) -> int:
         times = [heap[0][0] for heap in (self._arrivals, self._ends) if heap]
         return min(times, default=FOREVER)
 
+    @override
     def submit(self, rows: ArrayLike, at: ArrayLike) -> None:
         rows = np.atleast_1d(np.asarray(rows, np.int64))
         times = np.broadcast_to(np.asarray(at, np.int64), rows.shape)
@@ -80,11 +89,13 @@ class PlainEngine(Engine):
             self.jobs.matrix[Column.SUBMIT, row] = time
             heapq.heappush(self._arrivals, (time, row))
 
+    @override
     def submit_unit(self, unit: int, at: int) -> None:
         rows = self.unit_rows[self.unit_first[unit] : self.unit_first[unit + 1]]
         recorded = self.jobs.matrix[Column.RECORDED_SUBMIT, rows]
         self.submit(rows, recorded - recorded[0] + at)
 
+    @override
     def advance(self, halt: int = FOREVER, events: int = FOREVER) -> Stop:
         self._halt = halt
         self._allowance = min(self._events + events, FOREVER)
@@ -93,7 +104,7 @@ class PlainEngine(Engine):
             self.finished, self._over = self._over, []
         return stop
 
-    def _instants(self):  # type: ignore[no-untyped-def]
+    def _instants(self) -> Iterator[Stop]:
         """Go from instant to instant; yield wherever :meth:`advance` has to come back."""
         while True:
             time = self.next_time()

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
+from typing import overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from environment.errors import QuantityError
 
@@ -22,7 +23,7 @@ _FACTOR = re.compile(r"(\d+(?:\.\d+)?)\s*x", re.ASCII)
 
 
 def parse_duration(text: str) -> int:
-    """Return the whole seconds that ``text`` means: ``90``, ``90s``, ``60m``, ``1.5h``, ``2d``, ``1w``.
+    """Return the whole seconds that ``text`` means: ``90``, ``90s``, ``60m``, ``1.5h``, ``2d``.
 
     Raises
     ------
@@ -78,7 +79,11 @@ def format_duration(seconds: float) -> str:
     return f"{seconds / 86400:,.1f} days"
 
 
-def round_half_up(value: Any) -> Any:
+@overload
+def round_half_up(value: float) -> int: ...
+@overload
+def round_half_up(value: NDArray[np.floating]) -> NDArray[np.int64]: ...
+def round_half_up(value: float | NDArray[np.floating]) -> int | NDArray[np.int64]:
     """Round to whole numbers, halves up: an int for a number, an int64 array for an array."""
     if isinstance(value, np.ndarray):
         return np.floor(value + 0.5).astype(np.int64)

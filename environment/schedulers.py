@@ -7,7 +7,7 @@ start now. The compiled engine runs the same policies; tests hold the two agains
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, override
 
 
 class WaitingJob(NamedTuple):
@@ -24,7 +24,9 @@ class RunningJob(NamedTuple):
 
     row: int
     processors: int
-    expected_end: int  #: s since the origin; never before now, also when the job outruns its request
+    expected_end: (
+        int  #: s since the origin; never before now, also when the job outruns its request
+    )
 
 
 class Scheduler:
@@ -62,6 +64,7 @@ class FCFS(Scheduler):
 
     name = "fcfs"
 
+    @override
     def select(
         self,
         now: int,
@@ -87,6 +90,7 @@ class EASY(Scheduler):
 
     name = "easy"
 
+    @override
     def select(
         self,
         now: int,

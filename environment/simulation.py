@@ -6,7 +6,7 @@ scheduling pass. Ties go by job number.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from environment.clock import HOUR, Clock
@@ -77,10 +77,10 @@ class Simulation(Frame):
         self.cluster = Cluster(self, jobs, processors, scheduler, overrun=overrun, plain=plain)
         self._owners: list[Owner] = []
 
-    def own_units(self, first: Int64s, rows: Int64s, owners: list[Owner]) -> None:
+    def own_units(self, first: Int64s, rows: Int64s, owners: Sequence[Owner]) -> None:
         """Define all units at once and who waits for each; see ``Engine.set_units``."""
         self.cluster.engine.set_units(first, rows)
-        self._owners = owners
+        self._owners = list(owners)
 
     def submit(self, owner: Owner, rows: Int64s, at: ArrayLike) -> int:
         """Submit jobs as one new unit of ``owner`` and return the unit's number."""
@@ -129,8 +129,8 @@ class Simulation(Frame):
                 standstill += 1
                 if standstill > LARGEST_STANDSTILL:
                     raise SimulationError(
-                        f"the clock stands at {now} s: users submit jobs without run time and react "
-                        "at once, for ever; give them a think time or a run time"
+                        f"the clock stands at {now} s: users submit jobs without run time and "
+                        "react at once, for ever; give them a think time or a run time"
                     )
         return self
 

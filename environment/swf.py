@@ -58,7 +58,9 @@ def read_swf(path: str | os.PathLike[str]) -> Trace:
         except EOFError:
             raise TraceError(f"{name}: the gzip file is cut short; fetch it again") from None
         except (gzip.BadGzipFile, zlib.error) as error:
-            raise TraceError(f"{name}: the gzip file is damaged ({error}); fetch it again") from None
+            raise TraceError(
+                f"{name}: the gzip file is damaged ({error}); fetch it again"
+            ) from None
     trace = parse_swf(data, source=name)
     trace.sha256 = checksum
     return trace
@@ -173,7 +175,7 @@ def _text(value: float) -> str:
 
 
 def write_swf(trace: Trace, path: str | os.PathLike[str]) -> None:
-    """Write ``trace`` to ``path``, gzipped when that ends in ``.gz``; the file is whole or absent."""
+    """Write ``trace`` to ``path``, gzipped if that ends in ``.gz``; the file is whole or absent."""
     data = generate_swf(trace)
     if os.fspath(path).endswith(".gz"):
         data = gzip.compress(data, compresslevel=6, mtime=0)

@@ -231,7 +231,11 @@ class Conversions:
 
 
 def jobs_from_trace(
-    trace: Trace, conversion: Conversion | None = None, *, strict: bool = False
+    trace: Trace,
+    conversion: Conversion | None = None,
+    *,
+    strict: bool = False,
+    runnable: bool = True,
 ) -> Conversions:
     """Turn a trace into the table of jobs to simulate.
 
@@ -243,6 +247,9 @@ def jobs_from_trace(
         How to read it; the default takes requested processors and times as given.
     strict
         Make the first repair or drop an error.
+    runnable
+        False keeps jobs without processors: they cannot run, but a user did submit them, so they
+        count when sessions are looked for.
 
     Raises
     ------
@@ -273,14 +280,15 @@ def jobs_from_trace(
 
     drop("no submit time", trace["submit"] < 0)
     drop("no run time (never ran)", trace["run"] < 0)
-    drop("no processors", processors <= 0)
+    if runnable:
+        drop("no processors", processors <= 0)
 
     rows = np.flatnonzero(keep)
     numbers = trace["number"][rows]
-    disorder = np.diff(numbers.astype(np.float64)) <= 0
-    if disorder.any():
-        rows = rows[np.argsort(numbers, kind="stable")]
-        repaired["job numbers not ascending: rows put in their order"] = int(disorder.sum())
+    rows = rows[np.argsort(numbers, kind="stable")]  # ties in time go by job number
+    same = len(rows) - len(np.unique(numbers))
+    if same:
+        repaired["job number used before: order of the lines kept"] = same
 
     def take(name: str) -> NDArray[Any]:
         return trace[name][rows]

@@ -1,0 +1,246 @@
+"""What a run was like, in numbers with their units in their names.
+
+Waits, responses, slowdowns and the makespan count jobs that ran; lateness counts every submitted
+job, also rejected ones (Madon et al. 2024, section 6).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from environment.clock import DAY
+from environment.jobs import UNKNOWN, Int64s, JobTable, State
+
+#: Run times below this count as this long in the bounded slowdown, s.
+BOUND = 10
+
+#: Run times below this count as this long in the slowdown, s; the log's resolution.
+RESOLUTION = 1
+
+#: Percentiles over users.
+PERCENTILES = (10, 50, 90)
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number about a run.
+
+    Attributes
+    ----------
+    name
+        With the unit at its end.
+    meaning
+        One line for people.
+    """
+
+    name: str
+    meaning: str
+
+
+#: Every metric of :func:`summarize`, in its order.
+METRICS = (
+    Metric("jobs_in", "jobs that users had to submit"),
+    Metric("jobs_completed", "jobs that ran to their end"),
+    Metric("jobs_killed", "jobs stopped at their requested time"),
+    Metric("jobs_rejected", "jobs larger than the machine"),
+    Metric("jobs_cancelled", "jobs taken back"),
+    Metric("jobs_renounced", "jobs that users decided not to run"),
+    Metric("jobs_unfinished", "jobs not over when the run ended"),
+    Metric("jobs_dropped", "jobs of the trace that could not be simulated"),
+    Metric("makespan_s", "first submission to last end"),
+    Metric("wait_mean_s", "mean time from submission to start"),
+    Metric("wait_max_s", "longest wait"),
+    Metric("response_mean_s", "mean time from submission to end"),
+    Metric("slowdown_mean", "mean of response over run time (at least 1 s)"),
+    Metric("bounded_slowdown_mean", "the same with run times of at least 10 s, never below 1"),
+    Metric("utilization", "share of processor-seconds in use over the makespan"),
+    Metric("throughput_jobs_per_day", "jobs that ended per day of the makespan"),
+    Metric("lateness_mean_s", "mean of simulated minus recorded submission (Madon Eq. 3)"),
+    Metric("relative_lateness", "1 + mean lateness over the span of submissions (Madon Eq. 4)"),
+    Metric("additional_lateness_s", "lateness added per job, 2 mean / (n - 1) (Madon Eq. 6)"),
+)
+
+#: Metrics that are also taken user by user.
+PER_USER = (
+    "wait_mean_s",
+    "wait_max_s",
+    "response_mean_s",
+    "slowdown_mean",
+    "bounded_slowdown_mean",
+    "lateness_mean_s",
+    "relative_lateness",
+    "additional_lateness_s",
+)
+
+
+def summarize(jobs: JobTable, processors: int, dropped: int = 0) -> dict[str, Any]:
+    """Return every metric of a run by name; what cannot be said is None.
+
+    Parameters
+    ----------
+    jobs
+        The simulated jobs.
+    processors
+        Size of the machine.
+    dropped
+        Jobs of the trace that could not be simulated.
+
+    Returns
+    -------
+    dict
+        The names of :data:`METRICS`, then ``per_user``: for each of :data:`PER_USER` the
+        10th, 50th and 90th percentile over users as ``p10``, ``p50``, ``p90``.
+    """
+    ran = jobs.over
+    values: dict[str, Any] = {
+        "jobs_in": len(jobs),
+        "jobs_completed": jobs.count(State.COMPLETED),
+        "jobs_killed": jobs.count(State.KILLED),
+        "jobs_rejected": jobs.count(State.REJECTED),
+        "jobs_cancelled": jobs.count(State.CANCELLED),
+        "jobs_renounced": jobs.count(State.RENOUNCED),
+        "jobs_unfinished": jobs.count(State.UNFINISHED),
+        "jobs_dropped": dropped,
+        "makespan_s": None,
+        "wait_mean_s": None,
+        "wait_max_s": None,
+        "response_mean_s": None,
+        "slowdown_mean": None,
+        "bounded_slowdown_mean": None,
+        "utilization": None,
+        "throughput_jobs_per_day": None,
+        "lateness_mean_s": None,
+        "relative_lateness": None,
+        "additional_lateness_s": None,
+    }
+    if ran.any():
+        submit, start, end = jobs.submit[ran], jobs.start[ran], jobs.end[ran]
+        makespan = int(end.max() - submit.min())
+        wait, response, run = start - submit, end - submit, end - start
+        values |= {
+            "makespan_s": makespan,
+            "wait_mean_s": _number(wait.mean()),
+            "wait_max_s": int(wait.max()),
+            "response_mean_s": _number(response.mean()),
+            "slowdown_mean": _number(slowdown(response, run).mean()),
+            "bounded_slowdown_mean": _number(bounded_slowdown(response, run).mean()),
+        }
+        if makespan:
+            work = float(jobs.processors[ran].astype(np.float64) @ run)
+            values["utilization"] = _number(work / (processors * makespan))
+            values["throughput_jobs_per_day"] = _number(len(run) * DAY / makespan)
+    late = lateness(jobs)
+    if late is not None:
+        recorded = jobs.recorded_submit[submitted(jobs)]
+        values |= {
+            "lateness_mean_s": _number(late.mean()),
+            "relative_lateness": _number(relative_lateness(late, recorded)),
+            "additional_lateness_s": _number(additional_lateness(late)),
+        }
+    values["per_user"] = {
+        name: {
+            f"p{p}": _number(np.percentile(of_users, p)) if len(of_users) else None
+            for p in PERCENTILES
+        }
+        for name, (_, of_users) in per_user(jobs).items()
+    }
+    return values
+
+
+def slowdown(response: Int64s, run: Int64s) -> Floats:
+    """Return response time over run time, run times of 0 counted as 1 s."""
+    return response / np.maximum(run, RESOLUTION)
+
+
+def bounded_slowdown(response: Int64s, run: Int64s) -> Floats:
+    """Return max(1, response / max(run, 10 s)) (Feitelson et al. 1997)."""
+    bounded: Floats = np.maximum(1.0, response / np.maximum(run, BOUND))
+    return bounded
+
+
+def submitted(jobs: JobTable) -> NDArray[np.bool_]:
+    """Return which jobs were submitted, recorded and simulated."""
+    known: NDArray[np.bool_] = (jobs.submit != UNKNOWN) & (jobs.recorded_submit != UNKNOWN)
+    return known
+
+
+def lateness(jobs: JobTable) -> Int64s | None:
+    """Return simulated minus recorded submission of submitted jobs, s; None without a record."""
+    which = submitted(jobs)
+    if not which.any():
+        return None
+    late: Int64s = jobs.submit[which] - jobs.recorded_submit[which]
+    return late
+
+
+def relative_lateness(late: Int64s, recorded: Int64s) -> float:
+    """Return 1 + mean lateness over the recorded span of submissions (Madon Eq. 4)."""
+    span = float(recorded.max() - recorded.min())
+    return 1 + float(late.mean()) / span if span else math.nan
+
+
+def additional_lateness(late: Int64s) -> float:
+    """Return 2 * mean lateness / (n - 1), s (Madon Eq. 6); NaN for a single job."""
+    return 2 * float(late.mean()) / (len(late) - 1) if len(late) > 1 else math.nan
+
+
+def per_user(jobs: JobTable) -> dict[str, tuple[Int64s, Floats]]:
+    """Return, for each metric of :data:`PER_USER`, the users that have it and its values.
+
+    Users with a single job have no relative or additional lateness.
+    """
+    ran = jobs.over
+    response, run = (jobs.end - jobs.submit)[ran], (jobs.end - jobs.start)[ran]
+    wait = (jobs.start - jobs.submit)[ran]
+    owners, groups = _groups(jobs.user[ran])
+
+    def means(values: NDArray[Any]) -> tuple[Int64s, Floats]:
+        return owners, groups(values, np.add) / groups(np.ones(len(values)), np.add)
+
+    found = {
+        "wait_mean_s": means(wait),
+        "wait_max_s": (owners, groups(wait, np.maximum).astype(np.float64)),
+        "response_mean_s": means(response),
+        "slowdown_mean": means(slowdown(response, run)),
+        "bounded_slowdown_mean": means(bounded_slowdown(response, run)),
+    }
+    which = submitted(jobs)
+    recorded = jobs.recorded_submit[which]
+    late = jobs.submit[which] - recorded
+    owners_late, groups_late = _groups(jobs.user[which])
+    count = groups_late(np.ones(len(late)), np.add)
+    mean = groups_late(late, np.add) / count
+    span = groups_late(recorded, np.maximum) - groups_late(recorded, np.minimum)
+    long, many = span > 0, count > 1
+    found["lateness_mean_s"] = owners_late, mean
+    found["relative_lateness"] = owners_late[long], 1 + mean[long] / span[long]
+    found["additional_lateness_s"] = owners_late[many], 2 * mean[many] / (count[many] - 1)
+    return found
+
+
+def _groups(users: Int64s) -> tuple[Int64s, Callable[[NDArray[Any], np.ufunc], Floats]]:
+    """Return the distinct users and a function that reduces values user by user."""
+    order = np.argsort(users, kind="stable")
+    distinct, first = np.unique(users[order], return_index=True)
+
+    def reduce(values: NDArray[Any], how: np.ufunc) -> Floats:
+        if not len(first):
+            return np.zeros(0)
+        reduced: Floats = how.reduceat(values[order].astype(np.float64), first)
+        return reduced
+
+    return distinct, reduce
+
+
+def _number(value: Any) -> float | None:
+    """Return a float fit for JSON: None where it is not finite."""
+    value = float(value)
+    return value if math.isfinite(value) else None

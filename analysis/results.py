@@ -1,0 +1,124 @@
+"""The folder a run leaves behind: whole or absent.
+
+=================== ==============================================================================
+jobs.parquet        every job, the columns of :data:`environment.jobs.MEANING`
+trace.swf.gz        the run as a trace, see :meth:`analysis.run.Run.to_trace`
+summary.json        the metrics of :func:`analysis.metrics.summarize`
+provenance.json     configuration, seed, versions, checksums, wall times: enough to run it again
+*.png               pictures, see :mod:`analysis.plots`
+=================== ==============================================================================
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from analysis.run import Run
+from environment.errors import HpcrowdError
+from environment.jobs import MEANING, Column, JobTable, State
+from environment.swf import write_swf
+
+#: Distributions whose versions decide about the bytes of a run.
+VERSIONS_OF = ("hpcrowd", "mesa", "numpy", "numba", "networkx", "pyarrow")
+
+
+@contextmanager
+def whole_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a temporary folder to fill; it takes the place of ``folder`` when all went well.
+
+    An existing folder is replaced only if hpcrowd wrote it (it holds a ``provenance.json``) or it
+    is empty.
+
+    Raises
+    ------
+    HpcrowdError
+        When something else is there, or it cannot be written.
+    """
+    target = Path(folder)
+    if target.exists() and not (
+        target.is_dir() and ((target / "provenance.json").exists() or not any(target.iterdir()))
+    ):
+        raise HpcrowdError(f"{target}: exists and is not a folder of results; choose another --out")
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        temporary.mkdir(parents=True)
+        yield temporary
+        if target.exists():
+            shutil.rmtree(target)
+        temporary.rename(target)
+    except OSError as error:
+        raise HpcrowdError(f"{target}: cannot be written: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def write_results(run: Run, folder: str | os.PathLike[str], *, plots: bool = True) -> None:
+    """Write everything about a run into a folder that appears only when it is complete."""
+    with whole_folder(folder) as place:
+        write_run(run, place, plots=plots)
+
+
+def write_run(run: Run, place: Path, *, plots: bool = True) -> None:
+    """Write the files of a run into an existing folder."""
+    write_parquet(run.jobs, place / "jobs.parquet")
+    write_swf(run.to_trace(), place / "trace.swf.gz")
+    write_json(run.metrics, place / "summary.json")
+    if plots:
+        from analysis.plots import write_overview
+
+        write_overview(run, place)
+    write_json(provenance(run), place / "provenance.json")
+
+
+def write_json(value: Any, path: Path) -> None:
+    """Write ``value`` as readable JSON."""
+    path.write_text(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def write_parquet(jobs: JobTable, path: Path) -> None:
+    """Write the table of jobs; column meanings stand in the metadata of each field."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    words = pa.array([state.name.lower() for state in State])
+    arrays, fields = [], []
+    for column in Column:
+        values = jobs.column(column)
+        if column is Column.STATE:
+            array = pa.DictionaryArray.from_arrays(pa.array(values, pa.int8()), words)
+        else:
+            array = pa.array(values)
+        arrays.append(array)
+        fields.append(
+            pa.field(column.name.lower(), array.type, metadata={"meaning": MEANING[column]})
+        )
+    pq.write_table(pa.Table.from_arrays(arrays, schema=pa.schema(fields)), path, compression="zstd")
+
+
+def provenance(run: Run) -> dict[str, Any]:
+    """Return where a run comes from: enough to run it again."""
+    versions = {"python": platform.python_version()}
+    for name in VERSIONS_OF:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            versions[name] = "not installed"
+    return {
+        "label": run.label,
+        "configuration": run.configuration,
+        "trace": None
+        if run.trace is None
+        else {"source": Path(run.trace.source).name, "sha256": run.trace.sha256},
+        "jobs_repaired": dict(run.repaired),
+        "jobs_dropped": dict(run.dropped),
+        "versions": versions,
+        "wall_s": run.wall_s,
+    }

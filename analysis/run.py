@@ -1,0 +1,171 @@
+"""A finished run: its jobs, what it was made from, and the trace it leaves behind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.population import Work
+from analysis.metrics import summarize
+from environment.clock import Clock
+from environment.jobs import UNKNOWN, Int64s, JobTable, State
+from environment.trace import FIELDS, Header, Trace, smallest
+
+
+@dataclass
+class Run:
+    """What came out of a simulation.
+
+    Attributes
+    ----------
+    jobs
+        Every job with its simulated times and state.
+    processors
+        Size of the machine.
+    label
+        A short name for tables and pictures.
+    configuration
+        Everything needed to run it again, fit for JSON.
+    clock
+        Local time of the cluster.
+    trace, source_row
+        The trace it replays and where in it each job stands; None for generated users.
+    work
+        The sessions; None for generated users.
+    reacted
+        Whether users waited for their sessions, so that think times hold in the run.
+    repaired, dropped
+        Jobs repaired and dropped when the trace was read, by reason.
+    wall_s
+        Seconds that parts of the run took, by part.
+    """
+
+    jobs: JobTable
+    processors: int
+    label: str
+    configuration: dict[str, Any]
+    clock: Clock = field(default_factory=Clock)
+    trace: Trace | None = None
+    source_row: Int64s | None = None
+    work: Work | None = None
+    reacted: bool = False
+    repaired: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
+    wall_s: dict[str, float] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<Run {self.label}: {len(self.jobs):,} jobs>"
+
+    @cached_property
+    def metrics(self) -> dict[str, Any]:
+        """Every metric by name, see :func:`analysis.metrics.summarize`."""
+        return summarize(self.jobs, self.processors, self.dropped.total())
+
+    def to_trace(self) -> Trace:
+        """Return the run as a trace: simulated times, and think times in fields 17 and 18.
+
+        Fields 17 and 18 of the first job of a session name the job whose end let it start and the
+        time since then; users who do not react keep what was recorded there.
+        """
+        jobs = self.jobs
+        order = np.lexsort((np.arange(len(jobs)), jobs.submit))
+        started = jobs.start != UNKNOWN
+        columns: dict[str, NDArray[Any]] = {name: self._recorded(name) for name in FIELDS}
+        columns |= {
+            "number": jobs.number,
+            "submit": jobs.submit,
+            "wait": np.where(started, jobs.start - jobs.submit, UNKNOWN),
+            "run": np.where(started, jobs.end - jobs.start, UNKNOWN),
+            "allocated_processors": jobs.processors,
+            "requested_time": jobs.requested_time,
+            "status": self._status(),
+            "user": jobs.user,
+            "group": jobs.group,
+            "executable": jobs.executable,
+            "queue": jobs.queue,
+        }
+        if self.trace is None:
+            columns["requested_processors"] = jobs.processors
+        if self.reacted and self.work is not None:
+            columns["preceding"], columns["think_time"] = preceding_jobs(jobs, self.work)
+        columns = {name: smallest(values[order]) for name, values in columns.items()}
+        return Trace(self._header(), columns, source=self.label)
+
+    def _recorded(self, name: str) -> NDArray[Any]:
+        if self.trace is None or self.source_row is None:
+            return np.full(len(self.jobs), UNKNOWN)
+        values: NDArray[Any] = self.trace[name][self.source_row]
+        return values
+
+    def _status(self) -> NDArray[Any]:
+        """Status of the Standard Workload Format; what ended as recorded keeps its status."""
+        recorded = self._recorded("status")
+        completed = np.where(recorded == UNKNOWN, 1, recorded)
+        state = self.jobs.state
+        status = np.select(
+            [state == State.COMPLETED, state == State.KILLED, state == State.UNFINISHED],
+            [completed, 0, UNKNOWN],
+            default=5,
+        )
+        return status
+
+    def _header(self) -> Header:
+        """Return the header of the trace with what the simulation changed."""
+        replaced = {
+            "maxjobs": len(self.jobs),
+            "maxrecords": len(self.jobs),
+            "maxprocs": self.processors,
+        }
+        if self.trace is None:
+            lines = [b"; Version: 2.2", b"; Computer: simulated"]
+            lines += [f"; UnixStartTime: {self.clock.unix_start}".encode()]
+            lines += [f"; TimeZoneString: {self.clock.zone}".encode()]
+            lines += [b"; MaxJobs: 0", b"; MaxRecords: 0", b"; MaxProcs: 0"]
+        else:
+            lines = [line.rstrip(b"\r") for line in self.trace.header.lines]
+            if self.trace.header.get("MaxProcs") is None:
+                lines.append(b"; MaxProcs: 0")
+        changed = []
+        for line in lines:
+            key = line.lstrip(b"; \t").split(b":")[0].strip().lower().decode("latin-1")
+            if line.startswith(b";") and key in replaced:
+                before = line[: line.index(b":") + 1]
+                line = before + f" {replaced[key]}".encode()
+            changed.append(line)
+        changed.append(f"; Note: simulated by hpcrowd: {self.label}".encode())
+        return Header(changed)
+
+
+def preceding_jobs(jobs: JobTable, work: Work) -> tuple[Int64s, Int64s]:
+    """Return, per job, the number of the job whose end let its session start, and the think time.
+
+    Only the first job of a session with predecessors has them; the others get -1. The think time
+    counts from the end of the preceding job, or its submission if it never ran.
+    """
+    sessions, dependencies = work.sessions, work.dependencies
+    number = np.full(len(jobs), UNKNOWN)
+    think = np.full(len(jobs), UNKNOWN)
+    over = np.where(jobs.end != UNKNOWN, jobs.end, jobs.submit)
+    rows = sessions.rows
+    # The last job of each session to be over: the last in an order by session, end and row.
+    session = jobs.session[rows]
+    order = np.lexsort((rows, over[rows], session))
+    last = rows[order[sessions.session_first[1:] - 1]]
+    ready = over[last][dependencies.predecessor] + dependencies.think
+    # The decisive edge of each session: the last in an order by session and time.
+    decisive = np.lexsort((ready, dependencies.successor))
+    successor = dependencies.successor[decisive]
+    ends = np.append(successor[1:] != successor[:-1], True)[: len(successor)]
+    edges = decisive[ends]
+    first = rows[sessions.session_first[dependencies.successor[edges]]]
+    before = last[dependencies.predecessor[edges]]
+    known = (jobs.submit[first] != UNKNOWN) & (over[before] != UNKNOWN)
+    first, before = first[known], before[known]
+    number[first] = jobs.number[before]
+    think[first] = jobs.submit[first] - over[before]
+    return number, think

@@ -1,0 +1,65 @@
+from .clock import Clock
+from .cluster import Cluster
+from .errors import (
+    HpcrowdError,
+    ParseError,
+    QuantityError,
+    SchedulerError,
+    SimulationError,
+    TraceError,
+)
+from .jobs import (
+    Column,
+    JobTable,
+    State,
+)
+from .schedulers import (
+    EASY,
+    FCFS,
+    RunningJob,
+    Scheduler,
+    WaitingJob,
+)
+from .simulation import Simulation
+from .streams import Streams
+from .swf import (
+    generate_swf,
+    parse_swf,
+    read_swf,
+    write_swf,
+)
+from .trace import (
+    Conversion,
+    Header,
+    Trace,
+    jobs_from_trace,
+)
+
+__all__ = [
+    "EASY",
+    "FCFS",
+    "Clock",
+    "Cluster",
+    "Column",
+    "Conversion",
+    "Header",
+    "HpcrowdError",
+    "JobTable",
+    "ParseError",
+    "QuantityError",
+    "RunningJob",
+    "Scheduler",
+    "SchedulerError",
+    "Simulation",
+    "SimulationError",
+    "State",
+    "Streams",
+    "Trace",
+    "TraceError",
+    "WaitingJob",
+    "generate_swf",
+    "jobs_from_trace",
+    "parse_swf",
+    "read_swf",
+    "write_swf",
+]

@@ -1,0 +1,11 @@
+from .replay import (
+    ReplayConfig,
+    configure,
+    replay,
+)
+
+__all__ = [
+    "ReplayConfig",
+    "configure",
+    "replay",
+]
