@@ -11,14 +11,10 @@ from environment.engine import Engine
 from environment.errors import QuantityError
 from environment.jobs import Int64s, JobTable
 from environment.plain import PlainEngine
-from environment.schedulers import SCHEDULERS, Scheduler
+from environment.schedulers import SCHEDULER_NAMES, SCHEDULERS, Scheduler
 
 if TYPE_CHECKING:
     from environment.simulation import Simulation
-
-#: Names of schedulers that a user may give; ``recorded`` starts each job its recorded wait after
-#: its submission, capacity ignored.
-SCHEDULER_NAMES = ("fcfs", "easy", "recorded")
 
 
 class Cluster(mesa.Agent):  # type: ignore[misc]
@@ -33,7 +29,8 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
     processors
         Its size; larger jobs are rejected when they are submitted.
     scheduler
-        A name of :data:`SCHEDULER_NAMES`, or a :class:`~environment.schedulers.Scheduler`.
+        A name of ``environment.schedulers.SCHEDULER_NAMES``, or a
+        :class:`~environment.schedulers.Scheduler`.
     overrun
         What becomes of a job that outruns its requested time: ``keep`` or ``kill``.
     plain

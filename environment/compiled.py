@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import override
 
 import numpy as np
@@ -191,3 +193,9 @@ def _wider(array: Int64s, columns: int) -> Int64s:
     wider = np.zeros((array.shape[0], columns), np.int64)
     wider[:, : array.shape[1]] = array
     return wider
+
+
+def is_compiled() -> bool:
+    """Return whether the compiled code of this Python is in numba's cache already."""
+    suffix = f"py{sys.version_info.major}{sys.version_info.minor}.nbi"
+    return any(Path(kernel.advance._cache.cache_path).glob(f"kernel.advance-*.{suffix}"))

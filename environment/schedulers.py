@@ -140,5 +140,9 @@ def reservation(
     return shadow, free - processors
 
 
-#: Policies by the name a user gives.
+#: Names of schedulers that a user may give; ``recorded`` starts each job its recorded wait after
+#: its submission, capacity ignored.
+SCHEDULER_NAMES = ("fcfs", "easy", "recorded")
+
+#: The policies among them.
 SCHEDULERS: dict[str, type[Scheduler]] = {"fcfs": FCFS, "easy": EASY}

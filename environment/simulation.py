@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 #: Events between two looks at the keyboard and the progress bar; about a tenth of a second.
 SLICE = 200_000
 
+#: Reactions between two looks at the progress bar.
+REACTIONS = 2**14
+
 #: Times that the clock may stand still, at reactions in one second, before that is an error.
 LARGEST_STANDSTILL = 1_000_000
 
@@ -107,6 +110,7 @@ class Simulation(Frame):
         end = FOREVER if until is None else until
         owners = self._owners
         standstill, last = 0, -1
+        rounds = 0
         while True:
             due = self.next_event_time() if len(self._event_list) else FOREVER
             stop = engine.advance(min(due, end), SLICE)
@@ -122,6 +126,9 @@ class Simulation(Frame):
             elif stop == Stop.DONE:
                 break
             elif progress is not None:
+                progress(self)
+            rounds += 1
+            if progress is not None and rounds % REACTIONS == 0:
                 progress(self)
             if now > last:
                 standstill, last = 0, now

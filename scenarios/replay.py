@@ -4,113 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
-
-from agents.population import BEHAVIOURS, Work, add_users
+from agents.population import Work, add_users
 from agents.sessions import SessionDefinition
-from agents.user import Behaviour, ReplayUser
 from analysis.run import Run
 from environment.clock import Clock
-from environment.cluster import SCHEDULER_NAMES
-from environment.errors import QuantityError
-from environment.quantities import parse_factor, parse_processors
-from environment.schedulers import Scheduler
+from environment.quantities import parse_processors
 from environment.simulation import Simulation
-from environment.trace import Conversion, Trace, jobs_from_trace
-
-#: Makes a behaviour from the recorded work, such as a subclass of ThinkTime.
-BehaviourFactory = Callable[[Work], Behaviour[ReplayUser]]
-
-
-class ReplayConfig(BaseModel):
-    """Everything that one replay is made of, apart from the trace."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
-
-    users: str | BehaviourFactory = Field(
-        "think-time", description="rigid: recorded submissions; think-time: recorded think times"
-    )
-    sessions: str = Field(
-        "arrival:60m",
-        description="how sessions are told apart: arrival:60m, arrival:job, last:20m, max:20m",
-    )
-    scheduler: str | Scheduler = Field(
-        "easy", description="fcfs, easy, or recorded (each job waits as long as recorded)"
-    )
-    nodes: str = Field("1x", description="processors: a number, or a multiple of the trace's")
-    speed: str = Field("1x", description="speed of the nodes; run times are divided by it")
-    requested: str = Field(
-        "given",
-        description="requested times: given, or at-least:2x (at least twice the run time)",
-    )
-    processors: Literal["requested", "allocated"] = Field(
-        "requested", description="which processors field of the trace counts"
-    )
-    overrun: Literal["keep", "kill"] = Field(
-        "keep", description="jobs that outrun their requested time go on, or are killed"
-    )
-    seed: int = Field(0, ge=0, description="seed of everything random")
-    strict: bool = Field(False, description="repairs and drops of jobs are errors")
-
-    @field_validator("users")
-    @classmethod
-    def _known_users(cls, users: str | BehaviourFactory) -> str | BehaviourFactory:
-        if isinstance(users, str) and users not in BEHAVIOURS:
-            raise ValueError(f"not known; choose {' or '.join(BEHAVIOURS)}")
-        return users
-
-    @field_validator("scheduler")
-    @classmethod
-    def _known_scheduler(cls, scheduler: str | Scheduler) -> str | Scheduler:
-        if isinstance(scheduler, str) and scheduler not in SCHEDULER_NAMES:
-            raise ValueError(f"not known; choose {', '.join(SCHEDULER_NAMES)}")
-        return scheduler
-
-    def conversion(self) -> Conversion:
-        """Return how the trace is to be read."""
-        return Conversion(
-            processors=self.processors,
-            requested=self.requested,
-            speed=parse_factor(self.speed, "speed"),
-        )
-
-    def plain(self) -> dict[str, Any]:
-        """Return the configuration fit for JSON; own behaviours and schedulers by their names."""
-        values = self.model_dump()
-        if not isinstance(self.users, str):
-            values["users"] = getattr(self.users, "__qualname__", repr(self.users))
-        if not isinstance(self.scheduler, str):
-            values["scheduler"] = self.scheduler.name
-        return values
-
-    def label(self) -> str:
-        """Return a short name: users, scheduler, and what differs from the defaults."""
-        plain, words = self.plain(), []
-        for name, field in type(self).model_fields.items():
-            if name in ("users", "scheduler"):
-                words.append(str(plain[name]))
-            elif plain[name] != field.default and name != "strict":
-                words.append(f"{name} {plain[name]}")
-        return ", ".join(words)
-
-
-def configure(**choices: Any) -> ReplayConfig:
-    """Return a configuration; a wrong choice is told in one line.
-
-    Raises
-    ------
-    QuantityError
-        Naming the choice, its value and the rule.
-    """
-    try:
-        return ReplayConfig(**choices)
-    except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(str(part) for part in first["loc"][:1])
-        rule = first["msg"].removeprefix("Value error, ")
-        raise QuantityError(f"{name} {first['input']!r}: {rule}") from None
+from environment.trace import Trace, jobs_from_trace
+from scenarios.config import ReplayConfig, configure
 
 
 def replay(

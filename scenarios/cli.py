@@ -1,0 +1,166 @@
+"""The command line. Each command loads what it needs when it runs, so that help comes at once.
+
+Exit codes: 0 all went well; 1 a published figure was not reached; 2 the request or its input is
+wrong, told in one line; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from environment.errors import HpcrowdError
+from scenarios.config import ReplayConfig
+
+app = typer.Typer(
+    name="hpcrowd",
+    help="Simulate the people who use a batch-scheduled cluster.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+TracePath = Annotated[
+    Path, typer.Argument(metavar="TRACE", help="Trace in the Standard Workload Format, or .gz.")
+]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="One JSON object on standard output, and nothing else.")
+]
+Traces = Annotated[
+    Path, typer.Option("--traces", help="Folder with the traces of the Parallel Workloads Archive.")
+]
+
+
+def _field(name: str) -> Any:
+    """Return the command-line option of a field of the configuration."""
+    return typer.Option(f"--{name}", help=f"{ReplayConfig.model_fields[name].description}.")
+
+
+def _default(name: str) -> Any:
+    return ReplayConfig.model_fields[name].default
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("hpcrowd-demo"),
+    days: Annotated[int, typer.Option(min=1, help="Days that the users work.")] = 28,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Let a small built-in population work for a month, with and without feedback."""
+    from scenarios.demo import demo_command
+
+    demo_command(out, days=days, seed=seed, as_json=as_json)
+
+
+@app.command()
+def replay(
+    trace: TracePath,
+    users: Annotated[str, _field("users")] = _default("users"),
+    sessions: Annotated[str, _field("sessions")] = _default("sessions"),
+    scheduler: Annotated[str, _field("scheduler")] = _default("scheduler"),
+    nodes: Annotated[str, _field("nodes")] = _default("nodes"),
+    speed: Annotated[str, _field("speed")] = _default("speed"),
+    requested: Annotated[str, _field("requested")] = _default("requested"),
+    processors: Annotated[str, _field("processors")] = _default("processors"),
+    overrun: Annotated[str, _field("overrun")] = _default("overrun"),
+    seed: Annotated[int, _field("seed")] = _default("seed"),
+    strict: Annotated[bool, _field("strict")] = _default("strict"),
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for tables, trace, pictures and provenance.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Replay a trace once, with users who keep their think times or their submissions."""
+    from scenarios.config import configure
+    from scenarios.replay_command import replay_command
+
+    config = configure(
+        users=users,
+        sessions=sessions,
+        scheduler=scheduler,
+        nodes=nodes,
+        speed=speed,
+        requested=requested,
+        processors=processors,
+        overrun=overrun,
+        seed=seed,
+        strict=strict,
+    )
+    replay_command(trace, config, out=out, as_json=as_json)
+
+
+@app.command()
+def sessions(
+    trace: TracePath,
+    definition: Annotated[str, _field("sessions")] = _default("sessions"),
+    user: Annotated[int | None, typer.Option(help="Only this user.")] = None,
+    dot: Annotated[
+        Path | None, typer.Option(help="Write the graph of --user for Graphviz; - is stdout.")
+    ] = None,
+    png: Annotated[Path | None, typer.Option(help="Draw the graph of --user.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the sessions, batches and dependency graphs of a trace."""
+    from scenarios.sessions_command import sessions_command
+
+    sessions_command(trace, definition, user=user, dot=dot, png=png, as_json=as_json)
+
+
+reproduce = typer.Typer(help="Run a published study again and compare.", no_args_is_help=True)
+app.add_typer(reproduce, name="reproduce")
+
+
+@reproduce.callback()
+def _reproduce() -> None:
+    """Run a published study again and compare."""
+
+
+@reproduce.command()
+def madon2024(
+    traces: Traces,
+    out: Annotated[Path | None, typer.Option(help="Folder for tables and pictures.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Madon et al. 2024: Tables 1 and 2, Fig. 5c and the pictures, on KTH-SP2 (and SDSC-SP2)."""
+    from scenarios.reproduce import run_madon2024
+
+    run_madon2024(traces, out=out, as_json=as_json)
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    from hpcrowd import __version__
+
+    typer.echo(f"hpcrowd {__version__}")
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON object on standard output."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def main() -> None:
+    """Run the command line; what goes wrong is told in one line."""
+    try:
+        app(standalone_mode=True)
+    except HpcrowdError as error:
+        _fail(f"hpcrowd: {error}", 2)
+    except KeyboardInterrupt:
+        _fail("hpcrowd: interrupted; nothing was written", 130)
+    except BrokenPipeError:
+        # The reader of our output has gone, as in "| head": not our problem.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+
+
+def _fail(line: str, code: int) -> None:
+    print(" ".join(line.split()), file=sys.stderr)
+    sys.exit(code)

@@ -1,0 +1,109 @@
+"""What a replay is made of: typed, with its defaults, checked before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from environment.errors import QuantityError
+from environment.quantities import parse_factor
+from environment.schedulers import SCHEDULER_NAMES, Scheduler
+from environment.trace import Conversion
+
+#: Behaviours by the names that ``agents.population.BEHAVIOURS`` gives them.
+BEHAVIOUR_NAMES = ("rigid", "think-time")
+
+#: Makes a behaviour from the recorded work, such as a subclass of ThinkTime; see
+#: ``agents.population.add_users``. Not imported here: looking at options needs no simulation.
+BehaviourFactory = Callable[..., Any]
+
+
+class ReplayConfig(BaseModel):
+    """Everything that one replay is made of, apart from the trace."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+    users: str | BehaviourFactory = Field(
+        "think-time", description="rigid: recorded submissions; think-time: recorded think times"
+    )
+    sessions: str = Field(
+        "arrival:60m",
+        description="how sessions are told apart: arrival:60m, arrival:job, last:20m, max:20m",
+    )
+    scheduler: str | Scheduler = Field(
+        "easy", description="fcfs, easy, or recorded (each job waits as long as recorded)"
+    )
+    nodes: str = Field("1x", description="processors: a number, or a multiple of the trace's")
+    speed: str = Field("1x", description="speed of the nodes; run times are divided by it")
+    requested: str = Field(
+        "given",
+        description="requested times: given, or at-least:2x (at least twice the run time)",
+    )
+    processors: Literal["requested", "allocated"] = Field(
+        "requested", description="which processors field of the trace counts"
+    )
+    overrun: Literal["keep", "kill"] = Field(
+        "keep", description="jobs that outrun their requested time go on, or are killed"
+    )
+    seed: int = Field(0, ge=0, description="seed of everything random")
+    strict: bool = Field(False, description="repairs and drops of jobs are errors")
+
+    @field_validator("users")
+    @classmethod
+    def _known_users(cls, users: str | BehaviourFactory) -> str | BehaviourFactory:
+        if isinstance(users, str) and users not in BEHAVIOUR_NAMES:
+            raise ValueError(f"not known; choose {' or '.join(BEHAVIOUR_NAMES)}")
+        return users
+
+    @field_validator("scheduler")
+    @classmethod
+    def _known_scheduler(cls, scheduler: str | Scheduler) -> str | Scheduler:
+        if isinstance(scheduler, str) and scheduler not in SCHEDULER_NAMES:
+            raise ValueError(f"not known; choose {', '.join(SCHEDULER_NAMES)}")
+        return scheduler
+
+    def conversion(self) -> Conversion:
+        """Return how the trace is to be read."""
+        return Conversion(
+            processors=self.processors,
+            requested=self.requested,
+            speed=parse_factor(self.speed, "speed"),
+        )
+
+    def plain(self) -> dict[str, Any]:
+        """Return the configuration fit for JSON; own behaviours and schedulers by their names."""
+        values = self.model_dump()
+        if not isinstance(self.users, str):
+            values["users"] = getattr(self.users, "__qualname__", repr(self.users))
+        if not isinstance(self.scheduler, str):
+            values["scheduler"] = self.scheduler.name
+        return values
+
+    def label(self) -> str:
+        """Return a short name: users, scheduler, and what differs from the defaults."""
+        plain, words = self.plain(), []
+        for name, field in type(self).model_fields.items():
+            if name in ("users", "scheduler"):
+                words.append(str(plain[name]))
+            elif plain[name] != field.default and name != "strict":
+                words.append(f"{name} {plain[name]}")
+        return ", ".join(words)
+
+
+def configure(**choices: Any) -> ReplayConfig:
+    """Return a configuration; a wrong choice is told in one line.
+
+    Raises
+    ------
+    QuantityError
+        Naming the choice, its value and the rule.
+    """
+    try:
+        return ReplayConfig(**choices)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(str(part) for part in first["loc"][:1])
+        rule = first["msg"].removeprefix("Value error, ")
+        raise QuantityError(f"{name} {first['input']!r}: {rule}") from None

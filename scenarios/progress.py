@@ -1,0 +1,65 @@
+"""What a terminal shows while something long is going on; all of it on standard error."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from environment.simulation import Simulation
+
+#: Seconds after which a run counts as long and gets a progress bar.
+LONG = 1.0
+
+
+def say(text: str) -> None:
+    """Print a line on standard error."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def say_if_compiling() -> None:
+    """Tell that the first run on a machine compiles the engine."""
+    from environment.compiled import is_compiled
+
+    if not is_compiled():
+        say("Compiling the cluster engine, once on this machine (some seconds) ...")
+
+
+@contextmanager
+def simulation_progress(total_jobs: int) -> Iterator[Callable[[Simulation], Any] | None]:
+    """Give a function to call with a simulation: it shows a bar once the run turns out long.
+
+    Parameters
+    ----------
+    total_jobs
+        Jobs that are to end.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    began = time.monotonic()
+    shown: list[Any] = []
+
+    def show(model: Simulation) -> None:
+        if time.monotonic() - began < LONG:
+            return
+        if not shown:
+            from rich.console import Console
+            from rich.progress import Progress
+
+            bar = Progress(console=Console(stderr=True), transient=True)
+            bar.start()
+            shown.extend((bar, bar.add_task("simulating", total=2 * total_jobs)))
+        bar, task = shown
+        bar.update(task, completed=model.cluster.engine.events)
+
+    try:
+        yield show
+    finally:
+        if shown:
+            shown[0].stop()

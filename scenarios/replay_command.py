@@ -1,0 +1,110 @@
+"""The command ``hpcrowd replay``: one run, a summary for people or for programs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from environment.quantities import format_duration
+from environment.swf import read_swf
+from scenarios.config import ReplayConfig
+from scenarios.progress import say, say_if_compiling, simulation_progress
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from analysis.run import Run
+
+
+def replay_command(path: Path, config: ReplayConfig, *, out: Path | None, as_json: bool) -> None:
+    """Replay the trace at ``path``; print a summary, write results to ``out`` if given."""
+    trace = read_swf(path)
+    from scenarios.replay import replay
+
+    say_if_compiling()
+    # The same schedule as with users that are called one by one, at a fraction of the time.
+    compiled = config.users == "think-time"
+    with simulation_progress(len(trace)) as progress:
+        run = replay(trace, config, compiled=compiled, progress=progress)
+    if out is not None:
+        from analysis.results import write_results
+
+        write_results(run, out)
+        say(f"Results are in {out}{'' if str(out).endswith('/') else '/'}")
+    if as_json:
+        from scenarios.cli import print_json
+
+        print_json(wire(run))
+    else:
+        from rich.console import Console
+
+        console = Console()
+        for line in headline(run):
+            console.print(line, highlight=False)
+        console.print(summary_table(run))
+
+
+def wire(run: Run) -> dict[str, Any]:
+    """Return what ``--json`` prints: every metric by name, and what they are of."""
+    return {
+        **run.metrics,
+        "trace": None if run.trace is None else Path(run.trace.source).name,
+        "configuration": run.configuration,
+        "repaired": dict(run.repaired),
+        "dropped": dict(run.dropped),
+    }
+
+
+def headline(run: Run) -> list[str]:
+    """Return lines that say what was run and what was repaired or dropped on the way."""
+    lines = []
+    if run.trace is not None:
+        lines.append(
+            f"{Path(run.trace.source).name}: {len(run.jobs):,} jobs on {run.processors:,} "
+            f"processors, {run.label}"
+        )
+    for what, reasons in (("dropped", run.dropped), ("repaired", run.repaired)):
+        lines += [f"  {count:,} jobs {what}: {reason}" for reason, count in reasons.items()]
+    if not run.clock.known:
+        lines.append("  time zone or start not in the trace: its origin counts as Monday 00:00")
+    return lines
+
+
+def summary_table(run: Run) -> Table:
+    """Return the metrics as a table for a terminal."""
+    from rich.table import Table
+
+    from analysis.metrics import METRICS
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("metric")
+    table.add_column("whole run", justify="right")
+    for p in ("p10", "p50", "p90"):
+        table.add_column(f"users' {p}", justify="right")
+    table.add_column("meaning", style="dim", overflow="fold")
+    for metric in METRICS:
+        value = run.metrics[metric.name]
+        if metric.name.startswith("jobs_") and not value and metric.name != "jobs_completed":
+            continue
+        users = run.metrics["per_user"].get(metric.name, {})
+        table.add_row(
+            metric.name,
+            show(metric.name, value),
+            *(show(metric.name, users[p]) if p in users else "" for p in ("p10", "p50", "p90")),
+            metric.meaning if sys.stdout.isatty() else "",
+        )
+    return table
+
+
+def show(name: str, value: float | None) -> str:
+    """Return a metric's value for people."""
+    if value is None:
+        return "-"
+    if name.startswith("jobs_"):
+        return f"{value:,}"
+    if name.endswith("_s"):
+        return format_duration(value)
+    if name == "utilization":
+        return f"{100 * value:.1f} %"
+    return f"{value:,.3f}" if abs(value) < 100 else f"{value:,.0f}"
