@@ -133,26 +133,24 @@ def _numbers(body: bytes, lines: int) -> NDArray[np.float64] | None:
 def _explain(body_lines: list[bytes], line_number: Any, source: str) -> None:
     """Raise the error of the first malformed job line."""
     for job, raw in enumerate(body_lines):
-        words = raw.decode("latin-1").split()
+        words = raw.split()  # as bytes, where only the blanks of ASCII separate
         for name, word in zip(FIELDS, words, strict=False):
             try:
-                good = abs(float(word)) <= LARGEST_EXACT and "_" not in word
+                good = abs(float(word)) <= LARGEST_EXACT and b"_" not in word
             except ValueError:
                 good = False
             if not good:
-                raise ParseError(
-                    source, line_number(job), name, word, "not a number; -1 stands for unknown"
-                )
+                rule = "not a number; -1 stands for unknown"
+                raise ParseError(source, line_number(job), name, _shown(word), rule)
         if len(words) != len(FIELDS):
-            shown = " ".join(words)
-            raise ParseError(
-                source,
-                line_number(job),
-                None,
-                shown if len(shown) < 80 else shown[:77] + "...",
-                f"{len(words)} fields; a job of the Standard Workload Format has {len(FIELDS)}",
-            )
+            rule = f"{len(words)} fields; a job of the Standard Workload Format has {len(FIELDS)}"
+            raise ParseError(source, line_number(job), None, _shown(b" ".join(words)), rule)
     raise TraceError(f"{source}: cannot be read as a trace")  # pragma: no cover
+
+
+def _shown(text: bytes) -> str:
+    """Return what stands in a file for a message of one line."""
+    return (text if len(text) < 80 else text[:77] + b"...").decode("latin-1")
 
 
 def generate_swf(trace: Trace) -> bytes:

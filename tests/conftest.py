@@ -1,0 +1,102 @@
+"""What the tests share: real traces, and small tables of jobs written as tuples.
+
+Fixtures that build something return a function and live as long as the session, so that property
+tests may use them too.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))  # the code beside the tests is tested, also when it is not installed
+
+from environment.jobs import JobTable  # noqa: E402
+from environment.swf import read_swf  # noqa: E402
+from environment.trace import FIELDS, Header, Trace  # noqa: E402
+
+settings.register_profile("hpcrowd", deadline=None, print_blob=True, max_examples=100)
+settings.load_profile("hpcrowd")
+
+KTH = "KTH-SP2-1996-2.1-cln.swf.gz"
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """Return the checkout."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def traces() -> Path:
+    """Return the folder of real traces; skip the test when there is none."""
+    folder = Path(os.environ.get("HPCROWD_TRACES", ROOT.parent / "shared" / "traces"))
+    if not any(folder.glob("*.swf.gz")):
+        pytest.skip(f"no real traces in {folder}; set HPCROWD_TRACES to a folder of *.swf.gz")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def read_trace(traces: Path) -> Callable[[str], Trace]:
+    """Return a function that reads a real trace by the beginning of its name, each only once."""
+    read: dict[str, Trace] = {}
+
+    def reader(name: str) -> Trace:
+        if name not in read:
+            found = sorted(traces.glob(f"{name}*.swf.gz"))
+            if not found:
+                pytest.skip(f"no trace {name}*.swf.gz in {traces}")
+            read[name] = read_swf(found[0])
+        return read[name]
+
+    return reader
+
+
+@pytest.fixture(scope="session")
+def kth(read_trace: Callable[[str], Trace]) -> Trace:
+    """Return the trace KTH-SP2-1996-2.1-cln."""
+    return read_trace(KTH.removesuffix(".swf.gz"))
+
+
+@pytest.fixture(scope="session")
+def make_jobs() -> Callable[..., JobTable]:
+    """Return a function that makes jobs from (submit, run, processors[, requested[, user]])."""
+    return _make_jobs
+
+
+@pytest.fixture(scope="session")
+def make_trace() -> Callable[..., Trace]:
+    """Return a function that makes a trace; each job is a dict of fields, the rest is unknown."""
+    return _make_trace
+
+
+def _make_jobs(*tuples: tuple[int, ...]) -> JobTable:
+    """Jobs are numbered from 1 and recorded as if none had waited; user 1 unless given."""
+    jobs = JobTable(len(tuples))
+    jobs.number[:] = np.arange(1, len(tuples) + 1)
+    for row, (submit, run, processors, *more) in enumerate(tuples):
+        requested, user = (*more, *(run, 1)[len(more) :])
+        jobs.processors[row] = processors
+        jobs.run_time[row] = run
+        jobs.requested_time[row] = requested
+        jobs.user[row] = user
+        jobs.recorded_submit[row] = jobs.recorded_start[row] = submit
+        jobs.recorded_end[row] = submit + run
+    return jobs
+
+
+def _make_trace(*jobs: dict[str, float], header: str = "") -> Trace:
+    columns = {name: np.full(len(jobs), -1.0) for name in FIELDS}
+    columns["number"] = np.arange(1, len(jobs) + 1)
+    for row, job in enumerate(jobs):
+        for name, value in job.items():
+            columns[name][row] = value
+    lines = [line.encode() for line in header.splitlines()]
+    return Trace(Header(lines), columns, source="made")
