@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from agents.user import Behaviour, ReplayUser
 
 if TYPE_CHECKING:
@@ -49,18 +51,15 @@ class ThinkTime(Behaviour[ReplayUser]):
         self._successor = memoryview(dependencies.successor)
         self._think = memoryview(dependencies.think)
         self._missing = memoryview(dependencies.count.copy())
-        self._earliest = memoryview(work.sessions.start.copy())
-        self._start = work.sessions.start
-        self._count = dependencies.count
-        for session in range(len(self._missing)):
-            if self._missing[session]:
-                self._earliest[session] = 0
+        free = dependencies.count == 0
+        self._free = np.flatnonzero(free)
+        self._earliest = memoryview(np.where(free, work.sessions.start, 0))
 
     def begin(self, user: ReplayUser) -> None:
         """Submit the sessions that wait for none."""
-        for session in user.sessions:
-            if not self._missing[session]:
-                user.submit(session, self._earliest[session])
+        first, last = np.searchsorted(self._free, (user.sessions.start, user.sessions.stop))
+        for session in self._free[first:last].tolist():
+            user.submit(session, self._earliest[session])
 
     def finished(self, user: ReplayUser, session: int, now: int) -> None:
         """Submit the sessions that waited for this one last."""

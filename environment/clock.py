@@ -56,14 +56,19 @@ class Clock:
 
     def second_of_week(self, seconds: Int64s) -> Int64s:
         """Return how many local seconds after Monday 00:00 each of ``seconds`` lies, same shape."""
-        hours, where = np.unique(np.asarray(seconds) // HOUR, return_inverse=True)
-        shift = np.array(
-            [
-                (self.local(int(hour) * HOUR).utcoffset() or timedelta()).total_seconds()
-                for hour in hours
-            ],
-            np.int64,
-        )
+        unix = np.asarray(seconds) + self.unix_start
+        hours, where = np.unique(unix // HOUR, return_inverse=True)
+        shifts = np.array([self._shift(int(hour) * HOUR) for hour in hours], np.int64)
+        shift = shifts[where].reshape(unix.shape)
+        changing = [
+            h for h, s in zip(hours, shifts, strict=True) if self._shift((h + 1) * HOUR) != s
+        ]
+        for place in np.flatnonzero(np.isin(unix // HOUR, changing)):
+            shift.flat[place] = self._shift(int(unix.flat[place]))
         monday = 4 * DAY  # Unix time 0 was a Thursday
-        local = np.asarray(seconds) + self.unix_start + shift[where].reshape(np.shape(seconds))
-        return (local - monday) % WEEK
+        return (unix + shift - monday) % WEEK
+
+    def _shift(self, unix: int) -> int:
+        """Return how far local time is ahead of universal time, s."""
+        local = datetime.fromtimestamp(int(unix), UTC).astimezone(self.zone)
+        return int((local.utcoffset() or timedelta()).total_seconds())

@@ -9,6 +9,7 @@ is used here.
 from __future__ import annotations
 
 from collections.abc import Callable
+from heapq import heappop
 from typing import Any
 
 import mesa
@@ -55,12 +56,10 @@ class Frame(mesa.Model):  # type: ignore[misc]
 
     def next_event_time(self) -> int:
         """Return when the next event is due, FOREVER when there is none."""
-        try:
-            event = self._event_list.pop_event()
-        except IndexError:
-            return FOREVER
-        self._event_list.add_event(event)
-        return int(event.time)
+        events = self._event_list._events  # Mesa's own look ahead goes through all of them
+        while events and events[0].CANCELED:
+            heappop(events)
+        return int(events[0].time) if events else FOREVER
 
     def run_events(self, now: int) -> None:
         """Run the events that are due at ``now``, also those that they add."""

@@ -112,7 +112,7 @@ class Simulation(Frame):
         standstill, last = 0, -1
         rounds = 0
         while True:
-            due = self.next_event_time() if len(self._event_list) else FOREVER
+            due = self.next_event_time()
             stop = engine.advance(min(due, end), SLICE)
             self.time = now = engine.now
             if stop == Stop.FINISHED:

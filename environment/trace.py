@@ -263,7 +263,8 @@ def jobs_from_trace(
     first, second = "requested_processors", "allocated_processors"
     if conversion.processors == "allocated":
         first, second = second, first
-    processors = np.where(trace[first] > 0, trace[first], trace[second])
+    exact = np.where(trace[first] > 0, trace[first], trace[second])
+    processors = np.asarray(round_half_up(exact.astype(np.float64)))
 
     keep = np.ones(len(trace), bool)
 
@@ -302,11 +303,12 @@ def jobs_from_trace(
 
     jobs = JobTable(len(rows))
     jobs.number[:] = whole("number")
-    jobs.user[:] = take("user")
-    jobs.group[:] = take("group")
-    jobs.executable[:] = take("executable")
-    jobs.queue[:] = take("queue")
+    jobs.user[:] = whole("user")
+    jobs.group[:] = whole("group")
+    jobs.executable[:] = whole("executable")
+    jobs.queue[:] = whole("queue")
     jobs.processors[:] = processors[rows]
+    repair("processors with a fraction: rounded half up", (processors != exact)[rows])
     repair(f"no {first.replace('_', ' ')}: {second.replace('_', ' ')} used", take(first) <= 0)
     repair("no user: all such jobs taken as one user's", jobs.user < 0)
 

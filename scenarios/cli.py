@@ -26,6 +26,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+#: Exit code of a command that Ctrl-C ended, as shells have it.
+INTERRUPTED = 130
+
 TracePath = Annotated[
     Path, typer.Argument(metavar="TRACE", help="Trace in the Standard Workload Format, or .gz.")
 ]
@@ -153,8 +156,12 @@ def main() -> None:
         app(standalone_mode=True)
     except HpcrowdError as error:
         _fail(f"hpcrowd: {error}", 2)
+    except SystemExit as stop:
+        if stop.code == INTERRUPTED:
+            _fail("hpcrowd: interrupted; nothing was written", INTERRUPTED)
+        raise
     except KeyboardInterrupt:
-        _fail("hpcrowd: interrupted; nothing was written", 130)
+        _fail("hpcrowd: interrupted; nothing was written", INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output has gone, as in "| head": not our problem.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
