@@ -153,7 +153,7 @@ def test_gzip_is_found_from_content(tmp_path: Path) -> None:
 
 
 def test_gzip_is_written_by_name(tmp_path: Path) -> None:
-    """Writing packs when the name ends in .gz, to the same bytes every time, and leaves nothing else."""
+    """Writing packs when the name ends in .gz, always to the same bytes, and leaves no rest."""
     trace = parse_swf(b"; Version: 2\n" + LINE)
     for name in ("a.swf", "b.swf.gz", "c.swf.gz"):
         write_swf(trace, tmp_path / name)

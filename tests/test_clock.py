@@ -1,0 +1,145 @@
+"""Headers and local time: what a header says, and what time it is at a second of the run."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from environment import Clock, Header
+from environment.clock import DAY, HOUR, WEEK
+
+
+def header(text: str) -> Header:
+    """A header of these lines."""
+    return Header([line.encode() for line in text.splitlines()])
+
+
+def test_entries_of_a_header() -> None:
+    """Entries are key and value in order; the same key may come twice."""
+    found = header("; Version: 2.2\n;Computer: SP2 \n; Note: a\n; Note: b").entries()
+    assert [("Version", "2.2"), ("Computer", "SP2"), ("Note", "a"), ("Note", "b")] == found
+
+
+def test_continued_value() -> None:
+    """Indented lines without a key go on with the value before; other comments belong to nobody."""
+    found = header("; a line of text\n; Note: one\n;       two\n;\n; Queues: none\n;;; x").entries()
+    assert [("Note", "one\ntwo"), ("Queues", "none")] == found
+
+
+def test_address_in_a_continued_line_is_no_key() -> None:
+    """A web address that stands alone in a line is part of the value before."""
+    found = header("; Information: see\n;     http://example.org/a").entries()
+    assert [("Information", "see\nhttp://example.org/a")] == found
+
+
+def test_keys_are_found_in_upper_and_lower_case() -> None:
+    """The first value of a key is found whatever its case; a missing key is None."""
+    some = header("; MaxProcs: 100 (SP2)\n; maxprocs: 3")
+    assert "100 (SP2)" == some.get("maxPROCS")
+    assert 100 == some.integer("MaxProcs")
+    assert None is some.get("MaxNodes")
+    assert None is some.integer("MaxNodes")
+    assert None is header("; MaxProcs: unknown").integer("MaxProcs")
+
+
+@pytest.mark.parametrize(
+    ("text", "processors"),
+    [
+        ("; MaxProcs: 100\n; MaxNodes: 7", 100),
+        ("; MaxProcs: -1\n; MaxNodes: 7", 7),
+        ("; MaxNodes: 7", 7),
+        ("; Version: 2", None),
+    ],
+)
+def test_processors_of_a_header(text: str, processors: int | None) -> None:
+    """The machine has MaxProcs processors, else MaxNodes, else nobody knows."""
+    assert processors == header(text).processors
+
+
+def test_clock_of_a_header() -> None:
+    """The origin is UnixStartTime in the zone of TimeZoneString."""
+    clock = Clock.of(header("; UnixStartTime: 843471747\n; TimeZoneString: Europe/Stockholm"))
+    assert clock.known
+    assert "1996-09-23T11:42:27+02:00" == clock.local(0).isoformat()
+    assert "1996-09-23T11:42:37+02:00" == clock.local(10).isoformat()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "; UnixStartTime: 0\n; TimeZoneString: Europe/Stockholm",
+        "; UnixStartTime: -1\n; TimeZoneString: Europe/Stockholm",
+        "; UnixStartTime: 843471747\n; TimeZoneString: Nowhere/Land",
+        "; UnixStartTime: 843471747\n; TimeZoneString: ../../etc/passwd",
+    ],
+)
+def test_nominal_monday(text: str) -> None:
+    """Without start or known zone the origin is a Monday, 00:00, and the clock admits it."""
+    clock = Clock.of(header(text))
+    assert not clock.known
+    assert ("Monday", "00:00:00") == (f"{clock.local(0):%A}", f"{clock.local(0):%H:%M:%S}")
+    assert 0 == clock.second_of_week(np.array(0))
+
+
+def test_start_without_zone_is_not_called_known() -> None:
+    """A start without a zone is taken in universal time, and the clock does not call it known."""
+    clock = Clock.of(header("; UnixStartTime: 843471747"))
+    assert not clock.known
+    assert "1996-09-23T09:42:27+00:00" == clock.local(0).isoformat()
+
+
+@pytest.mark.parametrize(
+    ("change", "before", "after"),
+    [
+        # Clocks in Stockholm go forward at 02:00 on 30 March and back at 03:00 on 26 October 1997.
+        (datetime(1997, 3, 30, 1, tzinfo=UTC), 2 * HOUR - 1, 3 * HOUR),
+        (datetime(1997, 10, 26, 1, tzinfo=UTC), 3 * HOUR - 1, 2 * HOUR),
+    ],
+)
+@pytest.mark.parametrize("offset", [0, 1, 1000, 3599])
+def test_summer_time(change: datetime, before: int, after: int, offset: int) -> None:
+    """Local time jumps at the very second, wherever in an hour the origin of the run lies."""
+    start = int(change.timestamp()) - 5 * HOUR - offset
+    clock = Clock(start, ZoneInfo("Europe/Stockholm"), known=True)
+    jump = int(change.timestamp()) - start
+    sunday = 6 * DAY
+    seconds = np.array([jump - 1, jump, jump + 1])
+    expected = [sunday + before, sunday + after, sunday + after + 1]
+    assert expected == clock.second_of_week(seconds).tolist()
+
+
+@given(
+    start=st.integers(1, 4_000_000_000),
+    zone=st.sampled_from(
+        ["UTC", "Europe/Paris", "America/Los_Angeles", "Asia/Kolkata", "Australia/Lord_Howe"]
+    ),
+    seconds=st.lists(st.integers(0, 3 * 365 * DAY), min_size=1, max_size=20),
+)
+def test_second_of_week_agrees_with_local_time(start: int, zone: str, seconds: list[int]) -> None:
+    """The second of the week is that of the local date and time at every second."""
+    clock = Clock(start, ZoneInfo(zone), known=True)
+    expected = []
+    for second in seconds:
+        now = clock.local(second)
+        expected.append(now.weekday() * DAY + now.hour * HOUR + now.minute * 60 + now.second)
+    assert expected == clock.second_of_week(np.array(seconds)).tolist()
+
+
+def test_second_of_week_keeps_the_shape() -> None:
+    """The answer has the shape of the question, also for a single second."""
+    clock = Clock()
+    assert (2, 3) == clock.second_of_week(np.arange(6).reshape(2, 3)).shape
+    assert [[0, 1], [WEEK - 1, 0]] == clock.second_of_week(
+        np.array([[0, 1], [WEEK - 1, WEEK]])
+    ).tolist()
+
+
+def test_local_time_of_the_far_future() -> None:
+    """Local time goes on for as long as a slow simulation may last."""
+    assert Clock().local(0) + timedelta(days=36_500) == Clock().local(36_500 * DAY)
