@@ -1,0 +1,178 @@
+"""Curves behind the pictures: levels over time, distributions, weekly profiles, in plain numpy.
+
+Everything is averaged or sampled down to what a picture can show, so that drawing takes as long
+for 300,000 jobs as for 300.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime, timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+
+from environment.clock import DAY, HOUR, WEEK, Clock
+from environment.jobs import UNKNOWN, Int64s, JobTable, State
+
+Floats = NDArray[np.float64]
+
+#: Hours of a week, the bins of a weekly profile.
+WEEK_HOURS = WEEK // HOUR
+
+#: Widths of bins over time, s; beyond them whole days.
+BIN_WIDTHS = (1, 5, 15, 60, 300, 900, 1800, *(h * HOUR for h in (1, 2, 3, 4, 6, 8, 12, 24)))
+
+#: Most labels on a time axis.
+MOST_LABELS = 13
+
+#: Days between labels where the trace does not say when it began.
+NOMINAL_STEPS = (1, 7, 14, 28, 91, 182, 364, 728, 1820)
+
+
+def span_of(jobs: JobTable) -> tuple[int, int] | None:
+    """Return the first submission and the last simulated event, s; None if nothing happened."""
+    submit = jobs.submit[jobs.submit != UNKNOWN]
+    if not len(submit):
+        return None
+    last = max(int(submit.max()), int(jobs.start.max()), int(jobs.end.max()))
+    return int(submit.min()), last
+
+
+def time_edges(first: int, last: int, bins: int) -> Int64s:
+    """Return at most ``bins`` + 2 equally spaced seconds, at multiples of a width that people like.
+
+    They cover the span; one bin more than asked for if it does not begin at a multiple.
+    """
+    least = (last - first) / bins
+    width = next((w for w in BIN_WIDTHS if w >= least), -(-math.ceil(least) // DAY) * DAY)
+    begin, end = first // width, max(-(-last // width), first // width + 1)
+    return width * np.arange(begin, end + 1, dtype=np.int64)
+
+
+def mean_level(begin: Int64s, end: Int64s, height: Int64s, edges: Int64s) -> Floats:
+    """Return the time average of a sum of blocks in each bin.
+
+    Parameters
+    ----------
+    begin, end
+        Seconds at which each block begins and ends, shape (blocks,).
+    height
+        What it adds to the level meanwhile, shape (blocks,).
+    edges
+        Bin edges, s, rising.
+
+    Returns
+    -------
+    array
+        Shape (bins,); exact, because the integral of the level is linear between events.
+    """
+    if not len(begin):
+        return np.zeros(len(edges) - 1)
+    times = np.concatenate([begin, end])
+    order = np.argsort(times, kind="stable")
+    times = times[order]
+    level = np.cumsum(np.concatenate([height, -height])[order])
+    integral = np.concatenate([[0.0], np.cumsum(level[:-1] * np.diff(times).astype(np.float64))])
+    averages: Floats = np.diff(np.interp(edges, times, integral)) / np.diff(edges)
+    return averages
+
+
+def processors_in_use(jobs: JobTable, edges: Int64s) -> Floats:
+    """Return the processors in use, averaged over each bin, shape (bins,)."""
+    started = jobs.start != UNKNOWN
+    end = np.where(jobs.end == UNKNOWN, edges[-1], jobs.end)[started]
+    return mean_level(jobs.start[started], end, jobs.processors[started], edges)
+
+
+def jobs_waiting(jobs: JobTable, edges: Int64s) -> Floats:
+    """Return the jobs in the queue, averaged over each bin, shape (bins,).
+
+    Jobs that left without running count as never having waited.
+    """
+    started = jobs.start != UNKNOWN
+    waits = (jobs.submit != UNKNOWN) & (started | (jobs.state == State.UNFINISHED))
+    end = np.where(started, jobs.start, edges[-1])[waits]
+    begin = jobs.submit[waits]
+    return mean_level(begin, end, np.ones(len(begin), np.int64), edges)
+
+
+def cumulative(times: Int64s, at: Int64s) -> Int64s:
+    """Return how many of ``times`` are not later than each of ``at``; unknown ones never are."""
+    known = np.sort(times[times != UNKNOWN])
+    return np.searchsorted(known, at, side="right").astype(np.int64)
+
+
+def exceedance(values: Int64s, points: int = 160) -> tuple[Floats, Floats] | None:
+    """Return (x, share of ``values`` larger than x), x in equal ratios from 1 s to the largest.
+
+    None when no value is above 1.
+    """
+    if not len(values) or values.max() <= 1:
+        return None
+    x: Floats = np.geomspace(1.0, float(values.max()), points)
+    share: Floats = 1 - np.searchsorted(np.sort(values), x, side="right") / len(values)
+    return x[share > 0], share[share > 0]
+
+
+def weekly_profile(times: Int64s, clock: Clock) -> Floats | None:
+    """Return the mean submissions in each local hour of the week, from Monday 00:00, per h.
+
+    Weeks that were only partly seen count by the hours that were seen. None without times.
+    """
+    times = times[times != UNKNOWN]
+    if not len(times):
+        return None
+    hours = np.arange(int(times.min()) // HOUR, int(times.max()) // HOUR + 1) * HOUR
+    hour_of_week = clock.second_of_week(hours) // HOUR
+    seen = np.bincount(hour_of_week, minlength=WEEK_HOURS)
+    submitted = np.bincount(times // HOUR - hours[0] // HOUR, minlength=len(hours))
+    counts = np.bincount(hour_of_week, weights=submitted, minlength=WEEK_HOURS)
+    profile: Floats = np.divide(counts, seen, out=np.zeros(WEEK_HOURS), where=seen > 0)
+    return profile
+
+
+def time_ticks(clock: Clock, first: int, last: int) -> tuple[list[int], list[str], str]:
+    """Return where to label a time axis, s, with what, and the name of the axis with its zone."""
+    if not clock.known:
+        step = next(
+            (d for d in NOMINAL_STEPS if (last - first) / (d * DAY) < MOST_LABELS),
+            NOMINAL_STEPS[-1],
+        )
+        days = range(-(-first // DAY // step) * step, last // DAY + 1, step)
+        name = "days since the origin, which counts as Monday 00:00"
+        return [day * DAY for day in days], [str(day) for day in days], name
+    begin, end = clock.local(first), clock.local(last)
+    length = (last - first) / DAY
+    if length < MOST_LABELS:
+        marks = _days(begin, end, 1)
+        form = "{0:%a} {0.day} {0:%b}"
+    elif length < 7 * MOST_LABELS:
+        marks = _days(begin - timedelta(days=begin.weekday()), end, 7)
+        form = "{0.day} {0:%b}"
+    else:
+        months = next((m for m in (1, 3, 6, 12) if length / 30.4 / m < MOST_LABELS), 24)
+        marks = _months(begin, end, months)
+        form = "{0:%b %Y}" if months < 12 else "{0.year}"
+    places = [(round(mark.timestamp()) - clock.unix_start, mark) for mark in marks]
+    places = [(second, mark) for second, mark in places if first <= second <= last]
+    year = f" {begin.year}" if "%Y" not in form and ".year" not in form else ""
+    return (
+        [second for second, _ in places],
+        [form.format(mark) for _, mark in places],
+        f"local time{year}, {clock.zone}",
+    )
+
+
+def _days(begin: datetime, end: datetime, step: int) -> list[datetime]:
+    day = begin.replace(hour=0, minute=0, second=0, microsecond=0)
+    return [day + timedelta(days=n) for n in range(0, (end - begin).days + step + 1, step)]
+
+
+def _months(begin: datetime, end: datetime, step: int) -> list[datetime]:
+    midnight = begin.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    first = begin.year * 12 + (begin.month - 1) // step * step
+    return [
+        midnight.replace(year=month // 12, month=month % 12 + 1)
+        for month in range(first, end.year * 12 + end.month + 1, step)
+    ]
