@@ -1,0 +1,74 @@
+"""Figures that papers print, to hold our own against.
+
+Each table is a file of comma-separated values in ``analysis/published``, with the digits exactly as
+printed; :data:`SOURCES` says where each comes from.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from importlib.resources import files
+
+from environment.errors import QuantityError
+
+_MADON = (
+    "M. Madon, G. Da Costa, J.-M. Pierson: Replay with Feedback: How does the performance of HPC "
+    "system impact user submission behavior? Future Generation Computer Systems 155, 2024, "
+    "66-79, doi:10.1016/j.future.2024.01.024"
+)
+
+#: Where each table comes from.
+SOURCES = {
+    "madon2024_table1": f"{_MADON}, Table 1: makespan and waits, days",
+    "madon2024_table2": f"{_MADON}, Table 2: lateness",
+    "madon2024_figure5c": f"{_MADON}, Fig. 5c: percentiles over users of additional lateness, s",
+    "madon2024_text": f"{_MADON}, ranges given in the text",
+}
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A number as a paper prints it.
+
+    Attributes
+    ----------
+    text
+        Its digits.
+    """
+
+    text: str
+
+    @property
+    def value(self) -> float:
+        """The number."""
+        return float(self.text)
+
+    @property
+    def decimals(self) -> int:
+        """Digits after the point."""
+        return len(self.text.partition(".")[2])
+
+    @property
+    def half_unit(self) -> float:
+        """Half a unit of the last digit: how far rounding can have moved it."""
+        return 0.5 * 10.0**-self.decimals
+
+
+def published_rows(name: str) -> list[dict[str, str]]:
+    """Return the rows of a published table, each a dict of the texts by column.
+
+    Parameters
+    ----------
+    name
+        One of :data:`SOURCES`.
+
+    Raises
+    ------
+    QuantityError
+        When there is no such table.
+    """
+    if name not in SOURCES:
+        raise QuantityError(f"published table {name!r}: not known; choose {', '.join(SOURCES)}")
+    text = files("analysis").joinpath("published", f"{name}.csv").read_text("utf-8")
+    return list(csv.DictReader(text.splitlines()))
