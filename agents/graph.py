@@ -60,8 +60,11 @@ def find_dependencies(sessions: Sessions) -> Dependencies:
     count = len(sessions)
     number = np.arange(count)
     user = sessions.user_of_session
-    # One rank for starts and ends together, by user, time and session.
-    keys = (np.tile(number, 2), np.concatenate([sessions.start, sessions.end]), np.tile(user, 2))
+    # One rank for starts and ends together, by user and time. At one instant sessions end first,
+    # then come those of no length in their order, then sessions start.
+    short = sessions.start == sessions.end
+    tie = np.concatenate([np.where(short, number, count), np.where(short, number, -1)])
+    keys = (tie, np.concatenate([sessions.start, sessions.end]), np.tile(user, 2))
     order = np.lexsort(keys)
     changes = np.zeros(2 * count, bool)
     for key in keys:

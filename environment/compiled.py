@@ -1,22 +1,22 @@
-"""The compiled engine: owner of the arrays that :mod:`environment.kernel` works on."""
+"""The compiled engine: owner of the arrays that :mod:`environment.kernel.loop` works on."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import override
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from environment import kernel
 from environment.engine import Engine
 from environment.jobs import Column, Int64s, JobTable
-from environment.kernel import S
+from environment.kernel import cache, loop
+from environment.kernel import places as S
 from environment.stops import FOREVER, Stop
 
+cache.drop_stale()
+
 #: Policies that are compiled, by the name a user gives.
-POLICIES = {"fcfs": kernel.FCFS, "easy": kernel.EASY, "recorded": kernel.RECORDED}
+POLICIES = {"fcfs": S.FCFS, "easy": S.EASY, "recorded": S.RECORDED}
 
 #: Places that arrays have at first.
 FIRST_ROOM = 1024
@@ -70,7 +70,7 @@ class CompiledEngine(Engine):
     @override
     def waiting(self) -> Int64s:
         queue = self._queue[:, self._s[S.QUEUE_HEAD] : self._s[S.QUEUE_TAIL]]
-        waiting: Int64s = queue[0, queue[1] != kernel.GAP]
+        waiting: Int64s = queue[0, queue[1] != S.GAP]
         return waiting
 
     @property
@@ -81,9 +81,7 @@ class CompiledEngine(Engine):
     @override
     def next_time(self) -> int:
         self._accept()
-        return int(
-            kernel.next_time(self.jobs.matrix, self._s, self._sorted, self._heap, self._ends)
-        )
+        return int(loop.next_time(self.jobs.matrix, self._s, self._sorted, self._heap, self._ends))
 
     @override
     def submit(self, rows: ArrayLike, at: ArrayLike) -> None:
@@ -99,7 +97,7 @@ class CompiledEngine(Engine):
         self._check_future(at)
         size = self._s[S.HEAP_SIZE]
         self._reserve(size + self.unit_first[unit + 1] - self.unit_first[unit])
-        kernel.submit_unit(
+        loop.submit_unit(
             self.jobs.matrix, self._s, self._heap, unit, at, self.unit_first, self.unit_rows
         )
 
@@ -134,7 +132,7 @@ class CompiledEngine(Engine):
         s[S.FINISHED_COUNT] = 0
         s[S.ALLOWANCE] = events
         while True:
-            stop = kernel.advance(
+            stop = loop.advance(
                 self.jobs.matrix,
                 s,
                 self._sorted,
@@ -168,7 +166,7 @@ class CompiledEngine(Engine):
             self._s[S.SORTED_NEXT], self._s[S.SORTED_END] = 0, len(rows)
         else:
             self._reserve(int(self._s[S.HEAP_SIZE]) + len(rows))
-            kernel.submit_jobs(self.jobs.matrix, self._s, self._heap, rows)
+            loop.submit_jobs(self.jobs.matrix, self._s, self._heap, rows)
 
     def _reserve(self, arrivals: int) -> None:
         if arrivals > self._heap.shape[1]:
@@ -193,9 +191,3 @@ def _wider(array: Int64s, columns: int) -> Int64s:
     wider = np.zeros((array.shape[0], columns), np.int64)
     wider[:, : array.shape[1]] = array
     return wider
-
-
-def is_compiled() -> bool:
-    """Return whether the compiled code of this Python is in numba's cache already."""
-    suffix = f"py{sys.version_info.major}{sys.version_info.minor}.nbi"
-    return any(Path(kernel.advance._cache.cache_path).glob(f"kernel.advance-*.{suffix}"))

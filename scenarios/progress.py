@@ -24,7 +24,7 @@ def say(text: str) -> None:
 
 def say_if_compiling() -> None:
     """Tell that the first run on a machine compiles the engine."""
-    from environment.compiled import is_compiled
+    from environment.kernel.cache import is_compiled
 
     if not is_compiled():
         say("Compiling the cluster engine, once on this machine (some seconds) ...")

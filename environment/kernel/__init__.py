@@ -1,0 +1,1 @@
+"""The compiled engine's functions on plain arrays."""

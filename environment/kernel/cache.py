@@ -1,0 +1,38 @@
+"""Is the compiled code at hand, and is it that of the sources?
+
+Numba keeps compiled code beside the file of each function and makes it anew when that file
+changes, but does not look at the other files that the function calls into. Here all of them count.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from environment.kernel import loop
+
+#: Modules with compiled functions.
+MODULES = ("heap", "scheduling", "loop")
+
+
+def is_compiled() -> bool:
+    """Return whether the compiled code of this Python is in numba's cache already."""
+    return any(path.name.startswith("loop.advance-") for path in _indexes())
+
+
+def drop_stale() -> None:
+    """Throw compiled code away that is older than the sources it was made from."""
+    here = Path(__file__).parent
+    sources = [*here.glob("*.py"), here.parent / "jobs.py", here.parent / "stops.py"]
+    changed = max(path.stat().st_mtime for path in sources)
+    indexes = _indexes()
+    if any(path.stat().st_mtime <= changed for path in indexes):
+        for path in indexes:
+            path.unlink(missing_ok=True)
+
+
+def _indexes() -> list[Path]:
+    """Return the files in which numba notes what it has compiled for this Python."""
+    folder = Path(loop.advance._cache.cache_path)
+    python = f"py{sys.version_info.major}{sys.version_info.minor}"
+    return [path for module in MODULES for path in folder.glob(f"{module}.*.{python}.nbi")]

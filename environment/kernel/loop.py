@@ -1,0 +1,279 @@
+"""The compiled cluster: arrivals, queue, running jobs and scheduling pass in one resumable loop.
+
+:func:`advance` works on plain arrays that :class:`environment.compiled.CompiledEngine` owns. It
+runs until users must hear something, a given time is reached, or room runs out, and goes on from
+there at the next call. The order within an instant is that of ``docs/background/time.md``:
+completions, users' reactions, arrivals, then one scheduling pass.
+"""
+
+from __future__ import annotations
+
+from environment.kernel.heap import heap_pop, heap_push
+from environment.kernel.places import (
+    ALLOWANCE,
+    ARRIVALS,
+    CAPACITY,
+    COMPLETED,
+    COMPLETIONS,
+    DONE,
+    EASY,
+    END,
+    EVENTS,
+    EXPECTED_END,
+    EXPECTED_FIRST,
+    FINISHED,
+    FINISHED_COUNT,
+    FREE,
+    HALT,
+    HEAP_SIZE,
+    KILL,
+    KILLED,
+    NOW,
+    PAUSE,
+    PHASE,
+    POLICY,
+    PROCESSORS,
+    QUEUE_GAPS,
+    QUEUE_HEAD,
+    QUEUE_TAIL,
+    REACTIONS,
+    RECORDED,
+    RECORDED_START,
+    RECORDED_SUBMIT,
+    REJECTED,
+    RELEASE,
+    REQUESTED_TIME,
+    ROOM,
+    RUN_TIME,
+    RUNNING,
+    SORTED_END,
+    SORTED_NEXT,
+    STALE,
+    START,
+    STATE,
+    SUBMIT,
+    UNIT,
+    compiled,
+)
+from environment.kernel.scheduling import (
+    close_gaps,
+    easy_pass,
+    enqueue,
+    forget,
+    slide,
+    start_heads,
+)
+from environment.stops import FOREVER
+
+
+@compiled
+def submit_unit(jobs, s, heap, unit, at, first_row, unit_rows):
+    """Let the jobs of ``unit`` arrive from ``at`` on, as far apart as they were recorded."""
+    first, last = first_row[unit], first_row[unit + 1]
+    shift = at - jobs[RECORDED_SUBMIT, unit_rows[first]]
+    for i in range(first, last):
+        job = unit_rows[i]
+        time = jobs[RECORDED_SUBMIT, job] + shift
+        jobs[SUBMIT, job] = time
+        heap_push(heap, s[HEAP_SIZE], time, job)
+        s[HEAP_SIZE] += 1
+
+
+@compiled
+def submit_jobs(jobs, s, heap, rows):
+    """Let jobs arrive at the times in their column SUBMIT."""
+    for job in rows:
+        heap_push(heap, s[HEAP_SIZE], jobs[SUBMIT, job], job)
+        s[HEAP_SIZE] += 1
+
+
+@compiled
+def _release(jobs, s, heap, unit, links, edges, unit_rows):
+    """Follow the dependencies of a finished unit: fixed think times, without a call of its user.
+
+    ``links`` rows: first edge, dependencies left, earliest start, first row of each unit;
+    ``edges`` rows: successor, think time.
+    """
+    now = s[NOW]
+    for edge in range(links[0, unit], links[0, unit + 1]):
+        after = edges[0, edge]
+        links[2, after] = max(links[2, after], now + edges[1, edge])
+        links[1, after] -= 1
+        if links[1, after] == 0:
+            submit_unit(jobs, s, heap, after, links[2, after], links[3], unit_rows)
+
+
+@compiled
+def _over(jobs, s, heap, job, remaining, finished, links, edges, unit_rows):
+    """Count a job as over for its user; note the unit when it was the last job of it."""
+    unit = jobs[UNIT, job]
+    if unit >= 0:
+        remaining[unit] -= 1
+        if remaining[unit] == 0:
+            if s[RELEASE]:
+                _release(jobs, s, heap, unit, links, edges, unit_rows)
+            else:
+                finished[s[FINISHED_COUNT]] = unit
+                s[FINISHED_COUNT] += 1
+
+
+@compiled
+def next_time(jobs, s, sorted_arrivals, heap, ends):
+    """Return the time of the next completion or arrival."""
+    time = FOREVER
+    if s[RUNNING]:
+        time = ends[0, 0]
+    if s[HEAP_SIZE] and heap[0, 0] < time:
+        time = heap[0, 0]
+    if s[SORTED_NEXT] < s[SORTED_END]:
+        time = min(time, jobs[SUBMIT, sorted_arrivals[s[SORTED_NEXT]]])
+    return time
+
+
+@compiled
+def _complete(jobs, s, heap, ends, expected, remaining, finished, links, edges, unit_rows):
+    """Let end what ends now; return False when the list of finished units is full."""
+    now = s[NOW]
+    while s[RUNNING] and ends[0, 0] == now:
+        if s[FINISHED_COUNT] == len(finished):
+            return False
+        job = heap_pop(ends, s[RUNNING])
+        s[RUNNING] -= 1
+        s[EVENTS] += 1
+        s[ALLOWANCE] -= 1
+        state = COMPLETED
+        if s[KILL] and jobs[RUN_TIME, job] > jobs[REQUESTED_TIME, job]:
+            state = KILLED
+        jobs[STATE, job] = state
+        if s[POLICY] != RECORDED:
+            s[FREE] += jobs[PROCESSORS, job]
+            s[STALE] = 1
+            if s[POLICY] == EASY:
+                forget(
+                    s, expected, jobs[START, job] + jobs[REQUESTED_TIME, job], jobs[PROCESSORS, job]
+                )
+        _over(jobs, s, heap, job, remaining, finished, links, edges, unit_rows)
+    return True
+
+
+@compiled
+def _arrive(
+    jobs, s, sorted_arrivals, heap, queue, ends, remaining, finished, links, edges, unit_rows
+):
+    """Let arrive what arrives now; return False when an array is full."""
+    now = s[NOW]
+    while True:
+        job = -1
+        if s[SORTED_NEXT] < s[SORTED_END]:
+            candidate = sorted_arrivals[s[SORTED_NEXT]]
+            if jobs[SUBMIT, candidate] == now:
+                job = candidate
+        from_heap = s[HEAP_SIZE] > 0 and heap[0, 0] == now and (job < 0 or heap[1, 0] < job)
+        if job < 0 and not from_heap:
+            return True
+        if (
+            s[QUEUE_TAIL] == queue.shape[1]
+            or s[RUNNING] == ends.shape[1]
+            or s[FINISHED_COUNT] == len(finished)
+        ):
+            return False
+        if from_heap:
+            job = heap_pop(heap, s[HEAP_SIZE])
+            s[HEAP_SIZE] -= 1
+        else:
+            s[SORTED_NEXT] += 1
+        s[EVENTS] += 1
+        s[ALLOWANCE] -= 1
+        if jobs[PROCESSORS, job] > s[CAPACITY]:
+            jobs[STATE, job] = REJECTED
+            _over(jobs, s, heap, job, remaining, finished, links, edges, unit_rows)
+        elif s[POLICY] == RECORDED:
+            run = jobs[RUN_TIME, job]
+            if s[KILL] and run > jobs[REQUESTED_TIME, job]:
+                run = jobs[REQUESTED_TIME, job]
+            start = now + jobs[RECORDED_START, job] - jobs[RECORDED_SUBMIT, job]
+            jobs[START, job] = start
+            jobs[END, job] = start + run
+            heap_push(ends, s[RUNNING], start + run, job)
+            s[RUNNING] += 1
+        else:
+            enqueue(jobs, s, queue, job)
+
+
+@compiled
+def advance(
+    jobs,
+    s,
+    sorted_arrivals,
+    heap,
+    queue,
+    ends,
+    expected,
+    remaining,
+    finished,
+    links,
+    edges,
+    unit_rows,
+    halt,
+):
+    """Run until users must hear something or ``halt``; return why it stopped, a :class:`Stop`."""
+    while True:
+        if s[PHASE] == COMPLETIONS:
+            time = next_time(jobs, s, sorted_arrivals, heap, ends)
+            if time > halt:
+                s[NOW] = halt
+                return HALT
+            if time == FOREVER:
+                return DONE
+            if s[ALLOWANCE] <= 0:
+                return PAUSE
+            s[NOW] = time
+            if not _complete(
+                jobs, s, heap, ends, expected, remaining, finished, links, edges, unit_rows
+            ):
+                return ROOM
+            s[PHASE] = REACTIONS
+            if s[FINISHED_COUNT]:
+                return FINISHED
+        if s[PHASE] == REACTIONS:
+            if halt <= s[NOW]:
+                return HALT
+            s[PHASE] = ARRIVALS
+        if not _arrive(
+            jobs,
+            s,
+            sorted_arrivals,
+            heap,
+            queue,
+            ends,
+            remaining,
+            finished,
+            links,
+            edges,
+            unit_rows,
+        ):
+            if s[QUEUE_TAIL] == queue.shape[1] and (s[QUEUE_GAPS] or s[QUEUE_HEAD]):
+                close_gaps(s, queue)
+                if s[QUEUE_TAIL] <= queue.shape[1] // 2:
+                    continue
+            return ROOM
+        if s[FINISHED_COUNT]:
+            s[PHASE] = REACTIONS
+            return FINISHED
+        if s[POLICY] != RECORDED:
+            waiting = s[QUEUE_TAIL] - s[QUEUE_HEAD]
+            if (
+                s[RUNNING] + waiting > ends.shape[1]
+                or s[EXPECTED_END] + waiting > expected.shape[1]
+            ):
+                if s[EXPECTED_FIRST] >= waiting and s[RUNNING] + waiting <= ends.shape[1]:
+                    slide(s, expected)
+                    continue
+                return ROOM
+            if s[POLICY] == EASY:
+                easy_pass(jobs, s, queue, ends, expected)
+            else:
+                start_heads(jobs, s, queue, ends, expected)
+            if s[QUEUE_GAPS] > 64 and 2 * s[QUEUE_GAPS] > s[QUEUE_TAIL] - s[QUEUE_HEAD]:
+                close_gaps(s, queue)
+        s[PHASE] = COMPLETIONS
