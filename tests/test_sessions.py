@@ -1,0 +1,245 @@
+"""Sessions and batches: hand-made stories, published counts, and a literal reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents import SessionDefinition, find_sessions
+from environment import JobTable, QuantityError, Trace, jobs_from_trace
+
+MakeJobs = Callable[..., JobTable]
+
+DEFINITIONS = ("arrival:60m", "arrival:job", "last:20m", "max:20m", "last:20m+cut:1h")
+
+
+def cut(make_jobs: MakeJobs, definition: str, *spans: tuple[int, int]) -> tuple[list[int], ...]:
+    """Sessions and batches of one user's jobs, given as (submission, end)."""
+    jobs = make_jobs(*((submit, end - submit, 1) for submit, end in spans))
+    find_sessions(jobs, SessionDefinition.parse(definition))
+    return jobs.session.tolist(), jobs.batch.tolist()
+
+
+def test_arrival_threshold_counts_as_the_same_session(make_jobs: MakeJobs) -> None:
+    """Submissions exactly the threshold apart share a session; one second more begins another."""
+    spans = (0, 1), (3600, 3601), (7201, 7202)
+    assert ([0, 0, 1], [0, 1, 2]) == cut(make_jobs, "arrival:60m", *spans)
+
+
+def test_arrival_looks_at_submissions_only(make_jobs: MakeJobs) -> None:
+    """A job still running does not hold a session of arrivals together."""
+    assert ([0, 1], [0, 1]) == cut(make_jobs, "arrival:60m", (0, 90_000), (3601, 3602))
+
+
+def test_batches_of_arrival_overlap_the_latest_end_of_the_session(make_jobs: MakeJobs) -> None:
+    """Inside a session a job that begins before all earlier ones are over joins their batch."""
+    spans = (0, 1000), (10, 20), (999, 1001), (1001, 1002)
+    assert ([0, 0, 0, 0], [0, 0, 0, 1]) == cut(make_jobs, "arrival:60m", *spans)
+
+
+def test_batches_of_arrival_do_not_reach_over_sessions(make_jobs: MakeJobs) -> None:
+    """A job of an earlier session that still runs joins nothing."""
+    spans = (0, 90_000), (4000, 4010), (4010, 4020), (4019, 4030)
+    assert ([0, 1, 1, 1], [0, 1, 2, 2]) == cut(make_jobs, "arrival:60m", *spans)
+
+
+def test_every_job_a_session(make_jobs: MakeJobs) -> None:
+    """``arrival:job`` gives one session per job, also for jobs of one second."""
+    assert ([0, 1, 2], [0, 1, 2]) == cut(make_jobs, "arrival:job", (0, 9), (0, 9), (5, 9))
+
+
+def test_last_counts_from_the_end_of_the_job_before(make_jobs: MakeJobs) -> None:
+    """Under ``last`` the think time up to and with the threshold keeps the session."""
+    spans = (0, 100), (1300, 1400), (2601, 2700)
+    assert ([0, 0, 1], [0, 1, 2]) == cut(make_jobs, "last:20m", *spans)
+
+
+def test_negative_think_time_is_the_same_batch(make_jobs: MakeJobs) -> None:
+    """Submitting before the job before has ended is the same batch; at its very end a new one."""
+    assert ([0, 0], [0, 0]) == cut(make_jobs, "last:20m", (0, 100), (99, 200))
+    assert ([0, 0], [0, 1]) == cut(make_jobs, "last:20m", (0, 100), (100, 200))
+    assert ([0, 0], [0, 0]) == cut(make_jobs, "max:20m", (0, 100), (99, 200))
+    assert ([0, 0], [0, 1]) == cut(make_jobs, "max:20m", (0, 100), (100, 200))
+
+
+def test_last_forgets_what_max_remembers(make_jobs: MakeJobs) -> None:
+    """A long first job makes the difference: ``last`` looks at the job before, ``max`` at all."""
+    spans = (0, 50_000), (10, 20), (5000, 5010)
+    assert ([0, 0, 1], [0, 0, 1]) == cut(make_jobs, "last:20m", *spans)
+    assert ([0, 0, 0], [0, 0, 0]) == cut(make_jobs, "max:20m", *spans)
+
+
+def test_cut_limits_what_a_long_job_holds_together(make_jobs: MakeJobs) -> None:
+    """With a cut, a job counts as ended so long after its submission when sessions are cut."""
+    assert [0, 0] == cut(make_jobs, "last:20m+cut:1h", (0, 50_000), (4800, 4900))[0]
+    assert [0, 1] == cut(make_jobs, "last:20m+cut:1h", (0, 50_000), (4801, 4900))[0]
+    assert [0, 0] == cut(make_jobs, "last:20m", (0, 50_000), (4801, 4900))[0]
+
+
+def test_cut_leaves_batches_alone(make_jobs: MakeJobs) -> None:
+    """A cut job still overlaps those submitted before its real end, inside a session."""
+    assert ([0, 0], [0, 0]) == cut(make_jobs, "last:20m+cut:1h", (0, 50_000), (4000, 4100))
+
+
+def test_users_do_not_share_sessions(make_jobs: MakeJobs) -> None:
+    """Sessions and batches are numbered user by user in ascending order, -1 like any other."""
+    jobs = make_jobs(*((t, 50, 1, 50, user) for t, user in ((0, 9), (1, -1), (2, 9), (3, 4))))
+    sessions = find_sessions(jobs)
+    assert [-1, 4, 9] == sessions.users.tolist()
+    assert [2, 0, 2, 1] == jobs.session.tolist()
+    assert [2, 0, 2, 1] == jobs.batch.tolist()
+    assert [0, 1, 2, 3] == sessions.user_first.tolist()
+    assert [0, 1, 2] == sessions.user_of_session.tolist()
+    assert range(2, 3) == sessions.of_user(9)
+    assert [0, 2] == sessions.jobs_of(2).tolist()
+    assert (0, 52) == (sessions.start[2], sessions.end[2])
+
+
+def test_jobs_are_taken_by_submission_then_number(make_jobs: MakeJobs) -> None:
+    """Inside a user jobs go by submission, those of one second by their rows."""
+    jobs = make_jobs((500, 1, 1), (0, 1, 1), (500, 9, 1), (20, 1, 1))
+    sessions = find_sessions(jobs)
+    assert [1, 3, 0, 2] == sessions.rows.tolist()
+    assert ([0], [509]) == (sessions.start.tolist(), sessions.end.tolist())
+
+
+def test_unknown_user_is_told(make_jobs: MakeJobs) -> None:
+    """Asking for a user that the trace does not have names the number."""
+    sessions = find_sessions(make_jobs((0, 1, 1, 1, 3), (0, 1, 1, 1, 7)))
+    for user in (2, 5, 8):
+        with pytest.raises(QuantityError, match=f"user {user}: .* 3 to 7"):
+            sessions.of_user(user)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("arrival:60m", ("arrival", 3600, None)),
+        ("arrival:0", ("arrival", 0, None)),
+        ("arrival:job", ("arrival", None, None)),
+        ("last:20m", ("last", 1200, None)),
+        ("max:90", ("max", 90, None)),
+        ("last:20m+cut:1h", ("last", 1200, 3600)),
+        ("max:0s+cut:1d", ("max", 0, 86400)),
+    ],
+)
+def test_definition_is_read_and_written(text: str, parts: tuple[Any, ...]) -> None:
+    """A definition is read from its short form, and its own text means the same."""
+    definition = SessionDefinition.parse(text)
+    assert parts == (definition.kind, definition.threshold, definition.cut)
+    assert definition == SessionDefinition.parse(str(definition))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "arrival",
+        "arrival:",
+        "first:20m",
+        "last:job",
+        "max:job",
+        "arrival:60m+cut:1h",
+        "last:20m+",
+        "last:20m+cut",
+        "last:20m+cut:",
+        "last:20m+cut:job",
+        "last:20m+1h",
+        "last:-20m",
+        "last:20 minutes",
+        "last:20m+cut:1h+cut:1h",
+    ],
+)
+def test_definition_that_does_not_exist(text: str) -> None:
+    """What is no definition is told in one line."""
+    with pytest.raises(QuantityError) as caught:
+        SessionDefinition.parse(text)
+    assert 1 == len(str(caught.value).splitlines())
+
+
+@pytest.mark.traces
+@pytest.mark.parametrize(
+    ("definition", "sessions", "batches"),
+    [
+        ("arrival:60m", 10_292, 16_482),
+        ("last:20m", 8_271, 14_831),
+        ("max:20m", 7_340, 12_896),
+        ("arrival:job", 28_476, 28_476),
+    ],
+)
+def test_counts_on_kth(kth: Trace, definition: str, sessions: int, batches: int) -> None:
+    """The log of KTH has the sessions and batches that others found (Zakay and Feitelson 2012)."""
+    jobs = jobs_from_trace(kth, runnable=False).jobs
+    found = find_sessions(jobs, SessionDefinition.parse(definition))
+    assert (sessions, batches) == (len(found), found.batches)
+    assert (sessions, batches) == (jobs.session.max() + 1, jobs.batch.max() + 1)
+
+
+def reference(jobs: JobTable, definition: SessionDefinition) -> tuple[list[int], list[int]]:
+    """Sessions and batches straight from the definitions, one job after the other."""
+    session, batch = [-1] * len(jobs), [-1] * len(jobs)
+    sessions = batches = -1
+    for user in sorted(set(jobs.user.tolist())):
+        mine = [row for row in range(len(jobs)) if jobs.user[row] == user]
+        mine.sort(key=lambda row: (jobs.recorded_submit[row], row))
+        for i, row in enumerate(mine):
+            arr, before = int(jobs.recorded_submit[row]), mine[:i]
+            ends = [int(jobs.recorded_end[other]) for other in before]
+            arrs = [int(jobs.recorded_submit[other]) for other in before]
+            known = ends
+            if definition.cut is not None:
+                known = [min(e, a + definition.cut) for e, a in zip(ends, arrs, strict=True)]
+            if not before or definition.threshold is None:
+                new_session = True
+            elif definition.kind == "arrival":
+                new_session = arr - arrs[-1] > definition.threshold
+            elif definition.kind == "last":
+                new_session = arr - known[-1] > definition.threshold
+            else:
+                new_session = arr - max(known) > definition.threshold
+            sessions += new_session
+            if definition.kind == "arrival":
+                held = [e for e, o in zip(ends, before, strict=True) if session[o] == sessions]
+            else:
+                held = ends[-1:] if definition.kind == "last" else ends
+            batches += new_session or arr >= max(held)
+            session[row], batch[row] = sessions, batches
+    return session, batch
+
+
+@given(
+    spans=st.lists(
+        st.tuples(st.integers(0, 40), st.integers(0, 30), st.integers(1, 3)),
+        min_size=1,
+        max_size=25,
+    ),
+    definition=st.builds(
+        SessionDefinition,
+        st.sampled_from(["last", "max"]),
+        st.integers(0, 6),
+        st.none() | st.integers(0, 12),
+    )
+    | st.builds(SessionDefinition, st.just("arrival"), st.none() | st.integers(0, 6)),
+)
+def test_fast_way_equals_the_definitions(
+    make_jobs: MakeJobs, spans: list[tuple[int, int, int]], definition: SessionDefinition
+) -> None:
+    """Sessions and batches are those of a literal reading of the definitions, job for job."""
+    jobs = make_jobs(*((submit, run, 1, run, user) for submit, run, user in spans))
+    found = find_sessions(jobs, definition)
+    assert reference(jobs, definition) == (jobs.session.tolist(), jobs.batch.tolist())
+    assert list(range(len(jobs))) == sorted(found.rows.tolist())
+    for session in range(len(found)):
+        rows = found.jobs_of(session)
+        assert np.flatnonzero(jobs.session == session).tolist() == sorted(rows.tolist())
+        assert jobs.recorded_submit[rows].min() == found.start[session]
+        assert jobs.recorded_end[rows].max() == found.end[session]
+    pieces = np.split(found.rows, found.batch_first[1:-1])
+    assert [set(np.flatnonzero(jobs.batch == b)) for b in range(found.batches)] == [
+        set(piece) for piece in pieces
+    ]
