@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.population import Work
+from agents.work import Work
 from analysis.metrics import summarize
 from environment.clock import Clock
 from environment.jobs import UNKNOWN, Int64s, JobTable, State
@@ -37,6 +37,9 @@ class Run:
         The trace it replays and where in it each job stands; None for generated users.
     work
         The sessions; None for generated users.
+    after
+        For generated users, the unit that made a user submit each unit, shape (units,), -1 none;
+        None where users did not react.
     reacted
         Whether users waited for their sessions, so that think times hold in the run.
     repaired, dropped
@@ -53,6 +56,7 @@ class Run:
     trace: Trace | None = None
     source_row: Int64s | None = None
     work: Work | None = None
+    after: Int64s | None = None
     reacted: bool = False
     repaired: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
@@ -93,6 +97,8 @@ class Run:
             columns["requested_processors"] = jobs.processors
         if self.reacted and self.work is not None:
             columns["preceding"], columns["think_time"] = preceding_jobs(jobs, self.work)
+        elif self.reacted and self.after is not None:
+            columns["preceding"], columns["think_time"] = preceding_of_units(jobs, self.after)
         columns = {name: smallest(values[order]) for name, values in columns.items()}
         return Trace(self._header(), columns, source=self.label)
 
@@ -166,6 +172,31 @@ def preceding_jobs(jobs: JobTable, work: Work) -> tuple[Int64s, Int64s]:
     before = last[dependencies.predecessor[edges]]
     known = (jobs.submit[first] != UNKNOWN) & (over[before] != UNKNOWN)
     first, before = first[known], before[known]
+    number[first] = jobs.number[before]
+    think[first] = jobs.submit[first] - over[before]
+    return number, think
+
+
+def preceding_of_units(jobs: JobTable, after: Int64s) -> tuple[Int64s, Int64s]:
+    """Return the same as :func:`preceding_jobs` for units of work.
+
+    Parameters
+    ----------
+    jobs
+        The jobs, each of a unit.
+    after
+        The unit that made the user submit each unit, shape (units,), -1 none.
+    """
+    number = np.full(len(jobs), UNKNOWN)
+    think = np.full(len(jobs), UNKNOWN)
+    over = np.where(jobs.end != UNKNOWN, jobs.end, jobs.submit)
+    units = np.arange(len(after))
+    by_submit = np.lexsort((jobs.submit, jobs.unit))
+    by_end = np.lexsort((over, jobs.unit))
+    first = by_submit[np.searchsorted(jobs.unit[by_submit], units, side="left")]
+    last = by_end[np.searchsorted(jobs.unit[by_end], units, side="right") - 1]
+    known = after != UNKNOWN
+    first, before = first[known], last[after[known]]
     number[first] = jobs.number[before]
     think[first] = jobs.submit[first] - over[before]
     return number, think

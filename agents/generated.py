@@ -1,0 +1,171 @@
+"""Users who make up their work as they go, from their own random stream.
+
+A :class:`GeneratedUser` adds jobs to the table when it submits them and sets itself alarms. It may
+*hear* when its jobs are over, and then reacts to what the cluster did; or it may be *oblivious*: it
+acts as if each job had started at once, so that what it submits does not depend on the scheduler.
+The same behaviour serves both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, override
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from agents.user import Behaviour, User
+from environment.clock import DAY, HOUR
+from environment.jobs import UNKNOWN, Int64s
+from environment.quantities import round_half_up
+from environment.simulation import Simulation
+from environment.stops import FOREVER
+
+#: Requested times that people choose, s. Up to 18 h those that Tsafrir, Etsion and Feitelson (2005)
+#: find to be the most popular; the longer ones are chosen here.
+ROUND_TIMES = (
+    *(minutes * 60 for minutes in (5, 10, 15, 20, 30)),
+    *(hours * HOUR for hours in (1, 2, 3, 4, 5, 6, 8, 10, 12, 18, 24, 36, 48, 72)),
+)
+
+
+@dataclass(frozen=True)
+class LogNormal:
+    """A log-normal time, cut off at both ends.
+
+    Attributes
+    ----------
+    median
+        s.
+    sigma
+        Standard deviation of its natural logarithm.
+    least, most
+        s; what is drawn outside counts as the nearer of the two.
+    """
+
+    median: float
+    sigma: float
+    least: int = 1
+    most: int = FOREVER
+
+    def draw(self, stream: np.random.Generator) -> int:
+        """Return one time, rounded half up to whole seconds."""
+        drawn = self.median * math.exp(self.sigma * stream.standard_normal())
+        return max(self.least, min(self.most, round_half_up(drawn)))
+
+
+def round_request(run_time: int, factor: float) -> int:
+    """Return ``factor`` times ``run_time`` (s), rounded up to a time that people ask for, s.
+
+    That is one of :data:`ROUND_TIMES`, beyond them whole days.
+    """
+    wanted = max(run_time, math.ceil(run_time * factor))
+    return next((t for t in ROUND_TIMES if t >= wanted), -(-wanted // DAY) * DAY)
+
+
+class GeneratedUser(User):
+    """A user without a record.
+
+    Parameters
+    ----------
+    model, number, behaviour
+        See :class:`~agents.user.User`. A behaviour that remembers something about its user must
+        not be shared.
+    group
+        Group number of its jobs.
+    horizon
+        s; from then on the user submits nothing more.
+    hears
+        False makes the user oblivious: it takes each job to be over its run time after the
+        submission, whatever the cluster does.
+
+    Attributes
+    ----------
+    stream
+        The user's own random numbers, ``("user", number)`` of the run.
+    asked
+        Second at which each of its units was submitted, by unit.
+    after
+        The unit that made it submit this one, by unit.
+    """
+
+    def __init__(
+        self,
+        model: Simulation,
+        number: int,
+        behaviour: Behaviour[GeneratedUser],
+        *,
+        group: int = UNKNOWN,
+        horizon: int = FOREVER,
+        hears: bool = True,
+    ) -> None:
+        super().__init__(model, number, behaviour)
+        self.group = group
+        self.horizon = horizon
+        self.hears = hears
+        self.stream = model.streams.generator("user", number)
+        self.asked: dict[int, int] = {}
+        self.after: dict[int, int] = {}
+
+    def call_at(self, time: int, function: Callable[..., None], *arguments: Any) -> None:
+        """Set an alarm: call ``function(user, *arguments)`` at ``time``; never from the horizon."""
+        if time < self.horizon:
+            self.model.call_at(time, function, self, *arguments)
+
+    def submit(
+        self,
+        run_time: ArrayLike,
+        *,
+        processors: ArrayLike = 1,
+        requested_time: ArrayLike,
+        program: int = 0,
+        after: int | None = None,
+    ) -> int:
+        """Submit new jobs now, as one unit whose end the user hears of, and return its number.
+
+        Parameters
+        ----------
+        run_time
+            s, one per job.
+        processors, requested_time
+            One for all or one per job; no more processors than the cluster has.
+        program
+            Which of the user's programs, from 0 to 9; executables get the number
+            10 * user + program.
+        after
+            The unit whose end made the user submit this one.
+        """
+        model, now = self.model, self.model.time
+        run_time = np.atleast_1d(np.asarray(run_time, np.int64))
+        rows: Int64s = model.jobs.append(
+            len(run_time),
+            user=self.number,
+            group=self.group,
+            executable=10 * self.number + program,
+            processors=np.minimum(processors, model.cluster.processors),
+            run_time=run_time,
+            requested_time=requested_time,
+        )
+        unit: int = model.submit(self, rows, now)
+        model.jobs.batch[rows] = unit
+        self.submitted += 1
+        self.asked[unit] = now
+        if after is not None:
+            self.after[unit] = after
+        if not self.hears:
+            over = now + int(run_time.max())
+            model.call_at(over, self.behaviour.finished, self, unit, over)
+        return unit
+
+    def response(self, unit: int, now: int) -> int:
+        """Return how long ago a unit was submitted, s."""
+        return now - self.asked[unit]
+
+    @override
+    def on_finished(self, unit: int, now: int) -> None:
+        if self.hears:
+            super().on_finished(unit, now)
+        else:
+            self.finished += 1
