@@ -8,10 +8,7 @@ from .graph import (
     longest_paths,
     user_graph,
 )
-from .population import (
-    Work,
-    add_users,
-)
+from .population import add_users
 from .sessions import (
     SessionDefinition,
     Sessions,
@@ -22,6 +19,7 @@ from .user import (
     ReplayUser,
     User,
 )
+from .work import Work
 
 __all__ = [
     "Behaviour",

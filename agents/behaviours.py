@@ -14,7 +14,7 @@ import numpy as np
 from agents.user import Behaviour, ReplayUser
 
 if TYPE_CHECKING:
-    from agents.population import Work
+    from agents.work import Work
 
 
 class Rigid(Behaviour[ReplayUser]):

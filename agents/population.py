@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 
 from agents.behaviours import Rigid, ThinkTime
-from agents.graph import Dependencies, find_dependencies
-from agents.sessions import SessionDefinition, Sessions, find_sessions
 from agents.user import Behaviour, ReplayUser
+from agents.work import Work
 from environment.compiled import CompiledEngine
 from environment.errors import QuantityError
-from environment.jobs import JobTable
 from environment.simulation import Simulation
 
 #: Behaviours by the name a user gives.
@@ -20,29 +16,6 @@ BEHAVIOURS: dict[str, Callable[[Work], Behaviour[ReplayUser]]] = {
     "rigid": lambda work: Rigid(),
     "think-time": ThinkTime,
 }
-
-
-@dataclass
-class Work:
-    """What the users of a trace did: their sessions, and what each session waited for.
-
-    Attributes
-    ----------
-    sessions
-        Sessions and batches of all users.
-    """
-
-    sessions: Sessions
-
-    @classmethod
-    def of(cls, jobs: JobTable, definition: SessionDefinition | None = None) -> Work:
-        """Find the sessions in a table of jobs; see :func:`agents.sessions.find_sessions`."""
-        return cls(find_sessions(jobs, definition))
-
-    @cached_property
-    def dependencies(self) -> Dependencies:
-        """The dependencies of the sessions, found when first asked for."""
-        return find_dependencies(self.sessions)
 
 
 def add_users(

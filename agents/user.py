@@ -11,7 +11,7 @@ from environment.simulation import Simulation
 if TYPE_CHECKING:
     import networkx as nx
 
-    from agents.population import Work
+    from agents.work import Work
 
 
 class User(mesa.Agent):  # type: ignore[misc]

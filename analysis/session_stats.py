@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agents.graph import longest_paths
-from agents.population import Work
+from agents.work import Work
 from environment.jobs import JobTable
 
 #: Percentiles that distributions are told by.

@@ -14,7 +14,7 @@ from environment.plain import PlainEngine
 from environment.schedulers import SCHEDULER_NAMES, SCHEDULERS, Scheduler
 
 if TYPE_CHECKING:
-    from environment.simulation import Simulation
+    from environment.frame import Frame
 
 
 class Cluster(mesa.Agent):  # type: ignore[misc]
@@ -44,7 +44,7 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
 
     def __init__(
         self,
-        model: Simulation,
+        model: Frame,
         jobs: JobTable,
         processors: int,
         scheduler: str | Scheduler = "easy",

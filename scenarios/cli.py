@@ -6,7 +6,6 @@ wrong, told in one line; 130 interrupted.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -143,11 +142,6 @@ def version() -> None:
     from hpcrowd import __version__
 
     typer.echo(f"hpcrowd {__version__}")
-
-
-def print_json(value: Any) -> None:
-    """Print one JSON object on standard output."""
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def main() -> None:

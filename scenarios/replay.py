@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from agents.population import Work, add_users
+from agents.population import add_users
 from agents.sessions import SessionDefinition
+from agents.work import Work
 from analysis.run import Run
 from environment.clock import Clock
 from environment.quantities import parse_processors

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from environment.quantities import format_duration
 from environment.swf import read_swf
 from scenarios.config import ReplayConfig
-from scenarios.progress import say, say_if_compiling, simulation_progress
+from scenarios.terminal import print_json, say, say_if_compiling, simulation_progress
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -33,8 +33,6 @@ def replay_command(path: Path, config: ReplayConfig, *, out: Path | None, as_jso
         write_results(run, out)
         say(f"Results are in {out}{'' if str(out).endswith('/') else '/'}")
     if as_json:
-        from scenarios.cli import print_json
-
         print_json(wire(run))
     else:
         from rich.console import Console

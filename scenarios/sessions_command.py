@@ -10,6 +10,7 @@ from environment.errors import HpcrowdError, QuantityError
 from environment.quantities import format_duration
 from environment.swf import read_swf
 from environment.trace import jobs_from_trace
+from scenarios.terminal import print_json
 
 
 def sessions_command(
@@ -26,8 +27,8 @@ def sessions_command(
         raise QuantityError("--dot and --png draw one user's graph; say whose with --user")
     if as_json and str(dot) == "-":
         raise QuantityError("--json and --dot - both print to standard output; give --dot a file")
-    from agents.population import Work
     from agents.sessions import SessionDefinition
+    from agents.work import Work
     from analysis.session_stats import session_stats
 
     chosen = SessionDefinition.parse(definition)
@@ -54,8 +55,6 @@ def sessions_command(
                 f"{error.filename}: cannot be written: {error.strerror or error}"
             ) from None
     if as_json:
-        from scenarios.cli import print_json
-
         wire = {"trace": path.name, "user": user, **stats}
         print_json(
             wire | {"repaired": dict(converted.repaired), "dropped": dict(converted.dropped)}

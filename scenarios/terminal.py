@@ -1,7 +1,8 @@
-"""What a terminal shows while something long is going on; all of it on standard error."""
+"""What a terminal shows: JSON on standard output; news and progress on standard error."""
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Iterator
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
 
 #: Seconds after which a run counts as long and gets a progress bar.
 LONG = 1.0
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON object on standard output."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def say(text: str) -> None:
