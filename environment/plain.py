@@ -109,7 +109,7 @@ class PlainEngine(Engine):
         while True:
             time = self.next_time()
             if time > self._halt:
-                self._now = self._halt
+                self._now = max(self._now, self._halt)
                 yield Stop.HALT
                 continue
             if time == FOREVER:

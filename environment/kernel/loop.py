@@ -221,7 +221,7 @@ def advance(
         if s[PHASE] == COMPLETIONS:
             time = next_time(jobs, s, sorted_arrivals, heap, ends)
             if time > halt:
-                s[NOW] = halt
+                s[NOW] = max(s[NOW], halt)
                 return HALT
             if time == FOREVER:
                 return DONE

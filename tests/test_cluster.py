@@ -1,0 +1,131 @@
+"""What a cluster shows, and what it refuses in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from agents import Work, add_users
+from environment import (
+    Cluster,
+    JobTable,
+    QuantityError,
+    Scheduler,
+    SchedulerError,
+    Simulation,
+    SimulationError,
+    State,
+    WaitingJob,
+)
+
+MakeJobs = Callable[..., JobTable]
+
+both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+
+
+def run_rigid(
+    jobs: JobTable, processors: int, scheduler: str | Scheduler, until: int | None = None
+) -> Simulation:
+    """Run with all jobs submitted as recorded."""
+    model = Simulation(jobs, processors, scheduler)
+    add_users(model, Work.of(jobs), "rigid")
+    return model.run(until=until)
+
+
+class Greedy(Scheduler):
+    """Starts everything, whether it fits or not."""
+
+    name = "greedy"
+
+    def select(self, now: int, waiting: Any, running: Any, free: int, total: int) -> Any:
+        """Name the whole queue."""
+        return waiting
+
+
+class Inventor(Scheduler):
+    """Starts a job that nobody submitted."""
+
+    name = "inventor"
+
+    def select(self, now: int, waiting: Any, running: Any, free: int, total: int) -> Any:
+        """Name another job."""
+        return [WaitingJob(77, 1, 1, 0)]
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "text"), [(Greedy(), "needs 2 processors, 1 are free"), (Inventor(), "row 77")]
+)
+def test_scheduler_that_asks_for_the_impossible(
+    make_jobs: MakeJobs, scheduler: Scheduler, text: str
+) -> None:
+    """A scheduler that starts what does not fit or does not wait is named with the job."""
+    jobs = make_jobs((3, 10, 2), (3, 10, 2))
+    with pytest.raises(SchedulerError, match=f"{scheduler.name}: .*{text}"):
+        run_rigid(jobs, 3, scheduler)
+
+
+@both
+def test_submission_in_the_past_is_an_error(make_jobs: MakeJobs, plain: bool) -> None:
+    """Nobody can submit before now; the message names both times."""
+    jobs = make_jobs((0, 10, 1), (0, 10, 1))
+    model = Simulation(jobs, 2, plain=plain)
+    model.cluster.submit(0, 40)
+    model.run(until=45)
+    with pytest.raises(SimulationError, match=r"44 s: it is 45 s"):
+        model.cluster.submit(1, 44)
+
+
+@pytest.mark.parametrize(
+    ("choices", "text"),
+    [
+        ({"processors": 0}, "processors 0"),
+        ({"scheduler": "sjf"}, "scheduler 'sjf'"),
+        ({"overrun": "maybe"}, "overrun 'maybe'"),
+    ],
+)
+def test_cluster_that_cannot_be(make_jobs: MakeJobs, choices: Any, text: str) -> None:
+    """A cluster of no processors, or under an unknown policy, is told with the value."""
+    with pytest.raises(QuantityError, match=text):
+        Simulation(make_jobs((0, 1, 1)), **({"processors": 1} | choices))
+
+
+def test_cluster_shows_its_state(make_jobs: MakeJobs) -> None:
+    """A halted simulation shows what runs, what waits and what is free."""
+    jobs = make_jobs((0, 100, 3), (10, 50, 4), (20, 999, 1))
+    model = run_rigid(jobs, 4, "easy", until=30)
+    cluster = model.cluster
+    assert (1, [0], [1, 2]) == (cluster.free, cluster.running.tolist(), cluster.waiting.tolist())
+    assert "4 processors under easy" in repr(cluster)
+    assert [cluster] == list(model.agents_by_type[Cluster])
+
+
+@both
+def test_run_to_a_second_stops_between_completions_and_arrivals(
+    make_jobs: MakeJobs, plain: bool
+) -> None:
+    """Running to a second lets end what ends then; what arrives then comes with the next run."""
+    jobs = make_jobs((0, 50, 1), (50, 10, 1), (60, 10, 1))
+    model = Simulation(jobs, 1, "fcfs", plain=plain)
+    add_users(model, Work.of(jobs), "rigid")
+    model.run(until=50)
+    assert (50, [50, -1, -1]) == (model.time, jobs.end.tolist())
+    assert [State.COMPLETED, State.UNFINISHED, State.UNFINISHED] == jobs.state.tolist()
+    assert 1 == model.cluster.free
+    model.run(until=55)
+    assert (55, [0, 50, -1]) == (model.time, jobs.start.tolist())
+    model.run()
+    assert (70, [0, 50, 60]) == (model.time, jobs.start.tolist())
+
+
+@both
+def test_time_never_goes_back(make_jobs: MakeJobs, plain: bool) -> None:
+    """Running to a second that is over changes nothing."""
+    jobs = make_jobs((0, 50, 1), (100, 50, 1))
+    model = Simulation(jobs, 1, "fcfs", plain=plain)
+    add_users(model, Work.of(jobs), "rigid")
+    model.run(until=70)
+    model.run(until=20)
+    assert 70 == model.time
+    assert 70 == model.cluster.engine.now
