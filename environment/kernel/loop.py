@@ -225,7 +225,7 @@ def advance(
                 return HALT
             if time == FOREVER:
                 return DONE
-            if s[ALLOWANCE] <= 0:
+            if s[ALLOWANCE] <= 0 and not s[FINISHED_COUNT]:
                 return PAUSE
             s[NOW] = time
             if not _complete(
