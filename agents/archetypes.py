@@ -166,7 +166,7 @@ class SweeperHabits:
     Attributes
     ----------
     office
-        Hours and requests.
+        Hours and requests; who writes bags starts later in the day.
     jobs
         Least and most jobs of a bag, all numbers between alike.
     processors
@@ -179,10 +179,10 @@ class SweeperHabits:
         s from the end of a bag to the next.
     """
 
-    office: Office = Office()
+    office: Office = Office(settle=LogNormal(HOUR, 0.8, 5 * MINUTE, 6 * HOUR))
     jobs: tuple[int, int] = (20, 60)
     processors: tuple[int, ...] = (1, 2)
-    run_time: LogNormal = field(default=LogNormal(30 * MINUTE, 0.6, 5 * MINUTE, 6 * HOUR))
+    run_time: LogNormal = field(default=LogNormal(24 * MINUTE, 0.6, 5 * MINUTE, 6 * HOUR))
     unlike: float = 0.1
     think: LogNormal = field(default=LogNormal(8 * HOUR, 0.7, 30 * MINUTE, 2 * DAY))
 
@@ -359,7 +359,7 @@ ARCHETYPES: dict[str, Callable[[], Behaviour[GeneratedUser]]] = {
 GROUP_NAMES = dict(enumerate(ARCHETYPES, 1))
 
 #: How many users of each archetype the demo has: enough to keep 128 processors busy.
-DEMO_USERS = {"debugger": 20, "sweeper": 4, "large-runs": 4, "night-script": 4}
+DEMO_USERS = {"debugger": 30, "sweeper": 4, "large-runs": 4, "night-script": 4}
 
 
 def demo_population(

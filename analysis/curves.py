@@ -26,6 +26,9 @@ BIN_WIDTHS = (1, 5, 15, 60, 300, 900, 1800, *(h * HOUR for h in (1, 2, 3, 4, 6, 
 #: Most labels on a time axis.
 MOST_LABELS = 13
 
+#: Part of the span before its beginning at which a label is still given.
+NEAR = 0.03
+
 #: Days between labels where the trace does not say when it began.
 NOMINAL_STEPS = (1, 7, 14, 28, 91, 182, 364, 728, 1820)
 
@@ -139,7 +142,10 @@ def time_ticks(clock: Clock, first: int, last: int) -> tuple[list[int], list[str
             (d for d in NOMINAL_STEPS if (last - first) / (d * DAY) < MOST_LABELS),
             NOMINAL_STEPS[-1],
         )
-        days = range(-(-first // DAY // step) * step, last // DAY + 1, step)
+        day = first // DAY // step * step
+        if day * DAY < first - NEAR * (last - first):
+            day += step
+        days = range(day, last // DAY + 1, step)
         name = "days since the origin, which counts as Monday 00:00"
         return [day * DAY for day in days], [str(day) for day in days], name
     begin, end = clock.local(first), clock.local(last)

@@ -258,7 +258,7 @@ def time_axis(
     """Label a time axis in local time; ``labels`` limits their number, ``named`` tells the zone."""
     places, texts, name = curves.time_ticks(run.clock, first, last)
     every = 1 if labels is None else max(1, -(-len(places) // labels))
-    axes.set_xlim(first, max(last, first + 1))
+    axes.set_xlim(min([first, *places]), max(last, first + 1))
     axes.set_xticks(places[::every], texts[::every])
     if named:
         axes.set_xlabel(name, fontsize=8.5)
