@@ -1,0 +1,93 @@
+"""The table of jobs: columns are views of one matrix, and nothing is known until it is set."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from environment import Column, JobTable, State
+from environment.jobs import MEANING, UNKNOWN
+
+
+def test_new_table_knows_nothing() -> None:
+    """Every cell is unknown, every job unfinished."""
+    jobs = JobTable(3)
+    assert 3 == len(jobs)
+    for column in Column:
+        expected = State.UNFINISHED if column is Column.STATE else UNKNOWN
+        assert [expected] * 3 == jobs.column(column).tolist()
+
+
+@pytest.mark.parametrize("column", list(Column))
+def test_every_column_is_an_attribute_and_documented(column: Column) -> None:
+    """Each column is an attribute in lower case, a writable view, with a meaning."""
+    jobs = JobTable(2)
+    view = getattr(jobs, column.name.lower())
+    assert np.shares_memory(view, jobs.matrix)
+    view[1] = 42
+    assert 42 == jobs.matrix[column, 1]
+    assert MEANING[column]
+    assert (np.int64, (2,), True) == (view.dtype, view.shape, view.flags.c_contiguous)
+
+
+def test_append_counts_on_from_one() -> None:
+    """Appended jobs get the next rows and numbers; scalars and arrays fill columns."""
+    jobs = JobTable()
+    assert [0, 1] == jobs.append(2, user=7, run_time=[5, 6]).tolist()
+    assert [2] == jobs.append(1, number=99).tolist()
+    assert [1, 2, 99] == jobs.number.tolist()
+    assert [7, 7, -1] == jobs.user.tolist()
+    assert [5, 6, -1] == jobs.run_time.tolist()
+    assert [State.UNFINISHED] * 3 == jobs.state.tolist()
+
+
+def test_append_keeps_what_is_there() -> None:
+    """Growing to a larger matrix keeps all values and shows only the jobs there are."""
+    jobs = JobTable()
+    for i in range(1000):
+        jobs.append(1, user=i)
+    assert list(range(1000)) == jobs.user.tolist()
+    assert list(range(1, 1001)) == jobs.number.tolist()
+    assert {UNKNOWN} == set(jobs.start.tolist())
+    assert 1000 == len(jobs) == len(jobs.to_frame())
+
+
+def test_append_of_unknown_column() -> None:
+    """A column that does not exist is an error that names it."""
+    with pytest.raises(KeyError, match="COLOUR"):
+        JobTable().append(1, colour=3)
+
+
+def test_copy_is_independent() -> None:
+    """Changes in a copy do not reach the original."""
+    jobs = JobTable(2)
+    other = jobs.copy()
+    other.user[0] = 5
+    other.append(1)
+    assert ([-1, -1], 2) == (jobs.user.tolist(), len(jobs))
+    assert ([5, -1, -1], 3) == (other.user.tolist(), len(other))
+
+
+def test_states_are_counted() -> None:
+    """Jobs are counted by state; over are those that ran to an end."""
+    jobs = JobTable(7)
+    jobs.state[:] = [0, 1, 2, 3, 4, 5, 1]
+    assert [1, 2, 1, 1, 1, 1] == [jobs.count(state) for state in State]
+    assert [False, True, True, False, False, False, True] == jobs.over.tolist()
+
+
+def test_frame_has_every_column_and_states_in_words() -> None:
+    """A frame shows columns in lower case and states as words, and is a copy."""
+    jobs = JobTable(6)
+    jobs.state[:] = range(6)
+    frame = jobs.to_frame()
+    assert [column.name.lower() for column in Column] == list(frame)
+    words = ["unfinished", "completed", "killed", "rejected", "cancelled", "renounced"]
+    assert words == frame["state"].tolist()
+    frame.loc[0, "user"] = 3
+    assert -1 == jobs.user[0]
+
+
+def test_table_says_its_size() -> None:
+    """The text of a table is its number of jobs."""
+    assert "<JobTable of 12,345 jobs>" == repr(JobTable(12_345))

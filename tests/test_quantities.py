@@ -1,0 +1,109 @@
+"""Quantities as people write them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from environment import QuantityError
+from environment.quantities import (
+    format_duration,
+    parse_duration,
+    parse_factor,
+    parse_processors,
+    round_half_up,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("0", 0),
+        ("90", 90),
+        ("90s", 90),
+        ("60m", 3600),
+        ("1.5h", 5400),
+        ("2d", 172_800),
+        ("1w", 604_800),
+        (" 20 m ", 1200),
+        ("0.5", 1),
+        ("0.4s", 0),
+        ("2.5", 3),
+    ],
+)
+def test_duration(text: str, seconds: int) -> None:
+    """A number with an optional unit is whole seconds, halves rounded up."""
+    assert seconds == parse_duration(text)
+
+
+@pytest.mark.parametrize(("text", "factor"), [("2x", 2.0), ("0.5x", 0.5), (" 1.25 x", 1.25)])
+def test_factor(text: str, factor: float) -> None:
+    """A positive number and an x is a factor."""
+    assert factor == parse_factor(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"), [("200", 200), ("1x", 100), ("0.5x", 50), ("0.005x", 1), ("1.5x", 150)]
+)
+def test_processors(text: str, count: int) -> None:
+    """Processors are a number, or a multiple of the original, halves rounded up."""
+    assert count == parse_processors(text, 100)
+
+
+@pytest.mark.parametrize(
+    ("parse", "text"),
+    [
+        *((parse_duration, text) for text in ("", "m", "-5m", "5 minutes", "1h30m", "1e3", "nan")),
+        *((parse_duration, text) for text in ("5M", "\u0665m", "1_000", ".5h", "5.", "+5")),
+        *((parse_factor, text) for text in ("", "2", "x", "0x", "0.0x", "-1x", "x2", "nanx")),
+        (parse_factor, "9" * 400 + "x"),
+        *((lambda text: parse_processors(text, 100), text) for text in ("0", "0.001x", "-3")),
+        *((lambda text: parse_processors(text, 100), text) for text in ("", "many", "1.5")),
+        (lambda text: parse_processors(text, 100), "\u0665"),
+    ],
+)
+def test_quantity_that_cannot_be_understood(parse: Callable[[str], object], text: str) -> None:
+    """What is no quantity is told in one line, with what was written and an example."""
+    with pytest.raises(QuantityError) as caught:
+        parse(text)
+    assert repr(text) in str(caught.value)
+    assert 1 == len(str(caught.value).splitlines())
+
+
+def test_error_names_what_was_meant() -> None:
+    """The message begins with what the quantity was for."""
+    with pytest.raises(QuantityError, match=r"^speed 'fast': "):
+        parse_factor("fast", "speed")
+
+
+@given(st.integers(-(10**6), 10**6))
+def test_halves_are_rounded_up(number: int) -> None:
+    """Halves go up, also below zero, for numbers and arrays alike."""
+    values = [number - 0.5, number - 0.25, float(number), number + 0.25, number + 0.5]
+    expected = [number, number, number, number, number + 1]
+    assert expected == [round_half_up(value) for value in values]
+    rounded = round_half_up(np.array(values))
+    assert (np.int64, expected) == (rounded.dtype, rounded.tolist())
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (119, "119 s"),
+        (120, "2.0 min"),
+        (7199, "120.0 min"),
+        (7200, "2.0 h"),
+        (172_800, "2.0 days"),
+        (8.64e9, "100,000.0 days"),
+        (-90, "-90 s"),
+        (-3 * 86_400, "-3.0 days"),
+    ],
+)
+def test_durations_for_people(seconds: float, text: str) -> None:
+    """Seconds are shown in the unit that people would choose."""
+    assert text == format_duration(seconds)
