@@ -64,6 +64,8 @@ def headline(run: Run) -> list[str]:
         )
     for what, reasons in (("dropped", run.dropped), ("repaired", run.repaired)):
         lines += [f"  {count:,} jobs {what}: {reason}" for reason, count in reasons.items()]
+    if run.trace is not None and run.trace.header.processors is None:
+        lines.append("  size of the machine not in the trace: that of its largest job, or --nodes")
     if not run.clock.known:
         lines.append("  time zone or start not in the trace: its origin counts as Monday 00:00")
     return lines
