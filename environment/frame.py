@@ -32,6 +32,7 @@ class Frame(mesa.Model):  # type: ignore[misc]
 
     def __init__(self, seed: int = 0) -> None:
         super().__init__(rng=seed)
+        self.time = 0  # Mesa begins with a float
         self._default_schedule.stop()
         del self.step  # Mesa's instance attribute; the class's own step() counts
         self._event_list.clear()

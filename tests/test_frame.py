@@ -1,0 +1,208 @@
+"""What the run loop relies on in Mesa. When one of these fails, Mesa has changed."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+
+import mesa
+import pytest
+
+from environment import JobTable, Simulation, SimulationError
+from environment.clock import HOUR
+from environment.frame import Frame
+from environment.stops import FOREVER
+
+
+@pytest.fixture
+def model() -> Simulation:
+    """An empty simulation."""
+    return Simulation(JobTable(), 1)
+
+
+def test_mesa_has_a_heartbeat_to_switch_off() -> None:
+    """A stock model schedules its own step; the parts that the frame takes hold of exist."""
+    stock = mesa.Model(rng=0)
+    assert 1 == len(stock._event_list)
+    assert "step" in vars(stock)
+    assert stock._default_schedule.is_active
+    assert callable(stock._advance_time)
+
+
+def test_heartbeat_is_off(model: Simulation) -> None:
+    """Nothing is due at first, and time that passes counts no step."""
+    assert 0 == len(model._event_list)
+    assert FOREVER == model.next_event_time()
+    assert not model._default_schedule.is_active
+    model.run(until=10 * HOUR)
+    assert (10 * HOUR, 0) == (model.time, model.steps)
+    assert FOREVER == model.next_event_time()
+
+
+def test_time_is_a_plain_integer(model: Simulation) -> None:
+    """Time is an int from the start, and after every way to let it pass."""
+    assert (0, int) == (model.time, type(model.time))
+    for go in (
+        lambda: model.run(until=5),
+        lambda: model.run_for(2.0),
+        lambda: model.run_until(9.0),
+        model.step,
+    ):
+        go()
+        assert int is type(model.time)
+
+
+def test_step_is_one_simulated_hour(model: Simulation) -> None:
+    """``step()`` runs an hour and counts."""
+    model.step()
+    model.step()
+    assert (2 * HOUR, 2) == (model.time, model.steps)
+
+
+def test_run_for_and_run_until(model: Simulation) -> None:
+    """Mesa's own ways to run go through the run loop, events included."""
+    seen: list[int] = []
+    for at in (40, 90, 91, 200):
+        model.call_at(at, lambda: seen.append(model.time))
+    model.run_for(90)
+    assert (90, [40, 90]) == (model.time, seen)
+    model.run_until(150)
+    assert (150, [40, 90, 91]) == (model.time, seen)
+    model.run_for(50)
+    assert (200, [40, 90, 91, 200]) == (model.time, seen)
+
+
+def test_run_until_the_past_warns(model: Simulation) -> None:
+    """Mesa warns when asked to run to a time that is over, and nothing happens."""
+    model.run(until=50)
+    with pytest.warns(RuntimeWarning, match="end_time 20"):
+        model.run_until(20)
+    assert 50 == model.time
+
+
+def test_event_carries_its_arguments(model: Simulation) -> None:
+    """A function is called at its time with its arguments."""
+    seen: list[object] = []
+    model.call_at(7, lambda *words: seen.append((model.time, *words)), "a", 2, None)
+    model.run()
+    assert [(7, "a", 2, None)] == seen
+
+
+def test_event_holds_its_function(model: Simulation) -> None:
+    """Closures, lambdas and methods of objects that nobody else holds are called all the same."""
+    seen: list[str] = []
+
+    class Bell:
+        """Rings once."""
+
+        def ring(self) -> None:
+            """Ring."""
+            seen.append("method")
+
+    def schedule() -> None:
+        word = "closure"
+
+        def closure() -> None:
+            seen.append(word)
+
+        model.call_at(1, closure)
+        model.call_at(2, lambda: seen.append("lambda"))
+        model.call_at(3, Bell().ring)
+
+    schedule()
+    gc.collect()
+    model.run()
+    assert ["closure", "lambda", "method"] == seen
+
+
+def test_mesa_would_not_hold_them() -> None:
+    """Mesa itself refuses lambdas and forgets closures, which is why the frame holds them."""
+    stock = mesa.Model(rng=0)
+    with pytest.raises(ValueError, match="alive"):
+        stock.schedule_event(lambda: None, at=1)
+
+
+def test_cancelled_event_does_not_happen(model: Simulation) -> None:
+    """A cancelled event is not called, not due, and does not hold time up."""
+    seen: list[str] = []
+    first = model.call_at(5, seen.append, "first")
+    model.call_at(8, seen.append, "second")
+    assert 5 == model.next_event_time()
+    first.cancel()
+    assert 8 == model.next_event_time()
+    model.run()
+    assert ["second"] == seen
+
+
+def test_event_cancelled_by_another_of_its_second(model: Simulation) -> None:
+    """An event may cancel a later one of the same second."""
+    seen: list[str] = []
+    events = []
+    model.call_at(5, lambda: events[0].cancel())
+    events.append(model.call_at(5, seen.append, "never"))
+    model.call_at(5, seen.append, "third")
+    model.run()
+    assert ["third"] == seen
+
+
+def test_events_of_one_second_keep_their_order(model: Simulation) -> None:
+    """Events of one second happen in the order they were scheduled, those they add come last."""
+    seen: list[str] = []
+
+    def more() -> None:
+        seen.append("a")
+        model.call_at(6, seen.append, "added")
+
+    model.call_at(9, seen.append, "late")
+    model.call_at(6, more)
+    for word in "bcd":
+        model.call_at(6, seen.append, word)
+        assert 6 == model.next_event_time()  # looking ahead changes no order
+    model.run()
+    assert ["a", "b", "c", "d", "added", "late"] == seen
+
+
+def test_event_in_the_past_is_an_error(model: Simulation) -> None:
+    """An event cannot be scheduled before now; both times are told. Now itself is fine."""
+    model.run(until=30)
+    with pytest.raises(SimulationError, match=r"event at 29 s: it is 30 s already"):
+        model.call_at(29, print)
+    seen: list[int] = []
+    model.call_at(30, seen.append, 1)
+    model.run()
+    assert ([1], 30) == (seen, model.time)
+
+
+def test_mesa_schedules_through_the_same_list(model: Simulation) -> None:
+    """What is scheduled by Mesa's own methods happens in the run loop too."""
+    seen: list[int] = []
+
+    def tick() -> None:
+        seen.append(model.time)
+
+    model.schedule_event(tick, at=50)
+    model.schedule_recurring(tick, mesa.time.Schedule(interval=100, start=100, count=3))
+    model.run()
+    assert [50, 100, 200, 300] == seen
+
+
+def test_agents_register_and_leave(model: Simulation) -> None:
+    """Agents are known to the model by type until they are removed."""
+    agent = mesa.Agent(model)
+    assert agent in model.agents
+    assert [agent] == list(model.agents_by_type[mesa.Agent])
+    agent.remove()
+    assert agent not in model.agents
+
+
+@pytest.mark.parametrize("draw", [lambda m: m.rng.random(), lambda m: m.random.random()])
+def test_generators_of_mesa_are_seeded(draw: Callable[[mesa.Model], float]) -> None:
+    """Mesa's own generators follow the seed, 0 included."""
+    assert draw(Frame(0)) == draw(Frame(0))
+    assert draw(Frame(0)) != draw(Frame(1))
+
+
+def test_frame_alone_does_not_run() -> None:
+    """The frame leaves it to its subclass how time passes."""
+    with pytest.raises(NotImplementedError):
+        Frame().run()
