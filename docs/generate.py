@@ -167,11 +167,8 @@ def columns_table() -> str:
 
     rows = []
     for column in Column:
-        unit, _, meaning = MEANING[column].rpartition("; ")
-        if unit.startswith("s"):
-            head, _, rest = MEANING[column].partition("; ")
-            unit, meaning = head, rest
-        else:
+        unit, _, meaning = MEANING[column].partition("; ")
+        if unit not in ("s", "s since the origin"):
             unit, meaning = "", MEANING[column]
         rows.append((f"`{column.name.lower()}`", unit, meaning))
     states = ", ".join(f"`{state.name.lower()}`" for state in State)

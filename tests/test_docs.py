@@ -276,6 +276,13 @@ def test_links_resolve(page: Path) -> None:
     assert [] == missing
 
 
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_named_files_are_there(page: Path) -> None:
+    """A page names only files of the project that exist."""
+    names = re.findall(r"\b(?:\w+/)+\w+\.py\b", page.read_text())
+    assert [] == [name for name in names if not (ROOT / name).is_file()]
+
+
 def test_no_page_names_a_machine_or_a_package_index() -> None:
     """Pages hold no absolute path and no host of a package index."""
     pattern = re.compile(r"(?<![\w.:/])/(?:work|home|tmp|root)/|pypi\.org|index-url", re.I)
