@@ -38,14 +38,17 @@ def texts(cell: Cell) -> tuple[str, str, str]:
     ours = f"{round(cell.ours, decimals) + 0.0:.{decimals}f}"
     large = cell.unit and abs(cell.published) >= 100 * 10**-decimals
     if cell.relative_deviation is not None and large:
-        deviation = f"{round(100 * cell.relative_deviation, 1) + 0.0:+.1f} %"
+        percent = 100 * cell.relative_deviation
+        places = 1 if abs(percent) < 100 else 0
+        deviation = f"{round(percent, places) + 0.0:+.{places}f} %"
     else:
         places = decimals + 1 if decimals else 0
         deviation = f"{round(cell.deviation, places) + 0.0:+.{places}f}"
     return ours, cell.printed, deviation
 
 
-def _name(experiment: str) -> str:
+def name_of(experiment: str) -> str:
+    """Return the name of an experiment as printed."""
     return NAMES.get(experiment, _RECORDED)
 
 
@@ -100,7 +103,7 @@ def show(study: Reproduction, console: Any) -> None:
             view.add_column("holds", no_wrap=True, justify="right")
         before = None
         for row in rows:
-            name = _name(row[0].experiment)
+            name = name_of(row[0].experiment)
             users = "" if row[0].replay == "recorded" else row[0].replay
             shown = ["" if name == before else name, users]
             before = name
@@ -120,7 +123,7 @@ def show(study: Reproduction, console: Any) -> None:
     console.print(summary(study), highlight=False)
     for cell in study.failures:
         console.print(
-            f"not held: {cell.log} {_name(cell.experiment)} {cell.replay} {cell.quantity}: ours "
+            f"not held: {cell.log} {name_of(cell.experiment)} {cell.replay} {cell.quantity}: ours "
             f"{cell.ours}, published {cell.printed}, accepted deviation {cell.tolerance}",
             highlight=False,
         )
@@ -139,7 +142,7 @@ def _ranges(found: Statement) -> tuple[str, str]:
     return ours, f"{found.low:g} to {found.high:g} {found.unit}"
 
 
-def _markdown_table(heading: list[str], rows: Iterable[list[str]], left: int) -> str:
+def markdown_table(heading: list[str], rows: Iterable[list[str]], left: int) -> str:
     """Return a table in Markdown, the first ``left`` columns left-aligned."""
     ruler = [":---"] * left + ["---:"] * (len(heading) - left)
     lines = [heading, ruler, *rows]
@@ -155,15 +158,15 @@ def markdown_tables(study: Reproduction) -> str:
             heading += [name, "published", "deviation"]
         lines = []
         for row in rows:
-            line = [_name(row[0].experiment), row[0].replay]
+            line = [name_of(row[0].experiment), row[0].replay]
             for cell in row:
                 line += texts(cell)
             lines.append([*line, _verdict(row)])
         parts.append(f"**{TITLES[table]}, {log}**")
-        parts.append(_markdown_table([*heading, "bounds hold"], lines, 2))
+        parts.append(markdown_table([*heading, "bounds hold"], lines, 2))
     lines = [[found.what, *_ranges(found), found.place] for found in statements(study)]
     parts.append("**Ranges in the text, KTH**")
-    parts.append(_markdown_table(["what", "ours", "published", "where"], lines, 4))
+    parts.append(markdown_table(["what", "ours", "published", "where"], lines, 4))
     parts.append(f"{summary(study)}.")
     return "\n\n".join(parts)
 
@@ -183,7 +186,7 @@ def markdown_readings(readings: list[Reading], most: int = 6) -> str:
         [one.singles, one.divisor, one.jobs, one.method, f"{one.distance:.3f}", str(one.exact)]
         for one in shown
     ]
-    return _markdown_table(heading, lines, 4)
+    return markdown_table(heading, lines, 4)
 
 
 def write(study: Reproduction, folder: str | Path) -> None:
@@ -240,7 +243,7 @@ def report(study: Reproduction, pictures: list[str]) -> str:
             head += f"<th>{html.escape(name)}</th><th>published</th><th>deviation</th>"
         lines = [f"<tr>{head}<th>bounds hold</th></tr>"]
         for row in rows:
-            line = f"<td class=word>{_name(row[0].experiment)}</td><td class=word>{row[0].replay}"
+            line = f"<td class=word>{name_of(row[0].experiment)}</td><td class=word>{row[0].replay}"
             for cell in row:
                 ours, printed, deviation = texts(cell)
                 mark = " class=failed" if cell.holds is False else ""

@@ -103,9 +103,17 @@ def reproduce_madon2024(
     return Reproduction(logs)
 
 
-def simulate(trace: Trace, experiment: str, users: str, **changes: Any) -> Run:
-    """Run one of the simulations; ``changes`` replace fields of the configuration."""
-    choices: dict[str, Any] = {**COMMON, **SETTINGS[experiment], **USERS[users], **changes}
+def simulate(trace: Trace, experiment: str, kind: str, **changes: Any) -> Run:
+    """Run one of the simulations; ``changes`` replace fields of the configuration.
+
+    Parameters
+    ----------
+    trace
+        The log.
+    experiment, kind
+        Names of :data:`SETTINGS` and :data:`USERS`.
+    """
+    choices: dict[str, Any] = {**COMMON, **SETTINGS[experiment], **USERS[kind], **changes}
     compiled = isinstance(choices["users"], str) and isinstance(
         choices.get("scheduler", "easy"), str
     )
@@ -152,7 +160,7 @@ def run_madon2024(traces: Path, *, out: Path | None, as_json: bool) -> None:
     if as_json:
         import json
 
-        print(json.dumps(study.to_json(), ensure_ascii=False, allow_nan=False))
+        print(json.dumps(study.to_json(), allow_nan=False))
         return
     from rich.console import Console
 
@@ -169,12 +177,13 @@ def _progress_bar() -> Iterator[Progress | None]:
         yield None
         return
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import Progress as Bar
 
     with Bar(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("reading")
 
         def draw(label: str, done: int, total: int) -> None:
-            bar.update(task, description=label, completed=done, total=total)
+            bar.update(task, description=escape(label), completed=done, total=total)
 
         yield draw

@@ -1,0 +1,274 @@
+"""How far the figures of Madon et al. 2024 depend on what the paper does not say.
+
+Covers: the spread of each experiment under changes that leave the log what it is, and how many of
+our bounds hold under other readings of the text.
+
+Story: a published figure can be reached only as closely as the simulation is stable. Two changes
+are below the resolution of the log: jobs of the same second change places in the queue; every job
+runs 0 or 1 s longer. Where a figure moves as far as ours lies from the published one, the
+difference says nothing about the readings. Where it stands still, a wrong reading shows.
+
+Run ``python -m scenarios.madon2024_sensitivity TRACES PAGE`` to compute the generated parts of
+``docs/studies/madon2024.md`` anew; that takes one to two minutes.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, override
+
+import numpy as np
+
+from agents.behaviours import ThinkTime
+from agents.user import ReplayUser
+from analysis.madon2024 import EXPERIMENTS, QUANTITIES, REPLAYS, LogRuns, Quantity, Reproduction
+from analysis.madon2024_report import markdown_table, name_of, page_parts, refresh_page
+from analysis.published import Printed, published_rows
+from analysis.run import Run
+from environment.errors import HpcrowdError
+from environment.schedulers import FCFS, RunningJob, Scheduler, WaitingJob, reservation
+from environment.swf import read_swf
+from environment.trace import Trace
+from scenarios.reproduce import find_traces, reproduce_madon2024, simulate
+
+#: Variations of each kind.
+SEEDS = 20
+
+#: What is looked at, in the order of the columns.
+SHOWN = tuple(
+    quantity
+    for quantity in QUANTITIES
+    if quantity.metric in ("makespan_s", "wait_mean_s", "wait_max_s", "lateness_mean_s")
+)
+
+
+def swap_ties(trace: Trace, seed: int) -> Trace:
+    """Return the trace with the job numbers shuffled among the jobs of each second."""
+    random = np.random.default_rng(seed)
+    submit, number = trace["submit"], trace["number"]
+    drawn = random.permutation(len(trace))
+    shuffled = np.lexsort((drawn, submit))
+    sorted_ = np.lexsort((number, submit))
+    numbers = number.copy()
+    numbers[shuffled] = number[sorted_]
+    return replace(trace, columns={**trace.columns, "number": numbers})
+
+
+def add_seconds(trace: Trace, seed: int) -> Trace:
+    """Return the trace with every job that ran 0 or 1 s longer, drawn with even chances."""
+    random = np.random.default_rng(seed)
+    run = trace["run"].astype(np.int64)
+    run += random.integers(0, 2, len(run)) * (run > 0)
+    return replace(trace, columns={**trace.columns, "run": run})
+
+
+class LastPredecessor(ThinkTime):
+    """Count the think time from the last predecessor to end, whatever the others' were."""
+
+    @override
+    def finished(self, user: ReplayUser, session: int, now: int) -> None:
+        for edge in range(self._first[session], self._first[session + 1]):
+            after = self._successor[edge]
+            self._earliest[after] = now + self._think[edge]
+            self._missing[after] -= 1
+            if not self._missing[after]:
+                user.submit(after, self._earliest[after])
+
+
+class ShadowOnly(Scheduler):
+    """Backfill only what ends before the shadow time, as footnote 6 of the paper says."""
+
+    name = "easy without spare processors"
+
+    @override
+    def select(
+        self,
+        now: int,
+        waiting: Sequence[WaitingJob],
+        running: Sequence[RunningJob],
+        free: int,
+        total: int,
+    ) -> Iterable[WaitingJob]:
+        started = list(FCFS().select(now, waiting, running, free, total))
+        yield from started
+        queue = waiting[len(started) :]
+        if not queue:
+            return
+        free -= sum(job.processors for job in started)
+        ends = [(job.expected_end, job.processors) for job in running]
+        ends += [(now + job.requested_time, job.processors) for job in started]
+        shadow, _ = reservation(now, queue[0].processors, free, ends)
+        for job in queue[1:]:
+            if job.processors <= free and now + job.requested_time <= shadow:
+                free -= job.processors
+                yield job
+
+
+#: Small changes of the log, by what they are.
+CHANGES: dict[str, Callable[[Trace, int], Trace]] = {
+    "ties": swap_ties,
+    "seconds": add_seconds,
+}
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Where the figures of one simulation went under one kind of change.
+
+    Attributes
+    ----------
+    experiment, replay
+        Which simulation.
+    low, high
+        The least and largest value of each of :data:`SHOWN`, in its unit.
+    """
+
+    experiment: str
+    replay: str
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+
+def spread(traces: Iterable[Trace], experiment: str, replay: str) -> Spread:
+    """Run one simulation on several variations of a log."""
+    runs = [simulate(trace, experiment, replay) for trace in traces]
+    values = np.array([[_value(run, quantity) for quantity in SHOWN] for run in runs])
+    return Spread(experiment, replay, tuple(values.min(axis=0)), tuple(values.max(axis=0)))
+
+
+def _value(run: Run, quantity: Quantity) -> float:
+    found = run.metrics[quantity.metric]
+    return float("nan") if found is None else found / quantity.per
+
+
+def spread_row(found: Spread) -> list[str]:
+    """Return a row of the table of spreads: range and published figure of each quantity."""
+    cells = [name_of(found.experiment), found.replay]
+    for quantity, low, high in zip(SHOWN, found.low, found.high, strict=True):
+        printed = _printed(found, quantity)
+        if printed is None:
+            cells += ["-", "-"]
+        else:
+            cells += [f"{low:.2f} to {high:.2f}", printed.text]
+    return cells
+
+
+def _printed(found: Spread, quantity: Quantity) -> Printed | None:
+    """Return the published figure for KTH, None where there is none."""
+    for row in published_rows(quantity.table):
+        if (row["experiment"], row["replay"]) == (found.experiment, found.replay):
+            return Printed(row[f"kth_{quantity.column}"])
+    return None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Another reading of the text.
+
+    Attributes
+    ----------
+    words
+        What is read differently.
+    changes
+        Fields of the configuration.
+    kinds, experiments
+        Which simulations it touches; the others stay as they are.
+    """
+
+    words: str
+    changes: dict[str, Any] = field(default_factory=dict)
+    kinds: tuple[str, ...] = REPLAYS
+    experiments: tuple[str, ...] = EXPERIMENTS
+
+
+_REACTING = ("a0", "a60")
+_EASY = tuple(name for name in EXPERIMENTS if name != "fcfs")
+
+#: What was tried, the chosen reading first.
+READINGS = (
+    Reading("as chosen"),
+    Reading("requested times as given (field 9)", {"requested": "given"}),
+    Reading(
+        "requested times as given, jobs killed there", {"requested": "given", "overrun": "kill"}
+    ),
+    Reading("allocated processors (field 5)", {"processors": "allocated"}),
+    Reading(
+        "a0: jobs of the same second are one session", {"sessions": "arrival:0s"}, kinds=("a0",)
+    ),
+    Reading(
+        "think time from the last predecessor only", {"users": LastPredecessor}, kinds=_REACTING
+    ),
+    Reading(
+        "no backfilling past the shadow time (footnote 6 to the letter)",
+        {"scheduler": ShadowOnly()},
+        experiments=_EASY,
+    ),
+)
+
+
+def try_reading(trace: Trace, reading: Reading) -> Reproduction:
+    """Run the 18 simulations under another reading."""
+    runs = {}
+    for experiment in EXPERIMENTS:
+        for kind in REPLAYS:
+            touched = experiment in reading.experiments and kind in reading.kinds
+            changes = reading.changes if touched else {}
+            runs[experiment, kind] = simulate(trace, experiment, kind, **changes)
+    return Reproduction({"KTH": LogRuns("KTH", runs)})
+
+
+def reading_row(trace: Trace, reading: Reading) -> list[str]:
+    """Return a row of the table of readings: bounds that hold, figures equal as printed."""
+    cells = [cell for cell in try_reading(trace, reading).cells if cell.holds is not None]
+    equal = 0
+    for cell in cells:
+        half = Printed(cell.printed).half_unit
+        equal += cell.deviation is not None and abs(cell.deviation) <= half
+    hold = sum(1 for cell in cells if cell.holds)
+    return [reading.words, f"{hold} of {len(cells)}", f"{equal} of {len(cells)}"]
+
+
+def sensitivity_parts(trace: Trace) -> dict[str, str]:
+    """Return the generated parts of the page that this file is for."""
+    heading = ["experiment", "users"]
+    for quantity in SHOWN:
+        heading += [f"{quantity.title} ({quantity.unit})", "published"]
+    parts = {}
+    for kind, change in CHANGES.items():
+        traces = [change(trace, seed) for seed in range(SEEDS)]
+        rows = [
+            spread_row(spread(traces, experiment, replay))
+            for experiment in EXPERIMENTS
+            for replay in REPLAYS
+        ]
+        parts[f"spread of {kind}"] = markdown_table(heading, rows, 2)
+    rows = [reading_row(trace, reading) for reading in READINGS]
+    parts["other readings"] = markdown_table(
+        ["reading", "bounds hold", "equal as printed"], rows, 1
+    )
+    return parts
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Refresh the page and return the exit code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if len(arguments) != 2:
+        print("usage: python -m scenarios.madon2024_sensitivity TRACES PAGE", file=sys.stderr)
+        return 2
+    traces, page = (Path(argument) for argument in arguments)
+    try:
+        study = reproduce_madon2024(traces)
+        parts = page_parts(study) | sensitivity_parts(read_swf(find_traces(traces)["KTH"]))
+    except HpcrowdError as error:
+        print(f"madon2024_sensitivity: {error}", file=sys.stderr)
+        return 2
+    text = refresh_page(page.read_text(encoding="utf-8"), parts)
+    page.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,503 @@
+"""Madon et al. 2024 is reproduced: bounds on KTH, and everything around them on small logs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from rich.console import Console
+
+from analysis.madon2024 import (
+    BOUNDS,
+    EXPERIMENTS,
+    QUANTITIES,
+    REPLAYS,
+    TITLES,
+    Cell,
+    LogRuns,
+    Reproduction,
+    window_of,
+)
+from analysis.madon2024_figures import FIGURES, write_figures
+from analysis.madon2024_readings import figure5c_readings, statements
+from analysis.madon2024_report import markdown_tables, page_parts, refresh_page, texts
+from analysis.published import SOURCES, Printed, published_rows
+from analysis.run import Run
+from environment.clock import DAY
+from environment.errors import HpcrowdError, QuantityError, TraceError
+from environment.jobs import JobTable, State
+from environment.schedulers import RunningJob, WaitingJob
+from environment.swf import parse_swf, write_swf
+from environment.trace import Trace
+from scenarios import madon2024_sensitivity as sensitivity
+from scenarios.reproduce import find_traces, reproduce_madon2024, run_madon2024, simulate
+
+KTH_FILE = "KTH-SP2-1996-2.1-cln.swf"
+SDSC_FILE = "SDSC-SP2-1998-4.2-cln.swf"
+
+#: Jobs in the two logs (section 5.1).
+JOBS = {"kth": 28_475, "sdsc": 67_667}
+
+
+def small_log(make_trace: Callable[..., Trace], seed: int) -> Trace:
+    """Return a log of 250 jobs by 12 users in 30 days on 20 processors; user 12 has one job."""
+    random = np.random.default_rng(seed)
+    submits = np.sort(random.integers(0, 30 * DAY, 250))
+    jobs = []
+    for row, submit in enumerate(submits):
+        run = int(random.integers(1, 30_000))
+        processors = int(random.integers(1, 20))
+        jobs.append(
+            {
+                "submit": int(submit),
+                "wait": int(random.integers(0, 5_000)),
+                "run": run,
+                "allocated_processors": processors,
+                "requested_processors": processors,
+                "requested_time": 2 * run,
+                "status": 1,
+                "user": 12 if row == 0 else int(random.integers(1, 12)),
+            }
+        )
+    return make_trace(*jobs, header="; MaxProcs: 20\n; UnixStartTime: 843480031")
+
+
+@pytest.fixture(scope="module")
+def small_folder(
+    make_trace: Callable[..., Trace], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """Return a folder with small logs under the names of both."""
+    folder = tmp_path_factory.mktemp("traces")
+    write_swf(small_log(make_trace, 1), folder / f"{KTH_FILE}.gz")
+    write_swf(small_log(make_trace, 2), folder / SDSC_FILE)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def small(small_folder: Path) -> Reproduction:
+    """Return the study on the small logs."""
+    return reproduce_madon2024(small_folder)
+
+
+@pytest.fixture(scope="module")
+def real_folder(traces: Path) -> Path:
+    """Return the folder of real traces if it holds KTH."""
+    if not list(traces.glob(f"{KTH_FILE}*")):
+        pytest.skip(f"no {KTH_FILE}[.gz] in {traces}; set HPCROWD_TRACES to a folder that has it")
+    return traces
+
+
+@pytest.fixture(scope="module")
+def study(real_folder: Path) -> Reproduction:
+    """Return the study on the real traces."""
+    return reproduce_madon2024(real_folder)
+
+
+# ---- on the real traces ----------------------------------------------------------------------
+
+
+@pytest.mark.traces
+@pytest.mark.parametrize("experiment", ["recorded", *EXPERIMENTS])
+def test_bounds_hold_on_kth(study: Reproduction, experiment: str) -> None:
+    """Every bound on the figures of an experiment holds on KTH, and none is missing."""
+    cells = [cell for cell in study.cells if (cell.log, cell.experiment) == ("KTH", experiment)]
+    bounded = [cell for cell in cells if cell.holds is not None]
+    per_replay = {"recorded": 3, "infra/2": 2}.get(experiment, 3)
+    replays = 1 if experiment == "recorded" else 3
+    lateness = 0 if experiment == "recorded" else 2 * 3
+    assert per_replay * replays + lateness == len(bounded)
+    assert [] == [cell for cell in bounded if not cell.holds]
+
+
+@pytest.mark.traces
+def test_calm_experiments_meet_the_printed_digit(study: Reproduction) -> None:
+    """The recorded log, and rigid EASY and FCFS, are equal to Table 1 as printed."""
+    rows = [("recorded", "recorded"), ("easy", "rigid"), ("fcfs", "rigid")]
+    shown = [texts(cell)[:2] for cell in study.cells if (cell.experiment, cell.replay) in rows]
+    assert 9 == len(shown[:9])
+    assert [published for _, published in shown] == [ours for ours, _ in shown]
+
+
+@pytest.mark.traces
+def test_waits_that_rounding_hides(study: Reproduction) -> None:
+    """The mean waits of infra * 2, printed as 0.00 days, are 162 to 229 s (caption of Table 1)."""
+    found = next(one for one in statements(study) if one.what.startswith("mean wait"))
+    assert (162, 229) == (int(found.our_low), round(found.our_high + 0.5))
+
+
+@pytest.mark.traces
+def test_full_machines_are_full(study: Reproduction) -> None:
+    """Utilization is below 40 % on the doubled machine, above 90 % on the halved (7.3.3)."""
+    found = {one.what: (one.our_low, one.our_high) for one in statements(study)}
+    rigid = found["utilization, rigid, infra*2, perf*2"]
+    assert 36 <= rigid[0] <= rigid[1] <= 37
+    assert 90 <= found["utilization, all replays, infra/2, perf/2"][0]
+
+
+@pytest.mark.traces
+def test_reading_of_figure_5c_is_among_the_nearest(study: Reproduction) -> None:
+    """Users with one job left out, n - 1, linear: nothing tried comes nearer by a hundredth."""
+    readings = figure5c_readings(study)
+    words = ("left out", "n - 1", "submitted", "linear")
+    ours = next(
+        one for one in readings if (one.singles, one.divisor, one.jobs, one.method) == words
+    )
+    assert ours.distance <= readings[0].distance + 0.001
+    assert max(one.exact for one in readings) == ours.exact
+
+
+@pytest.mark.traces
+def test_page_shows_the_computed_tables(study: Reproduction, root: Path) -> None:
+    """The tables in the documentation are those that the code computes, digit by digit."""
+    page = (root / "docs" / "studies" / "madon2024.md").read_text()
+    kth = Reproduction({"KTH": study.logs["KTH"]})
+    assert page == refresh_page(page, page_parts(kth))
+
+
+@pytest.mark.traces
+@pytest.mark.parametrize("experiment", ["easy", "infra/2"])
+def test_page_shows_the_measured_spread(experiment: str, kth: Trace, root: Path) -> None:
+    """The spread in the documentation is what the changes of the log give."""
+    page = (root / "docs" / "studies" / "madon2024.md").read_text()
+    for kind, change in sensitivity.CHANGES.items():
+        part = page.partition(f"<!-- generated: spread of {kind} -->")[2].partition("<!-- end")[0]
+        changed = [change(kth, seed) for seed in range(sensitivity.SEEDS)]
+        row = sensitivity.spread_row(sensitivity.spread(changed, experiment, "a60"))
+        assert f"| {' | '.join(row)} |" in part.splitlines()
+
+
+@pytest.mark.traces
+@pytest.mark.parametrize("number", range(len(sensitivity.READINGS) - 1))
+def test_page_shows_other_readings(number: int, kth: Trace, root: Path) -> None:
+    """How many bounds other readings keep is as the documentation says."""
+    page = (root / "docs" / "studies" / "madon2024.md").read_text()
+    row = sensitivity.reading_row(kth, sensitivity.READINGS[number])
+    assert f"| {' | '.join(row)} |" in page.splitlines()
+
+
+# ---- what is published -----------------------------------------------------------------------
+
+
+def test_published_tables_have_every_row() -> None:
+    """Table 1 has the log and 18 simulations, Table 2 those with feedback, Fig. 5c those of a60."""
+    rows = {
+        name: [(row["experiment"], row["replay"]) for row in published_rows(name)]
+        for name in TITLES
+    }
+    every = [(experiment, replay) for experiment in EXPERIMENTS for replay in REPLAYS]
+    assert [("recorded", "recorded"), *every] == rows["madon2024_table1"]
+    assert [row for row in every if row[1] != "rigid"] == rows["madon2024_table2"]
+    assert {(name, "a60") for name in EXPERIMENTS} == set(rows["madon2024_figure5c"])
+
+
+@pytest.mark.parametrize("log", ["kth", "sdsc"])
+def test_published_lateness_is_consistent(log: str) -> None:
+    """Additional lateness is twice the mean over n - 1 (Eq. 6), within what was rounded away."""
+    for row in published_rows("madon2024_table2"):
+        mean = Printed(row[f"{log}_mean_lateness_days"])
+        added = Printed(row[f"{log}_additional_lateness_s"])
+        factor = 2 * DAY / (JOBS[log] - 1)
+        rounding = added.half_unit + factor * mean.half_unit
+        assert mean.value * factor == pytest.approx(added.value, abs=rounding), row
+
+
+@pytest.mark.parametrize("log", ["kth", "sdsc"])
+def test_published_percentiles_ascend(log: str) -> None:
+    """The 10th, 50th and 90th percentile of Fig. 5c ascend."""
+    for row in published_rows("madon2024_figure5c"):
+        values = [float(row[f"{log}_p{p}_s"]) for p in (10, 50, 90)]
+        assert sorted(values) == values, row
+
+
+def test_published_figures_name_their_source() -> None:
+    """Every table names paper and place; one that does not exist is told with those that do."""
+    for name, source in SOURCES.items():
+        assert "doi:10.1016/j.future.2024.01.024" in source
+        assert published_rows(name)
+    with pytest.raises(QuantityError, match="'madon1999': not known; choose madon2024_table1"):
+        published_rows("madon1999")
+
+
+def test_bounds_cover_every_experiment() -> None:
+    """There are bounds for the log and each experiment, and only for what is published."""
+    assert {"recorded", *EXPERIMENTS} == set(BOUNDS)
+    known = {quantity.metric for quantity in QUANTITIES}
+    assert all(set(bounds) <= known for bounds in BOUNDS.values())
+
+
+# ---- cells -----------------------------------------------------------------------------------
+
+
+def make_cell(ours: float | None, printed: str, unit: str = "days") -> Cell:
+    """Return a cell with its deviations."""
+    published = float(printed)
+    deviation = None if ours is None else ours - published
+    relative = deviation / abs(published) if deviation is not None and published else None
+    return Cell(
+        "table1", "KTH", "easy", "a0", "makespan", unit, ours, published, printed, deviation,
+        relative, None, None,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown"),
+    [
+        (make_cell(361.358, "366.67"), ("361.36", "366.67", "-1.4 %")),
+        (make_cell(0.0699, "0.07"), ("0.07", "0.07", "+0.000")),
+        (make_cell(0.0026, "0.00"), ("0.00", "0.00", "+0.003")),
+        (make_cell(-3.651, "-3.36"), ("-3.65", "-3.36", "-8.7 %")),
+        (make_cell(1.0984, "1.10", ""), ("1.10", "1.10", "-0.002")),
+        (make_cell(-0.2, "-5", "s"), ("0", "-5", "+5")),
+        (make_cell(None, "1.34"), ("-", "1.34", "-")),
+    ],
+)
+def test_cells_as_shown(cell: Cell, shown: tuple[str, str, str]) -> None:
+    """Ours has the digits of the published figure; small and unitless ones deviate absolutely."""
+    assert shown == texts(cell)
+
+
+def test_rounding_counts_for_us(make_jobs: Callable[..., JobTable]) -> None:
+    """A wait is equal as printed up to half a unit of the last digit, and no further."""
+
+    def holds(wait: int) -> bool | None:
+        jobs = make_jobs((0, 10, 1), (DAY, 10, 1))
+        jobs.submit[:], jobs.start[:] = jobs.recorded_submit, jobs.recorded_submit + wait
+        jobs.end[:], jobs.state[:] = jobs.start + 10, State.COMPLETED
+        run = Run(jobs, 1, "made", {})
+        runs = {(name, replay): run for name in EXPERIMENTS for replay in REPLAYS}
+        cells = LogRuns("KTH", runs).cells()
+        key = ("perf*2", "rigid", "mean wait")
+        return next(c for c in cells if (c.experiment, c.replay, c.quantity) == key).holds
+
+    assert (False, True, True, False) == tuple(holds(wait) for wait in (431, 433, 1295, 1297))
+
+
+def test_window_counts_what_lies_in_it(make_jobs: Callable[..., JobTable]) -> None:
+    """Throughput and utilization of Fig. 9 cover the window from day 14 to day 134."""
+    jobs = make_jobs((0, 20 * DAY, 1), (60 * DAY, 12 * DAY, 2), (130 * DAY, 10 * DAY, 3))
+    jobs.submit[:], jobs.start[:] = jobs.recorded_submit, jobs.recorded_submit
+    jobs.end[:], jobs.state[:] = jobs.recorded_end, State.COMPLETED
+    window = window_of(Run(jobs, 4, "made", {}), 4)
+    assert 2 / 120 == window.throughput_jobs_per_day
+    assert pytest.approx((6 * 1 + 12 * 2 + 4 * 3) / (120 * 4)) == window.utilization
+
+
+# ---- the study on small logs -----------------------------------------------------------------
+
+
+def test_missing_trace_is_told_in_one_line(tmp_path: Path) -> None:
+    """Without KTH the message names the file and the page to fetch it from."""
+    with pytest.raises(TraceError) as caught:
+        reproduce_madon2024(tmp_path)
+    message = str(caught.value)
+    assert f"{tmp_path / KTH_FILE}[.gz]: not there; fetch it from https://" in message
+    assert "l_kth_sp2" in message
+    assert "\n" not in message
+
+
+def test_two_traces_of_one_log_are_an_error(tmp_path: Path) -> None:
+    """A log that is there twice is not guessed at."""
+    for name in (KTH_FILE, f"{KTH_FILE}.gz"):
+        (tmp_path / name).touch()
+    with pytest.raises(TraceError, match="several traces of KTH; leave one there"):
+        find_traces(tmp_path)
+
+
+def test_sdsc_is_replayed_when_it_is_there(small: Reproduction) -> None:
+    """With its trace, SDSC has as many cells as KTH, but no bounds."""
+    per_log = {log: [c for c in small.cells if c.log == log] for log in ("KTH", "SDSC")}
+    assert (111, 111) == tuple(map(len, per_log.values()))
+    assert {None} == {cell.holds for cell in per_log["SDSC"]}
+    assert ["KTH", "SDSC"] == list(small.logs)
+
+
+def test_progress_tells_every_step(small_folder: Path, tmp_path: Path) -> None:
+    """One step to read a log and one per simulation, counted from 0; the last call says done."""
+    (tmp_path / KTH_FILE).write_bytes((small_folder / f"{KTH_FILE}.gz").read_bytes())
+    calls: list[tuple[str, int, int]] = []
+    reproduce_madon2024(tmp_path, lambda *call: calls.append(call))
+    assert [(done, 19) for done in range(20)] == [call[1:] for call in calls]
+    assert ("KTH: easy rigid", "done") == (calls[1][0], calls[-1][0])
+
+
+def test_json_holds_everything(small: Reproduction) -> None:
+    """The data are plain: cells, runs with metrics and windows, readings, ranges and traces."""
+    data = json.loads(json.dumps(small.to_json(), allow_nan=False))
+    assert "madon2024" == data["study"]
+    assert {"cells": 90, "hold": 90 - len(small.failures)} == data["bounds"]
+    assert 222 == len(data["cells"])
+    names = {"table", "log", "experiment", "replay", "quantity", "unit", "ours", "published",
+             "printed", "deviation", "relative_deviation", "tolerance", "holds"}  # fmt: skip
+    assert names == set(data["cells"][0])
+    assert 36 == len(data["runs"])
+    assert [4, 6, 8] == [window["months"] for window in data["runs"][0]["windows"]]
+    assert f"{KTH_FILE}.gz" == data["traces"]["KTH"]["source"]
+    assert 6 == len(data["statements"])
+    assert {"KTH", "SDSC"} == {reading["log"] for reading in data["figure5c_readings"]}
+
+
+def test_tables_are_shown(small: Reproduction) -> None:
+    """The terminal shows three tables a log, no line longer than the page, and what failed."""
+    console = Console(file=io.StringIO(), width=100)
+    small.show(console)
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    for heading in ("Table 1, KTH", "Table 2, SDSC", "Fig. 5c", "Ranges in the text"):
+        assert heading in text
+    assert len(small.failures) == text.count("not held:")
+    tables = text.partition("Ranges in the text")[0]
+    assert max(map(len, tables.splitlines())) <= 100
+    assert "…" not in tables
+
+
+def test_markdown_has_every_figure(small: Reproduction) -> None:
+    """The tables for the documentation have a line for each row, the same number of cells each."""
+    lines = [line for line in markdown_tables(small).splitlines() if line.startswith("|")]
+    assert 2 * (19 + 12 + 6) + 6 + 7 * 2 == len(lines)
+    assert {12, 4} == {line.count("|") - 1 for line in lines}
+
+
+def test_generated_parts_are_replaced() -> None:
+    """Only what stands between the marks of a part changes, and a second time nothing does."""
+    page = "a\n<!-- generated: x -->\nold\n<!-- end of x -->\nb\n"
+    once = refresh_page(page, {"x": "new"})
+    assert "a\n<!-- generated: x -->\n\nnew\n\n<!-- end of x -->\nb\n" == once
+    assert once == refresh_page(once, {"x": "new"})
+
+
+def test_log_of_one_job(make_trace: Callable[..., Trace], tmp_path: Path) -> None:
+    """A log with nearly nothing in it still gives data, tables and pictures."""
+    job = {"submit": 0, "run": 5, "allocated_processors": 4, "user": 1, "wait": 0}
+    write_swf(make_trace(job, header="; MaxProcs: 4"), tmp_path / KTH_FILE)
+    study = reproduce_madon2024(tmp_path)
+    json.dumps(study.to_json(), allow_nan=False)
+    assert "| - | 0.99 | - |" in markdown_tables(study)
+    assert len(FIGURES) == len(write_figures(study, tmp_path))
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_figures_are_drawn(small: Reproduction, name: str) -> None:
+    """Each figure has panels with something in them, labelled, and leaves pyplot alone."""
+    for log in small.logs.values():
+        figure = FIGURES[name](log)
+        assert isinstance(figure, Figure)
+        assert figure.axes
+        for panel in figure.axes:
+            assert panel.has_data(), panel.get_title()
+        words = {text.get_text() for part in (figure, *figure.subfigs) for text in part.texts}
+        words |= {figure.get_supxlabel(), figure.get_supylabel()}
+        words |= {panel.get_xlabel() for panel in figure.axes}
+        words |= {part.get_supylabel() for part in figure.subfigs}
+        assert words - {""}
+        assert log.log in figure.get_suptitle()
+    assert [] == plt.get_fignums()
+
+
+def test_pictures_are_written(small: Reproduction, tmp_path: Path) -> None:
+    """There is one PNG per figure and log."""
+    names = write_figures(small, tmp_path)
+    assert [f"{name}_{log}.png" for log in ("kth", "sdsc") for name in FIGURES] == names
+    for name in names:
+        assert b"\x89PNG" == (tmp_path / name).read_bytes()[:4]
+
+
+def test_folder_is_whole_or_absent(small: Reproduction, tmp_path: Path) -> None:
+    """The folder holds data, pictures and a page; one of somebody else is left alone."""
+    target = tmp_path / "study"
+    small = Reproduction({"KTH": small.logs["KTH"]})
+    small.write(target)
+    small.write(target)  # its own folder may be replaced
+    assert small.to_json() == json.loads((target / "madon2024.json").read_text())
+    with (target / "madon2024.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [repr(cell.published) for cell in small.cells] == [row["published"] for row in rows]
+    page = (target / "report.html").read_text()
+    assert page.count("<tr") == page.count("</tr>")
+    assert page.count("<td") == page.count("</td>")
+    for picture in target.glob("*.png"):
+        assert f'src="{picture.name}"' in page
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "mine.txt").touch()
+    with pytest.raises(HpcrowdError, match="is not a folder of results"):
+        small.write(other)
+    assert ["mine.txt"] == [path.name for path in other.iterdir()]
+
+
+def test_command_prints_one_json_object(
+    small_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With JSON asked for, stdout is one object, stderr is empty and the folder is written."""
+    run_madon2024(small_folder, out=tmp_path / "study", as_json=True)
+    captured = capsys.readouterr()
+    assert "madon2024" == json.loads(captured.out)["study"]
+    assert "" == captured.err
+    assert (tmp_path / "study" / "report.html").exists()
+
+
+def test_command_prints_tables(small_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without JSON it prints the tables and how many bounds hold."""
+    run_madon2024(small_folder, out=None, as_json=False)
+    captured = capsys.readouterr()
+    assert "of 90 bounds hold; 222 figures compared" in captured.out
+    assert "" == captured.err
+
+
+# ---- sensitivity -----------------------------------------------------------------------------
+
+
+def test_ties_change_places_and_nothing_else(make_trace: Callable[..., Trace]) -> None:
+    """Job numbers move only among the jobs of one second."""
+    trace = make_trace(*({"submit": second, "run": 5} for second in (0, 7, 7, 7, 9, 9)))
+    seen = {tuple(sensitivity.swap_ties(trace, seed)["number"].tolist()) for seed in range(100)}
+    assert 6 * 2 == len(seen)
+    assert {(1,)} == {numbers[:1] for numbers in seen}
+    assert {(2, 3, 4)} == {tuple(sorted(numbers[1:4])) for numbers in seen}
+    assert [1, 2, 3, 4, 5, 6] == trace["number"].tolist()
+
+
+def test_seconds_are_added_to_jobs_that_ran(make_trace: Callable[..., Trace]) -> None:
+    """Run times grow by 0 or 1 s; jobs without a run time stay as they are."""
+    trace = make_trace(*({"submit": 0, "run": run} for run in (5, 0, -1)))
+    seen = {tuple(sensitivity.add_seconds(trace, seed)["run"].tolist()) for seed in range(30)}
+    assert {(5, 0, -1), (6, 0, -1)} == seen
+
+
+def test_last_predecessor_counts_alone() -> None:
+    """A third job came 90 s after the first and 10 s after the second; if both end at once, the
+    usual user thinks 90 s more, the other one only as long as after the last to end.
+    """
+    trace = parse_swf(
+        "; MaxProcs: 2\n"
+        "1 0 0 10 1 -1 -1 1 100 -1 1 1 -1 -1 -1 -1 -1 -1\n"
+        "2 5 0 85 1 -1 -1 1 100 -1 1 1 -1 -1 -1 -1 -1 -1\n"
+        "3 100 0 10 1 -1 -1 1 100 -1 1 1 -1 -1 -1 -1 -1 -1\n"
+    )
+    fast = {"speed": "85x", "requested": "given"}
+    usual = simulate(trace, "easy", "a0", **fast)
+    other = simulate(trace, "easy", "a0", **fast, users=sensitivity.LastPredecessor)
+    assert [0, 5, 90] == usual.jobs.submit.tolist()
+    assert [0, 5, 16] == other.jobs.submit.tolist()
+
+
+def test_shadow_only_does_not_use_spare_processors() -> None:
+    """A long job beside the head's reservation starts under EASY, but not under the footnote."""
+    queue = [WaitingJob(1, 6, 50, 0), WaitingJob(2, 1, 500, 1), WaitingJob(3, 2, 100, 2)]
+    started = sensitivity.ShadowOnly().select(0, queue, [RunningJob(0, 5, 100)], 3, 8)
+    assert [3] == [job.row for job in started]
+
+
+def test_refreshing_needs_two_arguments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Called wrongly, or without the trace, it says so in one line and returns 2."""
+    assert 2 == sensitivity.main([])
+    assert capsys.readouterr().err.startswith("usage: ")
+    assert 2 == sensitivity.main([str(tmp_path), str(tmp_path / "page.md")])
+    error = capsys.readouterr().err
+    assert 1 == error.count("\n")
+    assert "not there; fetch it from" in error
