@@ -18,7 +18,8 @@ OVER_USERS = ("wait_mean_s", "response_mean_s", "bounded_slowdown_mean")
 
 STYLE = """
 :root { color-scheme: light; }
-body { font: 16px/1.5 system-ui, "Segoe UI", Helvetica, Arial, sans-serif; color: #1a1a1a;
+html { font-size: 16px; }
+body { font: 1rem/1.5 system-ui, "Segoe UI", Helvetica, Arial, sans-serif; color: #1a1a1a;
   background: white; max-width: 66rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; line-height: 1.2; margin-bottom: .3rem; }
 h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; }
@@ -33,16 +34,18 @@ tbody tr { border-bottom: 1px solid #e3e3e3; }
 tbody th { font-weight: 400; font-family: ui-monospace, Consolas, monospace; font-size: .82rem;
   white-space: nowrap; }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+thead .number { white-space: normal; min-width: 4.5rem; }
 .meaning { color: #555; min-width: 14rem; }
 figure { margin: 1.2rem 0 2rem; }
 figure img { width: 100%; height: auto; }
 figcaption { color: #555; font-size: .9rem; max-width: 46rem; }
 code { font-family: ui-monospace, Consolas, monospace; font-size: .85em; overflow-wrap: anywhere; }
 @media print {
-  body { font-size: 10pt; max-width: none; margin: 0; padding: 0; }
+  html { font-size: 11px; }
+  body { max-width: none; margin: 0; padding: 0; }
   figure, tr { break-inside: avoid; }
   h2 { break-after: avoid; }
-  .meaning { min-width: 0; }
+  .wide { overflow-x: visible; }
 }
 """
 

@@ -67,6 +67,8 @@ def run_demo(
     """
     if days < 1:
         raise QuantityError(f"days {days}: must be 1 or more")
+    if seed < 0:
+        raise QuantityError(f"seed {seed}: must be 0 or more")
     runs = []
     for hears, scheduler in RUNS:
         if progress is not None:
@@ -223,8 +225,8 @@ def _write(runs: Sequence[Run], said: Sequence[str], place: Path, days: int, see
         ),
         "queues.png": Picture(
             figure_png(queues(runs)),
-            "Jobs in the queue over time, to the same scale. Users with feedback hold back when "
-            "the queue is long.",
+            "Jobs in the queue over time, to the same scale. Users with feedback wait for "
+            "their results before they submit again.",
         ),
     }
     for name, picture in pictures.items():
