@@ -17,18 +17,19 @@ from environment.trace import FIELDS, Header, Trace
 
 LINE = b"1 0 5 60 4 -1 -1 4 90 -1 1 7 3 -1 -1 -1 -1 -1"
 ROW = [float(word) for word in LINE.split()]
-NAMES = (
-    "CEA-Curie-2011-2.1-cln",
-    "DAS2-fs1-2003-1",
-    "HPC2N-2002-2.1-cln",
-    "HPC2N-2002-2.2-cln",
-    "KTH-SP2-1996-2.1-cln",
-    "LANL-CM5-1994-4.1-cln",
-    "LCG-2005-1",
-    "LLNL-Thunder-2007-1.1-cln",
-    "NASA-iPSC-1993-3.1-cln",
-    "SDSC-DS-2004-2.1-cln",
-)
+#: Real traces: jobs, and processors of the machine.
+TRACES = {
+    "CEA-Curie-2011-2.1-cln": (312_826, 93_312),
+    "DAS2-fs1-2003-1": (40_315, 64),
+    "HPC2N-2002-2.1-cln": (202_876, 240),
+    "HPC2N-2002-2.2-cln": (202_871, 240),
+    "KTH-SP2-1996-2.1-cln": (28_476, 100),
+    "LANL-CM5-1994-4.1-cln": (122_060, 1_024),
+    "LCG-2005-1": (188_041, 24_515),
+    "LLNL-Thunder-2007-1.1-cln": (121_039, 4_008),
+    "NASA-iPSC-1993-3.1-cln": (18_239, 128),
+    "SDSC-DS-2004-2.1-cln": (96_069, 1_664),
+}
 
 
 def rows(trace: Trace) -> list[list[float]]:
@@ -49,7 +50,7 @@ def header_lines(text: bytes) -> list[bytes]:
 
 
 @pytest.mark.traces
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", TRACES)
 def test_real_trace_survives_reading_and_writing(traces: Path, name: str) -> None:
     """Every header line byte for byte and every field of every job are read and written."""
     path = traces / f"{name}.swf.gz"
@@ -57,6 +58,7 @@ def test_real_trace_survives_reading_and_writing(traces: Path, name: str) -> Non
         pytest.skip(f"no trace {path}")
     text = gzip.decompress(path.read_bytes())
     trace = read_swf(path)
+    assert TRACES[name] == (len(trace), trace.processors)
     assert header_lines(text) == trace.header.lines
     recorded = other_reader(text)
     assert (len(recorded), len(FIELDS)) == (len(trace), recorded.shape[1])
@@ -70,7 +72,7 @@ def test_real_trace_survives_reading_and_writing(traces: Path, name: str) -> Non
 @pytest.mark.traces
 def test_all_traces_of_the_folder_are_tested(traces: Path) -> None:
     """No trace in the folder is left out of the round trip."""
-    assert {path.name.removesuffix(".swf.gz") for path in traces.glob("*.swf.gz")} <= set(NAMES)
+    assert {path.name.removesuffix(".swf.gz") for path in traces.glob("*.swf.gz")} <= set(TRACES)
 
 
 def test_trace_without_header() -> None:
