@@ -9,15 +9,14 @@ within it, that is, if ``|ours - printed| <= bound + half a unit``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from analysis.metrics import lateness, submitted
-from analysis.published import SOURCES, Printed, published_rows
+from analysis.metrics import submitted
+from analysis.published import Printed, published_rows
 from analysis.run import Run
 from environment.clock import DAY
 
@@ -240,7 +239,7 @@ class LogRuns:
             span = float(recorded.max() - recorded.min())
             factor = span if quantity.metric == "relative_lateness" else (len(recorded) - 1) / 2
             mean = float(row[f"{self.log.lower()}_mean_lateness_days"])
-            bound = BOUNDS[experiment]["lateness_mean_s"].around(mean) * DAY / factor
+            bound = BOUNDS[experiment]["lateness_mean_s"].around(mean) * DAY / (factor or 1)
         elif quantity.metric in BOUNDS[experiment]:
             bound = BOUNDS[experiment][quantity.metric].around(printed.value)
         else:
@@ -312,8 +311,8 @@ def window_of(run: Run, months: int) -> Window:
 
 
 @dataclass
-class Reproduction:
-    """The whole study.
+class Comparison:
+    """Our simulations beside the published figures.
 
     Attributes
     ----------
@@ -332,60 +331,3 @@ class Reproduction:
     def failures(self) -> list[Cell]:
         """The cells whose bound does not hold."""
         return [cell for cell in self.cells if cell.holds is False]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return everything as plain data."""
-        from analysis.madon2024_readings import figure5c_readings, statements
-
-        bounded = [cell for cell in self.cells if cell.holds is not None]
-        runs = []
-        for log in self.logs.values():
-            for (experiment, replay), run in log.runs.items():
-                late = lateness(run.jobs)
-                runs.append(
-                    {
-                        "log": log.log,
-                        "experiment": experiment,
-                        "replay": replay,
-                        "processors": run.processors,
-                        "configuration": run.configuration,
-                        "metrics": run.metrics,
-                        "jobs_late": None if late is None else int(np.count_nonzero(late > 0)),
-                        "windows": [asdict(window_of(run, months)) for months in WINDOW_MONTHS],
-                    }
-                )
-        return {
-            "study": "madon2024",
-            "sources": {name: text for name, text in SOURCES.items() if "madon2024" in name},
-            "traces": {name: _trace(log.baseline) for name, log in self.logs.items()},
-            "rounding": ROUNDING,
-            "bounds": {"cells": len(bounded), "hold": len(bounded) - len(self.failures)},
-            "cells": [asdict(cell) for cell in self.cells],
-            "statements": [asdict(found) for found in statements(self)],
-            "figure5c_readings": [asdict(found) for found in figure5c_readings(self)],
-            "runs": runs,
-        }
-
-    def show(self, console: Any) -> None:
-        """Print the tables on a ``rich`` console."""
-        from analysis.madon2024_report import show
-
-        show(self, console)
-
-    def write(self, folder: str | Path) -> None:
-        """Write data, pictures and a page into a folder that is whole or absent."""
-        from analysis.madon2024_report import write
-
-        write(self, folder)
-
-
-def _trace(run: Run) -> dict[str, Any]:
-    """Return which trace a run replays, and what was dropped or repaired when it was read."""
-    return {
-        "source": None if run.trace is None else Path(run.trace.source).name,
-        "sha256": None if run.trace is None else run.trace.sha256,
-        "jobs": len(run.jobs),
-        "users": len(np.unique(run.jobs.user)),
-        "jobs_dropped": dict(run.dropped),
-        "jobs_repaired": dict(run.repaired),
-    }

@@ -17,8 +17,8 @@ from analysis.madon2024 import (
     EXPERIMENTS,
     REPLAYS,
     WINDOW_MONTHS,
+    Comparison,
     LogRuns,
-    Reproduction,
     window_of,
 )
 from analysis.metrics import PERCENTILES, per_user
@@ -159,6 +159,7 @@ def _users(log: LogRuns, metric: str, scale: float, small: float) -> tuple[Figur
         panel.axhline(0, color=BLACK, linewidth=0.8)
         panel.set_title(NAMES[experiment])
         panel.set_xscale("log")
+        panel.set_xlim(0.8, max(1.25 * int(jobs.max()), 10))
         largest = max(largest, float(np.abs(scaled).max(initial=0)))
     decades = np.arange(np.floor(np.log10(small)), np.ceil(np.log10(largest)) + 1)
     for panel in axes:
@@ -328,7 +329,7 @@ FIGURES: dict[str, Callable[[LogRuns], Figure]] = {
 }
 
 
-def write_figures(study: Reproduction, folder: Path) -> list[str]:
+def write_figures(study: Comparison, folder: Path) -> list[str]:
     """Write every figure of every log as PNG and return the names of the files."""
     names = []
     for log in study.logs.values():

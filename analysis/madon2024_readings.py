@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.madon2024 import WINDOW_MONTHS, Reproduction, window_of
+from analysis.madon2024 import WINDOW_MONTHS, Comparison, window_of
 from analysis.metrics import PERCENTILES
 from analysis.published import Printed, published_rows
 from analysis.run import Run
@@ -72,7 +72,7 @@ class Reading:
     exact: int
 
 
-def figure5c_readings(study: Reproduction) -> list[Reading]:
+def figure5c_readings(study: Comparison) -> list[Reading]:
     """Return every reading of Fig. 5c tried on every log, nearest to the published one first."""
     found = []
     rows = published_rows("madon2024_figure5c")
@@ -151,7 +151,7 @@ _WORDS = {
 }
 
 
-def statements(study: Reproduction) -> list[Statement]:
+def statements(study: Comparison) -> list[Statement]:
     """Return the ranges of the text that concern KTH, with ours."""
     log = study.logs["KTH"]
     found = []

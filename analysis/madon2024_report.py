@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import csv
 import html
+import os
 from collections.abc import Iterable
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from analysis.madon2024 import QUANTITIES, ROUNDING, TITLES, Cell, Reproduction
+import numpy as np
+
+from analysis.madon2024 import (
+    QUANTITIES,
+    ROUNDING,
+    TITLES,
+    WINDOW_MONTHS,
+    Cell,
+    Comparison,
+    window_of,
+)
 from analysis.madon2024_figures import FIGURES, NAMES, write_figures
 from analysis.madon2024_readings import Reading, Statement, figure5c_readings, statements
 from analysis.published import SOURCES
 from analysis.results import VERSIONS_OF, whole_folder, write_json
+from analysis.run import Run
 
 _RECORDED = "recorded log"
 
@@ -58,7 +70,7 @@ def _verdict(row: list[Cell]) -> str:
     return "-" if not bounded else "yes" if all(bounded) else "no"
 
 
-def _groups(study: Reproduction) -> Iterable[tuple[str, str, list[list[Cell]]]]:
+def _groups(study: Comparison) -> Iterable[tuple[str, str, list[list[Cell]]]]:
     """Yield (table, log, rows) in the order printed."""
     rows = rows_of(study.cells)
     for table in TITLES:
@@ -76,7 +88,7 @@ def _headings(table: str) -> list[str]:
     ]
 
 
-def show(study: Reproduction, console: Any) -> None:
+def show(study: Comparison, console: Any) -> None:
     """Print the tables on a ``rich`` console, with what held at the end."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -129,7 +141,7 @@ def show(study: Reproduction, console: Any) -> None:
         )
 
 
-def summary(study: Reproduction) -> str:
+def summary(study: Comparison) -> str:
     """Return one line: how many bounds hold."""
     bounded = [cell for cell in study.cells if cell.holds is not None]
     hold = len(bounded) - len(study.failures)
@@ -149,7 +161,7 @@ def markdown_table(heading: list[str], rows: Iterable[list[str]], left: int) -> 
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def markdown_tables(study: Reproduction) -> str:
+def markdown_tables(study: Comparison) -> str:
     """Return ours, published and deviation of every figure as tables in Markdown."""
     parts = []
     for table, log, rows in _groups(study):
@@ -189,12 +201,54 @@ def markdown_readings(readings: list[Reading], most: int = 6) -> str:
     return markdown_table(heading, lines, 4)
 
 
-def write(study: Reproduction, folder: str | Path) -> None:
+def plain(study: Comparison) -> dict[str, Any]:
+    """Return everything as plain data, fit for JSON."""
+    bounded = [cell for cell in study.cells if cell.holds is not None]
+    runs = []
+    for log in study.logs.values():
+        for (experiment, replay), run in log.runs.items():
+            runs.append(
+                {
+                    "log": log.log,
+                    "experiment": experiment,
+                    "replay": replay,
+                    "processors": run.processors,
+                    "configuration": run.configuration,
+                    "metrics": run.metrics,
+                    "windows": [asdict(window_of(run, months)) for months in WINDOW_MONTHS],
+                }
+            )
+    return {
+        "study": "madon2024",
+        "sources": {name: text for name, text in SOURCES.items() if "madon2024" in name},
+        "traces": {name: _trace(log.baseline) for name, log in study.logs.items()},
+        "rounding": ROUNDING,
+        "bounds": {"cells": len(bounded), "hold": len(bounded) - len(study.failures)},
+        "cells": [asdict(cell) for cell in study.cells],
+        "statements": [asdict(found) for found in statements(study)],
+        "figure5c_readings": [asdict(found) for found in figure5c_readings(study)],
+        "runs": runs,
+    }
+
+
+def _trace(run: Run) -> dict[str, Any]:
+    """Return which trace a run replays, and what was dropped or repaired when it was read."""
+    return {
+        "source": None if run.trace is None else Path(run.trace.source).name,
+        "sha256": None if run.trace is None else run.trace.sha256,
+        "jobs": len(run.jobs),
+        "users": len(np.unique(run.jobs.user)),
+        "jobs_dropped": dict(run.dropped),
+        "jobs_repaired": dict(run.repaired),
+    }
+
+
+def write(study: Comparison, folder: str | os.PathLike[str]) -> None:
     """Write ``madon2024.json``, ``.csv``, the pictures and ``report.html``; whole or absent."""
     import platform
     from importlib.metadata import PackageNotFoundError, version
 
-    data = study.to_json()
+    data = plain(study)
     versions = {"python": platform.python_version()}
     for name in VERSIONS_OF:
         try:
@@ -234,7 +288,7 @@ td.failed {{ color: #D55E00; font-weight: bold; }} img {{ max-width: 100%; }}
 """
 
 
-def report(study: Reproduction, pictures: list[str]) -> str:
+def report(study: Comparison, pictures: list[str]) -> str:
     """Return a page with the tables and the pictures beside it."""
     parts = []
     for table, log, rows in _groups(study):
@@ -289,7 +343,7 @@ def refresh_page(page: str, parts: dict[str, str]) -> str:
     return page
 
 
-def page_parts(study: Reproduction) -> dict[str, str]:
+def page_parts(study: Comparison) -> dict[str, str]:
     """Return the generated parts of the page that come from the study itself."""
     readings = [one for one in figure5c_readings(study) if one.log == "KTH"]
     return {"tables": markdown_tables(study), "readings": markdown_readings(readings)}

@@ -24,7 +24,7 @@ import numpy as np
 
 from agents.behaviours import ThinkTime
 from agents.user import ReplayUser
-from analysis.madon2024 import EXPERIMENTS, QUANTITIES, REPLAYS, LogRuns, Quantity, Reproduction
+from analysis.madon2024 import EXPERIMENTS, QUANTITIES, REPLAYS, Comparison, LogRuns, Quantity
 from analysis.madon2024_report import markdown_table, name_of, page_parts, refresh_page
 from analysis.published import Printed, published_rows
 from analysis.run import Run
@@ -209,7 +209,7 @@ READINGS = (
 )
 
 
-def try_reading(trace: Trace, reading: Reading) -> Reproduction:
+def try_reading(trace: Trace, reading: Reading) -> Comparison:
     """Run the 18 simulations under another reading."""
     runs = {}
     for experiment in EXPERIMENTS:
@@ -217,7 +217,7 @@ def try_reading(trace: Trace, reading: Reading) -> Reproduction:
             touched = experiment in reading.experiments and kind in reading.kinds
             changes = reading.changes if touched else {}
             runs[experiment, kind] = simulate(trace, experiment, kind, **changes)
-    return Reproduction({"KTH": LogRuns("KTH", runs)})
+    return Comparison({"KTH": LogRuns("KTH", runs)})
 
 
 def reading_row(trace: Trace, reading: Reading) -> list[str]:

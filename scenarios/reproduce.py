@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.madon2024 import EXPERIMENTS, REPLAYS, LogRuns, Reproduction
+from analysis.madon2024 import EXPERIMENTS, REPLAYS, LogRuns
+from analysis.madon2024_study import Reproduction
 from environment.errors import TraceError
 from environment.swf import read_swf
 from scenarios.replay import replay

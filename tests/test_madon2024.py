@@ -21,13 +21,14 @@ from analysis.madon2024 import (
     REPLAYS,
     TITLES,
     Cell,
+    Comparison,
     LogRuns,
-    Reproduction,
     window_of,
 )
 from analysis.madon2024_figures import FIGURES, write_figures
 from analysis.madon2024_readings import figure5c_readings, statements
 from analysis.madon2024_report import markdown_tables, page_parts, refresh_page, texts
+from analysis.madon2024_study import Reproduction
 from analysis.published import SOURCES, Printed, published_rows
 from analysis.run import Run
 from environment.clock import DAY
@@ -157,7 +158,7 @@ def test_reading_of_figure_5c_is_among_the_nearest(study: Reproduction) -> None:
 def test_page_shows_the_computed_tables(study: Reproduction, root: Path) -> None:
     """The tables in the documentation are those that the code computes, digit by digit."""
     page = (root / "docs" / "studies" / "madon2024.md").read_text()
-    kth = Reproduction({"KTH": study.logs["KTH"]})
+    kth = Comparison({"KTH": study.logs["KTH"]})
     assert page == refresh_page(page, page_parts(kth))
 
 
