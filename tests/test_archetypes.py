@@ -20,13 +20,13 @@ from agents.archetypes import (
     LargeRuns,
     NightScript,
     NightScriptHabits,
-    Office,
     ParameterSweeper,
     Stage,
     SweeperHabits,
     demo_population,
 )
 from agents.generated import ROUND_TIMES, GeneratedUser, LogNormal, round_request
+from agents.office import Office
 from agents.user import Behaviour
 from agents.windows import ALL_DAYS, ActivityWindow
 from environment import Clock, JobTable, QuantityError, Simulation, State
