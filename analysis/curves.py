@@ -114,8 +114,9 @@ def exceedance(values: Int64s, points: int = 160) -> tuple[Floats, Floats] | Non
     if not len(values) or values.max() <= 1:
         return None
     x: Floats = np.geomspace(1.0, float(values.max()), points)
+    x[-1] = values.max()  # not a hair less: none is larger
     share: Floats = 1 - np.searchsorted(np.sort(values), x, side="right") / len(values)
-    return x[share > 0], share[share > 0]
+    return x, share
 
 
 def weekly_profile(times: Int64s, clock: Clock) -> Floats | None:

@@ -183,11 +183,15 @@ def demo_command(out: Path, *, days: int, seed: int, as_json: bool) -> None:
 
         console = Console(highlight=False)
         users = ", ".join(f"{count} {name}" for name, count in DEMO_USERS.items())
-        console.print(f"{days} days on {PROCESSORS} processors, seed {seed}; users: {users}\n")
+        console.print(f"{_days(days)} on {PROCESSORS} processors, seed {seed}; users: {users}\n")
         console.print(comparison_table(runs))
         for sentence in said:
             console.print(f"\n{sentence}")
     say(f"\nReport, pictures, tables and traces are in {out}; begin with {out / 'report.html'}")
+
+
+def _days(days: int) -> str:
+    return "1 day" if days == 1 else f"{days:,} days"
 
 
 def comparison_table(runs: Sequence[Run]) -> Table:
@@ -233,7 +237,7 @@ def _write(runs: Sequence[Run], said: Sequence[str], place: Path, days: int, see
         (place / name).write_bytes(picture.png)
     report = html_report(
         runs,
-        title=f"hpcrowd demo: {days} days, seed {seed}",
+        title=f"hpcrowd demo: {_days(days)}, seed {seed}",
         lead=said,
         pictures=pictures.values(),
         again=f"hpcrowd demo --days {days} --seed {seed}",

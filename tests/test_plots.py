@@ -110,12 +110,12 @@ def test_running_job_without_end_runs_to_the_end() -> None:
 
 
 def test_exceedance_is_a_share() -> None:
-    """Of the waits 0, 10 and 100, two thirds exceed 1 s and one third exceeds 10 s."""
+    """Of the waits 0, 10 and 100, two thirds exceed 1 s, one third 10 s, none 100 s."""
     curve = curves.exceedance(np.array([0, 10, 100]), points=3)
     assert curve is not None
     x, share = curve
-    assert pytest.approx([1, 10]) == x.tolist()
-    assert pytest.approx([2 / 3, 1 / 3]) == share.tolist()
+    assert pytest.approx([1, 10, 100]) == x.tolist()
+    assert pytest.approx([2 / 3, 1 / 3, 0]) == share.tolist()
     assert curves.exceedance(np.array([0, 1])) is None
 
 
