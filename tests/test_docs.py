@@ -227,8 +227,8 @@ def test_page_does_what_it_says(
     reader.read()
     if reader.missing:
         pytest.skip(
-            f"all but {len(reader.missing)} places ran; they need {SAMPLE} in HPCROWD_TRACES: "
-            + "; ".join(reader.missing)
+            f"{named(page)}: {len(reader.missing)} blocks or commands need {SAMPLE}, which is not "
+            "in HPCROWD_TRACES; all else ran"
         )
 
 
