@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agents import Behaviour, ReplayUser, SessionDefinition, ThinkTime, User, Work, add_users
 from environment import FCFS, JobTable, Simulation, SimulationError
@@ -71,6 +73,20 @@ def test_order_within_an_instant(make_jobs: MakeJobs) -> None:
         (200, "session 3 over"),
         (200, "pass", [], [], 2),
     ] == log
+
+
+@both
+@given(order=st.permutations(range(12)))
+def test_users_hear_by_job_number(make_jobs: MakeJobs, order: list[int], plain: bool) -> None:
+    """Of jobs that end in one second, whoever started first, users hear by job number."""
+    log: list[Any] = []
+    jobs = make_jobs(*((start, 100 - start, 1, 100, 20 - row) for row, start in enumerate(order)))
+    model = Simulation(jobs, 12, "easy", plain=plain)
+    work = Work.of(jobs, SessionDefinition("arrival", None))
+    add_users(model, work, lambda work: Diary(work, log))
+    model.run()
+    expected = [(100, f"session {jobs.session[row]} over") for row in range(12)]
+    assert expected == log
 
 
 @both

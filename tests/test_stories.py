@@ -157,6 +157,23 @@ def test_rejection_releases_later_work_in_its_second(
     assert [-1, 7, -1, 17] == jobs.start.tolist()
 
 
+@pytest.mark.parametrize(
+    ("plain", "compiled"),
+    [(True, False), (False, False), (False, True)],
+    ids=["plain", "compiled", "compiled users"],
+)
+@pytest.mark.parametrize("scheduler", ["fcfs", "easy"])
+def test_work_released_by_a_rejection_queues_by_number(
+    make_jobs: MakeJobs, scheduler: str, plain: bool, compiled: bool
+) -> None:
+    """What follows a rejection within its second stands before later numbers already arrived."""
+    jobs = make_jobs((5, 0, 9, 0, 1), (5, 10, 4, 10, 1), (5, 10, 4, 10, 2))
+    model = Simulation(jobs, 4, scheduler, plain=plain)
+    add_users(model, Work.of(jobs, EVERY_JOB), compiled=compiled)
+    model.run()
+    assert [-1, 5, 15] == jobs.start.tolist()
+
+
 @both
 @pytest.mark.parametrize("scheduler", ["fcfs", "easy"])
 def test_think_time_of_none_arrives_before_the_pass(

@@ -162,6 +162,7 @@ def test_gzip_is_written_by_name(tmp_path: Path) -> None:
     assert b"; Version: 2\n" + LINE + b"\n" == (tmp_path / "a.swf").read_bytes()
     assert (tmp_path / "b.swf.gz").read_bytes() == (tmp_path / "c.swf.gz").read_bytes()
     assert generate_swf(trace) == gzip.decompress((tmp_path / "b.swf.gz").read_bytes())
+    assert bytes(4) == (tmp_path / "b.swf.gz").read_bytes()[4:8]  # no time of writing
     assert ["a.swf", "b.swf.gz", "c.swf.gz"] == sorted(p.name for p in tmp_path.iterdir())
 
 
