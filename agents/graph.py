@@ -4,10 +4,11 @@ Session s' *depends on* s when all jobs of s had ended before the first job of s
 (Madon et al. 2024, Definition 5); the time between is its think time (Definition 6). As intervals
 from first submission to last end, the sessions of a user form an interval order, and an edge is
 redundant when a third session lies between its two ends. :func:`find_dependencies` leaves those
-out: a session still starts at the same second, because the session between ends later.
+out: the session between ends later, so that it and not the earlier one is what the user waited for
+last. On HPC2N with one job a session 9.7 million edges remain of many more.
 
-With one of its predecessors P(j), the direct ones are those that end at or after the latest start
-among all of P(j). In the order of ends they stand side by side, so they are found by bisection.
+The direct ones among all predecessors P(j) of a session j are those that end at or after the latest
+start in P(j). In the order of ends they stand side by side, so they are found by bisection.
 """
 
 from __future__ import annotations

@@ -1,17 +1,25 @@
-from .metrics import (
-    METRICS,
-    lateness,
-    per_user,
-    summarize,
-)
+from .comparison import comparison, queues
+from .metrics import METRICS, lateness, per_user, summarize
+from .plots import overview, write_overview
+from .published import published_rows
+from .report import format_metric, html_report
 from .results import write_results
 from .run import Run
+from .session_stats import session_stats
 
 __all__ = [
     "METRICS",
     "Run",
+    "comparison",
+    "format_metric",
+    "html_report",
     "lateness",
+    "overview",
     "per_user",
+    "published_rows",
+    "queues",
+    "session_stats",
     "summarize",
+    "write_overview",
     "write_results",
 ]

@@ -138,7 +138,7 @@ def weekly_profile(times: Int64s, clock: Clock) -> Floats | None:
 
 def time_ticks(clock: Clock, first: int, last: int) -> tuple[list[int], list[str], str]:
     """Return where to label a time axis, s, with what, and the name of the axis with its zone."""
-    if not clock.known:
+    if clock.nominal:
         step = next(
             (d for d in NOMINAL_STEPS if (last - first) / (d * DAY) < MOST_LABELS),
             NOMINAL_STEPS[-1],

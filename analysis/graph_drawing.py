@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from environment.clock import DAY, Clock
-from environment.quantities import format_duration
+from environment.quantities import format_duration, plural
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -30,8 +30,8 @@ def generate_dot(graph: nx.DiGraph[int]) -> str:
     for session, data in graph.nodes(data=True):
         length = format_duration(data["end"] - data["start"])
         lines.append(
-            f'  {session} [label="session {session}\\n{len(data["jobs"])} jobs, '
-            f'{len(data["batches"])} batches\\n{length}"];'
+            f'  {session} [label="session {session}\\n{plural(len(data["jobs"]), "job")}, '
+            f'{plural(len(data["batches"]), "batch")}\\n{length}"];'
         )
     for before, after, data in graph.edges(data=True):
         lines.append(f'  {before} -> {after} [label="{format_duration(data["think_time"])}"];')
@@ -99,7 +99,7 @@ def draw_graph(graph: nx.DiGraph[int], clock: Clock | None = None) -> Figure:
         axes.set_yticks([])
         for side in ("left", "right", "top"):
             axes.spines[side].set_visible(False)
-    zone = clock.zone if clock.known else "nominal time"
+    zone = "nominal time" if clock.nominal else clock.zone
     axes.set_xlabel(f"days since {clock.local(origin):%a %d %b %Y %H:%M} ({zone})")
     bars = "bars, number (jobs)" if few else "bars"
     figure.suptitle(

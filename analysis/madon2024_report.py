@@ -24,7 +24,7 @@ from analysis.madon2024 import (
 from analysis.madon2024_figures import FIGURES, NAMES, write_figures
 from analysis.madon2024_readings import Reading, Statement, figure5c_readings, statements
 from analysis.published import SOURCES
-from analysis.results import VERSIONS_OF, whole_folder, write_json
+from analysis.results import versions, whole_folder, write_json
 from analysis.run import Run
 
 _RECORDED = "recorded log"
@@ -245,22 +245,13 @@ def _trace(run: Run) -> dict[str, Any]:
 
 def write(study: Comparison, folder: str | os.PathLike[str]) -> None:
     """Write ``madon2024.json``, ``.csv``, the pictures and ``report.html``; whole or absent."""
-    import platform
-    from importlib.metadata import PackageNotFoundError, version
-
     data = plain(study)
-    versions = {"python": platform.python_version()}
-    for name in VERSIONS_OF:
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            versions[name] = "not installed"
     with whole_folder(folder) as place:
         write_json(data, place / "madon2024.json")
         write_csv(study.cells, place / "madon2024.csv")
         pictures = write_figures(study, place)
         (place / "report.html").write_text(report(study, pictures), encoding="utf-8")
-        provenance = {"study": data["study"], "traces": data["traces"], "versions": versions}
+        provenance = {"study": data["study"], "traces": data["traces"], "versions": versions()}
         write_json(provenance, place / "provenance.json")
 
 

@@ -211,7 +211,7 @@ def draw_profiles(axes: Axes, run: Run, lines: list[tuple[str, Int64s, str, floa
     """Draw weekly profiles of submissions: for each line its label, times, colour and width."""
     tidy(axes)
     axes.set_title("Jobs submitted per h over a mean week", **TITLE)
-    zone = f"local time, {run.clock.zone}" if run.clock.known else "the origin counts as Monday"
+    zone = "the origin counts as Monday" if run.clock.nominal else f"local time, {run.clock.zone}"
     found = [(line, curves.weekly_profile(line[1], run.clock)) for line in lines]
     hours = np.arange(curves.WEEK_HOURS + 1)
     empty = True

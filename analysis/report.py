@@ -172,7 +172,7 @@ def _origin(runs: Sequence[Run], again: str) -> str:
     lines.append(
         f"Local times are those of {escape(str(clock.zone))}; second 0 is "
         + f"{clock.local(0):%A %Y-%m-%d %H:%M}"
-        + ("." if clock.known else ", which only stands for a Monday 00:00.")
+        + (f" ({clock.note})." if clock.note else ".")
     )
     versions = ", ".join(f"{name} {text}" for name, text in found[0]["versions"].items())
     lines.append(f"Versions: {escape(versions)}.")

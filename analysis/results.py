@@ -3,7 +3,7 @@
 =================== ==============================================================================
 jobs.parquet        every job, the columns of :data:`environment.jobs.MEANING`
 trace.swf.gz        the run as a trace, see :meth:`analysis.run.Run.to_trace`
-summary.json        the metrics of :func:`analysis.metrics.summarize`
+summary.json        the metrics, see :meth:`analysis.run.Run.summary`
 provenance.json     configuration, seed, versions, checksums, wall times: enough to run it again
 *.png               pictures, see :mod:`analysis.plots`
 =================== ==============================================================================
@@ -70,7 +70,7 @@ def write_run(run: Run, place: Path, *, plots: bool = True) -> None:
     """Write the files of a run into an existing folder."""
     write_parquet(run.jobs, place / "jobs.parquet")
     write_swf(run.to_trace(), place / "trace.swf.gz")
-    write_json(run.metrics, place / "summary.json")
+    write_json(run.summary(), place / "summary.json")
     if plots:
         from analysis.plots import write_overview
 
@@ -80,7 +80,8 @@ def write_run(run: Run, place: Path, *, plots: bool = True) -> None:
 
 def write_json(value: Any, path: Path) -> None:
     """Write ``value`` as readable JSON."""
-    path.write_text(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    path.write_text(f"{text}\n", encoding="utf-8")
 
 
 def write_parquet(jobs: JobTable, path: Path) -> None:
@@ -103,14 +104,19 @@ def write_parquet(jobs: JobTable, path: Path) -> None:
     pq.write_table(pa.Table.from_arrays(arrays, schema=pa.schema(fields)), path, compression="zstd")
 
 
-def provenance(run: Run) -> dict[str, Any]:
-    """Return where a run comes from: enough to run it again."""
-    versions = {"python": platform.python_version()}
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of what decides about the bytes of a run."""
+    found = {"python": platform.python_version()}
     for name in VERSIONS_OF:
         try:
-            versions[name] = version(name)
+            found[name] = version(name)
         except PackageNotFoundError:
-            versions[name] = "not installed"
+            found[name] = "not installed"
+    return found
+
+
+def provenance(run: Run) -> dict[str, Any]:
+    """Return where a run comes from: enough to run it again."""
     return {
         "label": run.label,
         "configuration": run.configuration,
@@ -119,6 +125,6 @@ def provenance(run: Run) -> dict[str, Any]:
         else {"source": Path(run.trace.source).name, "sha256": run.trace.sha256},
         "jobs_repaired": dict(run.repaired),
         "jobs_dropped": dict(run.dropped),
-        "versions": versions,
+        "versions": versions(),
         "wall_s": run.wall_s,
     }

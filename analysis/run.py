@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from agents.work import Work
 from analysis.metrics import summarize
 from environment.clock import Clock
 from environment.jobs import UNKNOWN, Int64s, JobTable, State
+from environment.quantities import round_half_up
 from environment.trace import FIELDS, Header, Trace, smallest
 
 
@@ -70,6 +72,22 @@ class Run:
         """Every metric by name, see :func:`analysis.metrics.summarize`."""
         return summarize(self.jobs, self.processors, self.dropped.total())
 
+    def summary(self) -> dict[str, Any]:
+        """Return every metric by name and what they are of, fit for JSON; no wall times."""
+        return {
+            **self.metrics,
+            "trace": None if self.trace is None else Path(self.trace.source).name,
+            "processors": self.processors,
+            "configuration": self.configuration,
+            "clock": {
+                "unix_start_s": self.clock.unix_start,
+                "zone": str(self.clock.zone),
+                "note": self.clock.note,
+            },
+            "repaired": dict(self.repaired),
+            "dropped": dict(self.dropped),
+        }
+
     def to_trace(self) -> Trace:
         """Return the run as a trace: simulated times, and think times in fields 17 and 18.
 
@@ -122,20 +140,23 @@ class Run:
 
     def _header(self) -> Header:
         """Return the header of the trace with what the simulation changed."""
-        replaced = {
-            "maxjobs": len(self.jobs),
-            "maxrecords": len(self.jobs),
-            "maxprocs": self.processors,
-        }
+        count, size = str(len(self.jobs)), str(self.processors)
+        replaced = {"maxjobs": count, "maxrecords": count}
         if self.trace is None:
             lines = [b"; Version: 2.2", b"; Computer: simulated"]
             lines += [f"; UnixStartTime: {self.clock.unix_start}".encode()]
             lines += [f"; TimeZoneString: {self.clock.zone}".encode()]
-            lines += [b"; MaxJobs: 0", b"; MaxRecords: 0", b"; MaxProcs: 0"]
+            lines += [b"; MaxJobs: 0", b"; MaxRecords: 0", f"; MaxProcs: {size}".encode()]
         else:
-            lines = [line.rstrip(b"\r") for line in self.trace.header.lines]
-            if self.trace.header.get("MaxProcs") is None:
-                lines.append(b"; MaxProcs: 0")
+            header = self.trace.header
+            lines = [line.rstrip(b"\r") for line in header.lines]
+            if self.processors != header.processors:
+                replaced["maxprocs"] = size
+                nodes, recorded = header.integer("MaxNodes"), header.processors
+                if nodes and recorded:
+                    replaced["maxnodes"] = str(round_half_up(nodes * self.processors / recorded))
+                if header.get("MaxProcs") is None:
+                    lines.append(b"; MaxProcs: 0")
         changed = []
         for line in lines:
             key = line.lstrip(b"; \t").split(b":")[0].strip().lower().decode("latin-1")

@@ -28,7 +28,8 @@ class Clock:
     zone
         Time zone of the cluster.
     known
-        Whether the trace said so; otherwise the origin is a Monday, 00:00.
+        Whether the trace told start and time zone. A start without a zone is taken in UTC; without
+        a start the origin is a Monday, 00:00.
     """
 
     unix_start: int = int(NOMINAL_ORIGIN.timestamp())
@@ -43,10 +44,21 @@ class Clock:
             return cls()
         words = (header.get("TimeZoneString") or "").split()
         try:
-            zone: tzinfo = ZoneInfo(words[0]) if words else UTC
-        except (KeyError, ValueError, OSError):
-            return cls()
-        return cls(start, zone, known=bool(words))
+            return cls(start, ZoneInfo(words[0]), known=True)
+        except (IndexError, KeyError, ValueError, OSError):
+            return cls(start)
+
+    @property
+    def nominal(self) -> bool:
+        """Whether the origin only stands for a Monday, 00:00."""
+        return not self.known and self.unix_start == int(NOMINAL_ORIGIN.timestamp())
+
+    @property
+    def note(self) -> str:
+        """What the trace did not tell and is taken instead; empty when it told everything."""
+        if self.nominal:
+            return "start not in the trace: its origin counts as Monday 00:00"
+        return "" if self.known else "time zone not in the trace: times are UTC"
 
     def local(self, second: int) -> datetime:
         """Return the local date and time at ``second``."""

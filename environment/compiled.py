@@ -88,6 +88,7 @@ class CompiledEngine(Engine):
         rows = np.atleast_1d(np.asarray(rows, np.int64))
         if len(rows) == 0:
             return
+        self._check_rows(rows)
         self.jobs.matrix[Column.SUBMIT, rows] = at
         self._check_future(int(np.min(np.asarray(at))))
         self._pending.append(rows)

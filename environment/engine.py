@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from environment.errors import SimulationError
-from environment.jobs import Column, Int64s, JobTable
+from environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from environment.stops import FOREVER, Stop
 
 
@@ -50,6 +50,10 @@ class Engine(ABC):
         self.unit_rows: Int64s = np.zeros(0, np.int64)
         self.remaining: Int64s = np.zeros(0, np.int64)
         self._units = 0
+        # What an earlier run left in the table would be taken for this one's.
+        for column in (Column.SUBMIT, Column.START, Column.END, Column.UNIT):
+            jobs.matrix[column] = UNKNOWN
+        jobs.matrix[Column.STATE] = State.UNFINISHED
 
     @property
     @abstractmethod
@@ -94,6 +98,7 @@ class Engine(ABC):
 
     def set_units(self, first: Int64s, rows: Int64s) -> None:
         """Define all units at once: unit u is ``rows[first[u]:first[u + 1]]``, by submission."""
+        self._check_rows(rows)
         self.unit_first, self.unit_rows = first, rows
         self.remaining = np.diff(first)
         self._units = len(self.remaining)
@@ -102,6 +107,7 @@ class Engine(ABC):
 
     def add_unit(self, rows: Int64s) -> int:
         """Define one more unit, of jobs given to :meth:`submit`, and return its number."""
+        self._check_rows(rows)
         unit = self._units
         if unit == len(self.remaining):
             grown = np.zeros(max(256, 2 * unit), np.int64)
@@ -111,6 +117,13 @@ class Engine(ABC):
         self.remaining[unit] = len(rows)
         self.jobs.matrix[Column.UNIT, rows] = unit
         return unit
+
+    def _check_rows(self, rows: Int64s) -> None:
+        if len(rows) and not 0 <= rows.min() <= rows.max() < len(self.jobs):
+            raise SimulationError(
+                f"rows {rows.min()} to {rows.max()}: the table has {len(self.jobs)} jobs; append "
+                "jobs before submitting them"
+            )
 
     def _check_future(self, at: int) -> None:
         if at < self.now:

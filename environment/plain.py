@@ -83,6 +83,7 @@ class PlainEngine(Engine):
     @override
     def submit(self, rows: ArrayLike, at: ArrayLike) -> None:
         rows = np.atleast_1d(np.asarray(rows, np.int64))
+        self._check_rows(rows)
         times = np.broadcast_to(np.asarray(at, np.int64), rows.shape)
         for row, time in zip(rows.tolist(), times.tolist(), strict=True):
             self._check_future(time)

@@ -71,7 +71,7 @@ def format_duration(seconds: float) -> str:
     """Return ``seconds`` for people: ``35 s``, ``12.4 min``, ``3.1 h``, ``2.5 days``."""
     size = abs(seconds)
     if size < 120:
-        return f"{seconds:.0f} s"
+        return f"{round(seconds)} s"
     if size < 7200:
         return f"{seconds / 60:.1f} min"
     if size < 2 * 86400:
@@ -79,8 +79,16 @@ def format_duration(seconds: float) -> str:
     return f"{seconds / 86400:,.1f} days"
 
 
+def plural(count: int, noun: str) -> str:
+    """Return a count with its noun: ``1 job``, ``2 jobs``, ``2 batches``."""
+    ending = "" if count == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{count:,} {noun}{ending}"
+
+
 @overload
 def round_half_up(value: float) -> int: ...
+
+
 @overload
 def round_half_up(value: NDArray[np.floating]) -> NDArray[np.int64]: ...
 def round_half_up(value: float | NDArray[np.floating]) -> int | NDArray[np.int64]:

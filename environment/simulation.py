@@ -73,10 +73,11 @@ class Simulation(Frame):
         clock: Clock | None = None,
         seed: int = 0,
     ) -> None:
+        streams = Streams(seed)  # first, since it refuses a wrong seed in plain words
         super().__init__(seed)
         self.jobs = jobs
         self.clock = clock or Clock()
-        self.streams = Streams(seed)
+        self.streams = streams
         self.cluster = Cluster(self, jobs, processors, scheduler, overrun=overrun, plain=plain)
         self._owners: list[Owner] = []
 

@@ -1,9 +1,14 @@
-from .config import ReplayConfig as ReplayConfig
-from .config import configure as configure
-from .replay import replay as replay
+from .config import ReplayConfig, configure
+from .demo import run_demo
+from .replay import replay
+from .reproduce import reproduce_madon2024
+from .whatif import compare
 
 __all__ = [
     "ReplayConfig",
+    "compare",
     "configure",
     "replay",
+    "reproduce_madon2024",
+    "run_demo",
 ]

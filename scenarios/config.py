@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from agents.sessions import SessionDefinition
 from environment.errors import QuantityError
-from environment.quantities import parse_factor
+from environment.quantities import parse_factor, parse_processors
 from environment.schedulers import SCHEDULER_NAMES, Scheduler
 from environment.trace import Conversion
 
@@ -64,6 +65,14 @@ class ReplayConfig(BaseModel):
             raise ValueError(f"not known; choose {', '.join(SCHEDULER_NAMES)}")
         return scheduler
 
+    @model_validator(mode="after")
+    def _readable_quantities(self) -> Self:
+        """Read every quantity once, so that a mistake is told before anything runs."""
+        SessionDefinition.parse(self.sessions)
+        parse_processors(self.nodes, original=1_000_000)
+        self.conversion()
+        return self
+
     def conversion(self) -> Conversion:
         """Return how the trace is to be read."""
         return Conversion(
@@ -104,6 +113,8 @@ def configure(**choices: Any) -> ReplayConfig:
         return ReplayConfig(**choices)
     except ValidationError as error:
         first = error.errors()[0]
+        if "error" in first.get("ctx", {}) and isinstance(first["ctx"]["error"], QuantityError):
+            raise first["ctx"]["error"] from None
         name = ".".join(str(part) for part in first["loc"][:1])
         rule = first["msg"].removeprefix("Value error, ")
         raise QuantityError(f"{name} {first['input']!r}: {rule}") from None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from environment.quantities import format_duration
+from environment.quantities import plural
 from environment.swf import read_swf
 from scenarios.config import ReplayConfig
 from scenarios.terminal import print_json, say, say_if_compiling, simulation_progress
@@ -33,7 +33,7 @@ def replay_command(path: Path, config: ReplayConfig, *, out: Path | None, as_jso
         write_results(run, out)
         say(f"Results are in {out}{'' if str(out).endswith('/') else '/'}")
     if as_json:
-        print_json(wire(run))
+        print_json(run.summary())
     else:
         from rich.console import Console
 
@@ -41,17 +41,6 @@ def replay_command(path: Path, config: ReplayConfig, *, out: Path | None, as_jso
         for line in headline(run):
             console.print(line, highlight=False)
         console.print(summary_table(run))
-
-
-def wire(run: Run) -> dict[str, Any]:
-    """Return what ``--json`` prints: every metric by name, and what they are of."""
-    return {
-        **run.metrics,
-        "trace": None if run.trace is None else Path(run.trace.source).name,
-        "configuration": run.configuration,
-        "repaired": dict(run.repaired),
-        "dropped": dict(run.dropped),
-    }
 
 
 def headline(run: Run) -> list[str]:
@@ -63,11 +52,11 @@ def headline(run: Run) -> list[str]:
             f"processors, {run.label}"
         )
     for what, reasons in (("dropped", run.dropped), ("repaired", run.repaired)):
-        lines += [f"  {count:,} jobs {what}: {reason}" for reason, count in reasons.items()]
+        lines += [f"  {plural(count, 'job')} {what}: {reason}" for reason, count in reasons.items()]
     if run.trace is not None and run.trace.header.processors is None:
         lines.append("  size of the machine not in the trace: that of its largest job, or --nodes")
-    if not run.clock.known:
-        lines.append("  time zone or start not in the trace: its origin counts as Monday 00:00")
+    if run.clock.note:
+        lines.append(f"  {run.clock.note}")
     return lines
 
 
@@ -76,13 +65,16 @@ def summary_table(run: Run) -> Table:
     from rich.table import Table
 
     from analysis.metrics import METRICS
+    from analysis.report import format_metric
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("metric")
     table.add_column("whole run", justify="right")
     for p in ("p10", "p50", "p90"):
         table.add_column(f"users' {p}", justify="right")
-    table.add_column("meaning", style="dim", overflow="fold")
+    terminal = sys.stdout.isatty()
+    if terminal:
+        table.add_column("meaning", style="dim", overflow="fold")
     for metric in METRICS:
         value = run.metrics[metric.name]
         if metric.name.startswith("jobs_") and not value and metric.name != "jobs_completed":
@@ -90,21 +82,11 @@ def summary_table(run: Run) -> Table:
         users = run.metrics["per_user"].get(metric.name, {})
         table.add_row(
             metric.name,
-            show(metric.name, value),
-            *(show(metric.name, users[p]) if p in users else "" for p in ("p10", "p50", "p90")),
-            metric.meaning if sys.stdout.isatty() else "",
+            format_metric(metric.name, value),
+            *(
+                format_metric(metric.name, users[p]) if p in users else ""
+                for p in ("p10", "p50", "p90")
+            ),
+            *([metric.meaning] if terminal else []),
         )
     return table
-
-
-def show(name: str, value: float | None) -> str:
-    """Return a metric's value for people."""
-    if value is None:
-        return "-"
-    if name.startswith("jobs_"):
-        return f"{value:,}"
-    if name.endswith("_s"):
-        return format_duration(value)
-    if name == "utilization":
-        return f"{100 * value:.1f} %"
-    return f"{value:,.3f}" if abs(value) < 100 else f"{value:,.0f}"

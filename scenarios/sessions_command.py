@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from environment.errors import HpcrowdError, QuantityError
-from environment.quantities import format_duration
+from environment.quantities import format_duration, plural
 from environment.swf import read_swf
 from environment.trace import jobs_from_trace
 from scenarios.terminal import print_json
@@ -71,7 +71,7 @@ def _show(name: str, user: int | None, stats: dict[str, Any], dropped: dict[str,
     whose = "" if user is None else f", user {user}"
     console.print(f"{name}{whose}, sessions by {stats['sessions_definition']}", highlight=False)
     for reason, count in dropped.items():
-        console.print(f"  {count:,} jobs left out: {reason}", highlight=False)
+        console.print(f"  {plural(count, 'job')} left out: {reason}", highlight=False)
     counts = Table(box=None, pad_edge=False, show_header=False)
     spreads = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("distribution", "p10", "p50", "p90", "max"):

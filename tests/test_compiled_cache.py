@@ -1,0 +1,70 @@
+"""Compiled code is kept, and thrown away when any of its sources changes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+#: Runs two jobs and prints how often numba compiled and found the loop, and the jobs' starts.
+SCRIPT = """
+import numpy as np
+from environment.kernel.cache import is_compiled
+from environment import JobTable
+before = is_compiled()
+from environment.compiled import CompiledEngine
+from environment.kernel import loop
+kept = is_compiled()
+jobs = JobTable(2)
+jobs.processors[:] = jobs.run_time[:] = jobs.requested_time[:] = 1
+engine = CompiledEngine(jobs, 1, "easy")
+engine.submit(np.arange(2), 0)
+engine.advance()
+print(before, kept, is_compiled(), sum(loop.advance.stats.cache_hits.values()), *jobs.start)
+"""
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A copy of the package, whose sources a test may change."""
+    shutil.copytree(
+        ROOT / "environment", tmp_path / "environment", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    return tmp_path
+
+
+def run(folder: Path) -> list[str]:
+    """Run the script on the copy in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        cwd=folder,
+        env={key: value for key, value in os.environ.items() if key != "NUMBA_CACHE_DIR"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.split()
+
+
+def test_code_is_compiled_once(copy: Path) -> None:
+    """The first process compiles, the second finds the code."""
+    assert ["False", "False", "True", "0", "0", "1"] == run(copy)
+    assert ["True", "True", "True", "1", "0", "1"] == run(copy)
+
+
+@pytest.mark.parametrize("source", ["kernel/heap.py", "kernel/places.py", "jobs.py"])
+def test_changed_sources_are_compiled_anew(copy: Path, source: str) -> None:
+    """A change in a file that the loop only calls into counts too, which numba would not see."""
+    run(copy)
+    path = copy / "environment" / source
+    later = path.stat().st_mtime + 3600
+    for index in copy.glob("environment/kernel/__pycache__/*.nbi"):
+        assert index.stat().st_mtime < later
+    os.utime(path, (later, later))
+    assert ["True", "False", "True", "0", "0", "1"] == run(copy)
