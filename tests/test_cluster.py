@@ -19,6 +19,7 @@ from environment import (
     State,
     WaitingJob,
 )
+from environment.stops import Stop
 
 MakeJobs = Callable[..., JobTable]
 
@@ -129,3 +130,16 @@ def test_time_never_goes_back(make_jobs: MakeJobs, plain: bool) -> None:
     model.run(until=20)
     assert 70 == model.time
     assert 70 == model.cluster.engine.now
+
+
+@both
+def test_submission_into_a_second_that_was_scheduled(make_jobs: MakeJobs, plain: bool) -> None:
+    """A job that comes after the pass of its second gets its place by number, and a new pass."""
+    jobs = make_jobs((0, 5, 1), (0, 100, 3), (0, 10, 4))
+    engine = Simulation(jobs, 4, "easy", plain=plain).cluster.engine
+    engine.submit([1, 2], 0)
+    assert Stop.PAUSE == engine.advance(events=2)
+    assert ([1], [2]) == (engine.running.tolist(), engine.waiting.tolist())
+    engine.submit(0, 0)
+    assert Stop.DONE == engine.advance()
+    assert [0, 0, 100] == jobs.start.tolist()
