@@ -107,6 +107,8 @@ class Engine(ABC):
 
     def add_unit(self, rows: Int64s) -> int:
         """Define one more unit, of jobs given to :meth:`submit`, and return its number."""
+        if len(rows) == 0:
+            raise SimulationError("unit without jobs: nobody would ever hear of its end")
         self._check_rows(rows)
         unit = self._units
         if unit == len(self.remaining):

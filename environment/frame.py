@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heappop
+from math import ceil
 from typing import Any
 
 import mesa
@@ -60,7 +61,7 @@ class Frame(mesa.Model):  # type: ignore[misc]
         events = self._event_list._events  # Mesa's own look ahead goes through all of them
         while events and events[0].CANCELED:
             heappop(events)
-        return int(events[0].time) if events else FOREVER
+        return ceil(events[0].time) if events else FOREVER
 
     def run_events(self, now: int) -> None:
         """Run the events that are due at ``now``, also those that they add."""

@@ -173,7 +173,13 @@ def _text(value: float) -> str:
 
 
 def write_swf(trace: Trace, path: str | os.PathLike[str]) -> None:
-    """Write ``trace`` to ``path``, gzipped if that ends in ``.gz``; the file is whole or absent."""
+    """Write ``trace`` to ``path``, gzipped if that ends in ``.gz``; the file is whole or absent.
+
+    Raises
+    ------
+    TraceError
+        When it cannot be written.
+    """
     data = generate_swf(trace)
     if os.fspath(path).endswith(".gz"):
         data = gzip.compress(data, compresslevel=6, mtime=0)
@@ -182,5 +188,7 @@ def write_swf(trace: Trace, path: str | os.PathLike[str]) -> None:
     try:
         temporary.write_bytes(data)
         temporary.replace(target)
+    except OSError as error:
+        raise TraceError(f"{target}: cannot be written: {error.strerror or error}") from error
     finally:
         temporary.unlink(missing_ok=True)

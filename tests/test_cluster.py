@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from agents import Work, add_users
@@ -143,3 +144,25 @@ def test_submission_into_a_second_that_was_scheduled(make_jobs: MakeJobs, plain:
     engine.submit(0, 0)
     assert Stop.DONE == engine.advance()
     assert [0, 0, 100] == jobs.start.tolist()
+
+
+def test_unit_without_jobs_is_refused(make_jobs: Callable[..., JobTable]) -> None:
+    """A unit of no jobs would never be over, and rows that are not in the table are no jobs."""
+    engine = Simulation(make_jobs((0, 10, 1)), 1).cluster.engine
+    with pytest.raises(SimulationError, match="unit without jobs"):
+        engine.add_unit(np.zeros(0, np.int64))
+    with pytest.raises(SimulationError, match="the table has 1 jobs"):
+        engine.add_unit(np.array([1]))
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_earlier_run_leaves_no_mark(make_jobs: Callable[..., JobTable], plain: bool) -> None:
+    """A table that was simulated before gives the same schedule again; its old units are gone."""
+    jobs = make_jobs((0, 10, 1), (1, 10, 1))
+    jobs.unit[:] = 10**9
+    jobs.state[:] = State.KILLED
+    model = Simulation(jobs, 1, plain=plain)
+    model.cluster.submit(np.array([0, 1]), np.array([0, 1]))
+    model.run()
+    assert [0, 10] == jobs.start.tolist()
+    assert 2 == jobs.count(State.COMPLETED)

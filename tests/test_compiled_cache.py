@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -63,8 +64,6 @@ def test_changed_sources_are_compiled_anew(copy: Path, source: str) -> None:
     """A change in a file that the loop only calls into counts too, which numba would not see."""
     run(copy)
     path = copy / "environment" / source
-    later = path.stat().st_mtime + 3600
-    for index in copy.glob("environment/kernel/__pycache__/*.nbi"):
-        assert index.stat().st_mtime < later
+    later = time.time() + 3600
     os.utime(path, (later, later))
     assert ["True", "False", "True", "0", "0", "1"] == run(copy)

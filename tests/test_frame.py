@@ -206,3 +206,16 @@ def test_frame_alone_does_not_run() -> None:
     """The frame leaves it to its subclass how time passes."""
     with pytest.raises(NotImplementedError):
         Frame().run()
+
+
+def test_event_between_seconds_waits_for_the_next(make_jobs: Callable[..., JobTable]) -> None:
+    """Mesa's own calls may name fractions of a second; such an event never comes early."""
+    model = Simulation(make_jobs((0, 10, 1)), 1)
+    seen: list[int] = []
+
+    def note() -> None:
+        seen.append(model.time)
+
+    model.schedule_event(note, at=50.5)
+    model.run(until=100)
+    assert [51] == seen

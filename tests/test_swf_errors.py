@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from environment import ParseError, TraceError, parse_swf, read_swf
+from environment import ParseError, Trace, TraceError, parse_swf, read_swf, write_swf
 
 LINE = b"1 0 5 60 4 -1 -1 4 90 -1 1 7 3 -1 -1 -1 -1 -1"
 
@@ -168,3 +169,11 @@ def test_parse_error_is_a_value_error_with_its_parts() -> None:
         error.rule,
     )
     assert "a.swf, line 3, field run: 'x': not a number" == str(error)
+
+
+def test_unwritable_place(tmp_path: Path, make_trace: Callable[..., Trace]) -> None:
+    """A trace that cannot be written is told in one line, and nothing is left behind."""
+    with pytest.raises(TraceError) as caught:
+        write_swf(make_trace({"submit": 0}), tmp_path / "none" / "a.swf")
+    one_line(caught.value, "a.swf", "cannot be written")
+    assert [] == list(tmp_path.iterdir())
