@@ -47,8 +47,8 @@ class CompiledEngine(Engine):
         self._ends = np.zeros((2, FIRST_ROOM), np.int64)
         self._expected = np.zeros((2, FIRST_ROOM), np.int64)
         self._finished = np.zeros(FIRST_ROOM, np.int64)
-        self._links = np.zeros((4, 1), np.int64)
-        self._edges = np.zeros((2, 0), np.int64)
+        self._links = np.zeros((1, 4), np.int64)
+        self._edges = np.zeros((0, 2), np.int64)
         self._pending: list[Int64s] = []
 
     @property
@@ -96,11 +96,9 @@ class CompiledEngine(Engine):
     @override
     def submit_unit(self, unit: int, at: int) -> None:
         self._check_future(at)
-        size = self._s[S.HEAP_SIZE]
-        self._reserve(size + self.unit_first[unit + 1] - self.unit_first[unit])
-        loop.submit_unit(
-            self.jobs.matrix, self._s, self._heap, unit, at, self.unit_first, self.unit_rows
-        )
+        first, last = int(self.unit_first[unit]), int(self.unit_first[unit + 1])
+        self._reserve(int(self._s[S.HEAP_SIZE]) + last - first)
+        loop.submit_unit(self.jobs.matrix, self._s, self._heap, at, first, last, self.unit_rows)
 
     def follow(self, first_edge: Int64s, successor: Int64s, think: Int64s) -> None:
         """Let the engine itself release units when those they wait for are over.
@@ -117,11 +115,11 @@ class CompiledEngine(Engine):
             Shape (edges,): the unit that waits, and its think time, s.
         """
         units = len(self.remaining)
-        self._links = np.zeros((4, units + 1), np.int64)
-        self._links[0] = first_edge
-        self._links[1, :units] = np.bincount(successor, minlength=units)
-        self._links[3] = self.unit_first
-        self._edges = np.stack([successor, think])
+        self._links = np.zeros((units + 1, 4), np.int64)
+        self._links[:, 0] = first_edge
+        self._links[:units, 1] = np.bincount(successor, minlength=units)
+        self._links[:, 3] = self.unit_first
+        self._edges = np.stack([successor, think], axis=1)
         self._s[S.RELEASE] = 1
         self._reserve(len(self.jobs))
 

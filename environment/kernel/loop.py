@@ -67,9 +67,8 @@ from environment.stops import FOREVER
 
 
 @compiled
-def submit_unit(jobs, s, heap, unit, at, first_row, unit_rows):
-    """Let the jobs of ``unit`` arrive from ``at`` on, as far apart as they were recorded."""
-    first, last = first_row[unit], first_row[unit + 1]
+def submit_unit(jobs, s, heap, at, first, last, unit_rows):
+    """Let the jobs ``unit_rows[first:last]`` arrive from ``at`` on, as far apart as recorded."""
     shift = at - jobs[RECORDED_SUBMIT, unit_rows[first]]
     for i in range(first, last):
         job = unit_rows[i]
@@ -91,16 +90,18 @@ def submit_jobs(jobs, s, heap, rows):
 def _release(jobs, s, heap, unit, links, edges, unit_rows):
     """Follow the dependencies of a finished unit: fixed think times, without a call of its user.
 
-    ``links`` rows: first edge, dependencies left, earliest start, first row of each unit;
-    ``edges`` rows: successor, think time.
+    ``links`` holds a row for each unit: first edge, dependencies left, earliest start, first of
+    ``unit_rows``; ``edges`` one for each edge: successor, think time. What is used together stands
+    together, since users' units are far apart in memory.
     """
     now = s[NOW]
-    for edge in range(links[0, unit], links[0, unit + 1]):
-        after = edges[0, edge]
-        links[2, after] = max(links[2, after], now + edges[1, edge])
-        links[1, after] -= 1
-        if links[1, after] == 0:
-            submit_unit(jobs, s, heap, after, links[2, after], links[3], unit_rows)
+    for edge in range(links[unit, 0], links[unit + 1, 0]):
+        after = edges[edge, 0]
+        links[after, 2] = max(links[after, 2], now + edges[edge, 1])
+        links[after, 1] -= 1
+        if links[after, 1] == 0:
+            first, last = links[after, 3], links[after + 1, 3]
+            submit_unit(jobs, s, heap, links[after, 2], first, last, unit_rows)
 
 
 @compiled
