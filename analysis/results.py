@@ -30,6 +30,21 @@ from environment.swf import write_swf
 VERSIONS_OF = ("hpcrowd", "mesa", "numpy", "numba", "networkx", "pyarrow")
 
 
+def check_replaceable(folder: str | os.PathLike[str]) -> None:
+    """Make sure that results may take the place of ``folder``, before they are computed.
+
+    Raises
+    ------
+    HpcrowdError
+        When something is there that hpcrowd did not write.
+    """
+    target = Path(folder)
+    if target.exists() and not (
+        target.is_dir() and ((target / "provenance.json").exists() or not any(target.iterdir()))
+    ):
+        raise HpcrowdError(f"{target}: exists and is not a folder of results; choose another --out")
+
+
 @contextmanager
 def whole_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a temporary folder to fill; it takes the place of ``folder`` when all went well.
@@ -43,10 +58,7 @@ def whole_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
         When something else is there, or it cannot be written.
     """
     target = Path(folder)
-    if target.exists() and not (
-        target.is_dir() and ((target / "provenance.json").exists() or not any(target.iterdir()))
-    ):
-        raise HpcrowdError(f"{target}: exists and is not a folder of results; choose another --out")
+    check_replaceable(target)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         temporary.mkdir(parents=True)

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 def replay_command(path: Path, config: ReplayConfig, *, out: Path | None, as_json: bool) -> None:
     """Replay the trace at ``path``; print a summary, write results to ``out`` if given."""
+    from analysis.results import check_replaceable, write_results
+
+    if out is not None:
+        check_replaceable(out)
     trace = read_swf(path)
     from scenarios.replay import replay
 
@@ -28,8 +32,6 @@ def replay_command(path: Path, config: ReplayConfig, *, out: Path | None, as_jso
     with simulation_progress(len(trace)) as progress:
         run = replay(trace, config, compiled=compiled, progress=progress)
     if out is not None:
-        from analysis.results import write_results
-
         write_results(run, out)
         say(f"Results are in {out}{'' if str(out).endswith('/') else '/'}")
     if as_json:

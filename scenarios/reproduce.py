@@ -18,6 +18,7 @@ from analysis.madon2024_study import Reproduction
 from environment.errors import TraceError
 from environment.swf import read_swf
 from scenarios.replay import replay
+from scenarios.terminal import print_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -159,9 +160,7 @@ def run_madon2024(traces: Path, *, out: Path | None, as_json: bool) -> None:
         if out is not None:
             study.write(out)
     if as_json:
-        import json
-
-        print(json.dumps(study.to_json(), allow_nan=False))
+        print_json(study.to_json())
         return
     from rich.console import Console
 
