@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from agents import Work, add_users
-from environment import Column, JobTable, Simulation
+from environment import EASY, Column, JobTable, Simulation
 from environment.compiled import CompiledEngine
+from environment.engine import Engine
+from environment.plain import PlainEngine
 
 KTH = "KTH-SP2-1996-2.1-cln"
 
@@ -38,8 +40,12 @@ def measure(benchmark: Any, jobs: JobTable, how: str, rounds: int) -> float:
 
     def setup() -> tuple[tuple[Any, ...], dict[str, Any]]:
         table = jobs.copy()
-        if how == "bare":
-            engine = CompiledEngine(table, 100, "easy")
+        if how in ("bare", "plain"):
+            engine: Engine
+            if how == "bare":
+                engine = CompiledEngine(table, 100, "easy")
+            else:
+                engine = PlainEngine(table, 100, EASY())
             engine.submit(np.arange(len(table)), table.recorded_submit)
             return (engine.advance,), {}
         work = Work.of(table)
@@ -57,10 +63,10 @@ def measure(benchmark: Any, jobs: JobTable, how: str, rounds: int) -> float:
     return float(benchmark.stats.stats.median) / len(jobs)
 
 
-@pytest.mark.parametrize("how", ["bare", "rigid", "compiled", "called"])
+@pytest.mark.parametrize("how", ["bare", "rigid", "compiled", "called", "plain"])
 def bench_kth(benchmark: Any, load: Any, figure: Callable[..., None], how: str) -> None:
     """KTH-SP2 under EASY."""
-    cost = _COST[how] = measure(benchmark, load(KTH)[1], how, 15)
+    cost = _COST[how] = measure(benchmark, load(KTH)[1], how, 3 if how == "plain" else 15)
     target = {"rigid": ">= 2000000", "called": ">= 300000"}.get(how, "")
     figure(f"KTH, EASY, {how}", 1 / cost, "jobs/s", target)
     if "bare" in _COST:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left, insort
 from collections.abc import Iterator
 from typing import override
 
@@ -43,7 +44,7 @@ class PlainEngine(Engine):
         self._arrivals: list[tuple[int, int]] = []
         self._ends: list[tuple[int, int]] = []
         self._queue: list[WaitingJob] = []
-        self._running: dict[int, RunningJob] = {}
+        self._running: list[RunningJob] = []
         self._over: list[int] = []
         self._events = 0
         self._instant = self._instants()
@@ -140,7 +141,9 @@ class PlainEngine(Engine):
             outran = self.jobs.run_time[row] > self.jobs.requested_time[row]
             self.jobs.state[row] = State.KILLED if self.kill and outran else State.COMPLETED
             if self.scheduler is not None:
-                self._free += self._running.pop(row).processors
+                self._free += int(self.jobs.processors[row])
+                expected = self.jobs.start[row] + self.jobs.requested_time[row]
+                del self._running[bisect_left(self._running, (expected, row), key=_by_end)]
             self._count_over(row)
 
     def _arrive(self) -> bool:
@@ -161,8 +164,7 @@ class PlainEngine(Engine):
                 wait = self.jobs.recorded_start[row] - self.jobs.recorded_submit[row]
                 self._start(job, self._now + int(wait))
             else:
-                self._queue.append(job)
-        self._queue.sort(key=lambda job: (job.submit, job.row))
+                insort(self._queue, job, key=_by_arrival)
         return bool(self._over)
 
     def _start(self, job: WaitingJob, at: int) -> None:
@@ -175,30 +177,37 @@ class PlainEngine(Engine):
 
     def _schedule(self, scheduler: Scheduler) -> None:
         """Ask the scheduler and start what it names."""
-        running = sorted(
-            (
-                job._replace(expected_end=max(job.expected_end, self._now))
-                for job in self._running.values()
-            ),
-            key=lambda job: (job.expected_end, job.row),
+        if not self._queue:
+            return
+        waiting = {job.row for job in self._queue}
+        chosen = list(
+            scheduler.select(
+                self._now, tuple(self._queue), self._expectations(), self._free, self.processors
+            )
         )
-        waiting = {job.row: job for job in self._queue}
-        for job in list(
-            scheduler.select(self._now, tuple(self._queue), running, self._free, self.processors)
-        ):
-            if waiting.pop(job.row, None) is None:
+        for job in chosen:
+            if job.row not in waiting:
                 raise SchedulerError(f"{scheduler.name}: job in row {job.row} is not waiting")
             if job.processors > self._free:
                 raise SchedulerError(
                     f"{scheduler.name}: job in row {job.row} needs {job.processors} processors, "
                     f"{self._free} are free at {self._now} s"
                 )
+            waiting.remove(job.row)
             self._free -= job.processors
-            self._running[job.row] = RunningJob(
-                job.row, job.processors, self._now + job.requested_time
-            )
+            runs = RunningJob(job.row, job.processors, self._now + job.requested_time)
+            insort(self._running, runs, key=_by_end)
             self._start(job, self._now)
-        self._queue = list(waiting.values())
+        if chosen:
+            self._queue = [job for job in self._queue if job.row in waiting]
+
+    def _expectations(self) -> tuple[RunningJob, ...]:
+        """Return the running jobs by expected end; what is late is expected back now."""
+        late = bisect_left(self._running, (self._now, -1), key=_by_end)
+        if not late:
+            return tuple(self._running)
+        overdue = [job._replace(expected_end=self._now) for job in self._running[:late]]
+        return tuple(sorted(overdue + self._running[late:], key=_by_end))
 
     def _count_over(self, row: int) -> None:
         unit = self.jobs.unit[row]
@@ -206,3 +215,11 @@ class PlainEngine(Engine):
             self.remaining[unit] -= 1
             if self.remaining[unit] == 0:
                 self._over.append(int(unit))
+
+
+def _by_end(job: RunningJob) -> tuple[int, int]:
+    return job.expected_end, job.row
+
+
+def _by_arrival(job: WaitingJob) -> tuple[int, int]:
+    return job.submit, job.row

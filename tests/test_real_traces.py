@@ -253,3 +253,18 @@ def test_sessions_of_a_run_are_those_of_the_record(kth: Trace) -> None:
     assert np.array_equal(jobs.session, run.jobs.session)
     assert np.array_equal(jobs.batch, run.jobs.batch)
     assert len(work.sessions) == 1 + run.jobs.session.max()
+
+
+@pytest.mark.parametrize("scheduler", ["fcfs", "easy"])
+@pytest.mark.parametrize(
+    "name",
+    ["DAS2-fs1-2003-1", "NASA-iPSC-1993", "LANL-CM5-1994", "LLNL-Thunder-2007", "HPC2N-2002-2.2",
+     "SDSC-DS-2004", "LCG-2005-1"],
+)  # fmt: skip
+def test_compiled_equals_plain_on_other_logs(
+    read_trace: Callable[[str], Trace], name: str, scheduler: str
+) -> None:
+    """Overruns, thousands of running jobs, missing requests: both engines agree job for job."""
+    trace = read_trace(name)
+    fast = replay(trace, scheduler=scheduler, users="rigid").jobs
+    assert outcome(run_plain(trace, scheduler, "rigid")) == outcome(fast)
