@@ -1,7 +1,8 @@
 """Schedulers in plain Python: the readable reference, and what to subclass for one's own.
 
-A scheduler is asked once at every instant at which jobs ended or arrived while others wait, and
-names the jobs to start now. The compiled engine runs the same policies; tests hold the two against each other.
+A scheduler is asked once at every instant at which jobs ended or arrived, if any wait, and names
+the jobs to start now. The compiled engine runs the same policies; tests hold the two against each
+other.
 """
 
 from __future__ import annotations
