@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from environment.errors import QuantityError, TraceError
 from environment.jobs import UNKNOWN, Int64s, JobTable
-from environment.quantities import parse_factor, round_half_up
+from environment.quantities import parse_factor, plural, round_half_up
 
 #: The 18 fields of a job, in the order of the Standard Workload Format (times in s).
 FIELDS = (
@@ -330,10 +330,10 @@ def jobs_from_trace(
 
     if strict and (repaired or dropped):
         reason, count = next(iter((dropped or repaired).items()))
-        raise TraceError(
-            f"{trace.source}: {count:,} jobs {'dropped' if dropped else 'repaired'}: {reason}; "
-            "leave out --strict to accept that"
-        )
+        what = f"{plural(count, 'job')} {'dropped' if dropped else 'repaired'}: {reason}"
+        raise TraceError(f"{trace.source}: {what}; leave out --strict to accept that")
     if not len(jobs):
-        raise TraceError(f"{trace.source}: none of its {len(trace):,} jobs can be simulated")
+        raise TraceError(
+            f"{trace.source}: none of its {plural(len(trace), 'job')} can be simulated"
+        )
     return Conversions(jobs, rows.astype(np.int64), repaired, dropped)
