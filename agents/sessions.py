@@ -28,9 +28,6 @@ from environment.quantities import parse_duration
 #: plausible, one hour is chosen).
 ARRIVAL_THRESHOLD = 3600
 
-#: Session threshold of Last and Max, s (Zilber et al. 2005, after Zakay and Feitelson 2012).
-THINK_THRESHOLD = 1200
-
 
 @dataclass(frozen=True)
 class SessionDefinition:
@@ -41,7 +38,8 @@ class SessionDefinition:
     kind
         ``arrival``, ``last`` or ``max``.
     threshold
-        s; None makes each job a session of its own.
+        s; None makes each job a session of its own. Last and Max are used with 20 min
+        (Zilber et al. 2005, after Zakay and Feitelson 2012).
     cut
         s after its submission at which a job counts as ended at the latest; None for no cut.
     """

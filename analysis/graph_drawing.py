@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from analysis.plots import COLOURS
 from environment.clock import DAY, Clock
 from environment.quantities import format_duration, plural
 
@@ -21,7 +22,7 @@ LABELLED = 12
 #: Rows that a picture has at most.
 MOST_ROWS = 8
 
-BAR, WAIT = "#0072B2", "#D55E00"  # Okabe and Ito's blue and vermillion
+BAR, WAIT = COLOURS["blue"], COLOURS["vermilion"]
 
 
 def generate_dot(graph: nx.DiGraph[int]) -> str:

@@ -22,6 +22,7 @@ from analysis.madon2024 import (
     window_of,
 )
 from analysis.metrics import PERCENTILES, per_user
+from analysis.plots import COLOURS as PALETTE
 from environment.clock import DAY, HOUR, WEEK
 
 if TYPE_CHECKING:
@@ -30,9 +31,10 @@ if TYPE_CHECKING:
 
     from analysis.run import Run
 
-#: Okabe and Ito 2008, Color Universal Design.
-BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
-YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
+BLACK = "#000000"
+BLUE, ORANGE, GREEN, VERMILION, SKY = (
+    PALETTE[name] for name in ("blue", "orange", "green", "vermilion", "sky")
+)
 
 #: Colour of each replay; rigid is blue and feedback orange, as in the paper.
 COLOURS = {"rigid": BLUE, "a0": GREEN, "a60": ORANGE}

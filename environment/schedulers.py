@@ -108,7 +108,7 @@ class EASY(Scheduler):
         free -= sum(job.processors for job in started)
         ends = [(job.expected_end, job.processors) for job in running]
         ends += [(now + job.requested_time, job.processors) for job in started]
-        shadow, spare = reservation(now, queue[0].processors, free, ends)
+        shadow, spare = self.reserve(now, queue[0].processors, free, ends)
         for job in queue[1:]:
             if job.processors > free:
                 continue
@@ -118,6 +118,12 @@ class EASY(Scheduler):
                 spare -= job.processors
             free -= job.processors
             yield job
+
+    def reserve(
+        self, now: int, processors: int, free: int, ends: Iterable[tuple[int, int]]
+    ) -> tuple[int, int]:
+        """Return the shadow time of the head and the spare processors, see :func:`reservation`."""
+        return reservation(now, processors, free, ends)
 
 
 def reservation(

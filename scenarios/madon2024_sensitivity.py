@@ -29,7 +29,7 @@ from analysis.madon2024_report import markdown_table, name_of, page_parts, refre
 from analysis.published import Printed, published_rows
 from analysis.run import Run
 from environment.errors import HpcrowdError
-from environment.schedulers import FCFS, RunningJob, Scheduler, WaitingJob, reservation
+from environment.schedulers import EASY
 from environment.swf import read_swf
 from environment.trace import Trace
 from scenarios.reproduce import find_traces, reproduce_madon2024, simulate
@@ -78,33 +78,16 @@ class LastPredecessor(ThinkTime):
                 user.submit(after, self._earliest[after])
 
 
-class ShadowOnly(Scheduler):
+class ShadowOnly(EASY):
     """Backfill only what ends before the shadow time, as footnote 6 of the paper says."""
 
     name = "easy without spare processors"
 
     @override
-    def select(
-        self,
-        now: int,
-        waiting: Sequence[WaitingJob],
-        running: Sequence[RunningJob],
-        free: int,
-        total: int,
-    ) -> Iterable[WaitingJob]:
-        started = list(FCFS().select(now, waiting, running, free, total))
-        yield from started
-        queue = waiting[len(started) :]
-        if not queue:
-            return
-        free -= sum(job.processors for job in started)
-        ends = [(job.expected_end, job.processors) for job in running]
-        ends += [(now + job.requested_time, job.processors) for job in started]
-        shadow, _ = reservation(now, queue[0].processors, free, ends)
-        for job in queue[1:]:
-            if job.processors <= free and now + job.requested_time <= shadow:
-                free -= job.processors
-                yield job
+    def reserve(
+        self, now: int, processors: int, free: int, ends: Iterable[tuple[int, int]]
+    ) -> tuple[int, int]:
+        return super().reserve(now, processors, free, ends)[0], 0
 
 
 #: Small changes of the log, by what they are.

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.madon2024 import EXPERIMENTS, REPLAYS, LogRuns
 from analysis.madon2024_study import Reproduction
+from analysis.results import check_replaceable
 from environment.errors import TraceError
 from environment.swf import read_swf
 from scenarios.replay import replay
@@ -155,6 +156,8 @@ def run_madon2024(traces: Path, *, out: Path | None, as_json: bool) -> None:
     as_json
         Print exactly one JSON object instead of tables.
     """
+    if out is not None:
+        check_replaceable(out)
     with _progress_bar() as progress:
         study = reproduce_madon2024(traces, progress)
         if out is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import signal
@@ -17,7 +18,9 @@ import pytest
 
 from analysis.metrics import METRICS, PER_USER
 from environment import read_swf
+from scenarios import replay
 from scenarios.config import ReplayConfig
+from scenarios.terminal import simulation_progress
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -284,3 +287,24 @@ def test_cold_start_says_that_it_compiles(trace: Path, tmp_path: Path) -> None:
         _, err = shell("replay", trace, "--json", env=environment).communicate(timeout=120)
         said.append("Compiling" in err)
     assert [True, False] == said
+
+
+class Terminal(io.StringIO):
+    """Somewhere to print that calls itself a terminal."""
+
+    def isatty(self) -> bool:
+        """Say yes."""
+        return True
+
+
+def test_long_runs_show_progress(monkeypatch: pytest.MonkeyPatch, trace: Path) -> None:
+    """On a terminal a long run shows a bar on standard error; a short one, or a file, nothing."""
+    shown = []
+    for stream, long in ((Terminal(), 0.0), (Terminal(), 1e9), (io.StringIO(), 0.0)):
+        monkeypatch.setattr("sys.stderr", stream)
+        monkeypatch.setattr("scenarios.terminal.LONG", long)
+        monkeypatch.setattr("environment.simulation.SLICE", 1)
+        with simulation_progress(6) as progress:
+            replay(read_swf(trace), users="rigid", progress=progress)
+        shown.append("simulating" in stream.getvalue())
+    assert [True, False, False] == shown
