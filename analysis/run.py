@@ -212,12 +212,15 @@ def preceding_of_units(jobs: JobTable, after: Int64s) -> tuple[Int64s, Int64s]:
     think = np.full(len(jobs), UNKNOWN)
     over = np.where(jobs.end != UNKNOWN, jobs.end, jobs.submit)
     units = np.arange(len(after))
-    by_submit = np.lexsort((jobs.submit, jobs.unit))
+    # A job that was never submitted is not the first of its unit.
+    by_submit = np.lexsort((jobs.submit, jobs.submit == UNKNOWN, jobs.unit))
     by_end = np.lexsort((over, jobs.unit))
     first = by_submit[np.searchsorted(jobs.unit[by_submit], units, side="left")]
     last = by_end[np.searchsorted(jobs.unit[by_end], units, side="right") - 1]
     known = after != UNKNOWN
     first, before = first[known], last[after[known]]
+    known = (jobs.submit[first] != UNKNOWN) & (over[before] != UNKNOWN)
+    first, before = first[known], before[known]
     number[first] = jobs.number[before]
     think[first] = jobs.submit[first] - over[before]
     return number, think

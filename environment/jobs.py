@@ -79,7 +79,7 @@ class State(IntEnum):
     KILLED = 2  #: stopped at its requested time
     REJECTED = 3  #: larger than the machine
     CANCELLED = 4
-    RENOUNCED = 5  #: the user decided not to run it
+    RENOUNCED = 5  #: the user decided not to run it, before it was submitted
 
 
 class _View:

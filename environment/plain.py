@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from environment.engine import Engine
 from environment.errors import SchedulerError
-from environment.jobs import Column, Int64s, JobTable, State
+from environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from environment.schedulers import RunningJob, Scheduler, WaitingJob
 from environment.stops import FOREVER, Stop
 
@@ -157,7 +157,10 @@ class PlainEngine(Engine):
                 int(self.jobs.requested_time[row]),
                 self._now,
             )
-            if job.processors > self.processors:
+            if self.jobs.state[row] == State.RENOUNCED:
+                self.jobs.submit[row] = UNKNOWN
+                self._count_over(row)
+            elif job.processors > self.processors:
                 self.jobs.state[row] = State.REJECTED
                 self._count_over(row)
             elif self.scheduler is None:

@@ -28,6 +28,7 @@ from environment.kernel.places import (
     HEAP_SIZE,
     KILL,
     KILLED,
+    NEVER,
     NOW,
     PAUSE,
     PHASE,
@@ -42,6 +43,7 @@ from environment.kernel.places import (
     RECORDED_SUBMIT,
     REJECTED,
     RELEASE,
+    RENOUNCED,
     REQUESTED_TIME,
     ROOM,
     RUN_TIME,
@@ -185,8 +187,12 @@ def _arrive(
             s[SORTED_NEXT] += 1
         s[EVENTS] += 1
         s[ALLOWANCE] -= 1
-        if jobs[PROCESSORS, job] > s[CAPACITY]:
-            jobs[STATE, job] = REJECTED
+        renounced = jobs[STATE, job] == RENOUNCED
+        if renounced or jobs[PROCESSORS, job] > s[CAPACITY]:
+            if renounced:
+                jobs[SUBMIT, job] = NEVER
+            else:
+                jobs[STATE, job] = REJECTED
             _over(jobs, s, heap, job, remaining, finished, links, edges, unit_rows)
         elif s[POLICY] == RECORDED:
             run = jobs[RUN_TIME, job]

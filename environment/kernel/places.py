@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from numba import njit
 
-from environment.jobs import Column, State
+from environment.jobs import UNKNOWN, Column, State
 from environment.stops import FOREVER, Stop
 
 #: No reference counting: the functions only work on arrays that their caller holds, and counting
@@ -26,6 +26,10 @@ UNIT = int(Column.UNIT)
 STATE = int(Column.STATE)
 
 COMPLETED, KILLED, REJECTED = int(State.COMPLETED), int(State.KILLED), int(State.REJECTED)
+RENOUNCED = int(State.RENOUNCED)
+
+#: What did not happen.
+NEVER = UNKNOWN
 
 DONE, FINISHED, HALT, PAUSE, ROOM = (int(stop) for stop in Stop)
 
