@@ -1,32 +1,72 @@
+from .activity import Activity, RecordedSessions, SameWindow, Shifts, WorkPattern
 from .archetypes import Debugger, LargeRuns, NightScript, ParameterSweeper, demo_population
 from .behaviours import Rigid, ThinkTime
+from .composed import Composed
 from .generated import GeneratedUser, LogNormal
 from .graph import Dependencies, find_dependencies, longest_paths, user_graph
+from .mixture import Mixture, Part
 from .office import Office
 from .population import add_users
+from .reactions import Intention, Reaction
 from .sessions import SessionDefinition, Sessions, find_sessions
+from .think import (
+    Continuation,
+    ContinuationLaw,
+    LinearThink,
+    OwnPauses,
+    Pause,
+    RecordedPauses,
+    Think,
+)
+from .units import Units
 from .user import Behaviour, ReplayUser, User
-from .windows import ActivityWindow
+from .when import BatchOrder, Reason, Recorded, Release, SessionGraph, When
+from .windows import ActivityWindow, WeeklyWindow
 from .work import Work
 
 __all__ = [
+    "Activity",
     "ActivityWindow",
+    "BatchOrder",
     "Behaviour",
+    "Composed",
+    "Continuation",
+    "ContinuationLaw",
     "Debugger",
     "Dependencies",
     "GeneratedUser",
+    "Intention",
     "LargeRuns",
+    "LinearThink",
     "LogNormal",
+    "Mixture",
     "NightScript",
     "Office",
+    "OwnPauses",
     "ParameterSweeper",
+    "Part",
+    "Pause",
+    "Reaction",
+    "Reason",
+    "Recorded",
+    "RecordedPauses",
+    "RecordedSessions",
+    "Release",
     "ReplayUser",
     "Rigid",
+    "SameWindow",
     "SessionDefinition",
+    "SessionGraph",
     "Sessions",
+    "Shifts",
+    "Think",
     "ThinkTime",
+    "Units",
     "User",
+    "WeeklyWindow",
+    "When",
     "Work",
+    "WorkPattern",
     "add_users",
     "demo_population",
     "find_dependencies",

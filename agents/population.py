@@ -1,27 +1,28 @@
-"""Populations: the users of a trace as agents, each with its sessions and a behaviour."""
+"""Populations: the users of a trace as agents, each with its work and a behaviour."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from agents.behaviours import Rigid, ThinkTime
+import numpy as np
+
+from agents.behaviours import ThinkTime
+from agents.mixture import Mixture
+from agents.presets import PRESETS
 from agents.user import Behaviour, ReplayUser
 from agents.work import Work
 from environment.compiled import CompiledEngine
 from environment.errors import QuantityError
 from environment.simulation import Simulation
 
-#: Behaviours by the name a user gives.
-BEHAVIOURS: dict[str, Callable[[Work], Behaviour[ReplayUser]]] = {
-    "rigid": lambda work: Rigid(),
-    "think-time": ThinkTime,
-}
+#: What makes a behaviour from the recorded work.
+Factory = Callable[[Work], Behaviour[ReplayUser]]
 
 
 def add_users(
     model: Simulation,
     work: Work,
-    behaviour: str | Callable[[Work], Behaviour[ReplayUser]] = "think-time",
+    behaviour: str | Factory | Mixture = "think-time",
     *,
     compiled: bool = False,
 ) -> list[ReplayUser]:
@@ -34,8 +35,9 @@ def add_users(
     work
         The sessions.
     behaviour
-        A name of :data:`BEHAVIOURS`, or what makes a behaviour from the work (such as a subclass of
-        :class:`~agents.behaviours.ThinkTime`). All users share it.
+        A name of :data:`agents.presets.PRESETS`, what makes a behaviour from the work (such as a
+        subclass of :class:`~agents.behaviours.ThinkTime`), or a mixture of those. Users with the
+        same behaviour share it.
     compiled
         Let the compiled engine follow the dependencies of ``think-time`` by itself. The schedule is
         the same; the users are not told when their sessions end.
@@ -45,36 +47,63 @@ def add_users(
     QuantityError
         When the behaviour is not known, or cannot be compiled.
     """
-    if isinstance(behaviour, str):
-        if behaviour not in BEHAVIOURS:
-            raise QuantityError(
-                f"users {behaviour!r}: not known; choose {', '.join(BEHAVIOURS)} "
-                "or give a Behaviour"
-            )
-        behaviour = BEHAVIOURS[behaviour]
-    policy = behaviour(work)
-    sessions = work.sessions
-    engine = model.cluster.engine
+    if isinstance(behaviour, Mixture):
+        makers: Sequence[str | Factory] = [part.behaviour for part in behaviour.parts]
+        assigned = behaviour.assign(work, model.streams)
+    else:
+        makers, assigned = [behaviour], np.zeros(len(work.sessions.users), np.int64)
+    policies = [_factory(maker)(work) for maker in makers]
+    first, offsets = _partition(work, policies, assigned)
     users = [
-        ReplayUser(model, number, policy, work, range(first, last))
-        for number, first, last in zip(
-            sessions.users.tolist(),
-            sessions.user_first[:-1].tolist(),
-            sessions.user_first[1:].tolist(),
-            strict=True,
+        ReplayUser(model, number, policies[which], work, place, offset)
+        for place, (number, which, offset) in enumerate(
+            zip(work.sessions.users.tolist(), assigned.tolist(), offsets, strict=True)
         )
     ]
-    if policy.reacts:
-        owners = [user for user in users for _ in user.sessions]
-        model.own_units(sessions.session_first, sessions.rows, owners)
-    if compiled and policy.reacts:
-        if type(policy) is not ThinkTime or not isinstance(engine, CompiledEngine):
-            raise QuantityError(
-                f"compiled users: {type(policy).__name__} under {model.cluster.scheduler} cannot "
-                "run compiled; leave out compiled=True"
-            )
+    if any(policy.reacts for policy in policies):
+        owners = [user for user in users for _ in user.units]
+        model.own_units(first, work.sessions.rows, owners)
+    if compiled and policies[0].reacts:
+        _compile(model, work, policies)
+    for user in users:
+        user.behaviour.begin(user)
+    return users
+
+
+def _factory(maker: str | Factory) -> Factory:
+    if not isinstance(maker, str):
+        return maker
+    if maker not in PRESETS:
+        raise QuantityError(
+            f"users {maker!r}: not known; choose {', '.join(PRESETS)} or give a Behaviour"
+        )
+    return PRESETS[maker]
+
+
+def _partition(
+    work: Work, policies: Sequence[Behaviour[ReplayUser]], assigned: np.ndarray
+) -> tuple[np.ndarray, list[int]]:
+    """Return where in ``sessions.rows`` each unit begins, and each user's offset of units."""
+    units = [work.by_session if policy.units is None else policy.units for policy in policies]
+    if len({id(each) for each in units}) == 1:
+        return units[0].first, [0] * len(assigned)
+    pieces, offsets, count = [], [], 0
+    for place, which in enumerate(assigned.tolist()):
+        first, last = units[which].user_first[place : place + 2].tolist()
+        pieces.append(units[which].first[first:last])
+        offsets.append(count - first)
+        count += last - first
+    return np.append(np.concatenate(pieces), len(work.sessions.rows)), offsets
+
+
+def _compile(model: Simulation, work: Work, policies: Sequence[Behaviour[ReplayUser]]) -> None:
+    engine = model.cluster.engine
+    if len(policies) > 1 or type(policies[0]) is not ThinkTime:
+        name = "a mixture" if len(policies) > 1 else type(policies[0]).__name__
+    elif not isinstance(engine, CompiledEngine):
+        name = f"ThinkTime under {model.cluster.scheduler}"
+    else:
         dependencies = work.dependencies
         engine.follow(dependencies.first, dependencies.successor, dependencies.think)
-    for user in users:
-        policy.begin(user)
-    return users
+        return
+    raise QuantityError(f"compiled users: {name} cannot run compiled; leave out compiled=True")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, override
 
 import mesa
 
@@ -10,8 +10,11 @@ from environment.simulation import Simulation
 
 if TYPE_CHECKING:
     import networkx as nx
+    import numpy as np
 
+    from agents.units import Units
     from agents.work import Work
+    from environment.jobs import Int64s
 
 
 class User(mesa.Agent):  # type: ignore[misc]
@@ -54,16 +57,25 @@ class User(mesa.Agent):  # type: ignore[misc]
 
 
 class ReplayUser(User):
-    """A user of a recorded trace, whose units of work are its recorded sessions.
+    """A user of a recorded trace, whose units of work are its recorded sessions or batches.
 
     Parameters
     ----------
     model, number, behaviour
         See :class:`User`.
     work
-        The recorded sessions of all users and their dependencies.
+        The recorded work of all users.
+    place
+        Its place among the users of the trace, from 0.
+    offset
+        What the engine's number of a unit is ahead of its number in ``behaviour.units``.
+
+    Attributes
+    ----------
     sessions
-        Which of them are this user's.
+        Which of the sessions of ``work`` are this user's.
+    units
+        Which units are this user's.
     """
 
     def __init__(
@@ -72,17 +84,42 @@ class ReplayUser(User):
         number: int,
         behaviour: Behaviour[ReplayUser],
         work: Work,
-        sessions: range,
+        place: int,
+        offset: int = 0,
     ) -> None:
         super().__init__(model, number, behaviour)
         self.work = work
-        self.sessions = sessions
+        self.place = place
+        self.offset = offset
+        first, last = work.sessions.user_first[place : place + 2].tolist()
+        self.sessions = range(first, last)
+        self.units = self.sessions
+        if behaviour.units is not None:
+            self.units = range(*behaviour.units.user_first[place : place + 2].tolist())
         self._submit_unit = model.cluster.engine.submit_unit
+        self._stream: np.random.Generator | None = None
 
-    def submit(self, session: int, at: int) -> None:
-        """Submit a session: its first job at second ``at``, the others as far apart as recorded."""
+    @property
+    def stream(self) -> np.random.Generator:
+        """The user's own random numbers, ``("user", number)`` of the run."""
+        if self._stream is None:
+            self._stream = self.model.streams.generator("user", self.number)
+        return self._stream
+
+    def jobs_of(self, unit: int) -> Int64s:
+        """Return the rows of the jobs of a unit, by submission."""
+        units = self.behaviour.units or self.work.by_session
+        return units.rows[units.first[unit] : units.first[unit + 1]]
+
+    def submit(self, unit: int, at: int) -> None:
+        """Submit a unit: its first job at second ``at``, the others as far apart as recorded."""
         self.submitted += 1
-        self._submit_unit(session, at)
+        self._submit_unit(unit + self.offset, at)
+
+    @override
+    def on_finished(self, unit: int, now: int) -> None:
+        self.finished += 1
+        self.behaviour.finished(self, unit - self.offset, now)
 
     def graph(self) -> nx.DiGraph[int]:
         """Return the dependency graph of the user's sessions, :func:`agents.graph.user_graph`."""
@@ -96,6 +133,9 @@ class Behaviour[U: User]:
 
     #: False when nothing that happens in the cluster matters: nobody is told then.
     reacts = True
+
+    #: What users of a trace submit at once; None for sessions.
+    units: Units | None = None
 
     def begin(self, user: U) -> None:
         """Submit the first work; called once for each user before time begins to run."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.units import Units
 from agents.work import Work
 from analysis.metrics import summarize
 from environment.clock import Clock
@@ -42,8 +44,9 @@ class Run:
     after
         For generated users, the unit that made a user submit each unit, shape (units,), -1 none;
         None where users did not react.
-    reacted
-        Whether users waited for their sessions, so that think times hold in the run.
+    waits
+        Units whose users waited for the units before, with which of them did, shape (units,), so
+        that think times hold in the run; one entry for sessions, one for batches.
     repaired, dropped
         Jobs repaired and dropped when the trace was read, by reason.
     wall_s
@@ -59,7 +62,7 @@ class Run:
     source_row: Int64s | None = None
     work: Work | None = None
     after: Int64s | None = None
-    reacted: bool = False
+    waits: Sequence[tuple[Units, NDArray[np.bool_]]] = ()
     repaired: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
     wall_s: dict[str, float] = field(default_factory=dict)
@@ -113,10 +116,14 @@ class Run:
         }
         if self.trace is None:
             columns["requested_processors"] = jobs.processors
-        if self.reacted and self.work is not None:
-            columns["preceding"], columns["think_time"] = preceding_jobs(jobs, self.work)
-        elif self.reacted and self.after is not None:
+        if self.after is not None:
             columns["preceding"], columns["think_time"] = preceding_of_units(jobs, self.after)
+        for units, which in self.waits:
+            found = preceding_jobs(jobs, units, which)
+            mine = np.zeros(len(jobs), bool)
+            mine[units.rows] = np.repeat(which, np.diff(units.first))
+            for name, values in zip(("preceding", "think_time"), found, strict=True):
+                columns[name] = np.where(mine, values, columns[name])
         columns = {name: smallest(values[order]) for name, values in columns.items()}
         return Trace(self._header(), columns, source=self.label)
 
@@ -168,28 +175,38 @@ class Run:
         return Header(changed)
 
 
-def preceding_jobs(jobs: JobTable, work: Work) -> tuple[Int64s, Int64s]:
-    """Return, per job, the number of the job whose end let its session start, and the think time.
+def preceding_jobs(jobs: JobTable, units: Units, which: NDArray[np.bool_]) -> tuple[Int64s, Int64s]:
+    """Return, per job, the number of the job whose end let its unit start, and the think time.
 
-    Only the first job of a session with predecessors has them; the others get -1. The think time
+    Only the first job of a unit with predecessors has them; the others get -1. The think time
     counts from the end of the preceding job, or its submission if it never ran.
+
+    Parameters
+    ----------
+    jobs
+        The simulated jobs.
+    units
+        Sessions or batches.
+    which
+        The units whose users waited, shape (units,).
     """
-    sessions, dependencies = work.sessions, work.dependencies
+    dependencies = units.dependencies
     number = np.full(len(jobs), UNKNOWN)
     think = np.full(len(jobs), UNKNOWN)
     over = np.where(jobs.end != UNKNOWN, jobs.end, jobs.submit)
-    rows = sessions.rows
-    # The last job of each session to be over: the last in an order by session, end and row.
-    session = jobs.session[rows]
-    order = np.lexsort((rows, over[rows], session))
-    last = rows[order[sessions.session_first[1:] - 1]]
+    rows = units.rows
+    # The last job of each unit to be over: the last in an order by unit, end and row.
+    unit = np.repeat(np.arange(len(units)), np.diff(units.first))
+    order = np.lexsort((rows, over[rows], unit))
+    last = rows[order[units.first[1:] - 1]]
     ready = over[last][dependencies.predecessor] + dependencies.think
-    # The decisive edge of each session: the last in an order by session and time.
+    # The decisive edge of each unit: the last in an order by unit and time.
     decisive = np.lexsort((ready, dependencies.successor))
     successor = dependencies.successor[decisive]
     ends = np.append(successor[1:] != successor[:-1], True)[: len(successor)]
     edges = decisive[ends]
-    first = rows[sessions.session_first[dependencies.successor[edges]]]
+    edges = edges[which[dependencies.successor[edges]]]
+    first = rows[units.first[dependencies.successor[edges]]]
     before = last[dependencies.predecessor[edges]]
     known = (jobs.submit[first] != UNKNOWN) & (over[before] != UNKNOWN)
     first, before = first[known], before[known]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -12,6 +13,12 @@ from environment.jobs import Int64s
 from environment.trace import Header
 
 HOUR, DAY, WEEK = 3600, 86400, 604800  #: seconds
+
+#: Unix time of the first Monday, 00:00: Unix time 0 was a Thursday.
+FIRST_MONDAY = 4 * DAY
+
+#: Clocks are put forward or back at multiples of this, s.
+QUARTER = 900
 
 #: A Monday, 00:00, that stands for the origin when a trace does not say when it began.
 NOMINAL_ORIGIN = datetime(2001, 1, 1, tzinfo=UTC)
@@ -66,21 +73,44 @@ class Clock:
             datetime.fromtimestamp(self.unix_start, UTC) + timedelta(seconds=second)
         ).astimezone(self.zone)
 
+    def ahead(self, second: int) -> int:
+        """Return how far local time is ahead of universal time at ``second``, s."""
+        return _ahead(self.zone, (second + self.unix_start) // QUARTER)
+
+    def wall(self, second: int) -> int:
+        """Return the local time of ``second`` as seconds since a Monday, 00:00, on the wall."""
+        unix = second + self.unix_start
+        return unix + _ahead(self.zone, unix // QUARTER) - FIRST_MONDAY
+
+    def second_at(self, wall: int) -> int:
+        """Return the second at which :meth:`wall` shows ``wall``, the first of several.
+
+        A time that the wall never shows, because clocks are put forward, counts as the moment when
+        they are.
+        """
+        about = wall + FIRST_MONDAY - self.unix_start
+        early = about - self.ahead(about - DAY)
+        late = about - self.ahead(about + DAY)
+        found = [second for second in sorted((early, late)) if self.wall(second) == wall]
+        if found:
+            return found[0]
+        before = self.ahead(min(early, late))
+        quarter = (min(early, late) + self.unix_start) // QUARTER
+        while _ahead(self.zone, quarter) == before:
+            quarter += 1
+        return quarter * QUARTER - self.unix_start
+
     def second_of_week(self, seconds: Int64s) -> Int64s:
         """Return how many local seconds after Monday 00:00 each of ``seconds`` lies, same shape."""
         unix = np.asarray(seconds) + self.unix_start
-        hours, where = np.unique(unix // HOUR, return_inverse=True)
-        shifts = np.array([self._shift(int(hour) * HOUR) for hour in hours], np.int64)
-        shift = shifts[where].reshape(unix.shape)
-        changing = [
-            h for h, s in zip(hours, shifts, strict=True) if self._shift((h + 1) * HOUR) != s
-        ]
-        for place in np.flatnonzero(np.isin(unix // HOUR, changing)):
-            shift.flat[place] = self._shift(int(unix.flat[place]))
-        monday = 4 * DAY  # Unix time 0 was a Thursday
-        return (unix + shift - monday) % WEEK
+        quarters, where = np.unique(unix // QUARTER, return_inverse=True)
+        ahead = np.array([_ahead(self.zone, int(quarter)) for quarter in quarters], np.int64)
+        of_week: Int64s = (unix + ahead[where].reshape(unix.shape) - FIRST_MONDAY) % WEEK
+        return of_week
 
-    def _shift(self, unix: int) -> int:
-        """Return how far local time is ahead of universal time, s."""
-        local = datetime.fromtimestamp(int(unix), UTC).astimezone(self.zone)
-        return int((local.utcoffset() or timedelta()).total_seconds())
+
+@lru_cache(maxsize=2**20)
+def _ahead(zone: tzinfo, quarter: int) -> int:
+    """Return how far local time is ahead in a quarter of an hour since Unix time 0, s."""
+    local = datetime.fromtimestamp(quarter * QUARTER, UTC).astimezone(zone)
+    return int((local.utcoffset() or timedelta()).total_seconds())

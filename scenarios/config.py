@@ -13,8 +13,15 @@ from environment.quantities import parse_factor, parse_processors
 from environment.schedulers import SCHEDULER_NAMES, Scheduler
 from environment.trace import Conversion
 
-#: Behaviours by the names that ``agents.population.BEHAVIOURS`` gives them.
-BEHAVIOUR_NAMES = ("rigid", "think-time")
+#: Behaviours by the names of ``agents.presets.PRESETS``, and what each keeps, in a few words.
+BEHAVIOURS = {
+    "rigid": "recorded submissions",
+    "think-time": "recorded think times between sessions",
+    "adjusted": "recorded think times between batches, in their order",
+    "distribution": "drawn hours, sessions that go on by the response time",
+    "fluid": "recorded session windows",
+    "linear": "think times linear in the response time",
+}
 
 #: Makes a behaviour from the recorded work, such as a subclass of ThinkTime; see
 #: ``agents.population.add_users``. Not imported here: looking at options needs no simulation.
@@ -27,7 +34,8 @@ class ReplayConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
     users: str | BehaviourFactory = Field(
-        "think-time", description="rigid: recorded submissions; think-time: recorded think times"
+        "think-time",
+        description="; ".join(f"{name}: {what}" for name, what in BEHAVIOURS.items()),
     )
     sessions: str = Field(
         "arrival:60m",
@@ -54,8 +62,8 @@ class ReplayConfig(BaseModel):
     @field_validator("users")
     @classmethod
     def _known_users(cls, users: str | BehaviourFactory) -> str | BehaviourFactory:
-        if isinstance(users, str) and users not in BEHAVIOUR_NAMES:
-            raise ValueError(f"not known; choose {' or '.join(BEHAVIOUR_NAMES)}")
+        if isinstance(users, str) and users not in BEHAVIOURS:
+            raise ValueError(f"not known; choose {', '.join(BEHAVIOURS)}")
         return users
 
     @field_validator("scheduler")

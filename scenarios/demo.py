@@ -108,7 +108,6 @@ def _run(days: int, seed: int, processors: int, hears: bool, scheduler: str) -> 
         },
         clock=model.clock,
         after=after if hears else None,
-        reacted=hears,
         wall_s={"prepare": round(prepared - began, 3), "simulate": round(ended - prepared, 3)},
     )
 

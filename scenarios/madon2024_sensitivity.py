@@ -22,8 +22,10 @@ from typing import Any, override
 
 import numpy as np
 
-from agents.behaviours import ThinkTime
+from agents.composed import Composed
 from agents.user import ReplayUser
+from agents.when import Release, SessionGraph
+from agents.work import Work
 from analysis.madon2024 import EXPERIMENTS, QUANTITIES, REPLAYS, Comparison, LogRuns, Quantity
 from analysis.madon2024_report import markdown_table, name_of, page_parts, refresh_page
 from analysis.published import Printed, published_rows
@@ -65,17 +67,23 @@ def add_seconds(trace: Trace, seed: int) -> Trace:
     return replace(trace, columns={**trace.columns, "run": run})
 
 
-class LastPredecessor(ThinkTime):
+class LastPredecessorGraph(SessionGraph):
     """Count the think time from the last predecessor to end, whatever the others' were."""
 
     @override
-    def finished(self, user: ReplayUser, session: int, now: int) -> None:
-        for edge in range(self._first[session], self._first[session + 1]):
-            after = self._successor[edge]
-            self._earliest[after] = now + self._think[edge]
-            self._missing[after] -= 1
-            if not self._missing[after]:
-                user.submit(after, self._earliest[after])
+    def finished(self, user: ReplayUser, unit: int, now: int) -> Sequence[Release]:
+        edges = self.units.dependencies
+        first, last = edges.first[unit : unit + 2]
+        think = dict(zip(edges.successor[first:last], edges.think[first:last], strict=True))
+        free = super().finished(user, unit, now)
+        return [release._replace(pause=int(think[release.unit])) for release in free]
+
+
+class LastPredecessor(Composed):
+    """Users whose last predecessor counts alone."""
+
+    def __init__(self, work: Work) -> None:
+        super().__init__(LastPredecessorGraph(work))
 
 
 class ShadowOnly(EASY):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from agents.composed import Composed
 from agents.population import add_users
 from agents.sessions import SessionDefinition
 from agents.work import Work
@@ -15,6 +18,12 @@ from environment.quantities import parse_processors
 from environment.simulation import Simulation
 from environment.trace import Trace, jobs_from_trace
 from scenarios.config import ReplayConfig, configure
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from agents.units import Units
+    from agents.user import ReplayUser
 
 
 def replay(
@@ -77,8 +86,22 @@ def replay(
         trace=trace,
         source_row=converted.source_row,
         work=work,
-        reacted=users[0].behaviour.reacts,
+        waits=units_waited_for(work, users),
         repaired=converted.repaired,
         dropped=converted.dropped,
         wall_s={"prepare": round(prepared - began, 3), "simulate": round(ended - prepared, 3)},
     )
+
+
+def units_waited_for(
+    work: Work, users: Sequence[ReplayUser]
+) -> list[tuple[Units, NDArray[np.bool_]]]:
+    """Return the units of users who waited for the units before, each with which of them did."""
+    waiting: dict[int, tuple[Units, NDArray[np.bool_]]] = {}
+    for user in users:
+        behaviour = user.behaviour
+        if behaviour.when.reacts if isinstance(behaviour, Composed) else behaviour.reacts:
+            units = behaviour.units or work.by_session
+            _, which = waiting.setdefault(id(units), (units, np.zeros(len(units), bool)))
+            which[user.units.start : user.units.stop] = True
+    return list(waiting.values())

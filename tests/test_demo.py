@@ -79,7 +79,7 @@ def test_trace_tells_what_users_reacted_to(runs: list[Run]) -> None:
         trace = run.to_trace()
         place = {number: row for row, number in enumerate(trace["number"].tolist())}
         rows = np.flatnonzero(trace["preceding"] >= 0)
-        assert run.reacted == (len(rows) > 0)
+        assert (run.after is not None) == (len(rows) > 0)
         for row in rows:
             before = place[int(trace["preceding"][row])]
             end = sum(int(trace[name][before]) for name in ("submit", "wait", "run"))

@@ -1,0 +1,236 @@
+"""When users are at work: the third part of a composed behaviour, see :mod:`agents.composed`.
+
+========================= =======================================================================
+:class:`SameWindow`       one window for all users, given
+:class:`WorkPattern`      day or night, weekdays or weekend, by lot (distribution)
+:class:`RecordedSessions` at work during recorded sessions (fluid)
+========================= =======================================================================
+
+Profiles that are fitted for each user stand in :mod:`agents.profiles`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, override
+
+import numpy as np
+
+from agents.windows import WEEKEND, WORKING_DAYS, ActivityWindow
+from environment.clock import HOUR, WEEK, Clock
+from environment.errors import QuantityError
+
+if TYPE_CHECKING:
+    from agents.units import Units
+    from agents.user import ReplayUser
+    from agents.when import Release
+
+
+class Activity:
+    """Tells when users are at work. Shared by all users of a behaviour; subclass it."""
+
+    def begin(self, user: ReplayUser) -> None:
+        """Get to know a user, before time begins to run."""
+
+    def is_open(self, user: ReplayUser, at: int) -> bool:
+        """Return whether the user is at work at second ``at``."""
+        raise NotImplementedError(f"{type(self).__name__} has to define is_open()")
+
+    def next_open(self, user: ReplayUser, at: int, release: Release) -> int:
+        """Return when the user submits a released unit that would be due at ``at``: then or later.
+
+        Parameters
+        ----------
+        user
+            The user.
+        at
+            s; when the unit would arrive from a user who is always at work.
+        release
+            What is to be submitted, and what released it.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has to define next_open()")
+
+
+class Window(Protocol):
+    """Pieces of the local week, such as :class:`agents.windows.ActivityWindow`."""
+
+    def is_open(self, clock: Clock, second: int) -> bool:
+        """Return whether it is open at ``second``."""
+
+    def next_open(self, clock: Clock, second: int) -> int:
+        """Return ``second`` if it is open then, else when it next opens."""
+
+
+class SameWindow(Activity):
+    """All users are at work in the same window of the local week.
+
+    Parameters
+    ----------
+    window
+        The window.
+    """
+
+    def __init__(self, window: Window) -> None:
+        self.window = window
+
+    @override
+    def is_open(self, user: ReplayUser, at: int) -> bool:
+        return self.window.is_open(user.model.clock, at)
+
+    @override
+    def next_open(self, user: ReplayUser, at: int, release: Release) -> int:
+        return self.window.next_open(user.model.clock, at)
+
+
+@dataclass(frozen=True)
+class Shifts:
+    """Who works when (Zakay and Feitelson 2015, section VII-B).
+
+    Attributes
+    ----------
+    opens, closes
+        s after local midnight; the day begins at 7:30 and ends at 17:30.
+    shift
+        s; each user's hours are moved by a uniform draw from minus to plus this, one hour.
+    day_share
+        Share of users who work by day; the others work at night: 0.7.
+    weekday_share
+        Share of users who work from Monday to Friday; the others work at weekends: 0.8.
+    """
+
+    opens: int = 7 * HOUR + HOUR // 2
+    closes: int = 17 * HOUR + HOUR // 2
+    shift: int = HOUR
+    day_share: float = 0.7
+    weekday_share: float = 0.8
+
+    def __post_init__(self) -> None:
+        for name in ("day_share", "weekday_share"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise QuantityError(f"{name} {getattr(self, name):g}: must be between 0 and 1")
+        if self.shift < 0:
+            raise QuantityError(f"shift {self.shift} s: at least 0")
+        ActivityWindow(self.opens, self.closes)
+
+
+class WorkPattern(Activity):
+    """Each user draws its hours and its days once (Zakay and Feitelson 2015, section VII-B).
+
+    A night on weekdays is the part of each of the days from Monday to Friday before the morning
+    and after the evening: who works then is active on Monday at 3:00, not on Saturday at 3:00.
+
+    Parameters
+    ----------
+    shifts
+        Shares and hours.
+    """
+
+    def __init__(self, shifts: Shifts | None = None) -> None:
+        self.shifts = shifts or Shifts()
+        self.windows: dict[int, ActivityWindow] = {}
+
+    @override
+    def begin(self, user: ReplayUser) -> None:
+        shifts, stream = self.shifts, user.stream
+        by_day = stream.random() < shifts.day_share
+        on_weekdays = stream.random() < shifts.weekday_share
+        shift = int(stream.integers(-shifts.shift, shifts.shift + 1))
+        hours = (shifts.opens, shifts.closes) if by_day else (shifts.closes, shifts.opens)
+        days = WORKING_DAYS if on_weekdays else WEEKEND
+        self.windows[user.number] = ActivityWindow(*hours, days).shifted(shift)
+
+    @override
+    def is_open(self, user: ReplayUser, at: int) -> bool:
+        return self.windows[user.number].is_open(user.model.clock, at)
+
+    @override
+    def next_open(self, user: ReplayUser, at: int, release: Release) -> int:
+        return self.windows[user.number].next_open(user.model.clock, at)
+
+
+class RecordedSessions(Activity):
+    """A user is at work during its recorded sessions (Zakay and Feitelson 2015, section VII-C).
+
+    A session lasts from its first to its last submission. When the sessions are used up they come
+    again, from the week after the last one on, on the same days of the week at the same local
+    time. Who is absent comes back at the beginning of the next session.
+
+    Parameters
+    ----------
+    units
+        Recorded units, whose sessions are taken.
+    """
+
+    def __init__(self, units: Units) -> None:
+        self._units = units
+        self._of: dict[int, _Sessions] = {}
+
+    @override
+    def begin(self, user: ReplayUser) -> None:
+        units = self._units
+        place = int(np.searchsorted(units.users, user.number))
+        first, last = units.user_first[place : place + 2]
+        new = np.flatnonzero(units.continues[first:last] == 0) + first
+        begins = units.start[new]
+        ends = units.last[np.append(new[1:], last) - 1]
+        self._of[user.number] = _Sessions(user.model.clock, begins.tolist(), ends.tolist())
+
+    @override
+    def is_open(self, user: ReplayUser, at: int) -> bool:
+        return self._of[user.number].is_open(at)
+
+    @override
+    def next_open(self, user: ReplayUser, at: int, release: Release) -> int:
+        sessions = self._of[user.number]
+        return at if sessions.is_open(at) else sessions.next_begin(at)
+
+
+class _Sessions:
+    """The sessions of a user, as recorded and then again and again.
+
+    Parameters
+    ----------
+    clock
+        Local time.
+    begins, ends
+        s; first and last submission of each, in their order.
+    """
+
+    def __init__(self, clock: Clock, begins: list[int], ends: list[int]) -> None:
+        self.clock = clock
+        self.begins, self.ends = begins, ends
+        self._last_end = max(ends)
+        self._wall_begins = [clock.wall(second) for second in begins]
+        self._wall_ends = [clock.wall(second) for second in ends]
+        weeks = max(self._wall_ends) // WEEK - self._wall_begins[0] // WEEK + 1
+        self.period = weeks * WEEK
+
+    def is_open(self, at: int) -> bool:
+        """Return whether a session goes on at ``at``."""
+        if at <= self._last_end:
+            place = bisect_right(self.begins, at) - 1
+            return place >= 0 and at <= self.ends[place]
+        wall = self.clock.wall(at)
+        wall -= self._round(wall) * self.period
+        place = bisect_right(self._wall_begins, wall) - 1
+        return place >= 0 and wall <= self._wall_ends[place]
+
+    def next_begin(self, at: int) -> int:
+        """Return when the next session after ``at`` begins."""
+        if at < self.begins[-1]:
+            return self.begins[bisect_right(self.begins, at)]
+        wall = self.clock.wall(at)
+        times = self._round(wall)
+        place = bisect_right(self._wall_begins, wall - times * self.period)
+        while True:
+            if place == len(self.begins):
+                times, place = times + 1, 0
+            second = self.clock.second_at(self._wall_begins[place] + times * self.period)
+            if second > at and times:
+                return second
+            place += 1
+
+    def _round(self, wall: int) -> int:
+        """Return how many times the sessions have come again at a local time, 0 at first."""
+        return max(0, (wall - self._wall_begins[0] // WEEK * WEEK) // self.period)

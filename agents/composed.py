@@ -1,0 +1,128 @@
+"""Behaviours put together from parts: when x think time x activity window x reactions.
+
+=============== ============================= ====================================================
+part            question                      classes
+=============== ============================= ====================================================
+when            what may I submit next?       :mod:`agents.when`
+think           how long do I think first?    :mod:`agents.think`
+window          am I at work then?            :mod:`agents.activity`
+reactions       do I do something else?       :mod:`agents.reactions`
+=============== ============================= ====================================================
+
+Named combinations, one for each published model, stand in :mod:`agents.presets`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, override
+
+from agents.reactions import Intention
+from agents.think import RecordedPauses
+from agents.user import Behaviour, ReplayUser
+from agents.when import Reason, Release
+
+if TYPE_CHECKING:
+    from agents.activity import Activity
+    from agents.reactions import Reaction
+    from agents.think import Think
+    from agents.when import When
+
+
+class Composed(Behaviour[ReplayUser]):
+    """A behaviour made of parts. One object serves all users that share it.
+
+    A unit that is released at second r with a pause of p s arrives at r + p, or when the user's
+    window next opens. A user who is *absent* at r, in a behaviour with ``waits=True``, does not
+    think at all and submits as soon as it is back (Zakay and Feitelson 2015, section VII); without
+    it thinks wherever it is, and only the submission has to wait. What comes at its recorded second
+    (the first work of a user) asks for neither.
+
+    Parameters
+    ----------
+    when
+        Which unit comes next, and when it is released.
+    think
+        The pause before it; the recorded one unless given.
+    window
+        When the user is at work; None for always.
+    reactions
+        What the user does instead, in their order; each sees what those before have left.
+    waits
+        Whether an absent user puts off its thinking too.
+    """
+
+    def __init__(
+        self,
+        when: When,
+        think: Think | None = None,
+        window: Activity | None = None,
+        reactions: Sequence[Reaction] = (),
+        *,
+        waits: bool = False,
+    ) -> None:
+        self.when = when
+        self.think = think or RecordedPauses()
+        self.window = window
+        self.reactions = tuple(reactions)
+        self.waits = waits
+        self.units = when.units
+        self.reacts = when.reacts or any(reaction.listens for reaction in self.reactions)
+        self._span = memoryview(when.units.last - when.units.start)
+        self._plain = type(self.think) is RecordedPauses and window is None
+
+    def __repr__(self) -> str:
+        parts = [self.when, self.think, self.window, *self.reactions]
+        names = [type(part).__name__ for part in parts if part is not None]
+        return f"<{type(self).__name__} {' x '.join(names)}>"
+
+    @override
+    def begin(self, user: ReplayUser) -> None:
+        """Let the parts get to know the user, and submit what comes first."""
+        self.think.begin(user)
+        if self.window is not None:
+            self.window.begin(user)
+        for reaction in self.reactions:
+            reaction.begin(user)
+        for release in self.when.begin(user):
+            self._go_on(user, release)
+
+    @override
+    def finished(self, user: ReplayUser, unit: int, now: int) -> None:
+        """Submit what the end of a unit releases."""
+        for reaction in self.reactions:
+            if reaction.listens:
+                reaction.heard(user, unit, now)
+        for release in self.when.finished(user, unit, now):
+            self._go_on(user, release)
+
+    def arrival(self, user: ReplayUser, release: Release) -> int:
+        """Return the second at which a released unit is to arrive."""
+        if self._plain or release.reason == Reason.START:
+            return release.at + release.pause
+        window = self.window
+        if window is not None and self.waits and not window.is_open(user, release.at):
+            return window.next_open(user, release.at, release)
+        pause, stays = self.think.pause(user, release)
+        at = release.at + pause
+        return at if stays or window is None else window.next_open(user, at, release)
+
+    def _go_on(self, user: ReplayUser, release: Release | None) -> None:
+        """Submit a unit, and those that need nothing but its submission."""
+        while release is not None:
+            at = self.arrival(user, release)
+            unit = release.unit
+            if self.reactions:
+                # Whether to react is decided when the moment has come.
+                user.model.call_at(at, self._decide, user, unit)
+                return
+            user.submit(unit, at)
+            release = self.when.sent(user, unit, at + self._span[unit])
+
+    def _decide(self, user: ReplayUser, unit: int) -> None:
+        """Ask the reactions what becomes of a unit that is due now."""
+        intention = Intention(user, unit)
+        for reaction in self.reactions:
+            reaction.react(user, intention)
+        last = intention.submit()
+        self._go_on(user, self.when.sent(user, unit, last))
