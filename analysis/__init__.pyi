@@ -1,6 +1,7 @@
 from .comparison import comparison, queues
 from .metrics import METRICS, lateness, per_user, summarize
 from .plots import overview, write_overview
+from .profiles import profile_distance, weekly_profile
 from .published import published_rows
 from .report import format_metric, html_report
 from .results import write_results
@@ -16,10 +17,12 @@ __all__ = [
     "lateness",
     "overview",
     "per_user",
+    "profile_distance",
     "published_rows",
     "queues",
     "session_stats",
     "summarize",
+    "weekly_profile",
     "write_overview",
     "write_results",
 ]

@@ -1,0 +1,75 @@
+"""Weekly profiles as shares, and the distance between two of them."""
+
+from __future__ import annotations
+
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.profiles import daily_profile, profile_distance, unevenness, weekly_profile
+from environment import Clock
+from environment.clock import HOUR, WEEK
+from environment.errors import QuantityError
+
+TIMES = st.lists(st.integers(0, 10 * WEEK), min_size=1).map(np.array)
+
+
+def test_shares_are_in_local_hours_of_the_week() -> None:
+    """Monday 1 January 2001, 00:00 UTC, is 1:00 in Stockholm; unknown submissions do not count."""
+    clock = Clock(zone=ZoneInfo("Europe/Stockholm"), known=True)
+    profile = weekly_profile(np.array([0, 1800, WEEK, 3 * HOUR, -1]), clock)
+    assert (168,) == profile.shape
+    assert {1: 0.75, 4: 0.25} == {int(hour): profile[hour] for hour in np.flatnonzero(profile)}
+
+
+def test_nobody_has_no_profile() -> None:
+    """Without submissions all shares are 0, and no distance is made up."""
+    nobody = weekly_profile(np.array([-1]), Clock())
+    assert 0.0 == nobody.sum()
+    with pytest.raises(QuantityError, match="profile with a sum of 0: shares must add up to 1"):
+        profile_distance(nobody, nobody)
+
+
+def test_shapes_must_agree() -> None:
+    """A day cannot be compared with a week."""
+    with pytest.raises(QuantityError, match=r"shapes \(1,\) and \(2,\): must be the same"):
+        profile_distance(np.array([1.0]), np.array([0.5, 0.5]))
+
+
+@given(TIMES, TIMES, TIMES)
+def test_distance_is_a_metric(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
+    """It is 0 for the same, the same both ways, at most 1, and no detour is shorter."""
+    p, q, r = (weekly_profile(times, Clock()) for times in (a, b, c))
+    assert 0.0 == profile_distance(p, p)
+    assert profile_distance(p, q) == profile_distance(q, p)
+    assert profile_distance(p, q) <= 1 + 1e-12
+    assert profile_distance(p, r) <= profile_distance(p, q) + profile_distance(q, r) + 1e-12
+
+
+@pytest.mark.parametrize(("moved", "distance"), [(0, 0.0), (1, 0.25), (4, 1.0)])
+def test_distance_is_the_share_that_moved(moved: int, distance: float) -> None:
+    """Of four jobs in one hour, those that move to another hour are the distance."""
+    before = np.zeros(4, np.int64)
+    after = np.where(np.arange(4) < moved, 5 * HOUR, 0)
+    assert distance == profile_distance(
+        weekly_profile(before, Clock()), weekly_profile(after, Clock())
+    )
+
+
+def test_unevenness_from_flat_to_one_hour() -> None:
+    """A job in every hour of the week is flat; all jobs in one hour are as uneven as can be."""
+    flat = weekly_profile(np.arange(168) * HOUR, Clock())
+    assert pytest.approx(0, abs=1e-12) == unevenness(flat)
+    assert pytest.approx(167 / 168) == unevenness(weekly_profile(np.array([7]), Clock()))
+
+
+def test_daily_profile_adds_up_the_days() -> None:
+    """Jobs at 3:00 on Monday and on Sunday share an hour of the day."""
+    week = weekly_profile(np.array([3 * HOUR, 147 * HOUR, 5 * HOUR]), Clock())
+    day = daily_profile(week)
+    assert {3: pytest.approx(2 / 3), 5: pytest.approx(1 / 3)} == {
+        int(hour): day[hour] for hour in np.flatnonzero(day)
+    }
