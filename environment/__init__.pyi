@@ -1,5 +1,8 @@
 from .clock import Clock
-from .cluster import Cluster
+from .cluster import (
+    Cluster,
+    ClusterSpec,
+)
 from .errors import (
     HpcrowdError,
     ParseError,
@@ -40,6 +43,7 @@ __all__ = [
     "FCFS",
     "Clock",
     "Cluster",
+    "ClusterSpec",
     "Column",
     "Conversion",
     "Header",

@@ -1,8 +1,9 @@
-"""The cluster as a Mesa agent: processors, a scheduler, and the engine that runs them."""
+"""A cluster as a Mesa agent: processors, a scheduler, and the engine that runs them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import mesa
 from numpy.typing import ArrayLike
@@ -15,6 +16,40 @@ from environment.schedulers import SCHEDULER_NAMES, SCHEDULERS, Scheduler
 
 if TYPE_CHECKING:
     from environment.frame import Frame
+    from environment.unit_table import UnitTable
+
+#: Name of the first cluster.
+HOME = "home"
+
+
+@dataclass(frozen=True)
+class ClusterSpec:
+    """What a cluster beside the first one is like.
+
+    Attributes
+    ----------
+    processors
+        Its size; larger jobs are rejected when they are submitted to it.
+    scheduler
+        A name of ``environment.schedulers.SCHEDULER_NAMES``, or a
+        :class:`~environment.schedulers.Scheduler`, which serves this cluster only.
+    speed
+        Speed of its nodes where that of the first cluster is 1: jobs submitted to it need their run
+        time divided by this, rounded half up, at least 1 s; requested times likewise.
+
+    Raises
+    ------
+    QuantityError
+        When the speed is not positive.
+    """
+
+    processors: int
+    scheduler: str | Scheduler = "easy"
+    speed: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.speed < float("inf"):
+            raise QuantityError(f"speed {self.speed}: must be positive, for example 2 or 0.5")
 
 
 class Cluster(mesa.Agent):  # type: ignore[misc]
@@ -35,6 +70,11 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         What becomes of a job that outruns its requested time: ``keep`` or ``kill``.
     plain
         Run the named scheduler in plain Python too, as the reference does.
+    name, number, speed
+        What users call it, its number in the column CLUSTER, and the speed of its nodes as in
+        :class:`ClusterSpec`.
+    units
+        What users wait for, where there are several clusters.
 
     Raises
     ------
@@ -51,6 +91,10 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         *,
         overrun: Literal["keep", "kill"] = "keep",
         plain: bool = False,
+        name: str = HOME,
+        number: int = 0,
+        speed: float = 1.0,
+        units: UnitTable | None = None,
     ) -> None:
         super().__init__(model)
         if processors < 1:
@@ -58,13 +102,25 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         if overrun not in ("keep", "kill"):
             raise QuantityError(f"overrun {overrun!r}: not known; choose keep or kill")
         self.jobs = jobs
+        self.name = name
+        self.number = number
+        self.speed = speed
         self.processors = processors
         self.scheduler = scheduler if isinstance(scheduler, str) else scheduler.name
         self.overrun = overrun
-        self.engine = _engine(jobs, processors, scheduler, overrun == "kill", plain)
+        self.engine = _engine(
+            jobs,
+            processors,
+            scheduler,
+            plain,
+            kill=overrun == "kill",
+            number=number,
+            speed=speed,
+            units=units,
+        )
 
     def __repr__(self) -> str:
-        return f"<Cluster of {self.processors:,} processors under {self.scheduler}>"
+        return f"<Cluster {self.name} of {self.processors:,} processors under {self.scheduler}>"
 
     @property
     def free(self) -> int:
@@ -82,15 +138,22 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         return self.engine.running
 
     def submit(self, rows: ArrayLike, at: ArrayLike) -> None:
-        """Let jobs arrive at the given seconds."""
+        """Let jobs arrive at the given seconds (one, or one per job).
+
+        Their run times and requested times become those of this cluster.
+        """
         self.engine.submit(rows, at)
+
+    def submit_unit(self, unit: int, at: int) -> None:
+        """Let a unit of ``Simulation.own_units`` arrive, its first job at ``at``."""
+        self.engine.submit_unit(unit, at)
 
 
 def _engine(
-    jobs: JobTable, processors: int, scheduler: str | Scheduler, kill: bool, plain: bool
+    jobs: JobTable, processors: int, scheduler: str | Scheduler, plain: bool, **options: Any
 ) -> Engine:
     if isinstance(scheduler, Scheduler):
-        return PlainEngine(jobs, processors, scheduler, kill=kill)
+        return PlainEngine(jobs, processors, scheduler, **options)
     if scheduler not in SCHEDULER_NAMES:
         raise QuantityError(
             f"scheduler {scheduler!r}: not known; choose {', '.join(SCHEDULER_NAMES)} "
@@ -98,7 +161,7 @@ def _engine(
         )
     if plain:
         policy = None if scheduler == "recorded" else SCHEDULERS[scheduler]()
-        return PlainEngine(jobs, processors, policy, kill=kill)
+        return PlainEngine(jobs, processors, policy, **options)
     from environment.compiled import CompiledEngine  # loads the compiler, so only when needed
 
-    return CompiledEngine(jobs, processors, scheduler, kill=kill)
+    return CompiledEngine(jobs, processors, scheduler, **options)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import override
+from typing import Any, override
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from environment.engine import Engine
+from environment.errors import QuantityError
 from environment.jobs import Column, Int64s, JobTable
 from environment.kernel import cache, loop
 from environment.kernel import places as S
@@ -27,18 +28,20 @@ class CompiledEngine(Engine):
 
     Parameters
     ----------
-    jobs, processors, kill
+    jobs, processors, **options
         See :class:`~environment.engine.Engine`.
     policy
         A name of :data:`POLICIES`.
     """
 
-    def __init__(self, jobs: JobTable, processors: int, policy: str, *, kill: bool = False) -> None:
-        super().__init__(jobs, processors, kill=kill)
+    def __init__(self, jobs: JobTable, processors: int, policy: str, **options: Any) -> None:
+        super().__init__(jobs, processors, **options)
         self.policy = policy
         s = self._s = np.zeros(S.COUNT, np.int64)
         s[S.POLICY] = POLICIES[policy]
-        s[S.KILL] = kill
+        s[S.KILL] = self.kill
+        s[S.NUMBER] = self.number
+        s[S.SHARED] = self.shared
         s[S.CAPACITY] = s[S.FREE] = processors
         s[S.STALE] = 1
         self._sorted = np.zeros(0, np.int64)
@@ -88,23 +91,27 @@ class CompiledEngine(Engine):
         rows = np.atleast_1d(np.asarray(rows, np.int64))
         if len(rows) == 0:
             return
-        self._check_rows(rows)
-        self.jobs.matrix[Column.SUBMIT, rows] = at
+        self.units.check_rows(rows)
         self._check_future(int(np.min(np.asarray(at))))
+        self._take(rows)
+        self.jobs.matrix[Column.SUBMIT, rows] = at
         self._pending.append(rows)
 
     @override
     def submit_unit(self, unit: int, at: int) -> None:
         self._check_future(at)
-        first, last = int(self.unit_first[unit]), int(self.unit_first[unit + 1])
+        units = self.units
+        first, last = int(units.first[unit]), int(units.first[unit + 1])
+        if self.speed != 1:
+            self._take(units.rows[first:last])
         self._reserve(int(self._s[S.HEAP_SIZE]) + last - first)
-        loop.submit_unit(self.jobs.matrix, self._s, self._heap, at, first, last, self.unit_rows)
+        loop.submit_unit(self.jobs.matrix, self._s, self._heap, at, first, last, units.rows)
 
     def follow(self, first_edge: Int64s, successor: Int64s, think: Int64s) -> None:
         """Let the engine itself release units when those they wait for are over.
 
-        The units of :meth:`~environment.engine.Engine.set_units` without a predecessor have to be
-        submitted; the others start at the latest end of a predecessor plus its think time.
+        The units that were defined and wait for none have to be submitted; the others start at the
+        latest end of a predecessor plus its think time.
 
         Parameters
         ----------
@@ -113,12 +120,22 @@ class CompiledEngine(Engine):
             ``first_edge[u + 1]``.
         successor, think
             Shape (edges,): the unit that waits, and its think time, s.
+
+        Raises
+        ------
+        QuantityError
+            When there are several clusters, on any of which jobs of a unit may run.
         """
-        units = len(self.remaining)
+        if self.shared:
+            raise QuantityError(
+                "compiled users: they work on one cluster and there are several; leave out "
+                "compiled=True"
+            )
+        units = len(self.units)
         self._links = np.zeros((units + 1, 4), np.int64)
         self._links[:, 0] = first_edge
         self._links[:units, 1] = np.bincount(successor, minlength=units)
-        self._links[:, 3] = self.unit_first
+        self._links[:, 3] = self.units.first
         self._edges = np.stack([successor, think], axis=1)
         self._s[S.RELEASE] = 1
         self._reserve(len(self.jobs))
@@ -139,19 +156,71 @@ class CompiledEngine(Engine):
                 self._queue,
                 self._ends,
                 self._expected,
-                self.remaining,
+                self.units.remaining,
                 self._finished,
                 self._links,
                 self._edges,
-                self.unit_rows,
+                self.units.rows,
                 halt,
             )
             if stop == Stop.FINISHED:
-                self.finished = self._finished[: s[S.FINISHED_COUNT]].tolist()
+                self.finished = self._told()
                 return Stop.FINISHED
             if stop != Stop.ROOM:
                 return Stop(stop)
             self._enlarge()
+
+    @override
+    def pass_to(self, time: int) -> None:
+        self._s[S.NOW] = time
+
+    @override
+    def complete(self) -> list[int]:
+        self._s[S.FINISHED_COUNT] = 0
+        while not loop.complete(
+            self.jobs.matrix,
+            self._s,
+            self._heap,
+            self._ends,
+            self._expected,
+            self.units.remaining,
+            self._finished,
+            self._links,
+            self._edges,
+            self.units.rows,
+        ):
+            self._enlarge()
+        return self._told()
+
+    @override
+    def arrive(self) -> list[int]:
+        self._accept()
+        self._s[S.FINISHED_COUNT] = 0
+        while not loop.arrive(
+            self.jobs.matrix,
+            self._s,
+            self._sorted,
+            self._heap,
+            self._queue,
+            self._ends,
+            self.units.remaining,
+            self._finished,
+            self._links,
+            self._edges,
+            self.units.rows,
+        ):
+            self._enlarge()
+        return self._told()
+
+    @override
+    def schedule(self) -> None:
+        while not loop.schedule(self.jobs.matrix, self._s, self._queue, self._ends, self._expected):
+            self._enlarge()
+
+    def _told(self) -> list[int]:
+        """Return what the last phase noted as over."""
+        told: list[int] = self._finished[: self._s[S.FINISHED_COUNT]].tolist()
+        return told
 
     def _accept(self) -> None:
         """Sort what was submitted in bulk; put a few later submissions into the heap."""

@@ -5,9 +5,10 @@ EASY and the recorded schedule in compiled code; :class:`environment.plain.Plain
 :class:`~environment.schedulers.Scheduler` in plain Python. Both give the same schedule, job for
 job.
 
-*Units* are what users wait for: sets of jobs (a session, a batch, a single job). When the last job
-of a unit is over, the engine comes back from :meth:`Engine.advance` in the same instant, before
-anything else arrives.
+Users wait for the units of a :class:`~environment.unit_table.UnitTable`. When the last job of a
+unit is over, the engine comes back from :meth:`Engine.advance` in the same instant, before anything
+else arrives. Where there are several clusters, a :class:`~environment.lockstep.LockStep` leads
+their engines through the phases of each instant instead.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from environment.errors import SimulationError
-from environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
+from environment.jobs import Column, Int64s, JobTable
+from environment.quantities import time_at_speed
 from environment.stops import FOREVER, Stop
+from environment.unit_table import UnitTable
 
 
 class Engine(ABC):
@@ -34,6 +36,13 @@ class Engine(ABC):
         Size of the machine.
     kill
         Stop jobs at their requested time.
+    number
+        Number of the cluster, for the column CLUSTER.
+    speed
+        Speed of the nodes: run times and requested times of jobs submitted here are divided by it.
+    units
+        What users wait for, where several engines share it and others count; None makes a table of
+        its own, which this engine counts, and erases what an earlier run left in ``jobs``.
 
     Attributes
     ----------
@@ -41,19 +50,24 @@ class Engine(ABC):
         Units that are over at this instant, after :attr:`~environment.stops.Stop.FINISHED`.
     """
 
-    def __init__(self, jobs: JobTable, processors: int, *, kill: bool = False) -> None:
+    def __init__(
+        self,
+        jobs: JobTable,
+        processors: int,
+        *,
+        kill: bool = False,
+        number: int = 0,
+        speed: float = 1.0,
+        units: UnitTable | None = None,
+    ) -> None:
         self.jobs = jobs
         self.processors = processors
         self.kill = kill
+        self.number = number
+        self.speed = speed
+        self.shared = units is not None
+        self.units = UnitTable(jobs) if units is None else units
         self.finished: Sequence[int] = ()
-        self.unit_first: Int64s = np.zeros(1, np.int64)
-        self.unit_rows: Int64s = np.zeros(0, np.int64)
-        self.remaining: Int64s = np.zeros(0, np.int64)
-        self._units = 0
-        # What an earlier run left in the table would be taken for this one's.
-        for column in (Column.SUBMIT, Column.START, Column.END, Column.UNIT):
-            jobs.matrix[column] = UNKNOWN
-        jobs.matrix[Column.STATE] = State.UNFINISHED
 
     @property
     @abstractmethod
@@ -66,7 +80,7 @@ class Engine(ABC):
 
     @abstractmethod
     def submit_unit(self, unit: int, at: int) -> None:
-        """Let a unit of :meth:`set_units` arrive from ``at`` on, its jobs as recorded apart."""
+        """Let a unit that was defined arrive from ``at`` on, its jobs as far apart as recorded."""
 
     @abstractmethod
     def advance(self, halt: int = FOREVER, events: int = FOREVER) -> Stop:
@@ -96,36 +110,33 @@ class Engine(ABC):
     def events(self) -> int:
         """Completions and arrivals so far."""
 
-    def set_units(self, first: Int64s, rows: Int64s) -> None:
-        """Define all units at once: unit u is ``rows[first[u]:first[u + 1]]``, by submission."""
-        self._check_rows(rows)
-        self.unit_first, self.unit_rows = first, rows
-        self.remaining = np.diff(first)
-        self._units = len(self.remaining)
-        unit = self.jobs.matrix[Column.UNIT]
-        unit[rows] = np.repeat(np.arange(self._units), self.remaining)
+    @abstractmethod
+    def pass_to(self, time: int) -> None:
+        """Move the clock, with nothing due before."""
 
-    def add_unit(self, rows: Int64s) -> int:
-        """Define one more unit, of jobs given to :meth:`submit`, and return its number."""
-        if len(rows) == 0:
-            raise SimulationError("unit without jobs: nobody would ever hear of its end")
-        self._check_rows(rows)
-        unit = self._units
-        if unit == len(self.remaining):
-            grown = np.zeros(max(256, 2 * unit), np.int64)
-            grown[:unit] = self.remaining
-            self.remaining = grown
-        self._units += 1
-        self.remaining[unit] = len(rows)
-        self.jobs.matrix[Column.UNIT, rows] = unit
-        return unit
+    @abstractmethod
+    def complete(self) -> list[int]:
+        """Let end what ends now; return the rows over that users wait for.
 
-    def _check_rows(self, rows: Int64s) -> None:
-        if len(rows) and not 0 <= rows.min() <= rows.max() < len(self.jobs):
-            raise SimulationError(
-                f"rows {rows.min()} to {rows.max()}: the table has {len(self.jobs)} jobs; append "
-                "jobs before submitting them"
-            )
+        This and the next two are for :class:`~environment.lockstep.LockStep` and for engines with
+        shared units, which they do not count.
+        """
+
+    @abstractmethod
+    def arrive(self) -> list[int]:
+        """Let arrive what arrives now; return the rows over by that which users wait for."""
+
+    @abstractmethod
+    def schedule(self) -> None:
+        """Start jobs now: one scheduling pass."""
+
+    def _take(self, rows: Int64s) -> None:
+        """Note that jobs are submitted here, and let them need as long as they do here."""
+        matrix = self.jobs.matrix
+        matrix[Column.CLUSTER, rows] = self.number
+        if self.speed != 1:
+            for column in (Column.RUN_TIME, Column.REQUESTED_TIME):
+                matrix[column, rows] = time_at_speed(matrix[column, rows], self.speed)
 
     def _check_future(self, at: int) -> None:
         if at < self.now:

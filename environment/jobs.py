@@ -45,7 +45,8 @@ class Column(IntEnum):
     SESSION = 14
     BATCH = 15
     UNIT = 16
-    STATE = 17
+    CLUSTER = 17
+    STATE = 18
 
 
 #: The meaning and unit of each column; ``jobs.parquet`` and the documentation take it from here.
@@ -56,7 +57,7 @@ MEANING = {
     Column.EXECUTABLE: "executable (application) number; -1 unknown",
     Column.QUEUE: "queue number; -1 unknown",
     Column.PROCESSORS: "processors the job occupies",
-    Column.RUN_TIME: "s; run time the job needs on this cluster",
+    Column.RUN_TIME: "s; run time the job needs on the cluster it is submitted to",
     Column.REQUESTED_TIME: "s; run time that the user asked for",
     Column.RECORDED_SUBMIT: "s since the origin; submission in the trace; -1 none",
     Column.RECORDED_START: "s since the origin; start in the trace; -1 none",
@@ -67,6 +68,7 @@ MEANING = {
     Column.SESSION: "session the job belongs to, counted from 0; -1 none",
     Column.BATCH: "batch the job belongs to, counted from 0 over all users; -1 none",
     Column.UNIT: "unit of work whose completion the user waits for; -1 none",
+    Column.CLUSTER: "cluster it was submitted to, 0 home, then the others; -1 never submitted",
     Column.STATE: "what became of the job",
 }
 
@@ -140,6 +142,7 @@ class JobTable:
     session = _View(Column.SESSION)
     batch = _View(Column.BATCH)
     unit = _View(Column.UNIT)
+    cluster = _View(Column.CLUSTER)
     state = _View(Column.STATE)
 
     def append(self, count: int, **columns: Any) -> Int64s:
@@ -165,6 +168,12 @@ class JobTable:
         for name, values in columns.items():
             self.column(Column[name.upper()])[first:] = values
         return rows
+
+    def erase_outcome(self) -> None:
+        """Erase what a run left, which would be taken for the next one's."""
+        for column in (Column.SUBMIT, Column.START, Column.END, Column.UNIT, Column.CLUSTER):
+            self.matrix[column] = UNKNOWN
+        self.matrix[Column.STATE] = State.UNFINISHED
 
     def copy(self) -> JobTable:
         """Return an independent table with the same jobs."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left, insort
-from collections.abc import Iterator
-from typing import override
+from typing import Any, override
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +12,7 @@ from numpy.typing import ArrayLike
 from environment.engine import Engine
 from environment.errors import SchedulerError
 from environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
+from environment.lockstep import LockStep
 from environment.schedulers import RunningJob, Scheduler, WaitingJob
 from environment.stops import FOREVER, Stop
 
@@ -22,7 +22,7 @@ class PlainEngine(Engine):
 
     Parameters
     ----------
-    jobs, processors, kill
+    jobs, processors, **options
         See :class:`~environment.engine.Engine`.
     scheduler
         Who decides; None starts every job its recorded wait after its submission, whether
@@ -34,10 +34,9 @@ class PlainEngine(Engine):
         jobs: JobTable,
         processors: int,
         scheduler: Scheduler | None,
-        *,
-        kill: bool = False,
+        **options: Any,
     ) -> None:
-        super().__init__(jobs, processors, kill=kill)
+        super().__init__(jobs, processors, **options)
         self.scheduler = scheduler
         self._now = 0
         self._free = processors
@@ -45,11 +44,8 @@ class PlainEngine(Engine):
         self._ends: list[tuple[int, int]] = []
         self._queue: list[WaitingJob] = []
         self._running: list[RunningJob] = []
-        self._over: list[int] = []
         self._events = 0
-        self._instant = self._instants()
-        self._halt = FOREVER
-        self._allowance = 0
+        self._alone = LockStep([self], self.units)
 
     @property
     @override
@@ -78,97 +74,88 @@ class PlainEngine(Engine):
 
     @override
     def next_time(self) -> int:
-        times = [heap[0][0] for heap in (self._arrivals, self._ends) if heap]
-        return min(times, default=FOREVER)
+        time = self._arrivals[0][0] if self._arrivals else FOREVER
+        return min(time, self._ends[0][0]) if self._ends else time
 
     @override
     def submit(self, rows: ArrayLike, at: ArrayLike) -> None:
         rows = np.atleast_1d(np.asarray(rows, np.int64))
-        self._check_rows(rows)
+        if len(rows) == 0:
+            return
+        self.units.check_rows(rows)
         times = np.broadcast_to(np.asarray(at, np.int64), rows.shape)
+        self._check_future(int(times.min()))
+        self._take(rows)
         for row, time in zip(rows.tolist(), times.tolist(), strict=True):
-            self._check_future(time)
             self.jobs.matrix[Column.SUBMIT, row] = time
             heapq.heappush(self._arrivals, (time, row))
 
     @override
     def submit_unit(self, unit: int, at: int) -> None:
-        rows = self.unit_rows[self.unit_first[unit] : self.unit_first[unit + 1]]
+        units = self.units
+        rows = units.rows[units.first[unit] : units.first[unit + 1]]
         recorded = self.jobs.matrix[Column.RECORDED_SUBMIT, rows]
         self.submit(rows, recorded - recorded[0] + at)
 
     @override
     def advance(self, halt: int = FOREVER, events: int = FOREVER) -> Stop:
-        self._halt = halt
-        self._allowance = min(self._events + events, FOREVER)
-        stop = next(self._instant)
-        if stop is Stop.FINISHED:
-            self.finished, self._over = self._over, []
+        stop = self._alone.advance(halt, events)
+        self.finished = self._alone.finished
         return stop
 
-    def _instants(self) -> Iterator[Stop]:
-        """Go from instant to instant; yield wherever :meth:`advance` has to come back."""
-        while True:
-            time = self.next_time()
-            if time > self._halt:
-                self._now = max(self._now, self._halt)
-                yield Stop.HALT
-                continue
-            if time == FOREVER:
-                yield Stop.DONE
-                continue
-            if self._events >= self._allowance:
-                yield Stop.PAUSE
-                continue
-            self._now = time
-            self._complete()
-            if self._over:
-                yield Stop.FINISHED
-            while self._halt <= self._now:
-                yield Stop.HALT
-            while self._arrive():
-                yield Stop.FINISHED
-                while self._halt <= self._now:
-                    yield Stop.HALT
-            if self.scheduler is not None:
-                self._schedule(self.scheduler)
+    @override
+    def pass_to(self, time: int) -> None:
+        self._now = time
 
-    def _complete(self) -> None:
-        """Let end what ends now."""
+    @override
+    def complete(self) -> list[int]:
+        jobs = self.jobs
+        over = []
         while self._ends and self._ends[0][0] == self._now:
             row = heapq.heappop(self._ends)[1]
             self._events += 1
-            outran = self.jobs.run_time[row] > self.jobs.requested_time[row]
-            self.jobs.state[row] = State.KILLED if self.kill and outran else State.COMPLETED
+            requested = int(jobs.requested_time[row])
+            outran = self.kill and jobs.run_time[row] > requested
+            jobs.state[row] = State.KILLED if outran else State.COMPLETED
             if self.scheduler is not None:
-                self._free += int(self.jobs.processors[row])
-                expected = self.jobs.start[row] + self.jobs.requested_time[row]
+                self._free += int(jobs.processors[row])
+                expected = int(jobs.start[row]) + requested
                 del self._running[bisect_left(self._running, (expected, row), key=_by_end)]
-            self._count_over(row)
+            over.append(row)
+        return self._awaited(over)
 
-    def _arrive(self) -> bool:
-        """Let arrive what arrives now; return whether a unit is over by it."""
+    @override
+    def arrive(self) -> list[int]:
+        jobs = self.jobs
+        over = []
         while self._arrivals and self._arrivals[0][0] == self._now:
             row = heapq.heappop(self._arrivals)[1]
             self._events += 1
             job = WaitingJob(
                 row,
-                int(self.jobs.processors[row]),
-                int(self.jobs.requested_time[row]),
+                int(jobs.processors[row]),
+                int(jobs.requested_time[row]),
                 self._now,
             )
-            if self.jobs.state[row] == State.RENOUNCED:
-                self.jobs.submit[row] = UNKNOWN
-                self._count_over(row)
+            if jobs.state[row] == State.RENOUNCED:
+                jobs.submit[row] = jobs.cluster[row] = UNKNOWN
+                over.append(row)
             elif job.processors > self.processors:
-                self.jobs.state[row] = State.REJECTED
-                self._count_over(row)
+                jobs.state[row] = State.REJECTED
+                over.append(row)
             elif self.scheduler is None:
-                wait = self.jobs.recorded_start[row] - self.jobs.recorded_submit[row]
+                wait = jobs.recorded_start[row] - jobs.recorded_submit[row]
                 self._start(job, self._now + int(wait))
             else:
                 insort(self._queue, job, key=_by_arrival)
-        return bool(self._over)
+        return self._awaited(over)
+
+    def _awaited(self, rows: list[int]) -> list[int]:
+        """Return those of the rows that users wait for."""
+        if not rows:
+            return rows
+        unit = self.jobs.unit
+        return [row for row in rows if unit[row] != UNKNOWN]
 
     def _start(self, job: WaitingJob, at: int) -> None:
         run = int(self.jobs.run_time[job.row])
@@ -178,9 +165,10 @@ class PlainEngine(Engine):
         self.jobs.end[job.row] = at + run
         heapq.heappush(self._ends, (at + run, job.row))
 
-    def _schedule(self, scheduler: Scheduler) -> None:
-        """Ask the scheduler and start what it names."""
-        if not self._queue:
+    @override
+    def schedule(self) -> None:
+        scheduler = self.scheduler
+        if scheduler is None or not self._queue:
             return
         waiting = {job.row for job in self._queue}
         chosen = list(
@@ -211,13 +199,6 @@ class PlainEngine(Engine):
             return tuple(self._running)
         overdue = [job._replace(expected_end=self._now) for job in self._running[:late]]
         return tuple(sorted(overdue + self._running[late:], key=_by_end))
-
-    def _count_over(self, row: int) -> None:
-        unit = self.jobs.unit[row]
-        if unit >= 0:
-            self.remaining[unit] -= 1
-            if self.remaining[unit] == 0:
-                self._over.append(int(unit))
 
 
 def _by_end(job: RunningJob) -> tuple[int, int]:

@@ -96,3 +96,12 @@ def round_half_up(value: float | NDArray[np.floating]) -> int | NDArray[np.int64
     if isinstance(value, np.ndarray):
         return np.floor(value + 0.5).astype(np.int64)
     return math.floor(value + 0.5)
+
+
+def time_at_speed(times: NDArray[np.int64], speed: float) -> NDArray[np.int64]:
+    """Return run times on nodes ``speed`` times as fast, s: rounded half up.
+
+    What takes any time takes 1 s at least; 0 and unknown (-1) stay.
+    """
+    scaled = np.maximum(round_half_up(times / speed), 1)
+    return np.where(times > 0, scaled, times)

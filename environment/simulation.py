@@ -1,22 +1,24 @@
-"""The run loop: it merges what happens in the cluster with Mesa's own events.
+"""The run loop: it merges what happens in the clusters with Mesa's own events.
 
 At one instant: completions, users' reactions, events (a user's alarm clock), arrivals, then one
-scheduling pass. Ties go by job number.
+scheduling pass per cluster. Ties go by job number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from environment.clock import HOUR, Clock
-from environment.cluster import Cluster
-from environment.errors import SimulationError
+from environment.cluster import HOME, Cluster, ClusterSpec
+from environment.errors import QuantityError, SimulationError
 from environment.frame import Frame
 from environment.jobs import Int64s, JobTable
+from environment.lockstep import LockStep
 from environment.schedulers import Scheduler
 from environment.stops import FOREVER, Stop
 from environment.streams import Streams
+from environment.unit_table import UnitTable
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -40,14 +42,17 @@ class Owner(Protocol):
 
 
 class Simulation(Frame):
-    """Users and a cluster.
+    """Users and one or more clusters.
 
     Parameters
     ----------
     jobs
         The table of jobs; users may add to it.
     processors, scheduler, overrun, plain
-        See :class:`~environment.cluster.Cluster`.
+        The first cluster, and how all are run; see :class:`~environment.cluster.Cluster`.
+    others
+        More clusters by name, which users may submit to as well. Where their speed differs, run
+        times in the table change; keep a ``jobs.copy()`` to run the same jobs again.
     clock
         What local time it is; the default begins on a Monday, 00:00.
     seed
@@ -56,11 +61,20 @@ class Simulation(Frame):
     Attributes
     ----------
     cluster
-        The cluster.
+        The first cluster, home.
+    clusters
+        All clusters by name; the first is called ``home``.
+    units
+        What users wait for.
     streams
         Named random streams.
     time
         The present second.
+
+    Raises
+    ------
+    QuantityError
+        When a cluster cannot be, or another one is called ``home``.
     """
 
     def __init__(
@@ -71,6 +85,7 @@ class Simulation(Frame):
         *,
         overrun: Literal["keep", "kill"] = "keep",
         plain: bool = False,
+        others: Mapping[str, ClusterSpec] | None = None,
         clock: Clock | None = None,
         seed: int = 0,
     ) -> None:
@@ -79,20 +94,51 @@ class Simulation(Frame):
         self.jobs = jobs
         self.clock = clock or Clock()
         self.streams = streams
-        self.cluster = Cluster(self, jobs, processors, scheduler, overrun=overrun, plain=plain)
+        units = UnitTable(jobs) if others else None
+        self.clusters: dict[str, Cluster] = {}
+        home = ClusterSpec(processors, scheduler)
+        for name, spec in (HOME, home), *(others or {}).items():
+            if name in self.clusters:
+                raise QuantityError(f"cluster {name!r}: the first is called so; choose another")
+            self.clusters[name] = Cluster(
+                self,
+                jobs,
+                spec.processors,
+                spec.scheduler,
+                overrun=overrun,
+                plain=plain,
+                name=name,
+                number=len(self.clusters),
+                speed=spec.speed,
+                units=units,
+            )
+        self.cluster = self.clusters[HOME]
+        engines = [cluster.engine for cluster in self.clusters.values()]
+        self.units = engines[0].units
+        self._engine = LockStep(engines, self.units) if others else engines[0]
         self._owners: list[Owner] = []
 
     def own_units(self, first: Int64s, rows: Int64s, owners: Sequence[Owner]) -> None:
-        """Define all units at once and who waits for each; see ``Engine.set_units``."""
-        self.cluster.engine.set_units(first, rows)
+        """Define all units at once and who waits for each; see ``UnitTable.define``."""
+        self.units.define(first, rows)
         self._owners = list(owners)
 
-    def submit(self, owner: Owner, rows: Int64s, at: ArrayLike) -> int:
-        """Submit jobs as one new unit of ``owner`` and return the unit's number."""
-        unit = self.cluster.engine.add_unit(rows)
+    def add_unit(self, owner: Owner, rows: Int64s) -> int:
+        """Define one more unit of ``owner`` and return its number; its jobs are submitted apart."""
+        unit = self.units.add(rows)
         self._owners.append(owner)
-        self.cluster.submit(rows, at)
         return unit
+
+    def submit(self, owner: Owner, rows: Int64s, at: ArrayLike, cluster: str = HOME) -> int:
+        """Submit jobs to a cluster as one new unit of ``owner`` and return the unit's number."""
+        unit = self.add_unit(owner, rows)
+        self.clusters[cluster].submit(rows, at)
+        return unit
+
+    @property
+    def events(self) -> int:
+        """Completions and arrivals so far, on all clusters."""
+        return self._engine.events
 
     def run(
         self,
@@ -108,7 +154,7 @@ class Simulation(Frame):
         progress
             Called now and then with the simulation.
         """
-        engine = self.cluster.engine
+        engine = self._engine
         end = FOREVER if until is None else until
         owners = self._owners
         standstill, last = 0, -1

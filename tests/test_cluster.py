@@ -148,11 +148,12 @@ def test_submission_into_a_second_that_was_scheduled(make_jobs: MakeJobs, plain:
 
 def test_unit_without_jobs_is_refused(make_jobs: Callable[..., JobTable]) -> None:
     """A unit of no jobs would never be over, and rows that are not in the table are no jobs."""
-    engine = Simulation(make_jobs((0, 10, 1)), 1).cluster.engine
+    units = Simulation(make_jobs((0, 10, 1)), 1).units
     with pytest.raises(SimulationError, match="unit without jobs"):
-        engine.add_unit(np.zeros(0, np.int64))
+        units.add(np.zeros(0, np.int64))
     with pytest.raises(SimulationError, match="the table has 1 jobs"):
-        engine.add_unit(np.array([1]))
+        units.add(np.array([1]))
+    assert 0 == len(units)
 
 
 @pytest.mark.parametrize("plain", [False, True])

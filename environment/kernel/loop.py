@@ -13,6 +13,7 @@ from environment.kernel.places import (
     ALLOWANCE,
     ARRIVALS,
     CAPACITY,
+    CLUSTER,
     COMPLETED,
     COMPLETIONS,
     DONE,
@@ -30,6 +31,7 @@ from environment.kernel.places import (
     KILLED,
     NEVER,
     NOW,
+    NUMBER,
     PAUSE,
     PHASE,
     POLICY,
@@ -48,6 +50,7 @@ from environment.kernel.places import (
     ROOM,
     RUN_TIME,
     RUNNING,
+    SHARED,
     SORTED_END,
     SORTED_NEXT,
     STALE,
@@ -56,6 +59,7 @@ from environment.kernel.places import (
     SUBMIT,
     UNIT,
     compiled,
+    inlined,
 )
 from environment.kernel.scheduling import (
     close_gaps,
@@ -76,6 +80,7 @@ def submit_unit(jobs, s, heap, at, first, last, unit_rows):
         job = unit_rows[i]
         time = jobs[RECORDED_SUBMIT, job] + shift
         jobs[SUBMIT, job] = time
+        jobs[CLUSTER, job] = s[NUMBER]
         heap_push(heap, s[HEAP_SIZE], time, job)
         s[HEAP_SIZE] += 1
 
@@ -106,14 +111,21 @@ def _release(jobs, s, heap, unit, links, edges, unit_rows):
             submit_unit(jobs, s, heap, links[after, 2], first, last, unit_rows)
 
 
-@compiled
+@inlined
 def _over(jobs, s, heap, job, remaining, finished, links, edges, unit_rows):
-    """Count a job as over for its user; note the unit when it was the last job of it."""
+    """Count a job as over for its user; note the unit when it was the last job of it.
+
+    Where others count, note the job.
+    """
     unit = jobs[UNIT, job]
     if unit >= 0:
+        if s[SHARED]:
+            finished[s[FINISHED_COUNT]] = job
+            s[FINISHED_COUNT] += 1
+            return
         remaining[unit] -= 1
         if remaining[unit] == 0:
-            if s[RELEASE]:
+            if s[RELEASE] and unit < len(links) - 1:
                 _release(jobs, s, heap, unit, links, edges, unit_rows)
             else:
                 finished[s[FINISHED_COUNT]] = unit
@@ -133,8 +145,8 @@ def next_time(jobs, s, sorted_arrivals, heap, ends):
     return time
 
 
-@compiled
-def _complete(jobs, s, heap, ends, expected, remaining, finished, links, edges, unit_rows):
+@inlined
+def complete(jobs, s, heap, ends, expected, remaining, finished, links, edges, unit_rows):
     """Let end what ends now; return False when the list of finished units is full."""
     now = s[NOW]
     while s[RUNNING] and ends[0, 0] == now:
@@ -159,8 +171,8 @@ def _complete(jobs, s, heap, ends, expected, remaining, finished, links, edges, 
     return True
 
 
-@compiled
-def _arrive(
+@inlined
+def arrive(
     jobs, s, sorted_arrivals, heap, queue, ends, remaining, finished, links, edges, unit_rows
 ):
     """Let arrive what arrives now; return False when an array is full."""
@@ -174,11 +186,12 @@ def _arrive(
         from_heap = s[HEAP_SIZE] > 0 and heap[0, 0] == now and (job < 0 or heap[1, 0] < job)
         if job < 0 and not from_heap:
             return True
-        if (
-            s[QUEUE_TAIL] == queue.shape[1]
-            or s[RUNNING] == ends.shape[1]
-            or s[FINISHED_COUNT] == len(finished)
-        ):
+        if s[QUEUE_TAIL] == queue.shape[1]:
+            if s[QUEUE_GAPS] or s[QUEUE_HEAD]:
+                close_gaps(s, queue)
+            if s[QUEUE_TAIL] > queue.shape[1] // 2:
+                return False
+        if s[RUNNING] == ends.shape[1] or s[FINISHED_COUNT] == len(finished):
             return False
         if from_heap:
             job = heap_pop(heap, s[HEAP_SIZE])
@@ -190,7 +203,7 @@ def _arrive(
         renounced = jobs[STATE, job] == RENOUNCED
         if renounced or jobs[PROCESSORS, job] > s[CAPACITY]:
             if renounced:
-                jobs[SUBMIT, job] = NEVER
+                jobs[SUBMIT, job] = jobs[CLUSTER, job] = NEVER
             else:
                 jobs[STATE, job] = REJECTED
             _over(jobs, s, heap, job, remaining, finished, links, edges, unit_rows)
@@ -205,6 +218,27 @@ def _arrive(
             s[RUNNING] += 1
         else:
             enqueue(jobs, s, queue, job)
+
+
+@inlined
+def schedule(jobs, s, queue, ends, expected):
+    """Do one scheduling pass; return False when an array could become full in it."""
+    if s[POLICY] == RECORDED:
+        return True
+    waiting = s[QUEUE_TAIL] - s[QUEUE_HEAD]
+    if s[RUNNING] + waiting > ends.shape[1]:
+        return False
+    if s[EXPECTED_END] + waiting > expected.shape[1]:
+        if s[EXPECTED_FIRST] < waiting:
+            return False
+        slide(s, expected)
+    if s[POLICY] == EASY:
+        easy_pass(jobs, s, queue, ends, expected)
+    else:
+        start_heads(jobs, s, queue, ends, expected)
+    if s[QUEUE_GAPS] > 64 and 2 * s[QUEUE_GAPS] > s[QUEUE_TAIL] - s[QUEUE_HEAD]:
+        close_gaps(s, queue)
+    return True
 
 
 @compiled
@@ -235,7 +269,7 @@ def advance(
             if s[ALLOWANCE] <= 0 and not s[FINISHED_COUNT]:
                 return PAUSE
             s[NOW] = time
-            if not _complete(
+            if not complete(
                 jobs, s, heap, ends, expected, remaining, finished, links, edges, unit_rows
             ):
                 return ROOM
@@ -246,7 +280,7 @@ def advance(
             if halt <= s[NOW]:
                 return HALT
             s[PHASE] = ARRIVALS
-        if not _arrive(
+        if not arrive(
             jobs,
             s,
             sorted_arrivals,
@@ -259,28 +293,10 @@ def advance(
             edges,
             unit_rows,
         ):
-            if s[QUEUE_TAIL] == queue.shape[1] and (s[QUEUE_GAPS] or s[QUEUE_HEAD]):
-                close_gaps(s, queue)
-                if s[QUEUE_TAIL] <= queue.shape[1] // 2:
-                    continue
             return ROOM
         if s[FINISHED_COUNT]:
             s[PHASE] = REACTIONS
             return FINISHED
-        if s[POLICY] != RECORDED:
-            waiting = s[QUEUE_TAIL] - s[QUEUE_HEAD]
-            if (
-                s[RUNNING] + waiting > ends.shape[1]
-                or s[EXPECTED_END] + waiting > expected.shape[1]
-            ):
-                if s[EXPECTED_FIRST] >= waiting and s[RUNNING] + waiting <= ends.shape[1]:
-                    slide(s, expected)
-                    continue
-                return ROOM
-            if s[POLICY] == EASY:
-                easy_pass(jobs, s, queue, ends, expected)
-            else:
-                start_heads(jobs, s, queue, ends, expected)
-            if s[QUEUE_GAPS] > 64 and 2 * s[QUEUE_GAPS] > s[QUEUE_TAIL] - s[QUEUE_HEAD]:
-                close_gaps(s, queue)
+        if not schedule(jobs, s, queue, ends, expected):
+            return ROOM
         s[PHASE] = COMPLETIONS

@@ -1,6 +1,7 @@
 """What compiled code names by number: columns, states, policies, and places in the scalars.
 
-Compiled functions take these as constants. The decorator :data:`compiled` stands here too.
+Compiled functions take these as constants. The decorators :data:`compiled` and
+:data:`inlined` stand here too.
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ from environment.stops import FOREVER, Stop
 #: at every inner call made a run five times slower (1.0 against 0.2 microseconds a job, KTH-SP2).
 compiled = njit(cache=True, _nrt=False)  # type: ignore[call-overload]
 
+#: The same for what runs at every event: put into its caller, which then need not hand over a
+#: dozen arrays (0.12 against 0.19 microseconds a job, KTH-SP2).
+inlined = njit(cache=True, _nrt=False, inline="always")  # type: ignore[call-overload]
+
 PROCESSORS = int(Column.PROCESSORS)
 RUN_TIME = int(Column.RUN_TIME)
 REQUESTED_TIME = int(Column.REQUESTED_TIME)
@@ -23,6 +28,7 @@ SUBMIT = int(Column.SUBMIT)
 START = int(Column.START)
 END = int(Column.END)
 UNIT = int(Column.UNIT)
+CLUSTER = int(Column.CLUSTER)
 STATE = int(Column.STATE)
 
 COMPLETED, KILLED, REJECTED = int(State.COMPLETED), int(State.KILLED), int(State.REJECTED)
@@ -64,8 +70,10 @@ COMPLETIONS, REACTIONS, ARRIVALS = 0, 1, 2
     ALLOWANCE,  # events until PAUSE
     EVENTS,  # completions and arrivals so far
     RELEASE,  # dependencies are followed here instead of by users
+    SHARED,  # others count the units: jobs are told, not units
+    NUMBER,  # of the cluster
     COUNT,
-) = range(24)
+) = range(26)
 
 #: A gap in the queue asks for more processors than any machine has.
 GAP = FOREVER

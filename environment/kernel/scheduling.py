@@ -37,6 +37,7 @@ from environment.kernel.places import (
     START,
     SUBMIT,
     compiled,
+    inlined,
 )
 
 
@@ -107,7 +108,7 @@ def start(jobs, s, ends, expected, job):
         expect(s, expected, now + jobs[REQUESTED_TIME, job], jobs[PROCESSORS, job])
 
 
-@compiled
+@inlined
 def start_heads(jobs, s, queue, ends, expected):
     """Start jobs from the head of the queue while they fit; return whether the queue is left."""
     head, tail = s[QUEUE_HEAD], s[QUEUE_TAIL]
@@ -130,7 +131,7 @@ def start_heads(jobs, s, queue, ends, expected):
     return head < tail
 
 
-@compiled
+@inlined
 def easy_pass(jobs, s, queue, ends, expected):
     """EASY backfilling: the head holds a reservation, later jobs start if they do not delay it."""
     now = s[NOW]
@@ -194,7 +195,7 @@ def close_gaps(s, queue):
     s[QUEUE_GAPS] = 0
 
 
-@compiled
+@inlined
 def enqueue(jobs, s, queue, job):
     """Put an arriving job at the end of the queue; jobs of one second stand by number."""
     at = s[QUEUE_TAIL]
