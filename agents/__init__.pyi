@@ -7,6 +7,8 @@ from .graph import Dependencies, find_dependencies, longest_paths, user_graph
 from .mixture import Mixture, Part
 from .office import Office
 from .population import add_users
+from .presets import PRESETS, Fitted, Recipe
+from .profiles import ActiveTime, Profiles, WeeklyProfile
 from .reactions import Intention, Reaction
 from .sessions import SessionDefinition, Sessions, find_sessions
 from .think import (
@@ -25,6 +27,8 @@ from .windows import ActivityWindow, WeeklyWindow
 from .work import Work
 
 __all__ = [
+    "PRESETS",
+    "ActiveTime",
     "Activity",
     "ActivityWindow",
     "BatchOrder",
@@ -34,6 +38,7 @@ __all__ = [
     "ContinuationLaw",
     "Debugger",
     "Dependencies",
+    "Fitted",
     "GeneratedUser",
     "Intention",
     "LargeRuns",
@@ -46,8 +51,10 @@ __all__ = [
     "ParameterSweeper",
     "Part",
     "Pause",
+    "Profiles",
     "Reaction",
     "Reason",
+    "Recipe",
     "Recorded",
     "RecordedPauses",
     "RecordedSessions",
@@ -63,6 +70,7 @@ __all__ = [
     "ThinkTime",
     "Units",
     "User",
+    "WeeklyProfile",
     "WeeklyWindow",
     "When",
     "Work",

@@ -97,11 +97,11 @@ def _partition(
 
 
 def _compile(model: Simulation, work: Work, policies: Sequence[Behaviour[ReplayUser]]) -> None:
-    engine = model.cluster.engine
-    if len(policies) > 1 or type(policies[0]) is not ThinkTime:
-        name = "a mixture" if len(policies) > 1 else type(policies[0]).__name__
+    engine, policy = model.cluster.engine, policies[0]
+    if len(policies) > 1 or type(policy) is not ThinkTime:
+        name = "a mixture" if len(policies) > 1 else repr(policy)
     elif not isinstance(engine, CompiledEngine):
-        name = f"ThinkTime under {model.cluster.scheduler}"
+        name = f"{policy!r} under {model.cluster.scheduler}"
     else:
         dependencies = work.dependencies
         engine.follow(dependencies.first, dependencies.successor, dependencies.think)

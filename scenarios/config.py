@@ -12,20 +12,26 @@ from environment.errors import QuantityError
 from environment.quantities import parse_factor, parse_processors
 from environment.schedulers import SCHEDULER_NAMES, Scheduler
 from environment.trace import Conversion
+from scenarios.mistakes import first_mistake
+from scenarios.population_config import PopulationConfig, read_population
 
-#: Behaviours by the names of ``agents.presets.PRESETS``, and what each keeps, in a few words.
+#: Behaviours by the names of ``agents.presets.PRESETS``, and what each does, in a few words.
 BEHAVIOURS = {
     "rigid": "recorded submissions",
     "think-time": "recorded think times between sessions",
+    "think-time-windows": "the same, passing at the pace of each user's week",
     "adjusted": "recorded think times between batches, in their order",
     "distribution": "drawn hours, sessions that go on by the response time",
     "fluid": "recorded session windows",
     "linear": "think times linear in the response time",
+    "linear-windows": "the same, passing at the pace of each user's week",
 }
 
 #: Makes a behaviour from the recorded work, such as a subclass of ThinkTime; see
 #: ``agents.population.add_users``. Not imported here: looking at options needs no simulation.
 BehaviourFactory = Callable[..., Any]
+
+Users = str | PopulationConfig | BehaviourFactory
 
 
 class ReplayConfig(BaseModel):
@@ -33,9 +39,10 @@ class ReplayConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
-    users: str | BehaviourFactory = Field(
+    users: Users = Field(
         "think-time",
-        description="; ".join(f"{name}: {what}" for name, what in BEHAVIOURS.items()),
+        description="; ".join(f"{name}: {what}" for name, what in BEHAVIOURS.items())
+        + "; or a TOML file that describes a population",
     )
     sessions: str = Field(
         "arrival:60m",
@@ -61,7 +68,7 @@ class ReplayConfig(BaseModel):
 
     @field_validator("users")
     @classmethod
-    def _known_users(cls, users: str | BehaviourFactory) -> str | BehaviourFactory:
+    def _known_users(cls, users: Users) -> Users:
         if isinstance(users, str) and users not in BEHAVIOURS:
             raise ValueError(f"not known; choose {', '.join(BEHAVIOURS)}")
         return users
@@ -92,7 +99,9 @@ class ReplayConfig(BaseModel):
     def plain(self) -> dict[str, Any]:
         """Return the configuration fit for JSON; own behaviours and schedulers by their names."""
         values = self.model_dump()
-        if not isinstance(self.users, str):
+        if isinstance(self.users, PopulationConfig):
+            values["users"] = self.users.model_dump(exclude_none=True)
+        elif not isinstance(self.users, str):
             values["users"] = getattr(self.users, "__qualname__", repr(self.users))
         if not isinstance(self.scheduler, str):
             values["scheduler"] = self.scheduler.name
@@ -103,7 +112,8 @@ class ReplayConfig(BaseModel):
         plain, words = self.plain(), []
         for name, field in type(self).model_fields.items():
             if name in ("users", "scheduler"):
-                words.append(str(plain[name]))
+                named = isinstance(plain[name], dict)
+                words.append(plain[name]["name"] if named else str(plain[name]))
             elif plain[name] != field.default and name != "strict":
                 words.append(f"{name} {plain[name]}")
         return ", ".join(words)
@@ -117,12 +127,10 @@ def configure(**choices: Any) -> ReplayConfig:
     QuantityError
         Naming the choice, its value and the rule.
     """
+    users = choices.get("users")
+    if isinstance(users, str) and users.endswith(".toml"):
+        choices["users"] = read_population(users)
     try:
         return ReplayConfig(**choices)
     except ValidationError as error:
-        first = error.errors()[0]
-        if "error" in first.get("ctx", {}) and isinstance(first["ctx"]["error"], QuantityError):
-            raise first["ctx"]["error"] from None
-        name = ".".join(str(part) for part in first["loc"][:1])
-        rule = first["msg"].removeprefix("Value error, ")
-        raise QuantityError(f"{name} {first['input']!r}: {rule}") from None
+        raise QuantityError(first_mistake(error)) from None

@@ -18,6 +18,7 @@ from environment.quantities import parse_processors
 from environment.simulation import Simulation
 from environment.trace import Trace, jobs_from_trace
 from scenarios.config import ReplayConfig, configure
+from scenarios.population_config import PopulationConfig
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,7 +74,9 @@ def replay(
         clock=clock,
         seed=config.seed,
     )
-    users = add_users(model, work, config.users, compiled=compiled)
+    chosen = config.users
+    behaviour = chosen.mixture() if isinstance(chosen, PopulationConfig) else chosen
+    users = add_users(model, work, behaviour, compiled=compiled)
     prepared = time.perf_counter()
     model.run(progress=progress)
     ended = time.perf_counter()

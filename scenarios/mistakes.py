@@ -1,0 +1,24 @@
+"""Mistakes in a configuration, told in one line."""
+
+from __future__ import annotations
+
+from pydantic import ValidationError
+
+from environment.errors import QuantityError
+
+
+def first_mistake(error: ValidationError) -> str:
+    """Return the first mistake that pydantic found: where, value, rule."""
+    first = error.errors()[0]
+    cause = first.get("ctx", {}).get("error")
+    place = ""
+    for part in first["loc"]:
+        place += f"[{part}]" if isinstance(part, int) else f".{part}" if place else str(part)
+    if isinstance(cause, QuantityError):
+        return f"{place}: {cause}" if len(first["loc"]) > 1 else str(cause)
+    rule = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        return f"{place}: no such setting; see the reference for what there is"
+    if first["type"] == "missing":
+        return f"{place}: missing; it has no default"
+    return f"{place} {first['input']!r}: {rule}"

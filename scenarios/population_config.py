@@ -1,0 +1,223 @@
+"""A population from a TOML file: which behaviours, made of which parts, and who has them.
+
+    [[users]]
+    behaviour = "fluid"
+    share = 0.7
+
+    [[users]]
+    behaviour = "think-time"
+    share = 0.3
+    window = { opens = "8h", closes = "18h", days = ["Mon", "Tue", "Wed", "Thu", "Fri"] }
+
+Everything is checked when the file is read. A mistake is told with the file, the place in it and
+the rule.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
+
+from environment.errors import QuantityError
+from environment.quantities import parse_duration
+from scenarios.mistakes import first_mistake
+
+if TYPE_CHECKING:
+    from agents.mixture import Mixture
+    from agents.presets import Recipe
+
+Day = Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
+
+#: Names of days, Monday first.
+DAYS: tuple[Day, ...] = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+
+
+def _seconds(value: Any) -> Any:
+    return parse_duration(value) if isinstance(value, str) else value
+
+
+Duration = Annotated[int, BeforeValidator(_seconds)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class LineConfig(_Strict):
+    """Think times linear in the response time."""
+
+    slope: float = Field(0.4826, ge=0, description="s of think time per s of response time")
+    intercept: Duration = Field(1779, ge=0, description="s, or a duration such as 30m")
+    cut: Duration = Field(28_800, gt=0, description="longer recorded think times stay, s")
+
+
+class LawConfig(_Strict):
+    """Probability that a session goes on, limit / (decline * response + 1)."""
+
+    limit: float = Field(0.8, ge=0, le=1, description="after an immediate response")
+    decline: float = Field(0.05, ge=0, description="per minute of response time")
+
+
+class HoursConfig(_Strict):
+    """The same hours for all, in local time."""
+
+    opens: Duration = Field(description="after midnight, s or a duration such as 8h")
+    closes: Duration = Field(description="after midnight; before opens means at night")
+    days: tuple[Day, ...] = Field(DAYS[:5], description="days of the week, Mon to Sun")
+
+
+class ShiftsConfig(_Strict):
+    """Hours and days by lot."""
+
+    opens: Duration = Field(27_000, description="when the day begins, after midnight")
+    closes: Duration = Field(63_000, description="when it ends")
+    shift: Duration = Field(3600, ge=0, description="hours are moved by up to this, s")
+    day_share: float = Field(0.7, ge=0, le=1, description="of users, the others work at night")
+    weekday_share: float = Field(0.8, ge=0, le=1, description="the others work at weekends")
+
+
+class UsersConfig(_Strict):
+    """One behaviour and who has it."""
+
+    behaviour: str | None = Field(None, description="a preset, which the parts below change")
+    share: float = Field(0, ge=0, le=1, description="probability of each user nobody names")
+    groups: tuple[int, ...] = Field((), description="groups, by number, whose users have it")
+    users: tuple[int, ...] = Field((), description="users, by number, that have it")
+    when: str | None = Field(None, description="which work comes next: recorded, sessions, batches")
+    think: str | None = Field(
+        None, description="pauses: recorded, linear, own (in sessions), continuation"
+    )
+    window: str | None = Field(
+        None, description="when users are at work: always, fitted, shifts, sessions (recorded)"
+    )
+    waits: bool | None = Field(
+        None, description="whether who is absent puts off its thinking too, not only the submission"
+    )
+    line: LineConfig | None = Field(None, description="think = linear with a line that is given")
+    law: LawConfig | None = Field(None, description="think = continuation with another law")
+    hours: HoursConfig | None = Field(None, description="a window that is given")
+    shifts: ShiftsConfig | None = Field(None, description="window = shifts with other numbers")
+    prior: float | None = Field(
+        None, gt=0, description="window = fitted: starts by which profiles are smoothed"
+    )
+
+    def recipe(self) -> Recipe:
+        """Return the recipe of the behaviour.
+
+        Raises
+        ------
+        QuantityError
+            When a name is not known or two fields contradict each other.
+        """
+        from agents.activity import Shifts
+        from agents.presets import PRESETS, Fitted, Recipe
+        from agents.think import ContinuationLaw, LinearThink
+        from agents.windows import ActivityWindow
+
+        if self.behaviour is not None and self.behaviour not in PRESETS:
+            raise QuantityError(
+                f"behaviour {self.behaviour!r}: not known; choose {', '.join(PRESETS)}"
+            )
+        base = Recipe() if self.behaviour is None else PRESETS[self.behaviour]
+        changes: dict[str, Any] = {
+            name: value
+            for name in ("when", "think", "window", "waits")
+            if (value := getattr(self, name)) is not None
+        }
+        if self.line is not None:
+            self._only("think", "linear", "line")
+            changes["think"] = LinearThink(**self.line.model_dump())
+        if self.law is not None:
+            self._only("think", "continuation", "law")
+            changes["think"] = ContinuationLaw(**self.law.model_dump())
+        if self.hours is not None:
+            self._only("window", "hours", "hours")
+            days = tuple(DAYS.index(day) for day in self.hours.days)
+            changes["window"] = ActivityWindow(self.hours.opens, self.hours.closes, days)
+        if self.shifts is not None:
+            self._only("window", "shifts", "shifts")
+            changes["window"] = Shifts(**self.shifts.model_dump())
+        if self.prior is not None:
+            self._only("window", "fitted", "prior")
+            changes["window"] = Fitted(self.prior)
+        return replace(base, **changes)
+
+    def _only(self, what: str, value: str, field: str) -> None:
+        """Make sure that a field which gives the parameters of a part finds that part."""
+        given = {"line": self.line, "law": self.law} if what == "think" else {
+            "hours": self.hours, "shifts": self.shifts, "prior": self.prior}  # fmt: skip
+        others = [name for name, each in given.items() if each is not None and name != field]
+        if others:
+            raise QuantityError(f"{field} and {others[0]}: both say what {what} is; leave one")
+        if getattr(self, what) not in (None, value):
+            raise QuantityError(
+                f"{what} {getattr(self, what)!r}: {field} is for {what} {value!r}; leave one"
+            )
+
+
+class PopulationConfig(_Strict):
+    """Which behaviours a population has."""
+
+    name: str = Field("population", description="for tables and pictures")
+    users: tuple[UsersConfig, ...] = Field(min_length=1, description="one entry per behaviour")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        self.mixture()
+        return self
+
+    def mixture(self) -> Mixture:
+        """Return the mixture of behaviours.
+
+        Raises
+        ------
+        QuantityError
+            When shares do not add up, or parts do not go together; with the place of the entry.
+        """
+        from agents.mixture import Mixture, Part
+
+        parts = []
+        for place, entry in enumerate(self.users):
+            try:
+                recipe = entry.recipe()
+            except QuantityError as error:
+                raise QuantityError(f"users[{place}]: {error}") from None
+            alone = len(self.users) == 1 and not (entry.share or entry.groups or entry.users)
+            share = 1.0 if alone else entry.share
+            parts.append(Part(recipe, share, entry.groups, entry.users))
+        return Mixture(parts)
+
+
+def read_population(path: str | os.PathLike[str]) -> PopulationConfig:
+    """Read a population from a TOML file.
+
+    Raises
+    ------
+    QuantityError
+        When it cannot be read or something in it is wrong; with file, place, value and rule.
+    """
+    place = Path(path)
+    try:
+        values = tomllib.loads(place.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise QuantityError(f"{place}: cannot be read: {error.strerror or error}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise QuantityError(f"{place}: not TOML: {error}") from error
+    try:
+        return PopulationConfig(**{"name": place.stem, **values})
+    except ValidationError as error:
+        raise QuantityError(f"{place}: {first_mistake(error)}") from None
+    except QuantityError as error:
+        raise QuantityError(f"{place}: {error}") from None
