@@ -1,4 +1,5 @@
 from .comparison import comparison, queues
+from .loading import read_recorded, read_results, read_run
 from .metrics import METRICS, lateness, per_user, summarize
 from .plots import overview, write_overview
 from .profiles import profile_distance, weekly_profile
@@ -20,6 +21,9 @@ __all__ = [
     "profile_distance",
     "published_rows",
     "queues",
+    "read_recorded",
+    "read_results",
+    "read_run",
     "session_stats",
     "summarize",
     "weekly_profile",

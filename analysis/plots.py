@@ -69,7 +69,7 @@ def overview(run: Run) -> Figure:
     """
     jobs = run.jobs
     ended = int(np.count_nonzero(jobs.over))
-    of = "" if run.trace is None else f"{Path(run.trace.source).name}: "
+    of = "" if run.source is None else f"{run.source['source']}: "
     figure = new_figure(
         12,
         8.2,

@@ -26,6 +26,9 @@ from environment.errors import HpcrowdError
 from environment.jobs import MEANING, Column, JobTable, State
 from environment.swf import write_swf
 
+#: Format of a folder; it counts up when a version could no longer read what another wrote.
+FORMAT = 1
+
 #: Distributions whose versions decide about the bytes of a run.
 VERSIONS_OF = ("hpcrowd", "mesa", "numpy", "numba", "networkx", "pyarrow")
 
@@ -129,12 +132,13 @@ def versions() -> dict[str, str]:
 
 def provenance(run: Run) -> dict[str, Any]:
     """Return where a run comes from: enough to run it again."""
+    if run.stored is not None:
+        return run.stored
     return {
+        "format": FORMAT,
         "label": run.label,
         "configuration": run.configuration,
-        "trace": None
-        if run.trace is None
-        else {"source": Path(run.trace.source).name, "sha256": run.trace.sha256},
+        "trace": run.source,
         "jobs_repaired": dict(run.repaired),
         "jobs_dropped": dict(run.dropped),
         "versions": versions(),

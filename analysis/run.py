@@ -51,6 +51,8 @@ class Run:
         Jobs repaired and dropped when the trace was read, by reason.
     wall_s
         Seconds that parts of the run took, by part.
+    stored
+        The provenance that stands in the folder from which it was read; None otherwise.
     """
 
     jobs: JobTable
@@ -66,6 +68,7 @@ class Run:
     repaired: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
     wall_s: dict[str, float] = field(default_factory=dict)
+    stored: dict[str, Any] | None = None
 
     def __repr__(self) -> str:
         return f"<Run {self.label}: {len(self.jobs):,} jobs>"
@@ -75,11 +78,21 @@ class Run:
         """Every metric by name, see :func:`analysis.metrics.summarize`."""
         return summarize(self.jobs, self.processors, self.dropped.total())
 
+    @property
+    def source(self) -> dict[str, str] | None:
+        """Name and SHA-256 checksum of the trace it replays; None for generated users."""
+        if self.stored is not None:
+            source: dict[str, str] | None = self.stored.get("trace")
+            return source
+        if self.trace is None:
+            return None
+        return {"source": Path(self.trace.source).name, "sha256": self.trace.sha256}
+
     def summary(self) -> dict[str, Any]:
         """Return every metric by name and what they are of, fit for JSON; no wall times."""
         return {
             **self.metrics,
-            "trace": None if self.trace is None else Path(self.trace.source).name,
+            "trace": None if self.source is None else self.source["source"],
             "processors": self.processors,
             "configuration": self.configuration,
             "clock": {

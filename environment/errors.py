@@ -3,6 +3,7 @@
     HpcrowdError
     ├── TraceError(ValueError)        a trace cannot be read or does not hold what is asked
     │   └── ParseError                one line of it is malformed (path, line, field, value)
+    ├── ResultsError(ValueError)      a folder of results cannot be read
     ├── QuantityError(ValueError)     a duration, factor or choice cannot be understood
     ├── SchedulerError(RuntimeError)  a scheduler asked for the impossible
     └── SimulationError(RuntimeError) users or the run loop asked for the impossible
@@ -34,6 +35,10 @@ class ParseError(TraceError):
         self.path, self.line, self.field, self.value, self.rule = path, line, field, value, rule
         where = f"{path}, line {line}" + (f", field {field}" if field else "")
         super().__init__(f"{where}: {value!r}: {rule}")
+
+
+class ResultsError(HpcrowdError, ValueError):
+    """A folder of results cannot be read, or it holds something else."""
 
 
 class QuantityError(HpcrowdError, ValueError):

@@ -1,0 +1,240 @@
+"""Read a finished run back: a folder of results, or a recorded trace taken as a run.
+
+:func:`read_results` is the pair of :func:`analysis.results.write_results`. What later versions add
+to a folder (columns, keys, files) is passed over.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from analysis.results import FORMAT
+from analysis.run import Run
+from environment.clock import Clock
+from environment.errors import ResultsError
+from environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
+from environment.swf import read_swf
+from environment.trace import jobs_from_trace
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: Files that make a folder one of results.
+FILES = ("jobs.parquet", "summary.json", "provenance.json")
+
+#: Columns without which a table of jobs says nothing; others may be missing and stay unknown.
+NEEDED = (
+    Column.NUMBER,
+    Column.USER,
+    Column.PROCESSORS,
+    Column.RECORDED_SUBMIT,
+    Column.SUBMIT,
+    Column.START,
+    Column.END,
+    Column.STATE,
+)
+
+#: Words of states, as in the file.
+STATES = {state.name.lower(): state for state in State}
+
+
+def read_run(path: str | os.PathLike[str]) -> Run:
+    """Read a folder of results, or else a trace (:func:`read_results`, :func:`read_recorded`)."""
+    return read_results(path) if Path(path).is_dir() else read_recorded(path)
+
+
+def read_results(folder: str | os.PathLike[str]) -> Run:
+    """Read what ``hpcrowd replay --out`` or :func:`analysis.results.write_results` wrote.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+
+    Returns
+    -------
+    Run
+        With the same jobs, metrics, clock and configuration; ``stored`` holds what
+        ``provenance.json`` says. The recorded trace and its sessions are not in the folder:
+        ``trace`` and ``work`` are None, and the run as a trace is the folder's ``trace.swf.gz``.
+
+    Raises
+    ------
+    ResultsError
+        When it is no folder of results, or one of another format, or a file is broken.
+    """
+    place = Path(folder)
+    _check_files(place)
+    stored = _read_json(place / "provenance.json")
+    written = stored.get("format", FORMAT)
+    if written != FORMAT:
+        raise ResultsError(
+            f"{place}: results of format {written!r}; this version of hpcrowd reads format "
+            f"{FORMAT}: run it again, or read it with the version that wrote it"
+        )
+    summary = _read_json(place / "summary.json")
+    try:
+        return Run(
+            jobs=read_parquet(place / "jobs.parquet"),
+            processors=int(summary["processors"]),
+            label=str(stored["label"]),
+            configuration=dict(stored["configuration"]),
+            clock=_clock(summary["clock"]),
+            repaired=Counter(stored["jobs_repaired"]),
+            dropped=Counter(stored["jobs_dropped"]),
+            wall_s=dict(stored.get("wall_s", {})),
+            stored=stored | {"trace": _source(stored["trace"])},
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, ResultsError):
+            raise
+        what = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise ResultsError(
+            f"{place}: {what} in summary.json or provenance.json; the folder is not as hpcrowd "
+            "wrote it: run it again"
+        ) from None
+
+
+def read_recorded(path: str | os.PathLike[str]) -> Run:
+    """Read a trace as the run that was recorded: its submissions and waits stand for simulated.
+
+    Jobs without a recorded wait count as if they had started at once; ``repaired`` says how many.
+
+    Raises
+    ------
+    TraceError
+        When it is no trace.
+    """
+    trace = read_swf(path)
+    found = jobs_from_trace(trace)
+    jobs = found.jobs
+    jobs.submit[:] = jobs.recorded_submit
+    jobs.start[:] = jobs.recorded_start
+    jobs.end[:] = jobs.recorded_end
+    jobs.state[:] = State.COMPLETED
+    return Run(
+        jobs=jobs,
+        processors=trace.processors,
+        label="recorded",
+        configuration={"kind": "recorded"},
+        clock=Clock.of(trace.header),
+        trace=trace,
+        source_row=found.source_row,
+        repaired=found.repaired,
+        dropped=found.dropped,
+    )
+
+
+def read_parquet(path: Path) -> JobTable:
+    """Return the table of jobs in a file of :func:`analysis.results.write_parquet`.
+
+    Raises
+    ------
+    ResultsError
+        When it is no such table.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        told = str(error).splitlines()[0]
+        raise ResultsError(f"{path}: cannot be read as Parquet: {told}") from None
+    missing = [c.name.lower() for c in NEEDED if c.name.lower() not in table.column_names]
+    if missing:
+        raise ResultsError(f"{path}: no column {missing[0]!r}; a table of jobs has one")
+    jobs = JobTable(table.num_rows)
+    for column in Column:
+        name = column.name.lower()
+        if name not in table.column_names:
+            continue
+        values = table.column(name).combine_chunks()
+        if values.null_count:
+            raise ResultsError(f"{path}, column {name}: empty cells; -1 stands for unknown")
+        if column is Column.STATE:
+            jobs.state[:] = _states(values, path)
+        elif pa.types.is_integer(values.type):
+            jobs.column(column)[:] = values.to_numpy(zero_copy_only=False)
+        else:
+            raise ResultsError(f"{path}, column {name}: {values.type} instead of whole numbers")
+    return jobs
+
+
+def _states(values: pa.Array, path: Path) -> Int64s:
+    """Return numbers of states, whatever their order in the file."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(values.type):
+        values = values.dictionary_encode()
+    words = [str(word) for word in values.dictionary.to_pylist()]
+    codes = values.indices.to_numpy(zero_copy_only=False)
+    used = {words[code] for code in np.unique(codes)}
+    unknown = sorted(used - set(STATES))
+    if unknown:
+        raise ResultsError(
+            f"{path}, column state: {unknown[0]!r} is no state of jobs; known are "
+            + ", ".join(STATES)
+        )
+    states: Int64s = np.array([STATES.get(word, UNKNOWN) for word in words], np.int64)[codes]
+    return states
+
+
+def _check_files(place: Path) -> None:
+    """Make sure that the files are there; say what the folder may be instead."""
+    if not place.is_dir():
+        raise ResultsError(f"{place}: no such folder; results are written with --out")
+    missing = [name for name in FILES if not (place / name).is_file()]
+    if not missing:
+        return
+    inside = sorted(path.parent.name for path in place.glob(f"*/{FILES[0]}"))
+    if inside:
+        raise ResultsError(
+            f"{place}: holds several runs; name one of its folders: {', '.join(inside)}"
+        )
+    if len(missing) == len(FILES):
+        raise ResultsError(f"{place}: no folder of results (it has none of {', '.join(FILES)})")
+    raise ResultsError(f"{place}: no {missing[0]} in it; run it again with --out")
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ResultsError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise ResultsError(f"{path}: no JSON ({error}); run it again with --out") from None
+    if not isinstance(found, dict):
+        raise ResultsError(f"{path}: no JSON object; run it again with --out")
+    return found
+
+
+def _source(written: dict[str, Any] | None) -> dict[str, str] | None:
+    """Return name and checksum of the trace that a run replays."""
+    if written is None:
+        return None
+    return {name: str(written[name]) for name in ("source", "sha256")}
+
+
+def _clock(written: dict[str, Any]) -> Clock:
+    """Return the clock that a summary describes; without a note the trace told everything."""
+    known = not written["note"]
+    return Clock(int(written["unix_start_s"]), _zone(str(written["zone"]), known), known)
+
+
+def _zone(name: str, known: bool) -> tzinfo:
+    if name == "UTC" and not known:
+        return UTC
+    if name.startswith(("UTC+", "UTC-")):
+        zone = datetime.strptime(name, "UTC%z").tzinfo
+        assert zone is not None
+        return zone
+    return ZoneInfo(name)

@@ -1,0 +1,182 @@
+"""Results read back are the run that was written; what is no folder of results is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from analysis import Run, read_recorded, read_results, read_run, write_results
+from analysis.plots import figure_png, overview
+from analysis.results import provenance
+from environment import Clock, ResultsError, Trace, read_swf, write_swf
+from environment.jobs import State
+from scenarios.demo import run_demo
+from scenarios.replay import replay
+
+MakeTrace = Callable[..., Trace]
+
+HEADER = "; UnixStartTime: 953852400\n; TimeZoneString: Europe/Stockholm\n; MaxProcs: 4"
+
+
+@pytest.fixture
+def trace(make_trace: MakeTrace) -> Trace:
+    """Six jobs of two users; one has no processors, one is too large."""
+    rows = ((0, 3, 1), (600, 3, 1), (700, 9, 2), (90_000, 4, 2), (90_100, 2, 1), (90_200, 0, 1))
+    return make_trace(
+        *(
+            {"submit": at, "wait": 60, "run": 7200, "requested_processors": size, "user": user}
+            for at, size, user in rows
+        ),
+        header=HEADER,
+    )
+
+
+@pytest.fixture
+def folder(trace: Trace, tmp_path: Path) -> Path:
+    """A folder of results of that trace."""
+    write_results(replay(trace, users="adjusted"), tmp_path / "run", plots=False)
+    return tmp_path / "run"
+
+
+def rewrite(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Change a JSON file in place."""
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize("header", [HEADER, "; MaxProcs: 4", "; UnixStartTime: 1\n; MaxProcs: 4"])
+def test_results_read_back_are_the_run(trace: Trace, tmp_path: Path, header: str) -> None:
+    """Jobs, metrics, summary, clock, label and provenance are those that were written."""
+    trace.header.lines = [line.encode() for line in header.splitlines()]
+    run = replay(trace, users="adjusted", nodes="8", scheduler="fcfs")
+    write_results(run, tmp_path / "run", plots=False)
+    read = read_results(tmp_path / "run")
+    assert run.jobs.matrix.tolist() == read.jobs.matrix.tolist()
+    assert run.metrics == read.metrics
+    assert run.summary() == read.summary()
+    assert run.clock == read.clock
+    assert provenance(run) == provenance(read)
+    assert (run.label, run.processors) == (read.label, read.processors)
+    assert figure_png(overview(run)) == figure_png(overview(read))
+
+
+def test_generated_users_read_back(tmp_path: Path) -> None:
+    """A run without a trace comes back too."""
+    run = run_demo(days=2)[3]
+    write_results(run, tmp_path / "run", plots=False)
+    read = read_results(tmp_path / "run")
+    assert run.summary() == read.summary()
+    assert (None, run.clock) == (read.source, read.clock)
+
+
+def test_fixed_time_zone_reads_back(folder: Path) -> None:
+    """A zone that is only a distance from universal time is read."""
+    rewrite(folder / "summary.json", lambda s: s["clock"].update(zone="UTC+01:30"))
+    zone = timezone(timedelta(hours=1, minutes=30))
+    assert Clock(953852400, zone, known=True) == read_results(folder).clock
+
+
+def test_additions_of_later_versions_are_passed_over(folder: Path) -> None:
+    """More keys, more columns, more files and another order of states do not disturb."""
+    expected = read_results(folder).metrics
+    rewrite(folder / "summary.json", lambda s: s.update(reactions={"renounced": 1}))
+    rewrite(folder / "provenance.json", lambda s: s.update(weather="rain"))
+    (folder / "reactions.parquet").write_bytes(b"")
+    table = pq.read_table(folder / "jobs.parquet")
+    words = ["rejected", "invented", "completed"]
+    states = [words.index(word) for word in table.column("state").to_pylist()]
+    other = pa.DictionaryArray.from_arrays(pa.array(states, pa.int8()), pa.array(words))
+    table = table.drop_columns(["state", "batch"]).append_column("state", other)
+    table = table.append_column("mood", pa.array(["good"] * len(table)))
+    pq.write_table(table, folder / "jobs.parquet")
+    read = read_results(folder)
+    assert expected == read.metrics
+    assert {-1} == set(read.jobs.batch.tolist())
+
+
+def replace_column(folder: Path, name: str, values: list[Any] | None) -> None:
+    """Replace a column of the table of jobs, or leave it out."""
+    table = pq.read_table(folder / "jobs.parquet").drop_columns([name])
+    if values is not None:
+        table = table.append_column(name, pa.array(values))
+    pq.write_table(table, folder / "jobs.parquet")
+
+
+def rewrite_provenance(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
+    """Return a damage to ``provenance.json``."""
+    return lambda folder: rewrite(folder / "provenance.json", change)
+
+
+def rewrite_summary(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
+    """Return a damage to ``summary.json``."""
+    return lambda folder: rewrite(folder / "summary.json", change)
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda folder: (folder / "jobs.parquet").unlink(), ["no jobs.parquet"]),
+        (lambda folder: (folder / "summary.json").unlink(), ["no summary.json"]),
+        (rewrite_provenance(lambda s: s.update(format=99)), ["format 99", "reads format 1"]),
+        (rewrite_provenance(lambda s: s.pop("label")), ["no 'label'"]),
+        (rewrite_summary(lambda s: s.update(processors="many")), ["'many'"]),
+        (rewrite_summary(lambda s: s["clock"].update(zone="Atlantis/City")), ["Atlantis/City"]),
+        (rewrite_summary(lambda s: s.update(clock=None)), ["provenance.json"]),
+        (lambda folder: (folder / "summary.json").write_text("[]"), ["no JSON object"]),
+        (lambda folder: (folder / "provenance.json").write_text("{"), ["no JSON"]),
+        (lambda folder: (folder / "jobs.parquet").write_text("number,user"), ["Parquet"]),
+        (lambda folder: replace_column(folder, "user", None), ["no column 'user'"]),
+        (lambda folder: replace_column(folder, "user", ["x"] * 5), ["column user", "string"]),
+        (lambda folder: replace_column(folder, "user", [1, None, 3, 4, 5]), ["empty cells"]),
+        (lambda folder: replace_column(folder, "state", ["asleep"] * 5), ["'asleep'", "killed"]),
+    ],
+)
+def test_broken_results(folder: Path, damage: Callable[[Path], Any], words: list[str]) -> None:
+    """What is wrong with a folder is told in one line that names it."""
+    damage(folder)
+    with pytest.raises(ResultsError) as caught:
+        read_results(folder)
+    told = str(caught.value)
+    assert 1 == len(told.splitlines())
+    assert [] == [word for word in [str(folder), *words] if word not in told]
+
+
+def test_other_folders(folder: Path, tmp_path: Path) -> None:
+    """A folder that is none, is empty, or holds folders of results is told from one of results."""
+    (tmp_path / "empty").mkdir()
+    for place, words in (
+        (tmp_path / "nowhere", "no such folder"),
+        (tmp_path / "empty", "no folder of results"),
+        (tmp_path, "name one of its folders: run"),
+    ):
+        with pytest.raises(ResultsError, match=words):
+            read_results(place)
+
+
+def test_recorded_trace_is_a_run(trace: Trace, tmp_path: Path) -> None:
+    """The submissions and waits of a trace stand for simulated ones; nobody is late."""
+    write_swf(trace, tmp_path / "log.swf")
+    run = read_recorded(tmp_path / "log.swf")
+    assert ("recorded", 4, 5) == (run.label, run.processors, len(run.jobs))
+    assert (60.0, 0.0) == (run.metrics["wait_mean_s"], run.metrics["lateness_mean_s"])
+    assert 5 == run.jobs.count(State.COMPLETED)
+    assert {"no processors": 1} == dict(run.dropped)
+    expected = {"source": "log.swf", "sha256": read_swf(tmp_path / "log.swf").sha256}
+    assert expected == run.source
+
+
+def test_either_is_read(folder: Path, trace: Trace, tmp_path: Path) -> None:
+    """A folder is read as results, a file as a trace."""
+    write_swf(trace, tmp_path / "log.swf")
+    found: list[Run] = [read_run(path) for path in (folder, tmp_path / "log.swf")]
+    assert ["adjusted, easy", "recorded"] == [run.label for run in found]
+    assert np.array_equal(found[0].jobs.recorded_submit, found[1].jobs.recorded_submit)
