@@ -9,7 +9,8 @@ from .office import Office
 from .population import add_users
 from .presets import PRESETS, Fitted, Recipe
 from .profiles import ActiveTime, Profiles, WeeklyProfile
-from .reactions import Intention, Reaction
+from .reactions import Intention, Note, Reaction
+from .responses import Degrade, Delay, Reconfigure, Renounce, Response, Switch
 from .sessions import SessionDefinition, Sessions, find_sessions
 from .think import (
     Continuation,
@@ -20,6 +21,7 @@ from .think import (
     RecordedPauses,
     Think,
 )
+from .triggers import During, OnSignal, Patience, Trigger, WeekHours
 from .units import Units
 from .user import Behaviour, ReplayUser, User
 from .when import BatchOrder, Reason, Recorded, Release, SessionGraph, When
@@ -37,7 +39,10 @@ __all__ = [
     "Continuation",
     "ContinuationLaw",
     "Debugger",
+    "Degrade",
+    "Delay",
     "Dependencies",
+    "During",
     "Fitted",
     "GeneratedUser",
     "Intention",
@@ -46,30 +51,39 @@ __all__ = [
     "LogNormal",
     "Mixture",
     "NightScript",
+    "Note",
     "Office",
+    "OnSignal",
     "OwnPauses",
     "ParameterSweeper",
     "Part",
+    "Patience",
     "Pause",
     "Profiles",
     "Reaction",
     "Reason",
     "Recipe",
+    "Reconfigure",
     "Recorded",
     "RecordedPauses",
     "RecordedSessions",
     "Release",
+    "Renounce",
     "ReplayUser",
+    "Response",
     "Rigid",
     "SameWindow",
     "SessionDefinition",
     "SessionGraph",
     "Sessions",
     "Shifts",
+    "Switch",
     "Think",
     "ThinkTime",
+    "Trigger",
     "Units",
     "User",
+    "WeekHours",
     "WeeklyProfile",
     "WeeklyWindow",
     "When",

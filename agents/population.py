@@ -60,7 +60,7 @@ def add_users(
             zip(work.sessions.users.tolist(), assigned.tolist(), offsets, strict=True)
         )
     ]
-    if any(policy.reacts for policy in policies):
+    if any(policy.reacts or policy.units is not None for policy in policies):
         owners = [user for user in users for _ in user.units]
         model.own_units(first, work.sessions.rows, owners)
     if compiled and policies[0].reacts:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import networkx as nx
     import numpy as np
 
+    from agents.reactions import Note
     from agents.units import Units
     from agents.work import Work
     from environment.jobs import Int64s
@@ -33,6 +34,8 @@ class User(mesa.Agent):  # type: ignore[misc]
     ----------
     submitted, finished
         How many units of work were submitted so far, and how many are over.
+    notes
+        What reactions did to its jobs so far, see :mod:`agents.reactions`.
     """
 
     model: Simulation
@@ -43,6 +46,7 @@ class User(mesa.Agent):  # type: ignore[misc]
         self.behaviour = behaviour
         self.submitted = 0
         self.finished = 0
+        self.notes: list[Note] = []
 
     def __repr__(self) -> str:
         return (

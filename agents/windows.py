@@ -76,6 +76,25 @@ class WeeklyWindow:
         # Clocks put back may show an hour twice: never go back.
         return max(second, clock.second_at(wall - of_week + later))
 
+    def next_closed(self, clock: Clock, second: int) -> int:
+        """Return ``second`` if the window is closed then, else the second at which it closes.
+
+        Raises
+        ------
+        QuantityError
+            When it is open all week.
+        """
+        if self.pieces == [(0, WEEK)]:
+            raise QuantityError("window of the whole week: never closes")
+        while self.is_open(clock, second):
+            wall = clock.wall(second)
+            of_week = wall % WEEK
+            left = self._closes[bisect_right(self._opens, of_week) - 1] - of_week
+            closes = clock.second_at(wall + left)
+            # Clocks put back show an hour twice: the first time may be over.
+            second = closes if closes > second else second + left
+        return second
+
 
 @dataclass(frozen=True)
 class ActivityWindow:

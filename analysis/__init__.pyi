@@ -4,6 +4,7 @@ from .metrics import METRICS, lateness, per_user, summarize
 from .plots import overview, write_overview
 from .profiles import profile_distance, weekly_profile
 from .published import published_rows
+from .reaction_accounts import account, notes_of
 from .report import format_metric, html_report
 from .results import write_results
 from .run import Run
@@ -12,10 +13,12 @@ from .session_stats import session_stats
 __all__ = [
     "METRICS",
     "Run",
+    "account",
     "comparison",
     "format_metric",
     "html_report",
     "lateness",
+    "notes_of",
     "overview",
     "per_user",
     "profile_distance",

@@ -2,6 +2,8 @@
 
 =================== ==============================================================================
 jobs.parquet        every job, the columns of :data:`environment.jobs.MEANING`
+reactions.parquet   what reactions did to jobs, if there were any, the columns of
+                    :data:`analysis.reaction_accounts.MEANING`
 trace.swf.gz        the run as a trace, see :meth:`analysis.run.Run.to_trace`
 summary.json        the metrics, see :meth:`analysis.run.Run.summary`
 provenance.json     configuration, seed, versions, checksums, wall times: enough to run it again
@@ -21,6 +23,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from analysis.reaction_accounts import write_reactions
 from analysis.run import Run
 from environment.errors import HpcrowdError
 from environment.jobs import MEANING, Column, JobTable, State
@@ -84,6 +87,8 @@ def write_results(run: Run, folder: str | os.PathLike[str], *, plots: bool = Tru
 def write_run(run: Run, place: Path, *, plots: bool = True) -> None:
     """Write the files of a run into an existing folder."""
     write_parquet(run.jobs, place / "jobs.parquet")
+    if run.reactions:
+        write_reactions(run.jobs, run.reactions, place / "reactions.parquet")
     write_swf(run.to_trace(), place / "trace.swf.gz")
     write_json(run.summary(), place / "summary.json")
     if plots:

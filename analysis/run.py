@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.reactions import Note
 from agents.units import Units
 from agents.work import Work
 from analysis.metrics import summarize
+from analysis.reaction_accounts import account, resized
 from environment.clock import Clock
 from environment.jobs import UNKNOWN, Int64s, JobTable, State
 from environment.quantities import round_half_up
@@ -47,6 +49,8 @@ class Run:
     waits
         Units whose users waited for the units before, with which of them did, shape (units,), so
         that think times hold in the run; one entry for sessions, one for batches.
+    reactions
+        What users did to jobs beyond the submission time, see :mod:`analysis.reaction_accounts`.
     repaired, dropped
         Jobs repaired and dropped when the trace was read, by reason.
     wall_s
@@ -65,6 +69,7 @@ class Run:
     work: Work | None = None
     after: Int64s | None = None
     waits: Sequence[tuple[Units, NDArray[np.bool_]]] = ()
+    reactions: Sequence[Note] = ()
     repaired: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
     wall_s: dict[str, float] = field(default_factory=dict)
@@ -88,10 +93,16 @@ class Run:
             return None
         return {"source": Path(self.trace.source).name, "sha256": self.trace.sha256}
 
+    @cached_property
+    def accounts(self) -> dict[str, Any]:
+        """What reactions made of the work, :func:`analysis.reaction_accounts.account`, or empty."""
+        return account(self.jobs, self.reactions) if self.reactions else {}
+
     def summary(self) -> dict[str, Any]:
         """Return every metric by name and what they are of, fit for JSON; no wall times."""
         return {
             **self.metrics,
+            **({"reactions": self.accounts} if self.accounts else {}),
             "trace": None if self.source is None else self.source["source"],
             "processors": self.processors,
             "configuration": self.configuration,
@@ -129,6 +140,10 @@ class Run:
         }
         if self.trace is None:
             columns["requested_processors"] = jobs.processors
+        elif self.reactions:
+            asked = columns["requested_processors"]
+            changed = resized(jobs, self.reactions)
+            columns["requested_processors"] = np.where(changed, jobs.processors, asked)
         if self.after is not None:
             columns["preceding"], columns["think_time"] = preceding_of_units(jobs, self.after)
         for units, which in self.waits:

@@ -9,6 +9,7 @@ from .errors import (
     QuantityError,
     ResultsError,
     SchedulerError,
+    SignalError,
     SimulationError,
     TraceError,
 )
@@ -24,6 +25,7 @@ from .schedulers import (
     Scheduler,
     WaitingJob,
 )
+from .signals import Signal, parse_signal, read_signal
 from .simulation import Simulation
 from .streams import Streams
 from .swf import (
@@ -56,6 +58,8 @@ __all__ = [
     "RunningJob",
     "Scheduler",
     "SchedulerError",
+    "Signal",
+    "SignalError",
     "Simulation",
     "SimulationError",
     "State",
@@ -65,7 +69,9 @@ __all__ = [
     "WaitingJob",
     "generate_swf",
     "jobs_from_trace",
+    "parse_signal",
     "parse_swf",
+    "read_signal",
     "read_swf",
     "write_swf",
 ]

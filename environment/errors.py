@@ -4,6 +4,7 @@
     ├── TraceError(ValueError)        a trace cannot be read or does not hold what is asked
     │   └── ParseError                one line of it is malformed (path, line, field, value)
     ├── ResultsError(ValueError)      a folder of results cannot be read
+    ├── SignalError(ValueError)       a price or carbon signal cannot be used
     ├── QuantityError(ValueError)     a duration, factor or choice cannot be understood
     ├── SchedulerError(RuntimeError)  a scheduler asked for the impossible
     └── SimulationError(RuntimeError) users or the run loop asked for the impossible
@@ -39,6 +40,23 @@ class ParseError(TraceError):
 
 class ResultsError(HpcrowdError, ValueError):
     """A folder of results cannot be read, or it holds something else."""
+
+
+class SignalError(HpcrowdError, ValueError):
+    """A signal over time cannot be read, has gaps, or does not cover what was asked of it.
+
+    Attributes
+    ----------
+    where, field, value
+        The file, with the line if there is one; the column and what stands there, or empty.
+    rule
+        What is wrong, and the cure.
+    """
+
+    def __init__(self, where: str, rule: str, field: str = "", value: str = "") -> None:
+        self.where, self.rule, self.field, self.value = where, rule, field, value
+        place = where + (f", field {field}" if field else "")
+        super().__init__(f"{place}: {value!r}: {rule}" if value or field else f"{place}: {rule}")
 
 
 class QuantityError(HpcrowdError, ValueError):

@@ -12,6 +12,7 @@ from agents.composed import Composed
 from agents.population import add_users
 from agents.sessions import SessionDefinition
 from agents.work import Work
+from analysis.reaction_accounts import notes_of
 from analysis.run import Run
 from environment.clock import Clock
 from environment.quantities import parse_processors
@@ -90,6 +91,7 @@ def replay(
         source_row=converted.source_row,
         work=work,
         waits=units_waited_for(work, users),
+        reactions=notes_of(users),
         repaired=converted.repaired,
         dropped=converted.dropped,
         wall_s={"prepare": round(prepared - began, 3), "simulate": round(ended - prepared, 3)},

@@ -1,0 +1,167 @@
+"""Signals over time: what a file means, and what is refused before anything runs."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from environment import Clock, Signal, SignalError, parse_signal, read_signal
+
+HOURLY = ["time,value", "0,310", "3600,295.5", "7200,320", "10800,320"]
+
+
+def test_steps_of_a_file() -> None:
+    """Times and values are those of the lines; the last value holds for one usual step."""
+    signal = parse_signal(HOURLY)
+    assert [0, 3600, 7200, 10800, 14400] == signal.seconds(Clock()).tolist()
+    assert [310, 295.5, 320, 320] == signal.values.tolist()
+    assert 3600 == signal.step
+
+
+def test_periods_above_and_below() -> None:
+    """Steps next to each other that are above make one period; the threshold itself is neither."""
+    signal = parse_signal(HOURLY)
+    assert [(0, 3600), (7200, 14400)] == signal.periods(Clock(), above=300)
+    assert [(7200, 14400)] == signal.periods(Clock(), above=310)
+    assert [(3600, 7200)] == signal.periods(Clock(), below=310)
+    assert [] == signal.periods(Clock(), above=320)
+
+
+def test_dates_with_offsets_are_seconds_of_the_run() -> None:
+    """Dates count from the origin of the trace, whatever offset they are written with."""
+    clock = Clock(1704697200, ZoneInfo("Europe/Stockholm"), known=True)  # 2024-01-08 08:00 there
+    signal = parse_signal(["time,value", "2024-01-08T08:00+01:00,1", "2024-01-08T08:00:00Z,2"])
+    assert [0, 3600, 7200] == signal.seconds(clock).tolist()
+
+
+def test_dates_over_the_change_of_clocks_have_no_gap() -> None:
+    """The hour that local clocks leave out is no gap, since offsets tell it."""
+    signal = parse_signal(
+        [
+            "time,value",
+            "2024-03-31T01:00+01:00,1",
+            "2024-03-31T03:00+02:00,2",
+            "2024-03-31T04:00+02:00,3",
+        ]
+    )
+    assert 3600 == signal.step
+
+
+def test_dates_need_a_trace_with_a_beginning() -> None:
+    """Without UnixStartTime in the trace dates mean nothing."""
+    signal = parse_signal(["time,value", "2024-01-08T08:00Z,1", "2024-01-08T09:00Z,2"])
+    with pytest.raises(SignalError, match="does not say when it began; give times in s"):
+        signal.seconds(Clock())
+
+
+def test_file_as_spreadsheets_write_it(tmp_path: Path) -> None:
+    """Marks of byte order, carriage returns, blanks and empty lines at the end do not matter."""
+    path = tmp_path / "price.csv"
+    path.write_bytes("\ufeffTime, Value\r\n0, 1.5\r\n60, 2\r\n\r\n".encode())
+    signal = read_signal(path)
+    assert [0, 60] == signal.times.tolist()
+    assert "price.csv" == signal.source
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ([], "s.csv: empty; a signal has a header time,value and a line per step"),
+        (
+            ["0,310", "3600,295"],
+            "s.csv, line 1: '0,310': not the header of a signal; write time,value",
+        ),
+        (["time,value"], "s.csv: 0 steps; a signal needs at least 2"),
+        (["time,value", "0,1"], "s.csv: 1 step; a signal needs at least 2"),
+        (
+            [*HOURLY, "14400,lots"],
+            "s.csv, line 6, field value: 'lots': not a number; write for example 312.5",
+        ),
+        ([*HOURLY, "14400,"], "s.csv, line 6, field value: '': not a number"),
+        (
+            [*HOURLY, "14400,nan"],
+            "s.csv, line 6, field value: 'nan': not a finite number; fill in what is missing",
+        ),
+        (
+            [*HOURLY, "18000,1"],
+            "s.csv, line 6, field time: '18000': 7200 s after the step before, the usual step is "
+            "3600 s: a gap; fill it in",
+        ),
+        ([*HOURLY, "10800,1"], "s.csv, line 6, field time: '10800': comes again; sort"),
+        ([*HOURLY, "7000,1"], "s.csv, line 6, field time: '7000': comes earlier than the step"),
+        ([*HOURLY, "1.5,1"], "s.csv, line 6, field time: '1.5': neither whole seconds of the run"),
+        (
+            [*HOURLY, "2024-01-08T08:00,1"],
+            "s.csv, line 6, field time: '2024-01-08T08:00': date without its offset",
+        ),
+        (
+            [*HOURLY, "2024-01-08T08:00Z,1"],
+            "s.csv, line 6, field time: '2024-01-08T08:00Z': seconds and dates in one file",
+        ),
+        (
+            ["time,value", "2024-01-08T08:00:00.5Z,1"],
+            "s.csv, line 2, field time: '2024-01-08T08:00:00.5Z': not a whole second",
+        ),
+        ([*HOURLY, "14400"], "s.csv, line 6: '14400': not a time and a value with one comma"),
+        ([*HOURLY, "14400,1,2"], "s.csv, line 6: '14400,1,2': not a time and a value"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(lines: list[str], told: str) -> None:
+    """A file that cannot be used is told with file, line, field, value, rule and cure."""
+    with pytest.raises(SignalError) as caught:
+        parse_signal(lines, "s.csv")
+    assert str(caught.value).startswith(told)
+    assert "\n" not in str(caught.value)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    """A missing file and one that is not text are told by their names."""
+    with pytest.raises(SignalError, match=r"none\.csv: cannot be read: No such file"):
+        read_signal(tmp_path / "none.csv")
+    (tmp_path / "b.csv").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(SignalError, match=r"b\.csv: not a text file"):
+        read_signal(tmp_path / "b.csv")
+
+
+@pytest.mark.parametrize(
+    ("times", "values", "told"),
+    [
+        ([0, 1, 1], [1, 2, 3], "step 3, field time: '1': comes again"),
+        ([0, 1, 3, 4], [1, 2, 3, 4], "step 3, field time: '3': 2 s after the step before"),
+        ([0, 1], [1, np.inf], "step 2, field value: 'inf': not a finite number"),
+        ([0, 1], [1], "2 times and 1 values"),
+    ],
+)
+def test_arrays_are_checked_alike(times: list[int], values: list[float], told: str) -> None:
+    """A signal that is made from arrays keeps the same rules."""
+    with pytest.raises(SignalError, match=told):
+        Signal(np.array(times), np.array(values))
+
+
+@given(
+    st.lists(st.integers(-5, 5), min_size=2, max_size=40),
+    st.integers(-5, 5),
+    st.integers(1, 7),
+    st.integers(-50, 50),
+)
+def test_periods_are_the_seconds_above(
+    values: list[int], threshold: int, step: int, first: int
+) -> None:
+    """A second lies in a period if, and only if, the value that holds then is above."""
+    times = first + step * np.arange(len(values))
+    periods = Signal(times, np.array(values)).periods(Clock(), above=threshold)
+    inside = {second for begin, end in periods for second in range(begin, end)}
+    expected = {
+        first + step * place + second
+        for place, value in enumerate(values)
+        if value > threshold
+        for second in range(step)
+    }
+    assert expected == inside
+    assert all(end < begin for (_, end), (begin, _) in pairwise(periods))
