@@ -331,3 +331,8 @@ class Comparison:
     def failures(self) -> list[Cell]:
         """The cells whose bound does not hold."""
         return [cell for cell in self.cells if cell.holds is False]
+
+    @property
+    def reached(self) -> bool:
+        """Whether every bound holds."""
+        return not self.failures

@@ -10,8 +10,6 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from analysis.madon2024 import (
     QUANTITIES,
     ROUNDING,
@@ -23,9 +21,9 @@ from analysis.madon2024 import (
 )
 from analysis.madon2024_figures import FIGURES, NAMES, write_figures
 from analysis.madon2024_readings import Reading, Statement, figure5c_readings, statements
+from analysis.pages import HTML_HEAD, PLAIN_TABLE, markdown_table, trace_facts
 from analysis.published import SOURCES
 from analysis.results import versions, whole_folder, write_json
-from analysis.run import Run
 
 _RECORDED = "recorded log"
 
@@ -93,13 +91,7 @@ def show(study: Comparison, console: Any) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    look: dict[str, Any] = {
-        "title_justify": "left",
-        "title_style": "bold",
-        "pad_edge": False,
-        "box": SIMPLE_HEAD,
-        "padding": 0,
-    }
+    look: dict[str, Any] = {**PLAIN_TABLE, "box": SIMPLE_HEAD}
     for table, log, rows in _groups(study):
         bounded = any(cell.holds is not None for row in rows for cell in row)
         view = Table(title=f"{TITLES[table]}, {log}", **look)
@@ -152,13 +144,6 @@ def _ranges(found: Statement) -> tuple[str, str]:
     """Return our range and the published one as printed."""
     ours = f"{found.our_low:.1f} to {found.our_high:.1f} {found.unit}"
     return ours, f"{found.low:g} to {found.high:g} {found.unit}"
-
-
-def markdown_table(heading: list[str], rows: Iterable[list[str]], left: int) -> str:
-    """Return a table in Markdown, the first ``left`` columns left-aligned."""
-    ruler = [":---"] * left + ["---:"] * (len(heading) - left)
-    lines = [heading, ruler, *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def markdown_tables(study: Comparison) -> str:
@@ -221,25 +206,13 @@ def plain(study: Comparison) -> dict[str, Any]:
     return {
         "study": "madon2024",
         "sources": {name: text for name, text in SOURCES.items() if "madon2024" in name},
-        "traces": {name: _trace(log.baseline) for name, log in study.logs.items()},
+        "traces": {name: trace_facts(log.baseline) for name, log in study.logs.items()},
         "rounding": ROUNDING,
         "bounds": {"cells": len(bounded), "hold": len(bounded) - len(study.failures)},
         "cells": [asdict(cell) for cell in study.cells],
         "statements": [asdict(found) for found in statements(study)],
         "figure5c_readings": [asdict(found) for found in figure5c_readings(study)],
         "runs": runs,
-    }
-
-
-def _trace(run: Run) -> dict[str, Any]:
-    """Return which trace a run replays, and what was dropped or repaired when it was read."""
-    return {
-        "source": None if run.trace is None else Path(run.trace.source).name,
-        "sha256": None if run.trace is None else run.trace.sha256,
-        "jobs": len(run.jobs),
-        "users": len(np.unique(run.jobs.user)),
-        "jobs_dropped": dict(run.dropped),
-        "jobs_repaired": dict(run.repaired),
     }
 
 
@@ -263,20 +236,14 @@ def write_csv(cells: list[Cell], path: Path) -> None:
         writer.writerows(asdict(cell) for cell in cells)
 
 
-_PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
-body {{ font: 16px/1.5 sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem; }}
-table {{ border-collapse: collapse; font-size: 14px; margin: 0.5rem 0 2rem; }}
-td, th {{ padding: 0.1rem 0.6rem; text-align: right; border-bottom: 1px solid #ddd; }}
-th {{ vertical-align: bottom; }} td.word, th.word {{ text-align: left; }}
-td.failed {{ color: #D55E00; font-weight: bold; }} img {{ max-width: 100%; }}
-</style></head><body>
-<h1>{title}</h1>
-<p>{source}.</p>
+_PAGE = (
+    HTML_HEAD
+    + """<p>{source}.</p>
 <p>{summary}. {rounding}.</p>
 {body}
 </body></html>
 """
+)
 
 
 def report(study: Comparison, pictures: list[str]) -> str:
@@ -318,20 +285,6 @@ def report(study: Comparison, pictures: list[str]) -> str:
         rounding=html.escape(ROUNDING[0].upper() + ROUNDING[1:]),
         body="\n".join(parts),
     )
-
-
-#: What stands around the generated parts of ``docs/studies/madon2024.md``.
-BEGIN, END = "<!-- generated: {} -->", "<!-- end of {} -->"
-
-
-def refresh_page(page: str, parts: dict[str, str]) -> str:
-    """Return a page with its generated parts, by name, replaced."""
-    for name, text in parts.items():
-        begin, end = BEGIN.format(name), END.format(name)
-        before, _, rest = page.partition(begin)
-        _, _, after = rest.partition(end)
-        page = f"{before}{begin}\n\n{text}\n\n{end}{after}"
-    return page
 
 
 def page_parts(study: Comparison) -> dict[str, str]:

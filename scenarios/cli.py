@@ -25,6 +25,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+#: Exit code of a study that did not reach a published figure.
+NOT_REACHED = 1
+
 #: Exit code of a command that Ctrl-C ended, as shells have it.
 INTERRUPTED = 130
 
@@ -133,7 +136,8 @@ def madon2024(
     """Madon et al. 2024: Tables 1 and 2, Fig. 5c and the pictures, on KTH-SP2 (and SDSC-SP2)."""
     from scenarios.reproduce import run_madon2024
 
-    run_madon2024(traces, out=out, as_json=as_json)
+    if not run_madon2024(traces, out=out, as_json=as_json):
+        raise typer.Exit(NOT_REACHED)
 
 
 @app.command()

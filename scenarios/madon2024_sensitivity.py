@@ -27,7 +27,8 @@ from agents.user import ReplayUser
 from agents.when import Release, SessionGraph
 from agents.work import Work
 from analysis.madon2024 import EXPERIMENTS, QUANTITIES, REPLAYS, Comparison, LogRuns, Quantity
-from analysis.madon2024_report import markdown_table, name_of, page_parts, refresh_page
+from analysis.madon2024_report import name_of, page_parts
+from analysis.pages import markdown_table, refresh_page
 from analysis.published import Printed, published_rows
 from analysis.run import Run
 from environment.errors import HpcrowdError
@@ -35,6 +36,7 @@ from environment.schedulers import EASY
 from environment.swf import read_swf
 from environment.trace import Trace
 from scenarios.reproduce import find_traces, reproduce_madon2024, simulate
+from scenarios.studies import swap_ties
 
 #: Variations of each kind.
 SEEDS = 20
@@ -45,18 +47,6 @@ SHOWN = tuple(
     for quantity in QUANTITIES
     if quantity.metric in ("makespan_s", "wait_mean_s", "wait_max_s", "lateness_mean_s")
 )
-
-
-def swap_ties(trace: Trace, seed: int) -> Trace:
-    """Return the trace with the job numbers shuffled among the jobs of each second."""
-    random = np.random.default_rng(seed)
-    submit, number = trace["submit"], trace["number"]
-    drawn = random.permutation(len(trace))
-    shuffled = np.lexsort((drawn, submit))
-    sorted_ = np.lexsort((number, submit))
-    numbers = number.copy()
-    numbers[shuffled] = number[sorted_]
-    return replace(trace, columns={**trace.columns, "number": numbers})
 
 
 def add_seconds(trace: Trace, seed: int) -> Trace:

@@ -20,8 +20,9 @@ from analysis.madon2024 import (
 )
 from analysis.madon2024_figures import FIGURES, write_figures
 from analysis.madon2024_readings import figure5c_readings, statements
-from analysis.madon2024_report import markdown_tables, page_parts, refresh_page, texts
+from analysis.madon2024_report import markdown_tables, page_parts, texts
 from analysis.madon2024_study import Reproduction
+from analysis.pages import refresh_page
 from environment.clock import DAY
 from environment.errors import HpcrowdError, TraceError
 from environment.schedulers import RunningJob, WaitingJob
@@ -29,6 +30,7 @@ from environment.swf import parse_swf, write_swf
 from environment.trace import Trace
 from scenarios import madon2024_sensitivity as sensitivity
 from scenarios.reproduce import find_traces, reproduce_madon2024, run_madon2024, simulate
+from scenarios.studies import swap_ties
 
 KTH_FILE = "KTH-SP2-1996-2.1-cln.swf"
 SDSC_FILE = "SDSC-SP2-1998-4.2-cln.swf"
@@ -330,7 +332,7 @@ def test_command_prints_tables(small_folder: Path, capsys: pytest.CaptureFixture
 def test_ties_change_places_and_nothing_else(make_trace: Callable[..., Trace]) -> None:
     """Job numbers move only among the jobs of one second."""
     trace = make_trace(*({"submit": second, "run": 5} for second in (0, 7, 7, 7, 9, 9)))
-    seen = {tuple(sensitivity.swap_ties(trace, seed)["number"].tolist()) for seed in range(100)}
+    seen = {tuple(swap_ties(trace, seed)["number"].tolist()) for seed in range(100)}
     assert 6 * 2 == len(seen)
     assert {(1,)} == {numbers[:1] for numbers in seen}
     assert {(2, 3, 4)} == {tuple(sorted(numbers[1:4])) for numbers in seen}

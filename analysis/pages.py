@@ -1,0 +1,63 @@
+"""Pages about studies: tables in Markdown, and generated parts of a page kept up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from analysis.run import Run
+
+#: What stands around the generated parts of a page.
+BEGIN, END = "<!-- generated: {} -->", "<!-- end of {} -->"
+
+#: Looks of tables on a ``rich`` console.
+PLAIN_TABLE: dict[str, Any] = {
+    "title_justify": "left",
+    "title_style": "bold",
+    "pad_edge": False,
+    "padding": 0,
+}
+
+#: Head of an HTML page with tables and pictures; give it a title.
+HTML_HEAD = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
+body {{ font: 16px/1.5 sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem; }}
+table {{ border-collapse: collapse; font-size: 14px; margin: 0.5rem 0 2rem; }}
+td, th {{ padding: 0.1rem 0.6rem; text-align: right; border-bottom: 1px solid #ddd; }}
+th {{ vertical-align: bottom; }} td.word, th.word {{ text-align: left; }}
+td.failed {{ color: #D55E00; font-weight: bold; }} img {{ max-width: 100%; }}
+</style></head><body>
+<h1>{title}</h1>
+"""
+
+
+def markdown_table(heading: Sequence[str], rows: Iterable[Sequence[str]], left: int) -> str:
+    """Return a table in Markdown, the first ``left`` columns left-aligned."""
+    ruler = [":---"] * left + ["---:"] * (len(heading) - left)
+    lines = [heading, ruler, *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def refresh_page(page: str, parts: Mapping[str, str]) -> str:
+    """Return a page with its generated parts, by name, replaced."""
+    for name, text in parts.items():
+        begin, end = BEGIN.format(name), END.format(name)
+        before, _, rest = page.partition(begin)
+        _, _, after = rest.partition(end)
+        page = f"{before}{begin}\n\n{text}\n\n{end}{after}"
+    return page
+
+
+def trace_facts(run: Run) -> dict[str, Any]:
+    """Return which trace a run replays, and what was dropped or repaired when it was read."""
+    return {
+        "source": None if run.trace is None else Path(run.trace.source).name,
+        "sha256": None if run.trace is None else run.trace.sha256,
+        "jobs": len(run.jobs),
+        "users": len(np.unique(run.jobs.user)),
+        "jobs_dropped": dict(run.dropped),
+        "jobs_repaired": dict(run.repaired),
+    }
