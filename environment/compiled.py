@@ -233,7 +233,9 @@ class CompiledEngine(Engine):
             self._sorted = rows[np.lexsort((rows, at))]
             self._s[S.SORTED_NEXT], self._s[S.SORTED_END] = 0, len(rows)
         else:
-            self._reserve(int(self._s[S.HEAP_SIZE]) + len(rows))
+            # Who follows dependencies needs room for all that may be released meanwhile.
+            every = self._s[S.RELEASE]
+            self._reserve(len(self.jobs) if every else int(self._s[S.HEAP_SIZE]) + len(rows))
             loop.submit_jobs(self.jobs.matrix, self._s, self._heap, rows)
 
     def _reserve(self, arrivals: int) -> None:

@@ -130,7 +130,16 @@ class Simulation(Frame):
         return unit
 
     def submit(self, owner: Owner, rows: Int64s, at: ArrayLike, cluster: str = HOME) -> int:
-        """Submit jobs to a cluster as one new unit of ``owner`` and return the unit's number."""
+        """Submit jobs to a cluster as one new unit of ``owner`` and return the unit's number.
+
+        Raises
+        ------
+        QuantityError
+            When there is no cluster of that name.
+        """
+        if cluster not in self.clusters:
+            known = ", ".join(self.clusters)
+            raise QuantityError(f"cluster {cluster!r}: not known; choose {known}")
         unit = self.add_unit(owner, rows)
         self.clusters[cluster].submit(rows, at)
         return unit

@@ -1,0 +1,337 @@
+"""Tiny stories of several clusters: who hears, arrives and starts when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents import Work, add_users
+from environment import (
+    FCFS,
+    Cluster,
+    ClusterSpec,
+    JobTable,
+    QuantityError,
+    Simulation,
+    SimulationError,
+    State,
+)
+from environment.quantities import time_at_speed
+
+MakeJobs = Callable[..., JobTable]
+
+both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+
+
+class Script:
+    """Submits what the script says when a unit is over: row, cluster, delay; notes the ends."""
+
+    def __init__(self, model: Simulation, *steps: list[tuple[int, str, int]]) -> None:
+        self.model = model
+        self.steps = list(steps)
+        self.heard: list[int] = []
+
+    def go_on(self, now: int) -> None:
+        """Submit the next jobs as one unit."""
+        if self.steps:
+            step = self.steps.pop(0)
+            self.model.add_unit(self, np.array([row for row, _, _ in step]))
+            for row, cluster, delay in step:
+                self.model.clusters[cluster].submit(row, now + delay)
+
+    def on_finished(self, unit: int, now: int) -> None:
+        """Note it, go on."""
+        self.heard.append(now)
+        self.go_on(now)
+
+
+def test_clusters_have_names_and_numbers(make_jobs: MakeJobs) -> None:
+    """The first cluster is home; jobs know the number of theirs, -1 before they are submitted."""
+    jobs = make_jobs((0, 10, 1), (0, 10, 1), (0, 10, 1))
+    model = Simulation(jobs, 4, others={"north": ClusterSpec(8), "south": ClusterSpec(2, "fcfs")})
+    assert ["home", "north", "south"] == list(model.clusters)
+    assert model.cluster is model.clusters["home"]
+    assert [4, 8, 2] == [cluster.processors for cluster in model.agents_by_type[Cluster]]
+    model.clusters["south"].submit(1, 5)
+    model.cluster.submit(2, 5)
+    assert [-1, 2, 0] == jobs.cluster.tolist()
+    assert "<Cluster south of 2 processors under fcfs>" == repr(model.clusters["south"])
+
+
+@both
+def test_unit_on_two_clusters_ends_with_its_last_job(make_jobs: MakeJobs, plain: bool) -> None:
+    """Wherever the last job of a unit ran, its user hears of the end then, and only then."""
+    jobs = make_jobs((0, 30, 1), (0, 50, 1), (0, 50, 1), (0, 20, 1))
+    model = Simulation(jobs, 1, plain=plain, others={"other": ClusterSpec(1)})
+    user = Script(model, [(0, "home", 0), (1, "other", 0)], [(2, "home", 5), (3, "other", 5)])
+    user.go_on(0)
+    model.run()
+    assert [50, 105] == user.heard
+    assert [0, 0, 55, 55] == jobs.start.tolist()
+    assert [0, 1, 0, 1] == jobs.cluster.tolist()
+    assert 8 == model.events
+
+
+@both
+def test_reaction_without_delay_arrives_elsewhere_in_its_second(
+    make_jobs: MakeJobs, plain: bool
+) -> None:
+    """Who hears of an end at home is in the other queue before its pass, ahead by job number."""
+    jobs = make_jobs((0, 40, 1), (0, 10, 2), (40, 10, 2), (0, 40, 1))
+    model = Simulation(jobs, 1, plain=plain, others={"other": ClusterSpec(2)})
+    user = Script(model, [(0, "home", 0)], [(1, "other", 0)])
+    user.go_on(0)
+    model.clusters["other"].submit([2, 3], [40, 0])
+    model.run()
+    # Job 4 ends there in the same second; jobs 2 and 3 arrive together, and 2 goes first.
+    assert [0, 40, 50, 0] == jobs.start.tolist()
+    assert [40, 50] == user.heard
+
+
+@both
+def test_chain_of_jobs_without_length_over_clusters(make_jobs: MakeJobs, plain: bool) -> None:
+    """Jobs without run time follow each other from cluster to cluster within one second."""
+    jobs = make_jobs(*[(0, 0, 1)] * 4)
+    model = Simulation(jobs, 1, plain=plain, others={"other": ClusterSpec(1)})
+    user = Script(model, *([(row, ("home", "other")[row % 2], 0)] for row in range(4)))
+    user.go_on(7)
+    model.run()
+    assert ([7] * 4, [7] * 4) == (user.heard, jobs.end.tolist())
+
+
+@both
+def test_rejected_and_renounced_work_goes_elsewhere(make_jobs: MakeJobs, plain: bool) -> None:
+    """Work too large for a cluster is over at once; the next arrives elsewhere in that second."""
+    jobs = make_jobs((0, 10, 4), (0, 10, 4), (0, 10, 1), (0, 10, 4))
+    model = Simulation(jobs, 8, plain=plain, others={"small": ClusterSpec(2)})
+    steps = [(0, "small", 3)], [(1, "home", 0)], [(2, "small", 0)], [(3, "home", 0)]
+    user = Script(model, *steps)
+    user.go_on(0)
+    jobs.state[2] = State.RENOUNCED
+    model.run()
+    assert [3, 13, 13, 23] == user.heard
+    assert [3, 3, -1, 13] == jobs.submit.tolist()
+    assert [1, 0, -1, 0] == jobs.cluster.tolist()
+    expected = [State.REJECTED, State.COMPLETED, State.RENOUNCED, State.COMPLETED]
+    assert expected == jobs.state.tolist()
+
+
+class LoggedFCFS(FCFS):
+    """FCFS that writes down when it is asked."""
+
+    def __init__(self, name: str, log: list[Any]) -> None:
+        self.cluster, self.log = name, log
+
+    def select(self, now: int, waiting: Any, running: Any, free: int, total: int) -> Any:
+        """Write down the queue."""
+        self.log.append((now, f"pass {self.cluster}", [job.row for job in waiting]))
+        return super().select(now, waiting, running, free, total)
+
+
+def test_order_within_an_instant_over_clusters(make_jobs: MakeJobs) -> None:
+    """Ends everywhere, reactions by job number, events, arrivals everywhere, a pass for each."""
+    log: list[Any] = []
+    jobs = make_jobs((0, 100, 1), (0, 100, 1), (0, 100, 1), (0, 5, 1), (0, 5, 1), (0, 5, 1))
+    others = {"other": ClusterSpec(1, LoggedFCFS("other", log))}
+    model = Simulation(jobs, 2, LoggedFCFS("home", log), others=others)
+    clusters = model.clusters
+
+    class Logged(Script):
+        def on_finished(self, unit: int, now: int) -> None:
+            free = clusters["home"].free, clusters["other"].free
+            log.append((now, f"unit {unit} over", *free))
+            super().on_finished(unit, now)
+
+    Logged(model, [(2, "home", 0)], [(5, "other", 0)]).go_on(0)
+    Logged(model, [(1, "other", 0)], [(4, "home", 0)]).go_on(0)
+    Logged(model, [(0, "home", 0)]).go_on(0)
+    model.call_at(100, lambda: log.append((100, "event")) or clusters["home"].submit(3, 100))
+    model.run()
+    assert [
+        (0, "pass home", [0, 2]),
+        (0, "pass other", [1]),
+        (100, "unit 2 over", 2, 1),
+        (100, "unit 1 over", 2, 1),
+        (100, "unit 0 over", 2, 1),
+        (100, "event"),
+        (100, "pass home", [3, 4]),
+        (100, "pass other", [5]),
+        (105, "unit 3 over", 2, 1),
+        (105, "unit 4 over", 2, 1),
+    ] == log
+
+
+@both
+def test_unit_is_heard_of_by_its_highest_number(make_jobs: MakeJobs, plain: bool) -> None:
+    """Of units over in one second, each counts by its last job's number, on any cluster."""
+    heard: list[int] = []
+    jobs = make_jobs(*[(0, 9, 1)] * 3)
+    model = Simulation(jobs, 2, plain=plain, others={"other": ClusterSpec(2)})
+
+    class Listener(Script):
+        def on_finished(self, unit: int, now: int) -> None:
+            heard.append(unit)
+
+    Listener(model, [(0, "other", 0), (2, "home", 0)]).go_on(0)
+    Listener(model, [(1, "other", 0)]).go_on(0)
+    model.run()
+    assert [1, 0] == heard
+
+
+@both
+def test_run_time_is_that_of_the_cluster(make_jobs: MakeJobs, plain: bool) -> None:
+    """Run and requested times are divided by the speed of the cluster the job is submitted to."""
+    jobs = make_jobs((0, 100, 1, 205), (0, 1, 1, 3), (0, 0, 1, 0), (0, 100, 1, 205))
+    model = Simulation(jobs, 1, plain=plain, others={"fast": ClusterSpec(4, speed=2)})
+    model.clusters["fast"].submit([0, 1, 2], 0)
+    model.cluster.submit(3, 0)
+    model.run()
+    assert [50, 1, 0, 100] == jobs.run_time.tolist()
+    assert [103, 2, 0, 205] == jobs.requested_time.tolist()
+    assert [50, 1, 0, 100] == jobs.end.tolist()
+
+
+@both
+def test_recorded_unit_runs_on_another_cluster(make_jobs: MakeJobs, plain: bool) -> None:
+    """A unit with recorded gaps may go to any cluster; its gaps stay, its run times scale."""
+    jobs = make_jobs((10, 100, 1), (14, 50, 1))
+    model = Simulation(jobs, 4, plain=plain, others={"slow": ClusterSpec(4, speed=0.5)})
+    user = Script(model)
+    model.own_units(np.array([0, 2]), np.array([0, 1]), [user])
+    model.clusters["slow"].submit_unit(0, 30)
+    model.run()
+    assert [30, 34] == jobs.submit.tolist()
+    assert [230, 134] == jobs.end.tolist()
+    assert ([230], [1, 1]) == (user.heard, jobs.cluster.tolist())
+
+
+def test_time_at_speed() -> None:
+    """Times are rounded half up, last 1 s at least, and stay when they are 0 or unknown."""
+    times = np.array([-1, 0, 1, 5, 7])
+    assert [-1, 0, 1, 3, 4] == time_at_speed(times, 2.0).tolist()
+    assert [-1, 0, 1, 1, 1] == time_at_speed(times, 100.0).tolist()
+    assert [-1, 0, 2, 10, 14] == time_at_speed(times, 0.5).tolist()
+
+
+@both
+def test_work_released_by_a_rejection_elsewhere_queues_by_number(
+    make_jobs: MakeJobs, plain: bool
+) -> None:
+    """What follows a rejection on another cluster stands before later numbers already arrived."""
+    jobs = make_jobs((5, 10, 9), (5, 10, 1), (5, 10, 1))
+    model = Simulation(jobs, 1, plain=plain, others={"other": ClusterSpec(1)})
+    Script(model, [(0, "other", 5)], [(1, "home", 0)]).go_on(0)
+    model.cluster.submit(2, 5)
+    model.run()
+    assert [-1, 5, 15] == jobs.start.tolist()
+
+
+@both
+def test_each_round_of_a_second_ends_with_a_pass_everywhere(
+    make_jobs: MakeJobs, plain: bool
+) -> None:
+    """What follows a job without run time in its second is behind what came in the round before."""
+    jobs = make_jobs((0, 10, 1), (0, 0, 1), (10, 20, 1), (10, 20, 1))
+    model = Simulation(jobs, 1, "fcfs", plain=plain, others={"other": ClusterSpec(1, "fcfs")})
+    Script(model, [(0, "home", 0)], [(3, "other", 0)]).go_on(0)
+    Script(model, [(1, "home", 0)], [(2, "other", 0)]).go_on(0)
+    model.run()
+    assert [0, 10, 30, 10] == jobs.start.tolist()
+
+
+@both
+def test_no_pass_where_nothing_happens(make_jobs: MakeJobs, plain: bool) -> None:
+    """What happens elsewhere does not make a scheduler look, though it would start a job now."""
+    # Jobs 1 and 2 outrun their requests; once both are expected back at any moment, a processor
+    # beside job 3 counts as spare, and job 4 would start on it.
+    jobs = make_jobs(
+        (0, 100, 1, 10), (0, 100, 1, 30), (5, 10, 3), (6, 999, 1), (0, 40, 1), (0, 50, 1)
+    )
+    model = Simulation(jobs, 2, plain=plain, others={"other": ClusterSpec(4)})
+    model.clusters["other"].submit([0, 1, 2, 3], [0, 0, 5, 6])
+    model.cluster.submit([4, 5], 0)
+    model.run()
+    assert [0, 0, 100, 100] == jobs.start[:4].tolist()
+
+
+@both
+def test_run_to_a_second_halts_all_clusters(make_jobs: MakeJobs, plain: bool) -> None:
+    """All clusters stop after what ends in that second, and start what waits when it goes on."""
+    jobs = make_jobs((0, 50, 1), (0, 50, 1), (1, 9, 1), (1, 9, 1))
+    model = Simulation(jobs, 1, plain=plain, others={"other": ClusterSpec(1)})
+    model.cluster.submit([0, 2], [0, 1])
+    model.clusters["other"].submit([1, 3], [0, 1])
+    model.run(until=50)
+    assert [0, 0, -1, -1] == jobs.start.tolist()
+    assert [(1, 50)] * 2 == [(each.free, each.engine.now) for each in model.clusters.values()]
+    model.run()
+    assert [0, 0, 50, 50] == jobs.start.tolist()
+
+
+@both
+def test_submission_elsewhere_in_the_past_is_an_error(make_jobs: MakeJobs, plain: bool) -> None:
+    """A cluster on which nothing happens keeps time with the others."""
+    jobs = make_jobs((0, 10, 1), (0, 10, 1))
+    model = Simulation(jobs, 1, plain=plain, others={"idle": ClusterSpec(1)})
+
+    def late() -> None:
+        model.clusters["idle"].submit(1, 9)
+
+    model.cluster.submit(0, 0)
+    user = Script(model)
+    user.on_finished = lambda unit, now: late()  # type: ignore[method-assign]
+    model.add_unit(user, np.array([0]))
+    with pytest.raises(SimulationError, match=r"9 s: it is 10 s already"):
+        model.run()
+
+
+@pytest.mark.parametrize(
+    ("others", "text"),
+    [
+        ({"home": (4,)}, "cluster 'home': the first is called so"),
+        ({"other": (0,)}, "processors 0"),
+        ({"other": (4, "sjf")}, "scheduler 'sjf'"),
+        ({"other": (4, "easy", 0.0)}, "speed 0.0"),
+        ({"other": (4, "easy", float("nan"))}, "speed nan"),
+    ],
+)
+def test_clusters_that_cannot_be(make_jobs: MakeJobs, others: Any, text: str) -> None:
+    """Another cluster that cannot be is told with the value, in one line."""
+    with pytest.raises(QuantityError, match=text):
+        Simulation(
+            make_jobs((0, 1, 1)),
+            1,
+            others={name: ClusterSpec(*spec) for name, spec in others.items()},
+        )
+
+
+def test_submission_to_a_cluster_that_is_not_there(make_jobs: MakeJobs) -> None:
+    """A name that no cluster has is told with those that there are."""
+    model = Simulation(make_jobs((0, 1, 1)), 1, others={"other": ClusterSpec(1)})
+    with pytest.raises(QuantityError, match="cluster 'moon': not known; choose home, other"):
+        model.submit(Script(model), np.array([0]), 0, cluster="moon")
+    assert 0 == model.submit(Script(model), np.array([0]), 0, cluster="other")
+
+
+def test_compiled_users_keep_to_one_cluster(make_jobs: MakeJobs) -> None:
+    """Users that run compiled are refused where there are several clusters."""
+    jobs = make_jobs((0, 1, 1), (5000, 1, 1))
+    model = Simulation(jobs, 1, others={"other": ClusterSpec(1)})
+    with pytest.raises(QuantityError, match=r"compiled users: .* leave out"):
+        add_users(model, Work.of(jobs), compiled=True)
+
+
+def test_units_beside_compiled_users(make_jobs: MakeJobs) -> None:
+    """While the engine follows the users of a trace by itself, others still hear of their own."""
+    jobs = make_jobs((0, 10, 1), (5000, 10, 1))
+    model = Simulation(jobs, 4)
+    add_users(model, Work.of(jobs), compiled=True)
+    user = Script(model, [(2, "home", 3)])
+    jobs.append(1, processors=1, run_time=5, requested_time=5)
+    user.go_on(0)
+    model.run()
+    assert [8] == user.heard
+    assert [0, 5000, 3] == jobs.submit.tolist()
