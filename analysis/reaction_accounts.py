@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from environment.clock import HOUR
 from environment.jobs import Int64s, JobTable, State
+from environment.quantities import format_duration, plural
 
 if TYPE_CHECKING:
     from agents.reactions import Note
@@ -102,6 +104,32 @@ def needed(jobs: JobTable) -> int:
     """
     wanted = jobs.state != State.RENOUNCED
     return int((jobs.processors * jobs.run_time)[wanted].sum())
+
+
+def account_rows(accounts: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Return (name, value, meaning) of each sum that is not 0, for people."""
+    rows = []
+    for name, meaning in ACCOUNTS.items():
+        value = accounts.get(name)
+        if not value:
+            continue
+        if name.endswith("_processor_s"):
+            hours = value / HOUR
+            text = f"{hours:,.{2 if abs(hours) < 10 else 1}f} processor-h"
+        elif name.endswith("_s"):
+            text = format_duration(value)
+        else:
+            text = f"{value:,}"
+        rows.append((f"reactions.{name}", text, meaning))
+    return rows
+
+
+def reaction_lines(accounts: dict[str, Any]) -> list[str]:
+    """Return one line for each reaction: how many jobs of how many users it changed."""
+    return [
+        f"{name}: {plural(each['jobs'], 'job')} of {plural(each['users'], 'user')}"
+        for name, each in accounts.get("by_reaction", {}).items()
+    ]
 
 
 def _sums(jobs: JobTable, notes: Sequence[Note]) -> dict[str, Any]:

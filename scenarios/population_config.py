@@ -19,43 +19,20 @@ import os
 import tomllib
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import Field, ValidationError, model_validator
 
 from environment.errors import QuantityError
-from environment.quantities import parse_duration
+from scenarios.fields import DAYS, Duration, HoursConfig, Strict
 from scenarios.mistakes import first_mistake
 
 if TYPE_CHECKING:
     from agents.mixture import Mixture
     from agents.presets import Recipe
 
-Day = Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 
-#: Names of days, Monday first.
-DAYS: tuple[Day, ...] = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-
-
-def _seconds(value: Any) -> Any:
-    return parse_duration(value) if isinstance(value, str) else value
-
-
-Duration = Annotated[int, BeforeValidator(_seconds)]
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class LineConfig(_Strict):
+class LineConfig(Strict):
     """Think times linear in the response time."""
 
     slope: float = Field(0.4826, ge=0, description="s of think time per s of response time")
@@ -63,22 +40,14 @@ class LineConfig(_Strict):
     cut: Duration = Field(28_800, gt=0, description="longer recorded think times stay, s")
 
 
-class LawConfig(_Strict):
+class LawConfig(Strict):
     """Probability that a session goes on, limit / (decline * response + 1)."""
 
     limit: float = Field(0.8, ge=0, le=1, description="after an immediate response")
     decline: float = Field(0.05, ge=0, description="per minute of response time")
 
 
-class HoursConfig(_Strict):
-    """The same hours for all, in local time."""
-
-    opens: Duration = Field(description="after midnight, s or a duration such as 8h")
-    closes: Duration = Field(description="after midnight; before opens means at night")
-    days: tuple[Day, ...] = Field(DAYS[:5], description="days of the week, Mon to Sun")
-
-
-class ShiftsConfig(_Strict):
+class ShiftsConfig(Strict):
     """Hours and days by lot."""
 
     opens: Duration = Field(27_000, description="when the day begins, after midnight")
@@ -88,7 +57,7 @@ class ShiftsConfig(_Strict):
     weekday_share: float = Field(0.8, ge=0, le=1, description="the others work at weekends")
 
 
-class UsersConfig(_Strict):
+class UsersConfig(Strict):
     """One behaviour and who has it."""
 
     behaviour: str | None = Field(None, description="a preset, which the parts below change")
@@ -167,7 +136,7 @@ class UsersConfig(_Strict):
             )
 
 
-class PopulationConfig(_Strict):
+class PopulationConfig(Strict):
     """Which behaviours a population has."""
 
     name: str = Field("population", description="for tables and pictures")

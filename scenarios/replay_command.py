@@ -46,7 +46,9 @@ def replay_command(path: Path, config: ReplayConfig, *, out: Path | None, as_jso
 
 
 def headline(run: Run) -> list[str]:
-    """Return lines that say what was run and what was repaired or dropped on the way."""
+    """Return lines that say what was run, what was repaired or dropped, and what users changed."""
+    from analysis.reaction_accounts import reaction_lines
+
     lines = []
     if run.trace is not None:
         lines.append(
@@ -55,6 +57,7 @@ def headline(run: Run) -> list[str]:
         )
     for what, reasons in (("dropped", run.dropped), ("repaired", run.repaired)):
         lines += [f"  {plural(count, 'job')} {what}: {reason}" for reason, count in reasons.items()]
+    lines += [f"  {line}" for line in reaction_lines(run.accounts)]
     if run.trace is not None and run.trace.header.processors is None:
         lines.append("  size of the machine not in the trace: that of its largest job, or --nodes")
     if run.clock.note:
@@ -67,6 +70,7 @@ def summary_table(run: Run) -> Table:
     from rich.table import Table
 
     from analysis.metrics import METRICS
+    from analysis.reaction_accounts import account_rows
     from analysis.report import format_metric
 
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -91,4 +95,6 @@ def summary_table(run: Run) -> Table:
             ),
             *([metric.meaning] if terminal else []),
         )
+    for name, text, meaning in account_rows(run.accounts):
+        table.add_row(name, text, "", "", "", *([meaning] if terminal else []))
     return table

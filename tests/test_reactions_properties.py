@@ -252,3 +252,26 @@ def test_run_tells_its_accounts(tmp_path: Path) -> None:
     assert "reactions" not in without.summary()
     write_results(without, tmp_path / "out", plots=False)
     assert not (tmp_path / "out" / "reactions.parquet").exists()
+
+
+def test_terminal_tells_accounts(capsys: pytest.CaptureFixture[str]) -> None:
+    """Lines name the reactions; the table has the sums that are not 0, in processor-hours."""
+    from rich.console import Console
+
+    from scenarios.replay_command import headline, summary_table
+
+    reactions = [Delay(During([(50, 80)]), name="wait for noon"), Renounce(During([(85, 100)]))]
+    run = replay(parse_swf(SMALL), users=lambda work: Composed(Recorded(work), reactions=reactions))
+    told = headline(run)
+    assert "  renounce during: 1 job of 1 user" in told
+    assert "  wait for noon: 1 job of 1 user" in told
+    Console(width=100).print(summary_table(run))
+    found = [line.split() for line in capsys.readouterr().out.splitlines() if "reactions." in line]
+    assert [
+        ["reactions.jobs", "2"],
+        ["reactions.users", "2"],
+        ["reactions.work_lost_processor_s", "0.00", "processor-h"],
+        ["reactions.work_moved_processor_s", "0.01", "processor-h"],
+        ["reactions.delay_mean_s", "10", "s"],
+        ["reactions.delay_max_s", "10", "s"],
+    ] == found
