@@ -89,7 +89,7 @@ def summarize(jobs: JobTable, processors: int, dropped: int = 0) -> dict[str, An
     jobs
         The simulated jobs.
     processors
-        Size of the machine.
+        Size of the machine, or of all clusters together where jobs were submitted to several.
     dropped
         Jobs of the trace that could not be simulated.
 

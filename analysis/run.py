@@ -32,7 +32,7 @@ class Run:
     jobs
         Every job with its simulated times and state.
     processors
-        Size of the machine.
+        Size of the machine, or of all clusters together where jobs were submitted to several.
     label
         A short name for tables and pictures.
     configuration
