@@ -1,8 +1,11 @@
 from .activity import Activity, RecordedSessions, SameWindow, Shifts, WorkPattern
 from .archetypes import Debugger, LargeRuns, NightScript, ParameterSweeper, demo_population
+from .attendance import Attendance
 from .behaviours import Rigid, ThinkTime
+from .casting import Casting
 from .composed import Composed
-from .generated import GeneratedUser, LogNormal
+from .empirical import Empirical, Habits
+from .generated import GeneratedUser, Generating, LogNormal
 from .graph import Dependencies, find_dependencies, longest_paths, user_graph
 from .mixture import Mixture, Part
 from .office import Office
@@ -12,6 +15,8 @@ from .profiles import ActiveTime, Profiles, WeeklyProfile
 from .reactions import Intention, Note, Reaction
 from .responses import Degrade, Delay, Reconfigure, Renounce, Response, Switch
 from .sessions import SessionDefinition, Sessions, find_sessions
+from .shmueli import ShmueliFeitelson, SiteModel
+from .site_users import Doing, SiteUser
 from .think import (
     Continuation,
     ContinuationLaw,
@@ -33,8 +38,10 @@ __all__ = [
     "ActiveTime",
     "Activity",
     "ActivityWindow",
+    "Attendance",
     "BatchOrder",
     "Behaviour",
+    "Casting",
     "Composed",
     "Continuation",
     "ContinuationLaw",
@@ -42,9 +49,13 @@ __all__ = [
     "Degrade",
     "Delay",
     "Dependencies",
+    "Doing",
     "During",
+    "Empirical",
     "Fitted",
     "GeneratedUser",
+    "Generating",
+    "Habits",
     "Intention",
     "LargeRuns",
     "LinearThink",
@@ -77,6 +88,9 @@ __all__ = [
     "SessionGraph",
     "Sessions",
     "Shifts",
+    "ShmueliFeitelson",
+    "SiteModel",
+    "SiteUser",
     "Switch",
     "Think",
     "ThinkTime",

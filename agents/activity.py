@@ -23,21 +23,21 @@ from environment.errors import QuantityError
 
 if TYPE_CHECKING:
     from agents.units import Units
-    from agents.user import ReplayUser
+    from agents.user import User
     from agents.when import Release
 
 
 class Activity:
     """Tells when users are at work. Shared by all users of a behaviour; subclass it."""
 
-    def begin(self, user: ReplayUser) -> None:
+    def begin(self, user: User) -> None:
         """Get to know a user, before time begins to run."""
 
-    def is_open(self, user: ReplayUser, at: int) -> bool:
+    def is_open(self, user: User, at: int) -> bool:
         """Return whether the user is at work at second ``at``."""
         raise NotImplementedError(f"{type(self).__name__} has to define is_open()")
 
-    def next_open(self, user: ReplayUser, at: int, release: Release) -> int:
+    def next_open(self, user: User, at: int, release: Release) -> int:
         """Return when the user submits a released unit that would be due at ``at``: then or later.
 
         Parameters
@@ -75,11 +75,11 @@ class SameWindow(Activity):
         self.window = window
 
     @override
-    def is_open(self, user: ReplayUser, at: int) -> bool:
+    def is_open(self, user: User, at: int) -> bool:
         return self.window.is_open(user.model.clock, at)
 
     @override
-    def next_open(self, user: ReplayUser, at: int, release: Release) -> int:
+    def next_open(self, user: User, at: int, release: Release) -> int:
         return self.window.next_open(user.model.clock, at)
 
 
@@ -131,7 +131,7 @@ class WorkPattern(Activity):
         self.windows: dict[int, ActivityWindow] = {}
 
     @override
-    def begin(self, user: ReplayUser) -> None:
+    def begin(self, user: User) -> None:
         shifts, stream = self.shifts, user.stream
         by_day = stream.random() < shifts.day_share
         on_weekdays = stream.random() < shifts.weekday_share
@@ -141,11 +141,11 @@ class WorkPattern(Activity):
         self.windows[user.number] = ActivityWindow(*hours, days).shifted(shift)
 
     @override
-    def is_open(self, user: ReplayUser, at: int) -> bool:
+    def is_open(self, user: User, at: int) -> bool:
         return self.windows[user.number].is_open(user.model.clock, at)
 
     @override
-    def next_open(self, user: ReplayUser, at: int, release: Release) -> int:
+    def next_open(self, user: User, at: int, release: Release) -> int:
         return self.windows[user.number].next_open(user.model.clock, at)
 
 
@@ -167,7 +167,7 @@ class RecordedSessions(Activity):
         self._of: dict[int, _Sessions] = {}
 
     @override
-    def begin(self, user: ReplayUser) -> None:
+    def begin(self, user: User) -> None:
         units = self._units
         place = int(np.searchsorted(units.users, user.number))
         first, last = units.user_first[place : place + 2]
@@ -177,11 +177,11 @@ class RecordedSessions(Activity):
         self._of[user.number] = _Sessions(user.model.clock, begins.tolist(), ends.tolist())
 
     @override
-    def is_open(self, user: ReplayUser, at: int) -> bool:
+    def is_open(self, user: User, at: int) -> bool:
         return self._of[user.number].is_open(at)
 
     @override
-    def next_open(self, user: ReplayUser, at: int, release: Release) -> int:
+    def next_open(self, user: User, at: int, release: Release) -> int:
         sessions = self._of[user.number]
         return at if sessions.is_open(at) else sessions.next_begin(at)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, override
+from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +22,9 @@ from environment.jobs import UNKNOWN, Int64s
 from environment.quantities import round_half_up
 from environment.simulation import Simulation
 from environment.stops import FOREVER
+
+if TYPE_CHECKING:
+    from agents.work import Work
 
 #: Requested times that people choose, s. Up to 18 h those that Tsafrir, Etsion and Feitelson (2005)
 #: find to be the most popular; the longer ones are chosen here.
@@ -83,8 +86,6 @@ class GeneratedUser(User):
 
     Attributes
     ----------
-    stream
-        The user's own random numbers, ``("user", number)`` of the run.
     asked
         Second at which each of its units was submitted, by unit.
     after
@@ -105,7 +106,6 @@ class GeneratedUser(User):
         self.group = group
         self.horizon = horizon
         self.hears = hears
-        self.stream = model.streams.generator("user", number)
         self.asked: dict[int, int] = {}
         self.after: dict[int, int] = {}
 
@@ -169,3 +169,25 @@ class GeneratedUser(User):
             super().on_finished(unit, now)
         else:
             self.finished += 1
+
+
+class Generating(Behaviour[GeneratedUser]):
+    """A behaviour of users who are those of a record, but make up their work; subclass it.
+
+    Their recorded jobs are not part of the run; :class:`agents.casting.Casting` leaves them out.
+
+    Parameters
+    ----------
+    work
+        The record.
+    """
+
+    #: What tells a maker of such a behaviour from others; also this class may be one.
+    generates = True
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+
+    def join(self, model: Simulation, place: int) -> GeneratedUser:
+        """Return a new user in the model: the one at ``place`` among those of the record."""
+        raise NotImplementedError(f"{type(self).__name__} has to define join()")

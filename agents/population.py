@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from agents.behaviours import ThinkTime
+from agents.generated import Generating
 from agents.mixture import Mixture
 from agents.presets import PRESETS
 from agents.user import Behaviour, ReplayUser
@@ -52,7 +53,13 @@ def add_users(
         assigned = behaviour.assign(work, model.streams)
     else:
         makers, assigned = [behaviour], np.zeros(len(work.sessions.users), np.int64)
-    policies = [_factory(maker)(work) for maker in makers]
+    policies = [maker_of(maker)(work) for maker in makers]
+    for policy in policies:
+        if isinstance(policy, Generating):
+            raise QuantityError(
+                f"users {type(policy).__name__}: make up their work, so that their recorded jobs "
+                "must not be in the table; begin with agents.Casting"
+            )
     first, offsets = _partition(work, policies, assigned)
     users = [
         ReplayUser(model, number, policies[which], work, place, offset)
@@ -70,7 +77,8 @@ def add_users(
     return users
 
 
-def _factory(maker: str | Factory) -> Factory:
+def maker_of(maker: str | Factory) -> Factory:
+    """Return what makes the behaviour with a name of :data:`agents.presets.PRESETS`."""
     if not isinstance(maker, str):
         return maker
     if maker not in PRESETS:

@@ -14,6 +14,7 @@ from agents.activity import Activity, RecordedSessions, SameWindow, Shifts, Work
 from agents.behaviours import Rigid, ThinkTime
 from agents.composed import Composed
 from agents.profiles import PRIOR, ActiveTime
+from agents.shmueli import CALIBRATED, PUBLISHED, SiteModel
 from agents.think import (
     Continuation,
     ContinuationLaw,
@@ -152,7 +153,7 @@ class Recipe:
 
 
 #: Presets by the names that users give.
-PRESETS: dict[str, Recipe] = {
+PRESETS: dict[str, Recipe | SiteModel] = {
     # Recorded submissions: Madon et al. 2024, Definition 8.
     "rigid": Recipe("recorded"),
     # Recorded think times between sessions: Madon et al. 2024, section 4.2.
@@ -166,4 +167,8 @@ PRESETS: dict[str, Recipe] = {
     # Dynamic think times: Schlagkamp, JSSPP 2015; the second with activity windows.
     "linear": Recipe("batches", "linear"),
     "linear-windows": Recipe("batches", "linear", "fitted"),
+    # Users who make up their work: Shmueli and Feitelson 2007 and 2009; the second comes on as many
+    # days as recorded.
+    "shmueli-feitelson": PUBLISHED,
+    "generative": CALIBRATED,
 }

@@ -22,7 +22,7 @@ from environment.quantities import round_half_up
 
 if TYPE_CHECKING:
     from agents.units import Units
-    from agents.user import ReplayUser
+    from agents.user import User
     from agents.when import Release
 
 #: Hours of the week, the bins of a profile.
@@ -174,18 +174,18 @@ class ActiveTime(Activity):
         self._of: dict[int, WeeklyProfile] = {}
 
     @override
-    def begin(self, user: ReplayUser) -> None:
+    def begin(self, user: User) -> None:
         if not isinstance(self.profiles, Profiles):
             self.profiles = Profiles.fit(self.profiles, user.model.clock, self.prior)
         self._of[user.number] = self.profiles.of(user.number)
 
     @override
-    def is_open(self, user: ReplayUser, at: int) -> bool:
+    def is_open(self, user: User, at: int) -> bool:
         hour = user.model.clock.wall(at) % WEEK // HOUR
         return bool(self._of[user.number].weights[hour] > 0)
 
     @override
-    def next_open(self, user: ReplayUser, at: int, release: Release) -> int:
+    def next_open(self, user: User, at: int, release: Release) -> int:
         recorded = self._start[release.unit] - release.pause
         if release.at == recorded:
             return at

@@ -47,12 +47,20 @@ class User(mesa.Agent):  # type: ignore[misc]
         self.submitted = 0
         self.finished = 0
         self.notes: list[Note] = []
+        self._stream: np.random.Generator | None = None
 
     def __repr__(self) -> str:
         return (
             f"<{type(self).__name__} {self.number}, {type(self.behaviour).__name__}: "
             f"{self.submitted} submitted, {self.finished} over>"
         )
+
+    @property
+    def stream(self) -> np.random.Generator:
+        """The user's own random numbers, ``("user", number)`` of the run."""
+        if self._stream is None:
+            self._stream = self.model.streams.generator("user", self.number)
+        return self._stream
 
     def on_finished(self, unit: int, now: int) -> None:
         """Hear that all jobs of a unit are over."""
@@ -101,14 +109,6 @@ class ReplayUser(User):
         if behaviour.units is not None:
             self.units = range(*behaviour.units.user_first[place : place + 2].tolist())
         self._submit_unit = model.cluster.engine.submit_unit
-        self._stream: np.random.Generator | None = None
-
-    @property
-    def stream(self) -> np.random.Generator:
-        """The user's own random numbers, ``("user", number)`` of the run."""
-        if self._stream is None:
-            self._stream = self.model.streams.generator("user", self.number)
-        return self._stream
 
     def jobs_of(self, unit: int) -> Int64s:
         """Return the rows of the jobs of a unit, by submission."""

@@ -40,9 +40,10 @@ class Run:
     clock
         Local time of the cluster.
     trace, source_row
-        The trace it replays and where in it each job stands; None for generated users.
+        The trace it replays and where in it each job stands, -1 for jobs that users made up; None
+        where no trace was there.
     work
-        The sessions; None for generated users.
+        The sessions of those who replay; None where nobody does.
     after
         For generated users, the unit that made a user submit each unit, shape (units,), -1 none;
         None where users did not react.
@@ -138,14 +139,15 @@ class Run:
             "executable": jobs.executable,
             "queue": jobs.queue,
         }
-        if self.trace is None:
-            columns["requested_processors"] = jobs.processors
-        elif self.reactions:
-            asked = columns["requested_processors"]
-            changed = resized(jobs, self.reactions)
-            columns["requested_processors"] = np.where(changed, jobs.processors, asked)
+        made = self._made_up
+        changed = made | resized(jobs, self.reactions) if self.reactions else made
+        columns["requested_processors"] = np.where(
+            changed, jobs.processors, columns["requested_processors"]
+        )
         if self.after is not None:
-            columns["preceding"], columns["think_time"] = preceding_of_units(jobs, self.after)
+            found = preceding_of_units(jobs, self.after)
+            for name, values in zip(("preceding", "think_time"), found, strict=True):
+                columns[name] = np.where(made, values, columns[name])
         for units, which in self.waits:
             found = preceding_jobs(jobs, units, which)
             mine = np.zeros(len(jobs), bool)
@@ -155,10 +157,19 @@ class Run:
         columns = {name: smallest(values[order]) for name, values in columns.items()}
         return Trace(self._header(), columns, source=self.label)
 
-    def _recorded(self, name: str) -> NDArray[Any]:
+    @property
+    def _made_up(self) -> NDArray[np.bool_]:
+        """Which jobs stand in no trace."""
         if self.trace is None or self.source_row is None:
+            return np.ones(len(self.jobs), bool)
+        made: NDArray[np.bool_] = self.source_row == UNKNOWN
+        return made
+
+    def _recorded(self, name: str) -> NDArray[Any]:
+        made = self._made_up
+        if self.trace is None or self.source_row is None or made.all():
             return np.full(len(self.jobs), UNKNOWN)
-        values: NDArray[Any] = self.trace[name][self.source_row]
+        values: NDArray[Any] = np.where(made, UNKNOWN, self.trace[name][self.source_row])
         return values
 
     def _status(self) -> NDArray[Any]:

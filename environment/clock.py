@@ -100,13 +100,17 @@ class Clock:
             quarter += 1
         return quarter * QUARTER - self.unix_start
 
-    def second_of_week(self, seconds: Int64s) -> Int64s:
-        """Return how many local seconds after Monday 00:00 each of ``seconds`` lies, same shape."""
+    def walls(self, seconds: Int64s) -> Int64s:
+        """Return what :meth:`wall` shows at each of ``seconds``, same shape."""
         unix = np.asarray(seconds) + self.unix_start
         quarters, where = np.unique(unix // QUARTER, return_inverse=True)
         ahead = np.array([_ahead(self.zone, int(quarter)) for quarter in quarters], np.int64)
-        of_week: Int64s = (unix + ahead[where].reshape(unix.shape) - FIRST_MONDAY) % WEEK
-        return of_week
+        walls: Int64s = unix + ahead[where].reshape(unix.shape) - FIRST_MONDAY
+        return walls
+
+    def second_of_week(self, seconds: Int64s) -> Int64s:
+        """Return how many local seconds after Monday 00:00 each of ``seconds`` lies, same shape."""
+        return self.walls(seconds) % WEEK
 
 
 @lru_cache(maxsize=2**20)

@@ -182,6 +182,13 @@ class JobTable:
         other._size = self._size
         return other
 
+    def take(self, rows: Int64s) -> JobTable:
+        """Return an independent table of some of the jobs, in the order of ``rows``."""
+        other = JobTable()
+        other.matrix = self.matrix[:, rows]
+        other._size = len(rows)
+        return other
+
     def count(self, state: State) -> int:
         """Return how many jobs are in ``state``."""
         return int(np.count_nonzero(self.state == state))

@@ -25,6 +25,8 @@ BEHAVIOURS = {
     "fluid": "recorded session windows",
     "linear": "think times linear in the response time",
     "linear-windows": "the same, passing at the pace of each user's week",
+    "shmueli-feitelson": "new jobs from the record, sessions that go on by the response time",
+    "generative": "the same, on as many days as recorded",
 }
 
 #: Makes a behaviour from the recorded work, such as a subclass of ThinkTime; see

@@ -30,6 +30,7 @@ from scenarios.mistakes import first_mistake
 if TYPE_CHECKING:
     from agents.mixture import Mixture
     from agents.presets import Recipe
+    from agents.shmueli import SiteModel
 
 
 class LineConfig(Strict):
@@ -82,8 +83,8 @@ class UsersConfig(Strict):
         None, gt=0, description="window = fitted: starts by which profiles are smoothed"
     )
 
-    def recipe(self) -> Recipe:
-        """Return the recipe of the behaviour.
+    def recipe(self) -> Recipe | SiteModel:
+        """Return what makes the behaviour.
 
         Raises
         ------
@@ -92,6 +93,7 @@ class UsersConfig(Strict):
         """
         from agents.activity import Shifts
         from agents.presets import PRESETS, Fitted, Recipe
+        from agents.shmueli import SiteModel
         from agents.think import ContinuationLaw, LinearThink
         from agents.windows import ActivityWindow
 
@@ -100,6 +102,8 @@ class UsersConfig(Strict):
                 f"behaviour {self.behaviour!r}: not known; choose {', '.join(PRESETS)}"
             )
         base = Recipe() if self.behaviour is None else PRESETS[self.behaviour]
+        if isinstance(base, SiteModel):
+            return self._site_model(base)
         changes: dict[str, Any] = {
             name: value
             for name in ("when", "think", "window", "waits")
@@ -122,6 +126,23 @@ class UsersConfig(Strict):
             self._only("window", "fitted", "prior")
             changes["window"] = Fitted(self.prior)
         return replace(base, **changes)
+
+    def _site_model(self, base: SiteModel) -> SiteModel:
+        """Return the model of users who make up their work, with its law and its shifts."""
+        from agents.activity import Shifts
+        from agents.think import ContinuationLaw
+
+        known = {"behaviour", "share", "groups", "users", "law", "shifts"}
+        for name in sorted(self.model_fields_set - known):
+            raise QuantityError(
+                f"{name}: {self.behaviour} users make up their work and have no such part; leave "
+                "it out (law and shifts may be given)"
+            )
+        if self.law is not None:
+            base = replace(base, law=ContinuationLaw(**self.law.model_dump()))
+        if self.shifts is not None:
+            base = replace(base, shifts=Shifts(**self.shifts.model_dump()))
+        return base
 
     def _only(self, what: str, value: str, field: str) -> None:
         """Make sure that a field which gives the parameters of a part finds that part."""

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from agents.casting import Casting, units_after
 from agents.composed import Composed
-from agents.population import add_users
 from agents.sessions import SessionDefinition
 from agents.work import Work
 from analysis.reaction_accounts import notes_of
 from analysis.run import Run
 from environment.clock import Clock
+from environment.jobs import UNKNOWN
 from environment.quantities import parse_processors
 from environment.simulation import Simulation
+from environment.streams import Streams
 from environment.trace import Trace, jobs_from_trace
 from scenarios.config import ReplayConfig, configure
 from scenarios.population_config import PopulationConfig
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from agents.units import Units
     from agents.user import ReplayUser
+    from environment.jobs import Int64s
 
 
 def replay(
@@ -64,20 +67,17 @@ def replay(
     config = config or configure(**choices)
     began = time.perf_counter()
     converted = jobs_from_trace(trace, config.conversion(), strict=config.strict)
-    jobs = converted.jobs
-    work = Work.of(jobs, SessionDefinition.parse(config.sessions))
+    record = Work.of(converted.jobs, SessionDefinition.parse(config.sessions))
     clock = Clock.of(trace.header)
-    model = Simulation(
-        jobs,
-        parse_processors(config.nodes, trace.processors if "x" in config.nodes else 1),
-        config.scheduler,
-        overrun=config.overrun,
-        clock=clock,
-        seed=config.seed,
-    )
+    processors = parse_processors(config.nodes, trace.processors if "x" in config.nodes else 1)
     chosen = config.users
     behaviour = chosen.mixture() if isinstance(chosen, PopulationConfig) else chosen
-    users = add_users(model, work, behaviour, compiled=compiled)
+    casting = Casting.of(record, behaviour, Streams(config.seed))
+    jobs, work = casting.jobs, casting.replayed
+    model = Simulation(
+        jobs, processors, config.scheduler, overrun=config.overrun, clock=clock, seed=config.seed
+    )
+    users, generated = casting.join(model, compiled=compiled)
     prepared = time.perf_counter()
     model.run(progress=progress)
     ended = time.perf_counter()
@@ -88,14 +88,20 @@ def replay(
         configuration={"kind": "replay", **config.plain()},
         clock=clock,
         trace=trace,
-        source_row=converted.source_row,
+        source_row=_source_row(converted.source_row[casting.rows], len(jobs)),
         work=work,
-        waits=units_waited_for(work, users),
+        after=units_after(model, generated) if generated else None,
+        waits=[] if work is None else units_waited_for(work, users),
         reactions=notes_of(users),
         repaired=converted.repaired,
         dropped=converted.dropped,
         wall_s={"prepare": round(prepared - began, 3), "simulate": round(ended - prepared, 3)},
     )
+
+
+def _source_row(replayed: Int64s, jobs: int) -> Int64s:
+    """Return the places of the replayed jobs in the trace, then -1 for those of a user's own."""
+    return np.concatenate([replayed, np.full(jobs - len(replayed), UNKNOWN)])
 
 
 def units_waited_for(
