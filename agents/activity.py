@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol, override
 
 import numpy as np
 
 from agents.windows import WEEKEND, WORKING_DAYS, ActivityWindow
-from environment.clock import HOUR, WEEK, Clock
+from environment.clock import DAY, HOUR, WEEK, Clock
 from environment.errors import QuantityError
 
 if TYPE_CHECKING:
@@ -112,6 +113,15 @@ class Shifts:
         if self.shift < 0:
             raise QuantityError(f"shift {self.shift} s: at least 0")
         ActivityWindow(self.opens, self.closes)
+        if self.closes - self.opens == DAY and self.day_share < 1:
+            raise QuantityError(
+                f"day from {self.opens} to {self.closes} s: leaves no night for the "
+                f"{1 - self.day_share:g} of users who work then; shorten it or give day_share 1"
+            )
+
+    def hours(self, by_day: bool) -> tuple[int, int]:
+        """Return when the day opens and closes, or the night, s after local midnight."""
+        return (self.opens, self.closes) if by_day else (self.closes % DAY, self.opens or DAY)
 
 
 class WorkPattern(Activity):
@@ -136,9 +146,8 @@ class WorkPattern(Activity):
         by_day = stream.random() < shifts.day_share
         on_weekdays = stream.random() < shifts.weekday_share
         shift = int(stream.integers(-shifts.shift, shifts.shift + 1))
-        hours = (shifts.opens, shifts.closes) if by_day else (shifts.closes, shifts.opens)
         days = WORKING_DAYS if on_weekdays else WEEKEND
-        self.windows[user.number] = ActivityWindow(*hours, days).shifted(shift)
+        self.windows[user.number] = ActivityWindow(*shifts.hours(by_day), days).shifted(shift)
 
     @override
     def is_open(self, user: User, at: int) -> bool:
@@ -159,7 +168,7 @@ class RecordedSessions(Activity):
     Parameters
     ----------
     units
-        Recorded units, whose sessions are taken.
+        Recorded units, whose sessions are taken. A user that is not among them is always at work.
     """
 
     def __init__(self, units: Units) -> None:
@@ -170,6 +179,8 @@ class RecordedSessions(Activity):
     def begin(self, user: User) -> None:
         units = self._units
         place = int(np.searchsorted(units.users, user.number))
+        if place == len(units.users) or units.users[place] != user.number:
+            return
         first, last = units.user_first[place : place + 2]
         new = np.flatnonzero(units.continues[first:last] == 0) + first
         begins = units.start[new]
@@ -178,12 +189,13 @@ class RecordedSessions(Activity):
 
     @override
     def is_open(self, user: User, at: int) -> bool:
-        return self._of[user.number].is_open(at)
+        sessions = self._of.get(user.number)
+        return sessions is None or sessions.is_open(at)
 
     @override
     def next_open(self, user: User, at: int, release: Release) -> int:
-        sessions = self._of[user.number]
-        return at if sessions.is_open(at) else sessions.next_begin(at)
+        sessions = self._of.get(user.number)
+        return at if sessions is None or sessions.is_open(at) else sessions.next_begin(at)
 
 
 class _Sessions:
@@ -201,9 +213,11 @@ class _Sessions:
         self.clock = clock
         self.begins, self.ends = begins, ends
         self._last_end = max(ends)
-        self._wall_begins = [clock.wall(second) for second in begins]
-        self._wall_ends = [clock.wall(second) for second in ends]
-        weeks = max(self._wall_ends) // WEEK - self._wall_begins[0] // WEEK + 1
+        # Sorted anew, since clocks that are put back may show a later session an earlier time.
+        walls = sorted((clock.wall(a), clock.wall(b)) for a, b in zip(begins, ends, strict=True))
+        self._wall_begins = [begin for begin, _ in walls]
+        self._wall_ends = list(accumulate((end for _, end in walls), max))
+        weeks = self._wall_ends[-1] // WEEK - self._wall_begins[0] // WEEK + 1
         self.period = weeks * WEEK
 
     def is_open(self, at: int) -> bool:
@@ -212,7 +226,10 @@ class _Sessions:
             place = bisect_right(self.begins, at) - 1
             return place >= 0 and at <= self.ends[place]
         wall = self.clock.wall(at)
-        wall -= self._round(wall) * self.period
+        times = self._round(wall)
+        if not times:
+            return False
+        wall -= times * self.period
         place = bisect_right(self._wall_begins, wall) - 1
         return place >= 0 and wall <= self._wall_ends[place]
 

@@ -69,15 +69,56 @@ class WeeklyProfile:
         return weeks * WEEK + self._active[int(hour)] * HOUR + self._rate[int(hour)] * rest
 
     def wall_at(self, active: float) -> float:
-        """Return the first local time up to which there are ``active`` active seconds."""
+        """Return the local time up to which there are ``active`` active seconds.
+
+        Of several that is the last, where the next hour with a weight begins.
+        """
         weeks, rest = divmod(active, WEEK)
         rest /= HOUR
-        hour = bisect_right(self._active, rest) - 1
-        if hour >= WEEK_HOURS:
-            return (weeks + 1) * WEEK
-        while self._rate[hour] == 0:
-            hour += 1
+        hour = min(bisect_right(self._active, rest), WEEK_HOURS) - 1
+        while self._rate[hour] == 0:  # the sum of a week may be off by as much as floats are
+            hour -= 1
         return weeks * WEEK + hour * HOUR + (rest - self._active[hour]) / self._rate[hour] * HOUR
+
+    def next_active(self, wall: int) -> int:
+        """Return the local time ``wall``, or when the next hour with a weight begins."""
+        hour = wall // HOUR
+        if self._rate[hour % WEEK_HOURS] > 0:
+            return wall
+        while self._rate[hour % WEEK_HOURS] == 0:
+            hour += 1
+        return hour * HOUR
+
+    def between(self, clock: Clock, begin: int, end: int) -> float:
+        """Return the active seconds from second ``begin`` to ``end`` of a run."""
+        total = 0.0
+        while begin < end:
+            change = clock.next_change(begin, end)
+            until = end if change is None else change
+            total += self._along(clock.wall(begin), until - begin)
+            begin = until
+        return total
+
+    def after(self, clock: Clock, begin: int, active: float) -> int:
+        """Return when ``active`` active seconds have passed since second ``begin``.
+
+        Where that is an hour without weight, it is the beginning of the next one with.
+        """
+        while True:
+            wall = clock.wall(begin)
+            monday = wall // WEEK * WEEK  # floats are finer near 0
+            end = monday + round_half_up(self.wall_at(self.active(wall - monday) + active))
+            end = begin + self.next_active(max(end, wall)) - wall
+            change = clock.next_change(begin, end)
+            if change is None:
+                return end
+            active = max(0.0, active - self._along(wall, change - begin))
+            begin = change
+
+    def _along(self, wall: int, seconds: int) -> float:
+        """Return the active seconds of a piece of time in which nobody changes the clocks."""
+        of_week = wall % WEEK
+        return self.active(of_week + seconds) - self.active(of_week)
 
 
 @dataclass(frozen=True)
@@ -152,9 +193,9 @@ class ActiveTime(Activity):
 
     Let A(t) be the active seconds of a user up to t by its profile. A pause of p s that began, as
     recorded, at r0 takes A(r0 + p) - A(r0) active seconds. Released at r, the unit arrives at the
-    first t with A(t) - A(r) as large. So a pause released at its recorded second takes as long as
-    recorded; one that begins at the end of a day goes on the next morning; and arrivals that are
-    moved follow the profile.
+    first t in an hour with a weight that has A(t) - A(r) as large. So a pause released at its
+    recorded second takes as long as recorded; one that begins at the end of a day goes on the next
+    morning; and arrivals that are moved follow the profile.
 
     Parameters
     ----------
@@ -190,7 +231,5 @@ class ActiveTime(Activity):
         if release.at == recorded:
             return at
         clock, profile = user.model.clock, self._of[user.number]
-        wall = clock.wall(recorded)
-        active = profile.active(wall + at - release.at) - profile.active(wall)
-        end = profile.wall_at(profile.active(clock.wall(release.at)) + active)
-        return max(release.at, clock.second_at(round_half_up(end)))
+        active = profile.between(clock, recorded, recorded + at - release.at)
+        return profile.after(clock, release.at, active)

@@ -151,7 +151,14 @@ def find_sessions(jobs: JobTable, definition: SessionDefinition | None = None) -
         The table; its columns SESSION and BATCH are filled.
     definition
         How; the default is ``arrival:60m``.
+
+    Raises
+    ------
+    QuantityError
+        When the table is empty.
     """
+    if not len(jobs):
+        raise QuantityError("jobs: none in the table; sessions are cut out of at least one")
     definition = definition or SessionDefinition()
     rows = np.lexsort((np.arange(len(jobs)), jobs.recorded_submit, jobs.user))
     user = jobs.user[rows]

@@ -13,6 +13,7 @@ The second part of a composed behaviour, see :mod:`agents.composed`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple, override
 
 import numpy as np
@@ -99,7 +100,7 @@ class LinearThink(Think):
     cut: int = LONGEST_BREAK
 
     def __post_init__(self) -> None:
-        if self.slope < 0 or self.intercept < 0:
+        if not (0 <= self.slope < inf and 0 <= self.intercept < inf):
             raise QuantityError(
                 f"think time {self.slope:g} * response + {self.intercept:g} s: would be negative "
                 "for some response; give a slope and an intercept of at least 0"
@@ -188,7 +189,7 @@ class ContinuationLaw:
     decline: float = 0.05
 
     def __post_init__(self) -> None:
-        if not 0 <= self.limit <= 1 or self.decline < 0:
+        if not (0 <= self.limit <= 1 and 0 <= self.decline < inf):
             raise QuantityError(
                 f"continuation {self.limit:g} / ({self.decline:g} * response + 1): limit must be a "
                 "probability and decline at least 0 per minute"

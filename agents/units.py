@@ -7,12 +7,12 @@ inter-arrival time since the unit before it, which it *follows*, was submitted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from agents.graph import Dependencies
+from agents.graph import Dependencies, find_dependencies
 from agents.sessions import Sessions
 from environment.jobs import UNKNOWN, Int64s, JobTable
 
@@ -135,6 +135,10 @@ def batch_units(jobs: JobTable, sessions: Sessions, dependencies: Dependencies) 
     in between waits for are left out, as in :func:`agents.graph.find_dependencies`: their batches
     are always over earlier. The think time on each edge is that of the batch that waits.
 
+    Where sessions are told apart by ``last``, a batch may begin before the one before it has ended.
+    Then it depends on those of its session that had ended, and who waits for a session waits for
+    all batches of it that no other one waits for. For other definitions that is the same.
+
     Parameters
     ----------
     jobs, sessions
@@ -142,15 +146,22 @@ def batch_units(jobs: JobTable, sessions: Sessions, dependencies: Dependencies) 
     dependencies
         Of the sessions.
     """
+    batches = sessions.batches
     first_batch = np.searchsorted(sessions.batch_first[:-1], sessions.session_first)
     session = np.repeat(np.arange(len(sessions)), np.diff(first_batch))
-    batches = np.arange(sessions.batches)
-    inside = np.flatnonzero(session[1:] == session[:-1]) + 1
-    predecessor = np.concatenate([inside - 1, first_batch[dependencies.predecessor + 1] - 1])
-    successor = np.concatenate([inside, first_batch[dependencies.successor]])
+    inside = _inside_sessions(jobs, sessions, first_batch)
+    awaited_last = np.flatnonzero(np.diff(inside.first) == 0)  # in their sessions
+    first_last = np.searchsorted(awaited_last, first_batch)
+    count = np.diff(first_last)[dependencies.predecessor]
+    place = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    between = np.repeat(first_last[dependencies.predecessor], count) + place
+    predecessor = np.concatenate([inside.predecessor, awaited_last[between]])
+    successor = np.concatenate(
+        [inside.successor, np.repeat(first_batch[dependencies.successor], count)]
+    )
     order = np.lexsort((successor, predecessor))
     predecessor, successor = predecessor[order], successor[order]
-    count = np.bincount(successor, minlength=len(batches))
+    count = np.bincount(successor, minlength=batches)
     found = Units(
         jobs=jobs,
         rows=sessions.rows,
@@ -159,7 +170,7 @@ def batch_units(jobs: JobTable, sessions: Sessions, dependencies: Dependencies) 
         user_first=first_batch[sessions.user_first],
         session=session,
         dependencies=Dependencies(
-            first=np.searchsorted(predecessor, np.arange(len(batches) + 1)),
+            first=np.searchsorted(predecessor, np.arange(batches + 1)),
             successor=successor,
             think=np.zeros(len(successor), np.int64),
             count=count,
@@ -167,3 +178,17 @@ def batch_units(jobs: JobTable, sessions: Sessions, dependencies: Dependencies) 
     )
     found.dependencies.think[:] = found.think_time[successor]
     return found
+
+
+def _inside_sessions(jobs: JobTable, sessions: Sessions, first_batch: Int64s) -> Dependencies:
+    """Return which batch waits for which inside each session, without redundant edges."""
+    first = sessions.batch_first[:-1]
+    pieces = replace(
+        sessions,
+        session_first=sessions.batch_first,
+        user_first=first_batch,
+        users=np.arange(len(sessions)),
+        start=jobs.recorded_submit[sessions.rows[first]],
+        end=np.maximum.reduceat(jobs.recorded_end[sessions.rows], first),
+    )
+    return find_dependencies(pieces)

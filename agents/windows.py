@@ -52,6 +52,7 @@ class WeeklyWindow:
             else:
                 self._opens.append(opens)
                 self._closes.append(closes)
+        self._first_again = self._opens[0] + WEEK
 
     @property
     def pieces(self) -> list[tuple[int, int]]:
@@ -66,15 +67,17 @@ class WeeklyWindow:
 
     def next_open(self, clock: Clock, second: int) -> int:
         """Return ``second`` if the window is open then, else the second at which it next opens."""
-        wall = clock.wall(second)
-        of_week = wall % WEEK
-        piece = bisect_right(self._opens, of_week) - 1
-        if piece >= 0 and of_week < self._closes[piece]:
-            return second
-        following = piece + 1
-        later = self._opens[following] if following < len(self._opens) else self._opens[0] + WEEK
-        # Clocks put back may show an hour twice: never go back.
-        return max(second, clock.second_at(wall - of_week + later))
+        while True:
+            of_week = clock.wall(second) % WEEK
+            piece = bisect_right(self._opens, of_week) - 1
+            if piece >= 0 and of_week < self._closes[piece]:
+                return second
+            later = self._opens[piece + 1] if piece + 1 < len(self._opens) else self._first_again
+            opens = second + later - of_week
+            change = clock.next_change(second, opens)
+            if change is None:
+                return opens
+            second = change  # clocks may skip the opening, or show it a second time
 
     def next_closed(self, clock: Clock, second: int) -> int:
         """Return ``second`` if the window is closed then, else the second at which it closes.
@@ -123,7 +126,9 @@ class ActivityWindow:
             raise QuantityError(
                 f"window {self.opens} to {self.closes} s: both must be times of one day, and differ"
             )
-        if not self.days or not set(self.days) <= set(ALL_DAYS):
+        if not self.days:
+            raise QuantityError("window without days: never opens; name days of the week")
+        if not set(self.days) <= set(ALL_DAYS):
             raise QuantityError(f"days {self.days}: days of the week from 0 (Monday) to 6")
 
     def shifted(self, by: int) -> ActivityWindow:

@@ -94,11 +94,24 @@ class Clock:
         found = [second for second in sorted((early, late)) if self.wall(second) == wall]
         if found:
             return found[0]
-        before = self.ahead(min(early, late))
-        quarter = (min(early, late) + self.unix_start) // QUARTER
-        while _ahead(self.zone, quarter) == before:
-            quarter += 1
-        return quarter * QUARTER - self.unix_start
+        change = self.next_change(min(early, late), max(early, late))
+        return late if change is None else change
+
+    def next_change(self, after: int, until: int) -> int | None:
+        """Return when clocks are next put forward or back, after ``after`` and up to ``until``.
+
+        None when they are not; changes that cancel each other out within a week are not seen.
+        """
+        before = self.ahead(after)
+        while after < until:
+            within = min(after + WEEK, until)
+            if self.ahead(within) != before:
+                quarter = (after + self.unix_start) // QUARTER
+                while _ahead(self.zone, quarter) == before:
+                    quarter += 1
+                return quarter * QUARTER - self.unix_start
+            after = within
+        return None
 
     def walls(self, seconds: Int64s) -> Int64s:
         """Return what :meth:`wall` shows at each of ``seconds``, same shape."""

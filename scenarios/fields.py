@@ -17,6 +17,8 @@ DAYS: tuple[Day, ...] = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 def _seconds(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise QuantityError("a duration is seconds, or text such as 90s, 60m, 2h or 1d")
     return parse_duration(value) if isinstance(value, str) else value
 
 
@@ -27,7 +29,7 @@ Duration = Annotated[int, BeforeValidator(_seconds)]
 class Strict(BaseModel):
     """A part of a configuration: unknown settings are errors, nothing changes later."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class HoursConfig(Strict):

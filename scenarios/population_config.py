@@ -7,7 +7,7 @@
     [[users]]
     behaviour = "think-time"
     share = 0.3
-    window = { opens = "8h", closes = "18h", days = ["Mon", "Tue", "Wed", "Thu", "Fri"] }
+    hours = { opens = "8h", closes = "18h", days = ["Mon", "Tue", "Wed", "Thu", "Fri"] }
 
 Everything is checked when the file is read. A mistake is told with the file, the place in it and
 the rule.

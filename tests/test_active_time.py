@@ -1,0 +1,241 @@
+"""Fitted activity windows: weekly profiles, and pauses that go by at their pace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from types import SimpleNamespace
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents import ActiveTime, Composed, Profiles, SessionGraph, WeeklyProfile, Work, add_users
+from agents.profiles import PRIOR
+from agents.when import Reason, Release
+from environment import Clock, JobTable, Simulation
+from environment.clock import DAY, HOUR, WEEK
+from environment.errors import QuantityError
+
+MakeJobs = Callable[..., JobTable]
+
+#: Active from 8:00 to 18:00 on Monday to Friday.
+OFFICE = np.array([float(hour % 24 in range(8, 18) and hour < 120) for hour in range(168)])
+
+PLAIN = Clock()
+#: Clocks begin on Monday, 00:00, a week in which they are put forward, or back.
+SPRING, AUTUMN = (
+    Clock(int(monday.timestamp()), monday.tzinfo, known=True)  # type: ignore[arg-type]
+    for monday in (
+        datetime(1997, 3, 24, tzinfo=ZoneInfo("Europe/Stockholm")),
+        datetime(1997, 10, 20, tzinfo=ZoneInfo("Europe/Stockholm")),
+    )
+)
+CLOCKS = st.sampled_from([PLAIN, SPRING, AUTUMN])
+SECONDS = st.integers(0, 3 * WEEK)
+PAUSES = st.integers(0, 10 * DAY)
+
+#: Weights of the hours of a week, many of them 0.
+profiles = st.builds(
+    lambda weights, hour: WeeklyProfile(np.maximum(weights, np.arange(168) == hour)),
+    st.lists(st.sampled_from([0.0, 0.0, 1e-3, 1.0, 7.5]), min_size=168, max_size=168).map(np.array),
+    st.integers(0, 167),
+)
+
+
+def arrival(profile: WeeklyProfile, clock: Clock, recorded: int, released: int, pause: int) -> int:
+    """When a unit with a pause that began at ``recorded`` arrives if it begins at ``released``."""
+    units: Any = SimpleNamespace(start=np.array([recorded + pause]))
+    user: Any = SimpleNamespace(number=1, model=SimpleNamespace(clock=clock))
+    part = ActiveTime(units, Profiles({}, profile))
+    part.begin(user)
+    release = Release(0, released, Reason.ENDED, pause, -1)
+    return part.next_open(user, released + pause, release)
+
+
+def integral(profile: WeeklyProfile, clock: Clock, begin: int, end: int) -> float:
+    """Active seconds from ``begin`` to ``end``, added up second by second."""
+    hours = clock.second_of_week(np.arange(begin, end)) // HOUR
+    return float(profile.weights[hours].sum())
+
+
+@given(profiles, CLOCKS, SECONDS, PAUSES)
+def test_as_recorded_if_released_as_recorded(
+    profile: WeeklyProfile, clock: Clock, recorded: int, pause: int
+) -> None:
+    """A pause that begins at its recorded second takes as long as recorded, whatever the hour."""
+    assert recorded + pause == arrival(profile, clock, recorded, recorded, pause)
+
+
+@given(profiles, CLOCKS, SECONDS, SECONDS, PAUSES, st.integers(0, DAY))
+def test_never_early_never_out_of_order_never_at_rest(
+    profile: WeeklyProfile, clock: Clock, recorded: int, released: int, pause: int, more: int
+) -> None:
+    """Arrivals come after the release, in an hour with a weight, in the order of the pauses."""
+    if recorded == released:
+        return
+    found = arrival(profile, clock, recorded, released, pause)
+    assert found >= released
+    assert profile.weights[clock.second_of_week(np.array(found)) // HOUR] > 0
+    assert found <= arrival(profile, clock, recorded, released, pause + more)
+    if recorded != released + more:
+        assert found <= arrival(profile, clock, recorded, released + more, pause) + 1
+
+
+@given(profiles, CLOCKS, SECONDS, SECONDS, st.integers(0, 2 * DAY))
+def test_as_many_active_seconds_as_recorded(
+    profile: WeeklyProfile, clock: Clock, recorded: int, released: int, pause: int
+) -> None:
+    """Second by second, as much activity passes from the release to the arrival as was recorded.
+
+    To within the half second to which arrivals are rounded, also where an hour is missing or comes
+    twice.
+    """
+    if recorded == released:
+        return
+    found = arrival(profile, clock, recorded, released, pause)
+    if found - released > 4 * WEEK:
+        return
+    expected = integral(profile, clock, recorded, recorded + pause)
+    half = 0.5 * profile.weights.max() + 1e-6
+    assert pytest.approx(expected, abs=half) == integral(profile, clock, released, found)
+
+
+@given(CLOCKS, SECONDS, SECONDS, st.integers(0, DAY))
+def test_flat_profile_changes_nothing(
+    clock: Clock, recorded: int, released: int, pause: int
+) -> None:
+    """Who is active at all hours alike thinks as long as recorded, wherever it is."""
+    assert released + pause == arrival(
+        WeeklyProfile(np.ones(168)), clock, recorded, released, pause
+    )
+
+
+@pytest.mark.parametrize(
+    ("recorded", "released", "pause", "expected"),
+    [
+        # Two hours within the day; the second of them goes on the next morning.
+        (9 * HOUR, 10 * HOUR, 2 * HOUR, 12 * HOUR),
+        (9 * HOUR, 17 * HOUR, 2 * HOUR, DAY + 9 * HOUR),
+        # Over the weekend, and over the end of the week.
+        (9 * HOUR, 4 * DAY + 17 * HOUR, 2 * HOUR, WEEK + 9 * HOUR),
+        # Recorded over night, released at noon: only working hours are waited for.
+        (17 * HOUR, DAY + 12 * HOUR, 16 * HOUR, DAY + 14 * HOUR),
+        # Released at night or at the weekend: from the morning on.
+        (9 * HOUR, DAY + 3 * HOUR, HOUR, DAY + 9 * HOUR),
+        (9 * HOUR, 5 * DAY, 0, WEEK + 8 * HOUR),
+        # All that is left of the day is used up: the next morning, not at closing.
+        (9 * HOUR, DAY + 16 * HOUR, 2 * HOUR, 2 * DAY + 8 * HOUR),
+        # A recorded week is a week, longer ones too.
+        (9 * HOUR, 10 * HOUR, WEEK, WEEK + 10 * HOUR),
+        (9 * HOUR, 10 * HOUR, 3 * WEEK + HOUR, 3 * WEEK + 11 * HOUR),
+    ],
+)
+def test_office_hours(recorded: int, released: int, pause: int, expected: int) -> None:
+    """Pauses of who works from 8:00 to 18:00 on weekdays."""
+    assert expected == arrival(WeeklyProfile(OFFICE), PLAIN, recorded, released, pause)
+
+
+@pytest.mark.parametrize(("clock", "hour"), [(SPRING, -HOUR), (AUTUMN, HOUR)])
+def test_local_hours_are_kept_over_a_change_of_the_clocks(clock: Clock, hour: int) -> None:
+    """From Friday 17:00 two working hours last until Monday 9:00 on the wall."""
+    released = 4 * DAY + 17 * HOUR
+    found = arrival(WeeklyProfile(OFFICE), clock, 9 * HOUR, released, 2 * HOUR)
+    assert WEEK + 9 * HOUR + hour == found
+    # Recorded over the change, replayed before it: 2 working hours as well.
+    pause = WEEK + 9 * HOUR + hour - released
+    assert 12 * HOUR == arrival(WeeklyProfile(OFFICE), clock, released, 10 * HOUR, pause)
+
+
+def test_a_little_later_is_a_little_later() -> None:
+    """A pause over a change of the clocks that begins a second late ends a second late."""
+    flat = WeeklyProfile(np.ones(168) + 0.5 * OFFICE)
+    pause = 6 * DAY + 22 * HOUR
+    for clock in (SPRING, AUTUMN):
+        assert 9 * HOUR + 1 + pause == arrival(flat, clock, 9 * HOUR, 9 * HOUR + 1, pause)
+
+
+def test_weights_are_relative() -> None:
+    """A week has as many active seconds as seconds; only proportions count."""
+    profile = WeeklyProfile(OFFICE * 1000)
+    assert WEEK == pytest.approx(profile.active(WEEK))
+    assert 0.0 == profile.active(8 * HOUR)
+    assert pytest.approx(168 / 50 * HOUR) == profile.active(9 * HOUR)
+    assert (
+        5 * DAY + 7 * HOUR == profile.next_active(5 * DAY + 7 * HOUR) - DAY - 17 * HOUR - HOUR * 8
+    )
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.zeros(168), "profile of zeros: never active"),
+        (np.ones(24), r"profile of shape \(24,\): give 168 weights"),
+        (-np.ones(168), "weights of at least 0"),
+        (np.full(168, np.nan), "weights of at least 0"),
+    ],
+)
+def test_profiles_that_are_none(weights: np.ndarray, message: str) -> None:
+    """Weights have to be 168 numbers of at least 0, not all 0."""
+    with pytest.raises(QuantityError, match=message):
+        WeeklyProfile(weights)
+
+
+@pytest.mark.parametrize("prior", [0.0, -1.0, float("nan"), float("inf")])
+def test_prior_has_to_be_positive(prior: float, make_jobs: MakeJobs) -> None:
+    """Without a prior a user would never submit in an hour in which it has not."""
+    units = Work.of(make_jobs((0, 1, 1))).by_session
+    with pytest.raises(QuantityError, match="more than 0"):
+        ActiveTime(units, units, prior)
+    with pytest.raises(QuantityError, match="more than 0"):
+        Profiles.fit(units, Clock(), prior)
+
+
+def test_fitted_profile_by_hand(make_jobs: MakeJobs) -> None:
+    """A user's own starts, plus the prior times the share of the hour among all, one added."""
+    jobs = make_jobs(
+        (0, 1, 1, 1, 1), (2 * HOUR, 1, 1, 1, 1), (WEEK + 5, 1, 1, 1, 1), (7 * HOUR, 1, 1, 1, 2)
+    )
+    fitted = Profiles.fit(Work.of(jobs).by_session, Clock())
+    common = np.ones(168)
+    common[[0, 2, 7]] += 2, 1, 1
+    common /= 172
+    own = np.zeros(168)
+    own[[0, 2]] = 2, 1
+    for number, counts in ((1, own), (2, np.arange(168) == 7)):
+        expected = counts + PRIOR * common
+        assert np.allclose(expected / expected.mean(), fitted.of(number).weights)
+    assert np.allclose(common / common.mean(), fitted.of(99).weights)
+
+
+def test_fitted_in_local_time(make_jobs: MakeJobs) -> None:
+    """Submissions at 8:00 before and after the clocks change count in the same hour."""
+    jobs = make_jobs((8 * HOUR, 1, 1), (WEEK + 7 * HOUR, 1, 1))
+    fitted = Profiles.fit(Work.of(jobs).by_session, SPRING)
+    assert 8 == int(np.argmax(fitted.of(1).weights))
+    assert np.count_nonzero(fitted.of(1).weights > fitted.of(1).weights[0]) == 1
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+def test_story_of_two_evenings(make_jobs: MakeJobs, plain: bool) -> None:
+    """A job that runs two hours longer than recorded, into the evening, moves the next by a night.
+
+    Who thinks at all hours alike would submit at 19:00.
+    """
+    jobs = make_jobs((15 * HOUR, HOUR, 1), (17 * HOUR, 60, 1))
+    jobs.recorded_submit[1] += 5 * HOUR  # 22:00, so that it is another session
+    jobs.recorded_submit[1] -= 5 * HOUR
+    jobs.run_time[0] = 3 * HOUR - 1800
+    work = Work.of(jobs)
+    model = Simulation(jobs, 4, "easy", plain=plain)
+
+    def behaviour(work: Work) -> Composed:
+        window = ActiveTime(work.by_session, Profiles({}, WeeklyProfile(OFFICE)))
+        return Composed(SessionGraph(work), window=window)
+
+    add_users(model, work, behaviour)
+    model.run()
+    assert [15 * HOUR, DAY + 8 * HOUR + 1800] == jobs.submit.tolist()
