@@ -1,4 +1,6 @@
 from .comparison import comparison, queues
+from .comparison_numbers import Comparison, compare
+from .comparison_report import comparison_html, write_comparison
 from .loading import read_recorded, read_results, read_run
 from .metrics import METRICS, lateness, per_user, summarize
 from .plots import overview, write_overview
@@ -12,9 +14,12 @@ from .session_stats import session_stats
 
 __all__ = [
     "METRICS",
+    "Comparison",
     "Run",
     "account",
+    "compare",
     "comparison",
+    "comparison_html",
     "format_metric",
     "html_report",
     "lateness",
@@ -30,6 +35,7 @@ __all__ = [
     "session_stats",
     "summarize",
     "weekly_profile",
+    "write_comparison",
     "write_overview",
     "write_results",
 ]

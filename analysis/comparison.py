@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from analysis import curves
+from analysis.comparison_groups import Group
+from analysis.comparison_style import shortened, span_of_groups, with_shared_clock
 from analysis.plots import (
     COLOURS,
     LEGEND,
@@ -82,30 +84,52 @@ def comparison(
     return figure
 
 
-def queues(runs: Sequence[Run], title: str = "Jobs in the queue") -> Figure:
-    """Return the queue over time of several runs, one below the other, to the same scale."""
-    height = 1.1 + 1.35 * max(1, len(runs))
-    figure = new_figure(12, height, title)
-    grid = figure.add_gridspec(max(1, len(runs)), 1, left=0.055, right=0.985, hspace=0.35)
-    grid.update(bottom=0.5 / height, top=1 - 0.75 / height)
-    spans = [span for span in (curves.span_of(run.jobs) for run in runs) if span is not None]
-    if not spans:
+def queues(
+    runs: Sequence[Run | Group],
+    title: str = "Jobs in the queue",
+    colours: Sequence[str] = RUN_COLOURS,
+) -> Figure:
+    """Return the queue over time of several runs, one below the other, to the same scale.
+
+    Of a group of several seeds the mean is drawn, and pale above it the longest queue of any.
+
+    Parameters
+    ----------
+    runs
+        Runs, or groups of runs that differ only in their seed.
+    title
+        Of the picture.
+    colours
+        Names of colours, in the order of the runs.
+    """
+    groups = [run if isinstance(run, Group) else Group(run.label, [run]) for run in runs]
+    height = 1.1 + 1.35 * max(1, len(groups))
+    several = any(len(group.runs) > 1 for group in groups)
+    subtitle = "dark: mean over the seeds, pale: the longest of any seed" if several else ""
+    figure = new_figure(12, height, title, subtitle)
+    grid = figure.add_gridspec(max(1, len(groups)), 1, left=0.055, right=0.985, hspace=0.35)
+    grid.update(bottom=0.5 / height, top=1 - 0.85 / height)
+    span = span_of_groups(groups)
+    if span is None:
         axes = figure.add_subplot(grid[0, 0])
         tidy(axes)
         say_nothing(axes, "nothing was submitted")
         return figure
-    first, last = min(first for first, _ in spans), max(last for _, last in spans)
-    edges = curves.time_edges(first, last, 700)
-    levels = [curves.jobs_waiting(run.jobs, edges) for run in runs]
+    edges = curves.time_edges(*span, 700)
+    levels = [np.stack([curves.jobs_waiting(run.jobs, edges) for run in g.runs]) for g in groups]
     highest = max(1.0, *(float(level.max()) for level in levels))
-    for place, (run, level) in enumerate(zip(runs, levels, strict=True)):
+    clock = with_shared_clock(groups)
+    for place, (group, level) in enumerate(zip(groups, levels, strict=True)):
         axes = figure.add_subplot(grid[place, 0])
         tidy(axes)
-        axes.stairs(level, edges, fill=True, color=COLOURS[colour_of(place)])
+        colour = COLOURS[colours[place % len(colours)]]
+        if len(level) > 1:
+            axes.stairs(level.max(axis=0), edges, fill=True, color=colour, alpha=0.3)
+        axes.stairs(level.mean(axis=0), edges, fill=True, color=colour)
         axes.set_ylim(0, 1.05 * highest)
-        axes.set_title(run.label, **TITLE)
-        is_lowest = place == len(runs) - 1
-        time_axis(axes, run, first, last, named=is_lowest)
+        axes.set_title(shortened(group.title, 150), **TITLE)
+        is_lowest = place == len(groups) - 1
+        time_axis(axes, clock, *span, named=is_lowest)
         if not is_lowest:
             axes.tick_params(labelbottom=False)
     return figure

@@ -47,7 +47,9 @@ STATES = {state.name.lower(): state for state in State}
 
 
 def read_run(path: str | os.PathLike[str]) -> Run:
-    """Read a folder of results, or else a trace (:func:`read_results`, :func:`read_recorded`)."""
+    """Read a folder of results, or a trace: :func:`read_results`, :func:`read_recorded`."""
+    if not Path(path).exists():
+        raise ResultsError(f"{path}: no such folder of results, and no such trace")
     return read_results(path) if Path(path).is_dir() else read_recorded(path)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
 from analysis.metrics import METRICS, PERCENTILES
 from analysis.results import provenance
 from analysis.run import Run
+from environment.clock import Clock
 from environment.quantities import format_duration
 
 #: Metrics whose distribution over users the report shows.
@@ -80,12 +81,18 @@ def html_report(
     again
         Command that makes the same again.
     """
-    parts = [f"<h1>{escape(title)}</h1>", *(f"<p>{escape(text)}</p>" for text in lead)]
-    parts += [_figure(picture) for picture in pictures]
+    parts = [figure_of(picture) for picture in pictures]
     parts += ["<h2>Metrics</h2>", _metrics_table(runs)]
     parts += ["<h2>From user to user</h2>", _users_table(runs)]
-    parts += ["<h2>Where this comes from</h2>", _origin(runs, again)]
-    body = "\n".join(parts)
+    labels, found = [run.label for run in runs], [provenance(run) for run in runs]
+    parts += ["<h2>Where this comes from</h2>", origin_of(labels, found, runs[0].clock, again)]
+    return html_page(title, lead, parts)
+
+
+def html_page(title: str, lead: Iterable[str], parts: Iterable[str]) -> str:
+    """Return a page with a heading, paragraphs of text, and parts that are HTML already."""
+    text = [f"<h1>{escape(title)}</h1>", *(f"<p>{escape(words)}</p>" for words in lead)]
+    body = "\n".join([*text, *parts])
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -109,7 +116,8 @@ def format_metric(name: str, value: float | None) -> str:
     return f"{value:,.{2 if abs(value) < 10 else 1 if abs(value) < 100 else 0}f}"
 
 
-def _figure(picture: Picture) -> str:
+def figure_of(picture: Picture) -> str:
+    """Return a picture with its caption as HTML."""
     data = b64encode(picture.png).decode("ascii")
     caption = escape(picture.caption)
     return (
@@ -118,7 +126,7 @@ def _figure(picture: Picture) -> str:
     )
 
 
-def _table(head: Sequence[str], rows: Iterable[tuple[str, Sequence[str], str]], last: str) -> str:
+def table_of(head: Sequence[str], rows: Iterable[tuple[str, Sequence[str], str]], last: str) -> str:
     """Return a table: names, one number per run, and a remark headed ``last``."""
     names = "".join(f'<th scope="col" class="number">{escape(name)}</th>' for name in head)
     lines = [
@@ -142,7 +150,7 @@ def _metrics_table(runs: Sequence[Run]) -> str:
         if any(values) or metric.name in ("jobs_in", "jobs_completed", "wait_mean_s"):
             shown = [format_metric(metric.name, value) for value in values]
             rows.append((metric.name, shown, metric.meaning))
-    return _table([run.label for run in runs], rows, "meaning")
+    return table_of([run.label for run in runs], rows, "meaning")
 
 
 def _users_table(runs: Sequence[Run]) -> str:
@@ -156,19 +164,29 @@ def _users_table(runs: Sequence[Run]) -> str:
         for name in OVER_USERS
         for place, p in enumerate(PERCENTILES)
     ]
-    return _table([run.label for run in runs], rows, "")
+    return table_of([run.label for run in runs], rows, "")
 
 
-def _origin(runs: Sequence[Run], again: str) -> str:
-    """Return configuration, versions and clock: what the runs share once, what differs by run."""
-    found = [provenance(run) for run in runs]
+def origin_of(
+    labels: Sequence[str], found: Sequence[Mapping[str, Any]], clock: Clock, again: str = ""
+) -> str:
+    """Return configuration, versions and clock: what the runs share once, what differs by run.
+
+    Parameters
+    ----------
+    labels, found
+        Name and :func:`~analysis.results.provenance` of each run.
+    clock
+        Of the first.
+    again
+        Command that makes the same again.
+    """
     keys = list(dict.fromkeys(key for one in found for key in one["configuration"]))
     values = {key: [_plain(one["configuration"].get(key)) for one in found] for key in keys}
     shared = {key: texts[0] for key, texts in values.items() if len(set(texts)) == 1}
     lines = [f"{key} <code>{escape(text)}</code>" for key, text in shared.items()]
     traces = {one["trace"]["source"]: one["trace"]["sha256"] for one in found if one["trace"]}
     lines += [f"trace {escape(name)}, SHA-256 <code>{sha}</code>" for name, sha in traces.items()]
-    clock = runs[0].clock
     lines.append(
         f"Local times are those of {escape(str(clock.zone))}; second 0 is "
         + f"{clock.local(0):%A %Y-%m-%d %H:%M}"
@@ -181,7 +199,7 @@ def _origin(runs: Sequence[Run], again: str) -> str:
     parts = ["<p class='quiet'>" + "<br>\n".join(lines) + "</p>"]
     if len(shared) < len(keys):
         rows = [(key, values[key], "") for key in keys if key not in shared]
-        parts.append(_table([run.label for run in runs], rows, ""))
+        parts.append(table_of(labels, rows, ""))
     return "\n".join(parts)
 
 

@@ -118,6 +118,33 @@ def sessions(
     sessions_command(trace, definition, user=user, dot=dot, png=png, as_json=as_json)
 
 
+@app.command()
+def compare(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN", help="Folders of results, or recorded traces."),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for report, tables and pictures.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="File for the report alone.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Set two or more runs side by side: metrics, users one by one, pictures.
+
+    The others are set against the first. Runs that differ only in their seed become one line with a
+    confidence interval.
+
+    \b
+    hpcrowd compare runs/rigid runs/fluid
+    hpcrowd compare runs/adjusted-* runs/fluid-* --out comparison
+    hpcrowd compare log.swf.gz runs/fluid --json
+    """
+    from scenarios.compare_command import compare_command
+
+    compare_command(runs, out=out, html=html, as_json=as_json)
+
+
 reproduce = typer.Typer(help="Run a published study again and compare.", no_args_is_help=True)
 app.add_typer(reproduce, name="reproduce")
 

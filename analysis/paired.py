@@ -1,0 +1,234 @@
+"""Means and differences with their confidence intervals, paired where the same thing is seen twice.
+
+Over seeds the intervals are Student's: a mean over independent runs. Over users they come from the
+bootstrap (Efron 1979, percentile interval), because users' differences are skewed and heavy-tailed;
+whole users are drawn again, so that what one user does stays together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from environment.jobs import Int64s
+from environment.streams import Streams
+
+Floats = NDArray[np.float64]
+
+#: Confidence of every interval.
+CONFIDENCE = 0.95
+
+#: Samples of the bootstrap: enough for two digits of a 95 % interval (Efron and Tibshirani 1993,
+#: section 12.5 asks for 1,000 or more).
+RESAMPLES = 2000
+
+#: Most numbers that the bootstrap draws at once; it takes as many users as there are that way.
+AT_ONCE = 4_000_000
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean and its interval.
+
+    Attributes
+    ----------
+    mean
+        Of the values, or of the differences.
+    low, high
+        Ends of the interval of :data:`CONFIDENCE`; None where there are too few values for one.
+    count
+        Values, or pairs, that it is made of.
+    """
+
+    mean: float
+    low: float | None
+    high: float | None
+    count: int
+
+    @property
+    def half_width(self) -> float | None:
+        """Half the width of the interval."""
+        return None if self.low is None or self.high is None else (self.high - self.low) / 2
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A difference to the first: absolute, and as a part of the first.
+
+    Attributes
+    ----------
+    estimate
+        The absolute difference.
+    relative
+        The difference over the first's value without its sign; None where that is 0.
+    by
+        What the interval is over: ``pairs`` of the same seed, ``groups`` of different seeds
+        (Welch), or empty without an interval.
+    """
+
+    estimate: Estimate
+    relative: float | None
+    by: str = ""
+
+
+@dataclass(frozen=True)
+class UserDifference:
+    """How users fare against the first, user by user.
+
+    Attributes
+    ----------
+    first, other
+        Means over the paired users.
+    estimate
+        Mean difference over users, each counting once, with its bootstrap interval.
+    median
+        Median difference.
+    better, worse
+        Shares of users whose value is smaller, larger; the others have the same.
+    only_first, only_other
+        Users who have the metric on one side only; they are left out.
+    """
+
+    first: float
+    other: float
+    estimate: Estimate
+    median: float
+    better: float
+    worse: float
+    only_first: int
+    only_other: int
+
+
+def t_interval(values: Sequence[float]) -> Estimate:
+    """Return the mean of independent values with Student's interval; a single value has none."""
+    data = np.asarray(values, np.float64)
+    count = len(data)
+    mean = float(data.mean())
+    if count < 2:
+        return Estimate(mean, None, None, count)
+    half = _t_quantile(count - 1) * float(data.std(ddof=1)) / math.sqrt(count)
+    return Estimate(mean, mean - half, mean + half, count)
+
+
+def welch(first: Sequence[float], other: Sequence[float]) -> Estimate:
+    """Return the difference of two means with Welch's interval (1947); none if one is a single."""
+    a, b = np.asarray(first, np.float64), np.asarray(other, np.float64)
+    mean = float(b.mean() - a.mean())
+    if min(len(a), len(b)) < 2:
+        return Estimate(mean, None, None, len(a) + len(b))
+    parts = [float(x.var(ddof=1)) / len(x) for x in (a, b)]
+    if not sum(parts):
+        return Estimate(mean, mean, mean, len(a) + len(b))
+    freedom = sum(parts) ** 2 / sum(
+        part**2 / (len(x) - 1) for part, x in zip(parts, (a, b), strict=True)
+    )
+    half = _t_quantile(freedom) * math.sqrt(sum(parts))
+    return Estimate(mean, mean - half, mean + half, len(a) + len(b))
+
+
+def seed_difference(
+    first: Mapping[int | None, float], other: Mapping[int | None, float]
+) -> Difference:
+    """Return the difference of a metric between two groups of runs.
+
+    Paired by seed if two or more seeds are in both; otherwise the difference of the means, with
+    Welch's interval if both have two or more runs.
+
+    Parameters
+    ----------
+    first, other
+        Values by seed, at least one each.
+    """
+    seeds = [seed for seed in first if seed in other and seed is not None]
+    if len(seeds) > 1:
+        base = float(np.mean([first[seed] for seed in seeds]))
+        estimate = t_interval([other[seed] - first[seed] for seed in seeds])
+        by = "pairs"
+    else:
+        base = float(np.mean(list(first.values())))
+        estimate = welch(list(first.values()), list(other.values()))
+        by = "" if estimate.low is None else "groups"
+    return Difference(estimate, estimate.mean / abs(base) if base else None, by)
+
+
+def bootstrap_mean(values: Floats, generator: np.random.Generator) -> Estimate:
+    """Return the mean with its percentile bootstrap interval; a single value has none.
+
+    Parameters
+    ----------
+    values
+        Shape (users,), at least one.
+    generator
+        The stream to draw from; the draws depend on the number of users only.
+    """
+    count = len(values)
+    mean = float(values.mean())
+    if count < 2:
+        return Estimate(mean, None, None, count)
+    means = []
+    step = max(1, AT_ONCE // count)
+    for done in range(0, RESAMPLES, step):
+        drawn = generator.integers(count, size=(min(step, RESAMPLES - done), count))
+        means.append(values[drawn].mean(axis=1))
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.quantile(np.concatenate(means), (tail, 1 - tail))
+    return Estimate(mean, float(low), float(high), count)
+
+
+def user_difference(
+    first: tuple[Int64s, Floats], other: tuple[Int64s, Floats], seed: int = 0
+) -> UserDifference | None:
+    """Return how users fare against the first; None if no user has the metric on both sides.
+
+    Parameters
+    ----------
+    first, other
+        User numbers, rising, and their values.
+    seed
+        The bootstrap draws from the stream ``compare`` of this seed, the same for every metric and
+        group.
+    """
+    common, in_first, in_other = np.intersect1d(
+        first[0], other[0], assume_unique=True, return_indices=True
+    )
+    if not len(common):
+        return None
+    a, b = first[1][in_first], other[1][in_other]
+    difference: Floats = b - a
+    return UserDifference(
+        first=float(a.mean()),
+        other=float(b.mean()),
+        estimate=bootstrap_mean(difference, Streams(seed).generator("compare")),
+        median=float(np.median(difference)),
+        better=float((difference < 0).mean()),
+        worse=float((difference > 0).mean()),
+        only_first=len(first[0]) - len(common),
+        only_other=len(other[0]) - len(common),
+    )
+
+
+def mean_by_user(found: Sequence[tuple[Int64s, Floats]]) -> tuple[Int64s, Floats]:
+    """Return users and their values, averaged over the runs in which they have one.
+
+    Parameters
+    ----------
+    found
+        For each run, user numbers and values.
+    """
+    if len(found) == 1:
+        return found[0]
+    users, where = np.unique(np.concatenate([users for users, _ in found]), return_inverse=True)
+    total = np.bincount(where, weights=np.concatenate([values for _, values in found]))
+    means: Floats = total / np.bincount(where)
+    return users, means
+
+
+def _t_quantile(freedom: float) -> float:
+    """Return how many standard errors wide half an interval is."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))

@@ -1,0 +1,176 @@
+"""The command ``hpcrowd compare``: what is printed where, exit codes, one-line errors."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from analysis import write_results
+from analysis.comparison_report import PICTURES
+from environment import Trace, write_swf
+from scenarios.compare_command import letter
+from scenarios.replay import replay
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def written(make_trace: Callable[..., Trace], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a trace and results: rigid, and fluid with two seeds."""
+    folder = tmp_path_factory.mktemp("runs")
+    trace = make_trace(
+        *(
+            {"submit": 1800 * n, "run": 7200, "requested_processors": 3, "user": n % 3}
+            for n in range(60)
+        ),
+        header="; MaxProcs: 4",
+    )
+    write_swf(trace, folder / "log.swf")
+    trace.sha256 = "1"
+    for name, users, seed in (
+        ("rigid", "rigid", 0),
+        ("d0", "distribution", 0),
+        ("d1", "distribution", 1),
+    ):
+        write_results(replay(trace, users=users, seed=seed), folder / name, plots=False)
+    return folder
+
+
+@pytest.fixture
+def runs(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Go to a copy of that folder; the terminal is 100 wide."""
+    shutil.copytree(written, tmp_path / "runs")
+    monkeypatch.chdir(tmp_path / "runs")
+    monkeypatch.setenv("COLUMNS", "100")
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    """Call ``hpcrowd compare`` in this process: (exit code, standard output, standard error)."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        from hpcrowd import main
+
+        monkeypatch.setattr(sys, "argv", ["hpcrowd", "compare", *arguments])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        printed = capsys.readouterr()
+        return int(stopped.value.code or 0), printed.out, printed.err
+
+    return run
+
+
+def test_two_runs(call: Call, runs: Path) -> None:
+    """Metrics of both with their difference, users, and what is compared."""
+    code, out, err = call("rigid", "d0")
+    assert (0, "") == (code, err)
+    for text in (
+        "A  rigid, easy, on 4 processors",
+        "B  distribution, easy, on 4 processors",
+        "All are of made: 60 jobs of 3 users.",
+        "B - A",
+        "wait_mean_s",
+        "better off",
+    ):
+        assert text in out
+    assert "±" not in out
+    assert max(map(len, out.splitlines())) <= 100
+
+
+def test_seeds(call: Call, runs: Path) -> None:
+    """Several seeds are one column with an interval, and the text says which."""
+    code, out, _ = call("rigid", "d0", "d1")
+    assert 0 == code
+    for text in (
+        "B  distribution, easy, 2 seeds, on 4 processors",
+        "distribution, easy: 2 runs with seeds 0 and 1.",
+        "have no interval, as one side is a single run",
+        " ± ",
+    ):
+        assert text in out
+    assert "\nC " not in out
+
+
+def test_three_groups_on_a_narrow_terminal(
+    call: Call, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Differences have a table of their own; everything fits into 60 columns."""
+    monkeypatch.setenv("COLUMNS", "60")
+    out = call("rigid", "d0", "rigid")[1]
+    assert max(map(len, out.splitlines())) <= 60
+    for text in ("A  rigid, easy (1)", "C  rigid, easy (2)", "C - A", "wait_mean_s"):
+        assert text in out
+
+
+def test_recorded_trace(call: Call, runs: Path) -> None:
+    """A trace stands for what was recorded; of another file than the run's it is other work."""
+    code, out, _ = call("log.swf", "rigid")
+    assert 0 == code
+    assert "A  recorded, on 4 processors" in out
+    assert "users are not paired" in out
+
+
+def test_json_is_one_object(call: Call, runs: Path) -> None:
+    """--json prints one object and nothing else, the same every time."""
+    code, out, err = call("rigid", "d0", "d1", "--json")
+    assert (0, "") == (code, err)
+    wire = json.loads(out)
+    assert ["rigid, easy", "distribution, easy"] == [group["label"] for group in wire["groups"]]
+    assert [[0], [0, 1]] == [[run["seed"] for run in group["runs"]] for group in wire["groups"]]
+    assert out == call("rigid", "d0", "d1", "--json")[1]
+
+
+def test_folder_and_file(call: Call, runs: Path) -> None:
+    """--out and --html leave folder and file, and say where; the report tells how to make it."""
+    code, _, err = call("rigid", "d0", "--out", "both", "--html", "one.html")
+    assert (0, 2) == (code, len(err.splitlines()))
+    assert set(PICTURES) < {path.name for path in (runs / "both").iterdir()}
+    assert "hpcrowd compare rigid d0 --html one.html" in (runs / "one.html").read_text()
+    assert "hpcrowd compare rigid d0 --out both" in (runs / "both/report.html").read_text()
+    assert 0 == call("rigid", "d0", "--out", "both")[0]
+    assert [] == [path.name for path in runs.iterdir() if path.name.endswith(".tmp")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["rigid"], ["two or more"]),
+        (["rigid", "nowhere"], ["nowhere", "no such folder of results"]),
+        (["rigid", "."], ["holds several runs", "d0, d1, rigid"]),
+        (["rigid", "rigid/summary.json"], ["summary.json"]),
+        (["rigid", "d0", "--out", "rigid"], ["--out rigid", "replace"]),
+        (["rigid", "d0", "--html", "d1"], ["d1", "is a folder"]),
+        (["rigid", "d0", "--html", "no/where.html"], ["no folder no"]),
+    ],
+)
+def test_wrong_requests(call: Call, runs: Path, arguments: list[str], words: list[str]) -> None:
+    """A wrong request is one line on standard error, with exit code 2; the runs stay."""
+    code, out, err = call(*arguments)
+    assert (2, "", 1) == (code, out, len(err.splitlines()))
+    assert [] == [word for word in words if word not in err]
+    assert (runs / "rigid" / "jobs.parquet").exists()
+
+
+def test_runs_inside_the_folder_are_kept(call: Call, runs: Path) -> None:
+    """A folder of several runs that may be replaced is not, if the runs are in it."""
+    (runs / "provenance.json").write_text("{}")
+    code, _, err = call("rigid", "d0", "--out", str(runs))
+    assert (2, True) == (code, "would replace rigid" in err)
+    assert (runs / "rigid" / "jobs.parquet").exists()
+
+
+def test_help_has_examples(call: Call) -> None:
+    """The help shows how it is called."""
+    code, out, _ = call("--help")
+    assert (0, True) == (code, "hpcrowd compare runs/rigid runs/fluid" in out)
+
+
+def test_letters_go_on() -> None:
+    """After Z come A2, B2 and so on."""
+    assert ["A", "Z", "A2", "B3"] == [letter(place) for place in (0, 25, 26, 53)]

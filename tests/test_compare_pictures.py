@@ -1,0 +1,208 @@
+"""Pictures and reports of comparisons: every run is named, and what is missing is said."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from analysis import Comparison, Run, compare, comparison_html, write_comparison
+from analysis.comparison_plots import bars, course, weeks
+from analysis.comparison_report import PICTURES
+from analysis.comparison_style import shortened, wrapped
+from analysis.comparison_text import format_difference, format_estimate, format_users
+from analysis.comparison_users import users_apart
+from analysis.paired import Difference, Estimate, UserDifference
+from analysis.plots import figure_png
+from environment import JobTable, State, Trace
+from scenarios.replay import replay
+
+HEADER = "; UnixStartTime: 953852400\n; TimeZoneString: Europe/Stockholm\n; MaxProcs: 4"
+
+
+@pytest.fixture(scope="module")
+def trace(make_trace: Callable[..., Trace]) -> Trace:
+    """Two days of three users on a small machine."""
+    return make_trace(
+        *(
+            {"submit": 1800 * n, "run": 7200, "requested_processors": 3, "user": n % 3}
+            for n in range(90)
+        ),
+        header=HEADER,
+    )
+
+
+@pytest.fixture(scope="module")
+def seeded(trace: Trace) -> Comparison:
+    """A comparison of a run with a group of three seeds."""
+    drawn = [replay(trace, users="distribution", seed=seed) for seed in range(3)]
+    return compare([replay(trace, users="rigid"), *drawn])
+
+
+def texts(figure: object) -> str:
+    """Everything that is written in a figure."""
+    found = figure.findobj(lambda artist: hasattr(artist, "get_text"))  # type: ignore[attr-defined]
+    return " | ".join(artist.get_text().replace("\n", " ") for artist in found)
+
+
+@pytest.mark.parametrize("name", list(PICTURES))
+def test_pictures_name_every_group(seeded: Comparison, name: str) -> None:
+    """Every picture names every group, and how many seeds it has."""
+    figure = PICTURES[name].draw(seeded.groups)
+    shown = texts(figure)
+    for text in ("rigid, easy", "distribution, easy, 3 seeds"):
+        assert text in shown
+    assert figure_png(figure).startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("count", [2, 6, 9])
+def test_many_runs_with_long_names(trace: Trace, count: int) -> None:
+    """Many runs, with long names, keep within the picture: nothing is drawn over its edges."""
+    run = replay(trace, users="adjusted")
+    found = compare([run] * count)
+    for place, group in enumerate(found.groups):
+        group.label = f"run number {place} of users who have a very long name " * 3
+    for drawing in PICTURES.values():
+        figure = drawing.draw(found.groups)
+        figure_png(figure)
+        assert [] == beyond_the_edges(figure)
+
+
+def beyond_the_edges(figure: object) -> list[str]:
+    """Return the texts of a figure that are cut off, by more than two pixels."""
+    from matplotlib.text import Text
+
+    width, height = figure.canvas.get_width_height()  # type: ignore[attr-defined]
+    cut = []
+    for text in figure.findobj(Text):  # type: ignore[attr-defined]
+        box = text.get_window_extent()
+        inside = box.x0 > -2 and box.y0 > -2 and box.x1 < width + 2 and box.y1 < height + 2
+        if text.get_text().strip() and text.get_visible() and not inside:
+            cut.append(f"{text.get_text()} {box}")
+    return cut
+
+
+def test_users_who_never_finish(trace: Trace) -> None:
+    """Users whose jobs are not over are left out where waits are compared, and that is said."""
+    runs = [replay(trace, users="rigid"), replay(trace, users="adjusted")]
+    jobs = runs[1].jobs
+    lost = jobs.user == 2
+    jobs.start[lost] = jobs.end[lost] = -1
+    jobs.state[lost] = State.UNFINISHED
+    found = compare(runs)
+    assert [2] == [found.users.loc["wait_mean_s"]["users"].iloc[0]]
+    assert "30 jobs of 1 user not over" in " ".join(found.notes)
+    for drawing in PICTURES.values():
+        assert figure_png(drawing.draw(found.groups)).startswith(b"\x89PNG")
+
+
+def test_pictures_of_nothing() -> None:
+    """Runs in which nothing happened give pictures that say so."""
+    found = compare([Run(JobTable(), 4, label, {}) for label in ("a", "b")])
+    assert "nothing was submitted" in texts(course(found.groups))
+    assert "nothing was submitted" in texts(weeks(found.groups))
+    assert "no record to be late against" in texts(users_apart(found.groups))
+    assert "no users to be paired" in texts(users_apart(found.groups))
+    for drawing in PICTURES.values():
+        assert figure_png(drawing.draw(found.groups)).startswith(b"\x89PNG")
+
+
+def test_week_is_set_against_the_record(seeded: Comparison) -> None:
+    """Each week has the record behind it and says how far away it is."""
+    shown = texts(weeks(seeded.groups))
+    assert "grey: recorded" in shown
+    assert "rigid, easy; 0.00 from the record" in shown
+
+
+def test_intervals_are_drawn(seeded: Comparison) -> None:
+    """Bars of groups of several seeds have a line for the interval, those of single runs none."""
+    figure = bars(seeded.groups)
+    assert {2} == {len(axes.patches) for axes in figure.axes}
+    assert [True, True] == [len(axes.lines) == 2 for axes in figure.axes[:2]]  # and that at 0
+    assert "95 % interval" in texts(figure)
+
+
+def test_report_is_one_file_without_network(seeded: Comparison) -> None:
+    """The report holds its pictures, loads nothing, and names every group."""
+    text = comparison_html(seeded, title="<A> & B", again="hpcrowd compare a b")
+    assert "&lt;A&gt; &amp; B" in text
+    assert [] == re.findall(r"<script|https?://|<link|@import|url\(", text)
+    assert len(PICTURES) == text.count("data:image/png;base64,")
+    for word in (
+        "rigid, easy",
+        "distribution, easy, 3 seeds",
+        "wait_mean_s",
+        "hpcrowd compare a b",
+    ):
+        assert word in text
+    assert "[0, 1, 2]" in text
+
+
+def test_folder_is_whole(seeded: Comparison, tmp_path: Path) -> None:
+    """The folder has report, tables and pictures, and may be replaced by another comparison."""
+    out = tmp_path / "out"
+    for _ in range(2):
+        write_comparison(seeded, out)
+    names = {"report.html", "comparison.json", "provenance.json"}
+    names |= {"metrics.csv", "differences.csv", "users.csv"}
+    assert names | set(PICTURES) == {path.name for path in out.iterdir()}
+    assert seeded.to_json() == json.loads((out / "comparison.json").read_text())
+    assert ["out"] == [path.name for path in tmp_path.iterdir()]
+    head = (out / "users.csv").read_text().splitlines()[0]
+    assert head.startswith("metric,group,users,first,other,difference,low,high,median,better,worse")
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "expected"),
+    [
+        ("wait_mean_s", (4740, 4500, 4980), "79.0 ± 4.0 min"),
+        ("wait_mean_s", (90, 87, 93), "90 ± 3 s"),
+        ("wait_mean_s", (4740, None, None), "79.0 min"),
+        ("utilization", (0.5, 0.49, 0.51), "50.0 ± 1.0 %"),
+        ("jobs_in", (1000, 1000, 1000), "1,000"),
+        ("slowdown_mean", (5, 4, 6), "5.00 ± 1.00"),
+    ],
+)
+def test_means_for_people(
+    name: str, values: tuple[float, float | None, float | None], expected: str
+) -> None:
+    """Half an interval stands in the unit of the mean, with its digits; 0 is left out."""
+    assert expected == format_estimate(name, Estimate(*values, 3))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "relative", "expected"),
+    [
+        ("wait_mean_s", -1800, -0.25, "-30.0 min (-25.0 %)"),
+        ("wait_mean_s", 0, 0, "0 s"),
+        ("wait_mean_s", 60, None, "+60 s"),
+        ("utilization", 0.05, 0.1, "+5.0 points (+10.0 %)"),
+        ("lateness_mean_s", -86400 * 3, 4, "-3.0 days"),
+        ("jobs_in", 5, 12.345, "+5 (+1,234 %)"),
+        ("wait_mean_s", -0.2, -0.0001, "0 s (0.0 %)"),
+    ],
+)
+def test_differences_for_people(
+    name: str, value: float, relative: float | None, expected: str
+) -> None:
+    """A difference has sign, unit, and its part of the first; what rounds to 0 has no sign."""
+    difference = Difference(Estimate(value, None, None, 2), relative)
+    assert expected == format_difference(name, difference)
+    assert "-" == format_difference(name, None)
+
+
+def test_users_for_people() -> None:
+    """Both ends of an interval stand in the unit of the larger one."""
+    found = UserDifference(0, 0, Estimate(5400, -600, 14400, 9), 0, 0.25, 0.5, 0, 0)
+    assert ("+90.0 min", "-0.2 to +4.0 h", "25 %", "50 %") == format_users("wait_mean_s", found)
+    single = UserDifference(0, 0, Estimate(60, None, None, 1), 0, 0, 1, 0, 0)
+    assert ("+60 s", "-", "0 %", "100 %") == format_users("wait_mean_s", single)
+
+
+def test_labels_are_cut_and_wrapped() -> None:
+    """What is too long ends with an ellipsis."""
+    assert ("short", "abc…") == (shortened("short", 5), shortened("abc, defg", 5))
+    assert "one two\nthree f…" == wrapped("one two three four five", 8, 2)
