@@ -39,8 +39,7 @@ def users_apart(groups: Sequence[Group], title: str = "From user to user") -> Fi
     _draw_shares(late, lines, "a user's mean lateness", "no record to be late against")
     tidy(wait)
     first = groups[0]
-    name = shortened(first.label, 24)
-    wait.set_title(f"Share of users whose mean wait grew by less than ..., against {name}", **TITLE)
+    wait.set_title("Share of users whose mean wait is longer by less than ...", **TITLE)
     differences = []
     for place, group in enumerate(groups):
         if place and work_of(group.first) == work_of(first.first):
@@ -51,7 +50,8 @@ def users_apart(groups: Sequence[Group], title: str = "From user to user") -> Fi
                 users, others, assume_unique=True, return_indices=True
             )
             differences.append((other_values[in_other] - values[in_first], place))
-    _draw_shares(wait, differences, "difference of a user's mean wait", "no users to be paired")
+    name = f"a user's mean wait, difference to {shortened(first.label, 48)}"
+    _draw_shares(wait, differences, name, "no users to be paired")
     return figure
 
 
@@ -74,7 +74,8 @@ def _draw_shares(axes: Axes, lines: Sequence[tuple[Floats, int]], name: str, not
     axes.set_xscale("symlog", linthresh=linear, linscale=0.6)
     low = min(float(values[0]) for values, _ in drawn)
     high = max(float(values[-1]) for values, _ in drawn)
-    axes.set_xlim(min(1.6 * low, -0.1 * furthest, -linear), max(1.6 * high, 0.1 * furthest, linear))
+    least = max(0.1 * furthest, 1.4 * linear)  # about 0 there is always something to be seen
+    axes.set_xlim(min(1.6 * low, -least), max(1.6 * high, least))
     marks = {sign * second: text for second, text in MARKS.items() for sign in (1, -1)}
     shown = {0: "0"} | {
         second: ("+" if second > 0 else "-") + text

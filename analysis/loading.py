@@ -65,8 +65,9 @@ def read_results(folder: str | os.PathLike[str]) -> Run:
     -------
     Run
         With the same jobs, metrics, clock and configuration; ``stored`` holds what
-        ``provenance.json`` says. The recorded trace and its sessions are not in the folder:
-        ``trace`` and ``work`` are None, and the run as a trace is the folder's ``trace.swf.gz``.
+        ``provenance.json`` says, ``accounts`` what reactions did. The recorded trace and its
+        sessions are not in the folder: ``trace`` and ``work`` are None, and the run as a trace is
+        the folder's ``trace.swf.gz``.
 
     Raises
     ------
@@ -84,7 +85,7 @@ def read_results(folder: str | os.PathLike[str]) -> Run:
         )
     summary = _read_json(place / "summary.json")
     try:
-        return Run(
+        run = Run(
             jobs=read_parquet(place / "jobs.parquet"),
             processors=int(summary["processors"]),
             label=str(stored["label"]),
@@ -95,6 +96,8 @@ def read_results(folder: str | os.PathLike[str]) -> Run:
             wall_s=dict(stored.get("wall_s", {})),
             stored=stored | {"trace": _source(stored["trace"])},
         )
+        run.accounts = dict(summary.get("reactions", {}))
+        return run
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, ResultsError):
             raise

@@ -101,6 +101,7 @@ def test_additions_of_later_versions_are_passed_over(folder: Path) -> None:
     read = read_results(folder)
     assert expected == read.metrics
     assert {-1} == set(read.jobs.batch.tolist())
+    assert {"renounced": 1} == read.accounts
 
 
 def replace_column(folder: Path, name: str, values: list[Any] | None) -> None:
