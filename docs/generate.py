@@ -202,6 +202,53 @@ def settings_table() -> str:
     return table(("option", "default", "meaning"), rows)
 
 
+def reaction_columns_table() -> str:
+    """Return the columns of ``reactions.parquet``."""
+    from analysis.reaction_accounts import MEANING
+
+    rows = []
+    for name, text in MEANING.items():
+        unit, _, meaning = text.partition("; ")
+        if unit not in ("s", "s since the origin"):
+            unit, meaning = "", text
+        rows.append((f"`{name}`", unit, meaning))
+    return table(("column", "unit", "meaning"), rows)
+
+
+def reaction_accounts_table() -> str:
+    """Return what ``summary.json`` says about reactions."""
+    from analysis.reaction_accounts import ACCOUNTS
+
+    units = {"_processor_s": "processor-s", "_s": "s"}
+    rows = [
+        (f"`{name}`", next((u for end, u in units.items() if name.endswith(end)), ""), meaning)
+        for name, meaning in ACCOUNTS.items()
+    ]
+    return table(("key", "unit", "meaning"), rows)
+
+
+def reaction_settings_table() -> str:
+    """Return the settings of reactions as plain data, by response and trigger."""
+    from scenarios.reaction_config import RESPONSES, TRIGGERS, ResponseConfig
+
+    rows = []
+    for key, kinds in (("do", RESPONSES), ("when", TRIGGERS)):
+        for kind, settings in kinds.items():
+            for name, field in settings.model_fields.items():
+                if name in ResponseConfig.model_fields:
+                    continue
+                needed = field.is_required()
+                default = "required" if needed else _plain(field.default)
+                rows.append((f'`{key} = "{kind}"`', f"`{name}`", default, field.description or ""))
+    for name, field in ResponseConfig.model_fields.items():
+        rows.append(("any", f"`{name}`", _plain(field.default), field.description or ""))
+    return table(("with", "setting", "default", "meaning"), rows)
+
+
+def _plain(default: Any) -> str:
+    return "" if default is None else f"`{default}`"
+
+
 def errors_tree() -> str:
     """Return the tree of exceptions and what each says of itself."""
     from environment import errors
@@ -223,6 +270,9 @@ PLACES = {
     "metrics": metrics_table,
     "settings": settings_table,
     "errors": errors_tree,
+    "reaction_columns": reaction_columns_table,
+    "reaction_accounts": reaction_accounts_table,
+    "reaction_settings": reaction_settings_table,
 }
 
 #: Pages that are generated whole.

@@ -1,0 +1,69 @@
+"""The picture of reactions around a period, and the script that draws it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agents import Delay, During, Recipe
+from analysis.plots import figure_png
+from analysis.reaction_pictures import mean_use, reaction_figure
+from environment import Clock, parse_swf
+from environment.clock import DAY, HOUR
+from scenarios import demand_response, replay
+
+DAYS_LONG = "\n".join(
+    ["; MaxProcs: 4", *(f"{n} {n * DAY} 0 36000 2 -1 -1 2 36000 -1 1 1 1 -1 1 -1 -1 -1"
+                        for n in range(1, 6))]
+)  # fmt: skip
+
+
+def test_mean_use_between_two_seconds() -> None:
+    """Two processors for half of the time are one on average."""
+    run = replay(parse_swf(DAYS_LONG), users="rigid")
+    assert 1.0 == mean_use(run, DAY, DAY + 20 * HOUR)
+
+
+def test_picture_has_a_panel_for_each_answer() -> None:
+    """Users stand in columns, answers in rows; only processors of the machine are in use."""
+    trace = parse_swf(DAYS_LONG)
+    period = (3 * DAY - HOUR, 3 * DAY + HOUR)
+    plain = replay(trace, users="rigid")
+    delayed = replay(trace, users=Recipe("recorded", reactions=(Delay(During([period])),)))
+    runs = {"as usual": plain, "delay": delayed, "again": delayed}
+    figure = reaction_figure({"rigid": runs, "other": runs}, period, "Title")
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    expected = [f"{users} users: {name}" for users in ("rigid", "other")
+                for name in ("delay", "again")]  # fmt: skip
+    assert expected == titles
+    assert all(axes.get_xlim()[0] <= period[0] - DAY for axes in figure.axes)
+    assert figure_png(figure).startswith(b"\x89PNG")
+
+
+def test_period_of_the_call_is_local() -> None:
+    """The call is on a Wednesday, from 8:00 to 20:00, after whole weeks from the first Monday."""
+    for clock in (Clock(), Clock(1704870000)):
+        begin, end = demand_response.period_of(clock)
+        assert (2, 8, 0) == (clock.local(begin).weekday(), clock.local(begin).hour,
+                             clock.local(begin).minute)  # fmt: skip
+        assert 12 * HOUR == end - begin
+        monday = begin - clock.wall(begin) % (7 * DAY)
+        assert 16 == monday // (7 * DAY)
+
+
+@pytest.mark.parametrize("arguments", [[], ["a", "b", "c"]])
+def test_script_tells_its_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a trace, or with too much, there is one line and exit code 2."""
+    assert 2 == demand_response.main(arguments)
+    assert "usage: python -m scenarios.demand_response" in capsys.readouterr().err
+
+
+def test_script_with_a_short_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A trace that ends before the call is told in one line."""
+    path = tmp_path / "short.swf"
+    path.write_text(DAYS_LONG + "\n")
+    assert 2 == demand_response.main([str(path)])
+    told = capsys.readouterr().err
+    assert "short.swf: ends before week 16" in told
+    assert 1 == len(told.splitlines())
