@@ -102,7 +102,7 @@ class ReplayConfig(BaseModel):
         """Return the configuration fit for JSON; own behaviours and schedulers by their names."""
         values = self.model_dump()
         if isinstance(self.users, PopulationConfig):
-            values["users"] = self.users.model_dump(exclude_none=True)
+            values["users"] = self.users.model_dump(mode="json", exclude_none=True)
         elif not isinstance(self.users, str):
             values["users"] = getattr(self.users, "__qualname__", repr(self.users))
         if not isinstance(self.scheduler, str):

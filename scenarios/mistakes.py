@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import ValidationError
 
-from environment.errors import QuantityError
+from environment.errors import HpcrowdError
 
 
 def first_mistake(error: ValidationError) -> str:
@@ -14,11 +14,11 @@ def first_mistake(error: ValidationError) -> str:
     place = ""
     for part in first["loc"]:
         place += f"[{part}]" if isinstance(part, int) else f".{part}" if place else str(part)
-    if isinstance(cause, QuantityError):
+    if isinstance(cause, HpcrowdError):
         return f"{place}: {cause}" if len(first["loc"]) > 1 else str(cause)
     rule = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
         return f"{place}: no such setting; see the reference for what there is"
     if first["type"] == "missing":
         return f"{place}: missing; it has no default"
-    return f"{place} {first['input']!r}: {rule}"
+    return f"{place} {first['input']!r}: {rule}" if place else rule

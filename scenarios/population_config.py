@@ -8,6 +8,10 @@
     behaviour = "think-time"
     share = 0.3
     hours = { opens = "8h", closes = "18h", days = ["Mon", "Tue", "Wed", "Thu", "Fri"] }
+    reactions = [{ do = "switch", to = "backup", when = "patience", wait = "6h" }]
+
+    [clusters.backup]
+    processors = 64
 
 Everything is checked when the file is read. A mistake is told with the file, the place in it and
 the rule.
@@ -17,20 +21,26 @@ from __future__ import annotations
 
 import os
 import tomllib
+from collections.abc import Iterator
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
-from environment.errors import QuantityError
+from environment.errors import HpcrowdError, QuantityError
+from environment.schedulers import SCHEDULER_NAMES
 from scenarios.fields import DAYS, Duration, HoursConfig, Strict
 from scenarios.mistakes import first_mistake
+from scenarios.reaction_config import reaction_from
 
 if TYPE_CHECKING:
     from agents.mixture import Mixture
     from agents.presets import Recipe
+    from agents.reactions import Reaction
     from agents.shmueli import SiteModel
+    from environment.cluster import ClusterSpec
 
 
 class LineConfig(Strict):
@@ -83,8 +93,13 @@ class UsersConfig(Strict):
         None, gt=0, description="window = fitted: starts by which profiles are smoothed"
     )
 
-    def recipe(self) -> Recipe | SiteModel:
-        """Return what makes the behaviour.
+    reactions: tuple[dict[str, Any], ...] = Field(
+        (),
+        description="what users do instead of submitting: do, when, and settings of both",
+    )
+
+    def recipe(self, folder: Path = Path()) -> Recipe | SiteModel:
+        """Return what makes the behaviour; files are looked for in ``folder``.
 
         Raises
         ------
@@ -125,6 +140,8 @@ class UsersConfig(Strict):
         if self.prior is not None:
             self._only("window", "fitted", "prior")
             changes["window"] = Fitted(self.prior)
+        if self.reactions:
+            changes["reactions"] = tuple(self._reactions(folder))
         return replace(base, **changes)
 
     def _site_model(self, base: SiteModel) -> SiteModel:
@@ -144,6 +161,13 @@ class UsersConfig(Strict):
             base = replace(base, shifts=Shifts(**self.shifts.model_dump()))
         return base
 
+    def _reactions(self, folder: Path) -> Iterator[Reaction]:
+        for place, reaction in enumerate(self.reactions):
+            try:
+                yield reaction_from(reaction, folder)
+            except HpcrowdError as error:
+                raise QuantityError(f"reactions[{place}]: {error}") from None
+
     def _only(self, what: str, value: str, field: str) -> None:
         """Make sure that a field which gives the parameters of a part finds that part."""
         given = {"line": self.line, "law": self.law} if what == "think" else {
@@ -157,16 +181,57 @@ class UsersConfig(Strict):
             )
 
 
+class ClusterConfig(Strict):
+    """A cluster beside the first, for users who switch."""
+
+    processors: int = Field(ge=1, description="its size")
+    scheduler: str = Field("easy", description="fcfs or easy")
+    speed: float = Field(
+        1.0, gt=0, allow_inf_nan=False, description="of its nodes, 1 is that of the first cluster"
+    )
+
+    @field_validator("scheduler")
+    @classmethod
+    def _known_scheduler(cls, scheduler: str) -> str:
+        if scheduler not in SCHEDULER_NAMES:
+            raise ValueError(f"not known; choose {', '.join(SCHEDULER_NAMES)}")
+        return scheduler
+
+
 class PopulationConfig(Strict):
-    """Which behaviours a population has."""
+    """Which behaviours a population has, and what clusters there are for it beside the first."""
 
     name: str = Field("population", description="for tables and pictures")
     users: tuple[UsersConfig, ...] = Field(min_length=1, description="one entry per behaviour")
+    clusters: dict[str, ClusterConfig] = Field({}, description="other clusters by name")
+    folder: Path = Field(Path(), exclude=True, description="where files that it names are")
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         self.mixture()
+        if "home" in self.clusters:
+            raise ValueError("clusters.home: is the first cluster; choose another name")
+        names = ["home", *self.clusters]
+        for place, entry in enumerate(self.users):
+            for reaction in entry.reactions:
+                if reaction.get("do") == "switch" and reaction.get("to") not in names:
+                    raise ValueError(
+                        f"users[{place}]: switch to {reaction.get('to')!r}: no such cluster; "
+                        f"choose {', '.join(names)}, or describe it under clusters"
+                    )
         return self
+
+    def others(self) -> dict[str, ClusterSpec]:
+        """Return the other clusters by name."""
+        from environment.cluster import ClusterSpec
+
+        return {name: ClusterSpec(**spec.model_dump()) for name, spec in self.clusters.items()}
+
+    def files(self) -> dict[str, str]:
+        """Return the SHA-256 of each file that reactions name."""
+        names = [reaction["file"] for entry in self.users for reaction in entry.reactions
+                 if "file" in reaction]  # fmt: skip
+        return {name: sha256((self.folder / name).read_bytes()).hexdigest() for name in names}
 
     def mixture(self) -> Mixture:
         """Return the mixture of behaviours.
@@ -181,7 +246,7 @@ class PopulationConfig(Strict):
         parts = []
         for place, entry in enumerate(self.users):
             try:
-                recipe = entry.recipe()
+                recipe = entry.recipe(self.folder)
             except QuantityError as error:
                 raise QuantityError(f"users[{place}]: {error}") from None
             alone = len(self.users) == 1 and not (entry.share or entry.groups or entry.users)
@@ -206,7 +271,7 @@ def read_population(path: str | os.PathLike[str]) -> PopulationConfig:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise QuantityError(f"{place}: not TOML: {error}") from error
     try:
-        return PopulationConfig(**{"name": place.stem, **values})
+        return PopulationConfig(**{"name": place.stem, "folder": place.parent, **values})
     except ValidationError as error:
         raise QuantityError(f"{place}: {first_mistake(error)}") from None
     except QuantityError as error:

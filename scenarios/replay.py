@@ -65,17 +65,23 @@ def replay(
     1
     """
     config = config or configure(**choices)
+    population = config.users if isinstance(config.users, PopulationConfig) else None
     began = time.perf_counter()
     converted = jobs_from_trace(trace, config.conversion(), strict=config.strict)
     record = Work.of(converted.jobs, SessionDefinition.parse(config.sessions))
     clock = Clock.of(trace.header)
     processors = parse_processors(config.nodes, trace.processors if "x" in config.nodes else 1)
-    chosen = config.users
-    behaviour = chosen.mixture() if isinstance(chosen, PopulationConfig) else chosen
+    behaviour: Any = population.mixture() if population else config.users
     casting = Casting.of(record, behaviour, Streams(config.seed))
     jobs, work = casting.jobs, casting.replayed
     model = Simulation(
-        jobs, processors, config.scheduler, overrun=config.overrun, clock=clock, seed=config.seed
+        jobs,
+        processors,
+        config.scheduler,
+        overrun=config.overrun,
+        clock=clock,
+        seed=config.seed,
+        others=population.others() if population else None,
     )
     users, generated = casting.join(model, compiled=compiled)
     prepared = time.perf_counter()
@@ -83,9 +89,9 @@ def replay(
     ended = time.perf_counter()
     return Run(
         jobs=jobs,
-        processors=model.cluster.processors,
+        processors=sum(cluster.processors for cluster in model.clusters.values()),
         label=config.label(),
-        configuration={"kind": "replay", **config.plain()},
+        configuration=_configuration(config),
         clock=clock,
         trace=trace,
         source_row=_source_row(converted.source_row[casting.rows], len(jobs)),
@@ -102,6 +108,14 @@ def replay(
 def _source_row(replayed: Int64s, jobs: int) -> Int64s:
     """Return the places of the replayed jobs in the trace, then -1 for those of a user's own."""
     return np.concatenate([replayed, np.full(jobs - len(replayed), UNKNOWN)])
+
+
+def _configuration(config: ReplayConfig) -> dict[str, Any]:
+    """Return all that is needed to run it again, fit for JSON."""
+    found = {"kind": "replay", **config.plain()}
+    if isinstance(config.users, PopulationConfig) and (files := config.users.files()):
+        found["files_sha256"] = files
+    return found
 
 
 def units_waited_for(

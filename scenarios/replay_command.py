@@ -39,7 +39,7 @@ def replay_command(path: Path, config: ReplayConfig, *, out: Path | None, as_jso
     else:
         from rich.console import Console
 
-        console = Console()
+        console = Console() if sys.stdout.isatty() else Console(width=100)
         for line in headline(run):
             console.print(line, highlight=False)
         console.print(summary_table(run))
