@@ -45,7 +45,9 @@ def test_good_job_is_taken_as_it_is(make_trace: MakeTrace) -> None:
         "recorded_start": 15,
         "recorded_end": 75,
     }
-    nothing_yet = dict.fromkeys(("submit", "start", "end", "session", "batch", "unit"), -1)
+    nothing_yet = dict.fromkeys(
+        ("submit", "start", "end", "session", "batch", "unit", "cluster"), -1
+    )
     assert expected | nothing_yet == job
     assert ({}, {}) == (dict(made.repaired), dict(made.dropped))
 
