@@ -23,12 +23,13 @@ from comes from the trace, :mod:`agents.empirical`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Literal, cast, override
 
 import numpy as np
 
 from agents.activity import Activity, Shifts, WorkPattern
-from agents.attendance import Attendance
+from agents.attendance import DAYS, Attendance
 from agents.empirical import LONGEST_GAP, Habits, draw, place_of
 from agents.generated import GeneratedUser, Generating
 from agents.sessions import SessionDefinition
@@ -231,12 +232,11 @@ class ShmueliFeitelson(Generating):
         """Do nothing until ``at``, or sleep until the user next comes where that is later."""
         opens = self._opens(user, at)
         if user.attendance < 1:
-            clock = user.model.clock
-            while (day := clock.wall(opens) // DAY) != user.day and opens < user.horizon:
+            while (day := user.day_of(opens)) != user.day and opens < user.horizon:
                 if user.stream.random() < user.attendance:
                     user.day = day
                     break
-                opens = self._opens(user, clock.second_at((day + 1) * DAY))
+                opens = self._opens(user, user.begin_of_day(day + 1))
         user.state, user.until = (state if opens == at else Doing.ASLEEP), opens
         if opens >= user.horizon:
             user.state, user.until = Doing.ASLEEP, UNKNOWN
@@ -247,18 +247,28 @@ class ShmueliFeitelson(Generating):
         return self.window.next_open(user, at, Release(UNKNOWN, at, Reason.ENDED, 0, UNKNOWN))
 
     def _limit(self, user: SiteUser, last: int) -> None:
-        """Let a user come on as many days as recorded, up to the day of second ``last``."""
+        """Let a user come on as many days as recorded, up to the day of second ``last``.
+
+        The night of who works over midnight is one day, from noon to noon.
+        """
         clock = user.model.clock
         if self._attendance is None:
             self._attendance = Attendance.fit(self._fit, clock)
-        user.day = clock.wall(self._opens(user, user.wakes)) // DAY
-        gone = clock.second_at((max(user.day, clock.wall(last) // DAY) + 1) * DAY)
-        user.horizon = min(user.horizon, gone)
-        monday = clock.wall(user.wakes) // WEEK * WEEK
-        midnights = [clock.second_at(monday + day * DAY) for day in range(8)]
-        open_days = sum(self._opens(user, midnights[day]) < midnights[day + 1] for day in range(7))
+        if self._works_over_midnight(user):
+            user.turn = DAY // 2
+        user.day = user.day_of(self._opens(user, user.wakes))
+        user.horizon = min(user.horizon, user.begin_of_day(max(user.day, user.day_of(last)) + 1))
+        begins = [user.begin_of_day(user.day + day) for day in range(DAYS + 1)]
+        open_days = sum(self._opens(user, at) < end for at, end in pairwise(begins))
         place = place_of(user.number, self.habits.users)
         user.attendance = self._attendance.probability(place, max(1, open_days))
+
+    def _works_over_midnight(self, user: SiteUser) -> bool:
+        """Return whether a user is at work at some midnight of the week, and at no noon."""
+        begins = [user.begin_of_day(user.day_of(user.wakes) + day) for day in range(DAYS)]
+        return any(self.window.is_open(user, at) for at in begins) and not any(
+            self.window.is_open(user, at + DAY // 2) for at in begins
+        )
 
 
 #: As published: everybody comes on every day of its hours.

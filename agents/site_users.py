@@ -11,6 +11,7 @@ import numpy as np
 from agents.empirical import Habits, draw, place_of
 from agents.generated import GeneratedUser
 from agents.user import Behaviour
+from environment.clock import DAY
 from environment.jobs import UNKNOWN, Column, Int64s
 
 if TYPE_CHECKING:
@@ -56,8 +57,10 @@ class SiteUser(GeneratedUser):
         What it draws from, see :class:`~agents.empirical.Habits`.
     attendance
         Probability to come on one of its days.
+    turn
+        s after local midnight at which its days begin.
     day
-        The local day on which it came last, counted from a Monday; -1 none.
+        The day on which it came last, counted from a Monday; -1 none.
     """
 
     def __init__(
@@ -83,9 +86,18 @@ class SiteUser(GeneratedUser):
         self.repeats = habits.repeats.of(place)
         self.own_jobs = habits.jobs_of(number, group)
         self.attendance = 1.0
+        self.turn = 0
         self.day = UNKNOWN
         self._job, self._left = UNKNOWN, 0
         self._batch = slice(0, 0)
+
+    def day_of(self, second: int) -> int:
+        """Return the day of a second, counted from a Monday; days begin at :attr:`turn`."""
+        return (self.model.clock.wall(second) - self.turn) // DAY
+
+    def begin_of_day(self, day: int) -> int:
+        """Return the second at which a day begins."""
+        return self.model.clock.second_at(day * DAY + self.turn)
 
     def next_jobs(self, count: int) -> list[int]:
         """Return the next ``count`` jobs of the user, rows of the record.

@@ -127,10 +127,13 @@ def weekly_profile(times: Int64s, clock: Clock) -> Floats | None:
     times = times[times != UNKNOWN]
     if not len(times):
         return None
-    hours = np.arange(int(times.min()) // HOUR, int(times.max()) // HOUR + 1) * HOUR
+    # Hours begin by the local clock, not with the trace: who comes at 8:00 is not of the 7th.
+    past = int(clock.second_of_week(np.zeros(1, np.int64))[0]) % HOUR
+    place = (times + past) // HOUR
+    hours = np.arange(int(place.min()), int(place.max()) + 1) * HOUR - past
     hour_of_week = clock.second_of_week(hours) // HOUR
     seen = np.bincount(hour_of_week, minlength=WEEK_HOURS)
-    submitted = np.bincount(times // HOUR - hours[0] // HOUR, minlength=len(hours))
+    submitted = np.bincount(place - place.min(), minlength=len(hours))
     counts = np.bincount(hour_of_week, weights=submitted, minlength=WEEK_HOURS)
     profile: Floats = np.divide(counts, seen, out=np.zeros(WEEK_HOURS), where=seen > 0)
     return profile

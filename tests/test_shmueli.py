@@ -203,6 +203,24 @@ def test_presence_as_recorded(make_jobs: MakeJobs) -> None:
     assert came[-1] <= 396
 
 
+def test_nights_are_days_from_noon_to_noon(make_jobs: MakeJobs) -> None:
+    """Who works over midnight comes for whole nights, Sunday's from Monday 0:00 on."""
+    nights = SameWindow(ActivityWindow(20 * HOUR, 4 * HOUR))
+    record = make_jobs(*[(day * DAY + 20 * HOUR, 100, 1) for day in range(0, 400, 4)])
+    model, user = one_user(record, LEAVE, nights, presence="recorded", horizon=400 * DAY)
+    model.run()
+    assert DAY // 2 == user.turn
+    assert pytest.approx(100 / 397 * 7 / 6) == user.attendance
+    seconds = model.jobs.submit - DAY // 2
+    hours = {
+        night: set((seconds[seconds // DAY == night] % DAY // HOUR).tolist())
+        for night in np.unique(seconds // DAY).tolist()
+    }
+    assert all(8 in begun for night, begun in hours.items() if night % 7 in range(4))
+    assert all(12 in begun for night, begun in hours.items() if night % 7 == 6)
+    assert all(night % 7 != 5 for night in hours)
+
+
 def test_presence_reaches_at_least_one_opening(make_jobs: MakeJobs) -> None:
     """Who submitted once, after hours, comes on the next of its days."""
     record = make_jobs((20 * HOUR, 100, 1))
