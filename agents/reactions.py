@@ -119,13 +119,24 @@ class Intention:
 
     def submit(self) -> int:
         """Submit the jobs as they are now, and return the last submission, s."""
-        user = self.user
+        user, at = self.user, self.at
+        if self.cluster is None and self._is_as_due():
+            user.submit(self.unit, user.model.time)  # the shortest way
+            return int(at[-1])
         user.submitted += 1
         if self.cluster is None:
-            user.model.cluster.submit(self.rows, self.at)
+            user.model.cluster.submit(self.rows, at)
         else:
             self._submit_apart(self.cluster)
-        return int(self.at.max())
+        return int(at.max())
+
+    def _is_as_due(self) -> bool:
+        """Return whether the first job comes now and the others as far apart as recorded."""
+        now, rows = self.user.model.time, self.rows
+        if len(rows) == 1:
+            return int(self.at[0]) == now
+        recorded = self.user.model.jobs.recorded_submit[rows]
+        return bool((self.at == recorded - recorded[0] + now).all())
 
     def _submit_apart(self, clusters: list[str]) -> None:
         """Submit each job to its own cluster; note what its speed makes of the run time."""

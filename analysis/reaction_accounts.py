@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from environment.clock import HOUR
+from environment.errors import ResultsError
 from environment.jobs import Int64s, JobTable, State
 from environment.quantities import format_duration, plural
 
@@ -186,6 +187,33 @@ def write_reactions(jobs: JobTable, notes: Sequence[Note], path: Path) -> None:
         arrays.append(array)
         fields.append(pa.field(name, array.type, metadata={"meaning": meaning}))
     pq.write_table(pa.Table.from_arrays(arrays, schema=pa.schema(fields)), path, compression="zstd")
+
+
+def read_reactions(path: Path, jobs: JobTable) -> list[Note]:
+    """Return the notes in a file of :func:`write_reactions`, over the jobs of the same run.
+
+    Raises
+    ------
+    ResultsError
+        When it is no such file, or names jobs that are not in the table.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from agents.reactions import Note
+
+    try:
+        found = pq.read_table(path, columns=list(MEANING))
+    except (pa.ArrowInvalid, OSError) as error:
+        told = str(error).splitlines()[0]
+        raise ResultsError(f"{path}: cannot be read as reactions: {told}") from None
+    columns = {name: found.column(name).to_pylist() for name in MEANING}
+    row_of = {number: row for row, number in enumerate(jobs.number.tolist())}
+    missing = [number for number in columns["number"] if number not in row_of]
+    if missing:
+        raise ResultsError(f"{path}: job {missing[0]} is not in jobs.parquet; run it again")
+    columns["row"] = [row_of[number] for number in columns["number"]]
+    return [Note(*values) for values in zip(*(columns[name] for name in Note._fields), strict=True)]
 
 
 def resized(jobs: JobTable, notes: Sequence[Note]) -> np.ndarray:

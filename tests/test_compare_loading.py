@@ -90,7 +90,7 @@ def test_additions_of_later_versions_are_passed_over(folder: Path) -> None:
     expected = read_results(folder).metrics
     rewrite(folder / "summary.json", lambda s: s.update(reactions={"renounced": 1}))
     rewrite(folder / "provenance.json", lambda s: s.update(weather="rain"))
-    (folder / "reactions.parquet").write_bytes(b"")
+    (folder / "moods.parquet").write_bytes(b"")
     table = pq.read_table(folder / "jobs.parquet")
     words = ["rejected", "invented", "completed"]
     states = [words.index(word) for word in table.column("state").to_pylist()]

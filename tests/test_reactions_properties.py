@@ -32,7 +32,7 @@ from agents import (
 )
 from agents.units import Units
 from analysis import account, notes_of
-from environment import ClusterSpec, JobTable, Signal, Simulation, State, Trace
+from environment import ClusterSpec, JobTable, ResultsError, Signal, Simulation, State, Trace
 from environment.swf import parse_swf
 from scenarios.replay import replay
 
@@ -221,7 +221,7 @@ def test_run_tells_its_accounts(tmp_path: Path) -> None:
     """Summary, table and trace of a run hold what reactions did; without them there is nothing."""
     import pyarrow.parquet as pq
 
-    from analysis import write_results
+    from analysis import read_results, write_results
     from analysis.reaction_accounts import MEANING
 
     trace = parse_swf(SMALL)
@@ -248,10 +248,35 @@ def test_run_tells_its_accounts(tmp_path: Path) -> None:
         zip(run.to_trace()["number"].tolist(), run.to_trace()["requested_processors"].tolist(),
             strict=True)
     )  # fmt: skip
+    again = read_results(tmp_path / "out")
+    assert run.reactions == again.reactions
+    assert run.summary() == again.summary()
     without = replay(trace, users="rigid")
     assert "reactions" not in without.summary()
     write_results(without, tmp_path / "out", plots=False)
     assert not (tmp_path / "out" / "reactions.parquet").exists()
+    assert () == tuple(read_results(tmp_path / "out").reactions)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda path: path.write_bytes(b"no"), "reactions.parquet: cannot be read as reactions"),
+        (lambda path: path.with_name("jobs.parquet").rename(path), "cannot be read as reactions"),
+    ],
+)
+def test_broken_table_of_reactions(
+    tmp_path: Path, change: Callable[[Path], Any], told: str
+) -> None:
+    """What is no table of reactions is told in one line."""
+    from analysis.reaction_accounts import read_reactions
+    from analysis.results import write_parquet
+
+    run = replay(parse_swf(SMALL), users="rigid")
+    write_parquet(run.jobs, tmp_path / "jobs.parquet")
+    change(tmp_path / "reactions.parquet")
+    with pytest.raises(ResultsError, match=told):
+        read_reactions(tmp_path / "reactions.parquet", run.jobs)
 
 
 def test_terminal_tells_accounts(capsys: pytest.CaptureFixture[str]) -> None:
