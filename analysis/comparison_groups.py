@@ -15,7 +15,7 @@ from analysis.metrics import METRICS, Metric, per_user
 from analysis.paired import Estimate, Floats, mean_by_user, t_interval
 from analysis.profiles import profile_distance, weekly_profile
 from analysis.run import Run
-from environment.jobs import Int64s
+from environment.jobs import UNKNOWN, Int64s
 
 #: Metrics of a comparison beyond those of a run.
 MORE_METRICS = (
@@ -39,10 +39,18 @@ class Group:
         For tables and pictures.
     runs
         At least one.
+    record
+        Recorded submissions of the work, s, which users who make up their work do not have in
+        their jobs; None unless known.
     """
 
     label: str
     runs: list[Run]
+    record: Int64s | None = None
+
+    def __post_init__(self) -> None:
+        if self.record is None:
+            self.record = recorded(self.first)
 
     def __repr__(self) -> str:
         return f"<Group {self.title}>"
@@ -68,7 +76,7 @@ class Group:
         found: dict[str, list[float | None]] = {
             metric.name: [run.metrics[metric.name] for run in self.runs] for metric in METRICS
         }
-        return found | {"week_distance": [week_distance(run) for run in self.runs]}
+        return found | {"week_distance": [week_distance(run, self.record) for run in self.runs]}
 
     def by_seed(self, metric: str) -> dict[int | None, float]:
         """Return the value of a metric by seed, of the runs that have one."""
@@ -93,15 +101,20 @@ def seed_of(run: Run) -> int | None:
     return None if seed is None else int(seed)
 
 
-def week_distance(run: Run) -> float | None:
+def week_distance(run: Run, record: Int64s | None) -> float | None:
     """Return :func:`~analysis.profiles.profile_distance` of run and record; None without both."""
-    profiles = [weekly_profile(times, run.clock) for times in (run.jobs.submit, recorded(run))]
+    if record is None:
+        return None
+    profiles = [weekly_profile(times, run.clock) for times in (run.jobs.submit, record)]
     return profile_distance(*profiles) if all(profile.any() for profile in profiles) else None
 
 
-def recorded(run: Run) -> Int64s:
-    """Return the recorded submissions of a run, s; -1 none."""
-    return run.jobs.recorded_submit
+def recorded(run: Run) -> Int64s | None:
+    """Return the recorded submissions of the work of a run, s; None where it has none."""
+    submit = run.jobs.recorded_submit
+    if (submit != UNKNOWN).any():
+        return submit
+    return None if run.trace is None else run.trace["submit"].astype(np.int64)
 
 
 def group_runs(runs: Sequence[Run]) -> list[Group]:
@@ -130,7 +143,16 @@ def group_runs(runs: Sequence[Run]) -> list[Group]:
             words = group.label.split(", ")
             group.label = ", ".join(word for word in words if not word.startswith("seed "))
     _tell_apart(groups)
+    _share_records(groups)
     return groups
+
+
+def _share_records(groups: Sequence[Group]) -> None:
+    """Give groups without a record that of another group of the same work."""
+    known = {work_of(group.first): group.record for group in groups if group.record is not None}
+    for group in groups:
+        if group.record is None:
+            group.record = known.get(work_of(group.first))
 
 
 def _tell_apart(groups: Sequence[Group]) -> None:

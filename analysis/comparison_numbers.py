@@ -180,8 +180,8 @@ class Comparison:
             count, expected = len(group.first.jobs), len(first.first.jobs)
             if count != expected and group.first.source:
                 found.append(
-                    f"{group.label} has {plural(count, 'job')}, {first.label} {expected:,}: the "
-                    "trace was read differently."
+                    f"{group.label} has {plural(count, 'job')}, {first.label} {expected:,}: their "
+                    "jobs are not the same."
                 )
         return found
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from analysis import curves
 from analysis.comparison import Bars
-from analysis.comparison_groups import Group, recorded, week_distance, work_of
+from analysis.comparison_groups import Group, work_of
 from analysis.comparison_style import (
     headed_figure,
     look_of,
@@ -27,7 +27,7 @@ from analysis.plots import COLOURS, TIME_BINS, TITLE, new_figure, say_nothing, t
 from analysis.profiles import weekly_profile
 from analysis.run import Run
 from environment.clock import DAY, HOUR
-from environment.jobs import UNKNOWN, Int64s
+from environment.jobs import Int64s
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -119,7 +119,7 @@ def weeks(groups: Sequence[Group], title: str = "Submissions over the week") -> 
     rows = -(-len(groups) // columns)
     height = 1.1 + 1.75 * rows
     figure = new_figure(12, height, title)
-    has_record = any((recorded(group.first) != UNKNOWN).any() for group in groups)
+    has_record = any(group.record is not None for group in groups)
     behind = "grey: recorded" if has_record else f"grey: {groups[0].label}"
     figure.text(
         0.012,
@@ -140,9 +140,8 @@ def weeks(groups: Sequence[Group], title: str = "Submissions over the week") -> 
     for place, (group, profile, grey) in enumerate(zip(groups, profiles, greys, strict=True)):
         axes = figure.add_subplot(grid[place // columns, place % columns])
         tidy(axes)
-        distances = [week_distance(run) for run in group.runs]
-        known = [distance for distance in distances if distance is not None]
-        far = f"; {np.mean(known):.2f} from the record" if known else ""
+        distance = group.estimate("week_distance")
+        far = "" if distance is None else f"; {distance.mean:.2f} from the record"
         axes.set_title(shortened(group.title, 90 if columns == 1 else 52) + far, **TITLE)
         if not profile.any():
             say_nothing(axes, "nothing was submitted")
@@ -219,13 +218,15 @@ def _draw_steps(axes: Axes, edges: Int64s, levels: Floats, place: int) -> None:
 
 def _grey_profile(group: Group, first: Group, has_record: bool) -> Floats:
     """Return the profile drawn behind that of a group, %."""
-    times = recorded(group.first) if has_record else first.first.jobs.submit
+    times = group.record if has_record else first.first.jobs.submit
+    if times is None:
+        return np.zeros(curves.WEEK_HOURS)
     profile: Floats = 100 * weekly_profile(times, group.first.clock)
     return profile
 
 
 def _record(groups: Sequence[Group]) -> Int64s | None:
     """Return the recorded submissions that the groups share; None without."""
-    first = groups[0].first
-    same = all(work_of(group.first) == work_of(first) for group in groups[1:])
-    return recorded(first) if same and (recorded(first) != UNKNOWN).any() else None
+    first = groups[0]
+    same = all(work_of(group.first) == work_of(first.first) for group in groups[1:])
+    return first.record if same else None

@@ -214,6 +214,20 @@ def test_other_traces_are_told_apart(make_trace: Callable[..., Trace]) -> None:
     assert "users are not paired" in found.notes[0]
 
 
+def test_made_up_work_has_the_record_of_its_trace(make_trace: Callable[..., Trace]) -> None:
+    """Jobs that users made up have no record; that of another run of the same trace stands in."""
+    trace = make_trace(
+        *({"submit": 3600 * n, "run": 60, "requested_processors": 1, "user": 1} for n in range(48))
+    )
+    plain, other = (replay(trace, users="rigid", nodes="4", seed=seed) for seed in (0, 1))
+    other.jobs.recorded_submit[:] = -1
+    other.trace, other.configuration = None, {"users": "made up"}
+    plain.stored = other.stored = {"trace": {"source": "a.swf", "sha256": "1"}, "versions": {}}
+    found = compare([other, plain])
+    assert [0, 0] == found.metrics.loc["week_distance", "mean"].tolist()
+    assert "lateness_mean_s" not in found.users.index.get_level_values("metric")
+
+
 @pytest.mark.parametrize("count", [0, 1])
 def test_one_run_is_an_error(count: int) -> None:
     """There is nothing to compare a single run with."""
