@@ -57,7 +57,7 @@ class Comparison:
     seed: int = 0
 
     def __repr__(self) -> str:
-        return f"<Comparison of {', '.join(group.label for group in self.groups)}>"
+        return f"<Comparison of {'; '.join(group.label for group in self.groups)}>"
 
     @property
     def runs(self) -> list[Run]:
