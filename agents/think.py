@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 #: section VII-B: breaks are shorter; the same for dynamic think times, unconfirmed).
 LONGEST_BREAK = 8 * HOUR
 
+#: What counts as 0 in a fitted line, s and s of think time per s of response.
+SMALL = 1e-6
+
 
 class Pause(NamedTuple):
     """A pause and what it means."""
@@ -131,7 +134,9 @@ class LinearThink(Think):
                 "needs two different responses; give slope and intercept"
             )
         slope, intercept = np.polyfit(response.astype(float), think.astype(float), 1)
-        return cls(float(slope), float(intercept), cut)
+        # A line through the origin may miss it by as much as floats are off.
+        slope, intercept = (0.0 if abs(x) < SMALL else float(x) for x in (slope, intercept))
+        return cls(slope, intercept, cut)
 
     @override
     def pause(self, user: ReplayUser, release: Release) -> Pause:

@@ -1,0 +1,235 @@
+"""What the contract of behaviours is held against: all of them, workloads, and what must hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from itertools import product
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from agents import PRESETS, LinearThink, Recipe, SessionDefinition, Work, add_users
+from agents.presets import THINK, WHEN, WINDOWS
+from agents.user import Behaviour
+from environment import Clock, JobTable, Simulation, State
+from environment.clock import HOUR
+from environment.errors import QuantityError
+
+Factory = Callable[[Work], Behaviour[Any]]
+Rows = list[tuple[int, ...]]
+
+#: A user whose think times grow with the response times, for those that fit a line.
+TEACHER = [(100_000 * place, 100 * (place + 1), 1) for place in range(4)] + [
+    (100_000 * place + 300 * (place + 1), 1, 1) for place in range(4)
+]
+
+#: The origin is the Thursday before clocks are put forward.
+SPRING = Clock(
+    int(datetime(1997, 3, 27, tzinfo=ZoneInfo("Europe/Stockholm")).timestamp()),
+    ZoneInfo("Europe/Stockholm"),
+    known=True,
+)
+
+OUTCOME = ("submit", "start", "end", "state", "cluster")
+
+
+def products() -> dict[str, Recipe]:
+    """Every valid product of the parts that have names."""
+    found = {}
+    for when, think, window, waits in product(WHEN, THINK, WINDOWS, (False, True)):
+        try:
+            recipe = Recipe(when, think, window, waits)
+        except QuantityError:
+            continue
+        name = f"{when} x {think} x {window}{' x waits' if waits else ''}"
+        # Few of the small workloads have a line of their own.
+        found[name] = replace(recipe, think=LinearThink()) if think == "linear" else recipe
+    return found
+
+
+def recipes() -> dict[str, Recipe]:
+    """The products, and the presets that are recipes."""
+    presets = {name: each for name, each in PRESETS.items() if isinstance(each, Recipe)}
+    return products() | presets
+
+
+RECIPES = recipes()
+
+
+def factory(recipe: Recipe) -> Factory:
+    """What makes the behaviour, a line fitted to the teacher."""
+    if recipe.think == "linear":
+        return lambda work: recipe(work, Work.of(table([(*row, 1, 1) for row in TEACHER])))
+    return recipe
+
+
+def draws(recipe: Recipe) -> bool:
+    """Whether the behaviour leaves something to chance."""
+    return recipe.think in ("own", "continuation") or recipe.window == "shifts"
+
+
+def table(rows: Rows) -> JobTable:
+    """Jobs (submission, recorded run, processors[, user[, run[, recorded wait[, requested]]]])."""
+    jobs = JobTable()
+    full = [(*row, *(1, row[1], 0, row[1])[len(row) - 3 :]) for row in rows]
+    submit, recorded_run, processors, user, run, wait, requested = np.array(full, np.int64).T
+    jobs.append(
+        len(rows),
+        recorded_submit=submit,
+        recorded_start=submit + wait,
+        recorded_end=submit + wait + recorded_run,
+        run_time=run,
+        requested_time=requested,
+        processors=processors,
+        user=user,
+        group=user % 3,
+    )
+    return jobs
+
+
+def run(
+    jobs: JobTable,
+    make: Any,
+    *,
+    processors: int = 8,
+    scheduler: str = "easy",
+    definition: str = "arrival:60m",
+    seed: int = 0,
+    plain: bool = False,
+    clock: Clock = SPRING,
+) -> tuple[JobTable, Work]:
+    """The jobs after a run on a copy of the table, and the recorded work."""
+    jobs = jobs.copy()
+    work = Work.of(jobs, SessionDefinition.parse(definition))
+    model = Simulation(jobs, processors, scheduler, plain=plain, clock=clock, seed=seed)
+    users = add_users(model, work, make)
+    model.run()
+    assert sum(user.submitted for user in users) == sum(len(user.units) for user in users)
+    return jobs, work
+
+
+def outcome(jobs: JobTable) -> dict[str, bytes]:
+    """What became of every job, to compare."""
+    return {name: getattr(jobs, name).tobytes() for name in OUTCOME}
+
+
+def holds(recipe: Recipe, jobs: JobTable, work: Work, processors: int) -> None:
+    """Check everything that a behaviour promises of any run."""
+    over = np.where(jobs.end >= 0, jobs.end, jobs.submit)  # a rejected job is over at once
+    rejected = jobs.processors > processors
+    expected = np.where(rejected, State.REJECTED, State.COMPLETED)
+    assert expected.tolist() == jobs.state.tolist()
+    assert np.all(jobs.submit >= 0)
+    assert np.all(jobs.start[~rejected] >= jobs.submit[~rejected])
+    assert (jobs.start + jobs.run_time)[~rejected].tolist() == jobs.end[~rejected].tolist()
+    if recipe.when == "recorded":
+        assert jobs.recorded_submit.tolist() == jobs.submit.tolist()
+        return
+    batches = recipe.when == "batches"
+    sessions = work.sessions
+    bounds = sessions.batch_first if batches else sessions.session_first
+    first, last = sessions.rows[bounds[:-1]], sessions.rows[bounds[1:] - 1]
+    # Jobs of a unit are as far apart as recorded.
+    leader = np.repeat(first, np.diff(bounds))
+    shift = (jobs.submit - jobs.recorded_submit)[sessions.rows]
+    assert (jobs.submit - jobs.recorded_submit)[leader].tolist() == shift.tolist()
+    # The first unit of each user comes as recorded.
+    opening = sessions.rows[sessions.session_first[sessions.user_first[:-1]]]
+    assert jobs.recorded_submit[opening].tolist() == jobs.submit[opening].tolist()
+    if batches:
+        same = jobs.user[first[1:]] == jobs.user[last[:-1]]
+        assert np.all((jobs.submit[last[:-1]] <= jobs.submit[first[1:]])[same])
+    waits_for_all(jobs, over, sessions, bounds, batches)
+
+
+def waits_for_all(
+    jobs: JobTable, over: np.ndarray, sessions: Any, bounds: np.ndarray, batches: bool
+) -> None:
+    """Check the full relation of Definition 5 or 12, pair by pair, for each user.
+
+    A session begins after all sessions of its user that had ended before it are over, as recorded;
+    a batch after the one before in its session, if that had ended.
+    """
+    begins = jobs.submit[sessions.rows[bounds[:-1]]]
+    ends = np.maximum.reduceat(over[sessions.rows], bounds[:-1])
+    if batches:
+        rows = sessions.rows
+        inside = np.flatnonzero(np.diff(jobs.session[rows[bounds[:-1]]]) == 0) + 1
+        had_ended = np.maximum.reduceat(jobs.recorded_end[rows], bounds[:-1])
+        start = jobs.recorded_submit[rows[bounds[:-1]]]
+        inside = inside[had_ended[inside - 1] <= start[inside]]
+        assert np.all(ends[inside - 1] <= begins[inside])
+        opening = np.searchsorted(bounds[:-1], sessions.session_first[:-1])
+        begins = begins[opening]
+        ends = np.maximum.reduceat(over[rows], sessions.session_first[:-1])
+    for first, behind in zip(sessions.user_first[:-1], sessions.user_first[1:], strict=True):
+        mine = slice(first, behind)
+        start, end = sessions.start[mine], sessions.end[mine]
+        by_end = np.argsort(end, kind="stable")
+        before = np.searchsorted(end[by_end], start)  # ended before the second of the start
+        latest = np.maximum.accumulate(ends[mine][by_end])
+        has = before > 0
+        assert np.all(latest[before[has] - 1] <= begins[mine][has])
+        if behind - first < 300:
+            touching = (end[:, None] == start) & (start[:, None] < start)  # with some length
+            for s, after in np.argwhere(touching):
+                assert ends[first + s] <= begins[first + after]
+
+
+def lively(*users: int) -> Rows:
+    """Users with pauses of all lengths inside and between sessions, jobs slower than recorded."""
+    rows: Rows = []
+    for user in users:
+        random = np.random.default_rng(user)
+        submit = np.cumsum(random.choice([60, 900, 2500, 9000, 30_000], 150))
+        length = random.choice([30, 800, 12_000], 150)
+        rows += [
+            (at, run, 1, user, 2 * run)
+            for at, run in zip(submit.tolist(), length.tolist(), strict=True)
+        ]
+    return sorted(rows)
+
+
+def hours(count: int, *, gap: int, length: int, user: int = 1) -> Rows:
+    """A user who submits ``count`` jobs every ``gap`` s."""
+    return [(place * gap, length, 1 + place % 4, user) for place in range(count)]
+
+
+#: Made workloads by name: (rows, processors).
+EXTREMES: dict[str, tuple[Rows, int]] = {
+    "one job": ([(5, 10, 1)], 1),
+    "one job without length": ([(0, 0, 1)], 1),
+    "one job that is rejected": ([(0, 7, 9)], 8),
+    "one-job users": ([(7 * user, 100, 1, user) for user in range(60)], 4),
+    "all rejected": ([(600 * place, 60, 9, 1 + place % 2) for place in range(40)], 8),
+    "every other rejected": (
+        [(600 * place, 900, 9 if place % 2 else 3, 1 + place % 3) for place in range(60)],
+        8,
+    ),
+    "no run times": ([(900 * (place // 3), 0, 2, 1 + place % 2) for place in range(60)], 4),
+    "no time at all": ([(3, 0, 1, 1 + place % 2) for place in range(300)], 2),
+    "all at one second": ([(10, 50, 1 + place % 8, 1 + place % 5) for place in range(200)], 8),
+    "recorded without length": (
+        [(40 * place, 0, 1, 1 + place % 2, 90) for place in range(80)],
+        2,
+    ),
+    "widths of Curie": (
+        [(120 * place, 600, 2 ** (place % 17), 1 + place % 7) for place in range(200)],
+        93_312,
+    ),
+    "over a year": ([(1_000_003 * place, 9 * HOUR, 2, 1) for place in range(40)], 2),
+    "far slower than recorded": (
+        [(1800 * place, 60, 4, 1 + place % 3, 30_000) for place in range(60)],
+        4,
+    ),
+}
+
+#: A user with 20,000 jobs among others, its sessions days long, and some wide jobs.
+HYPERACTIVE = (
+    hours(20_000, gap=97, length=240)
+    + hours(50, gap=40_000, length=9000, user=2)
+    + [(50 * HOUR * place, 3600, 9, 3) for place in range(5)]
+)
