@@ -1,0 +1,154 @@
+"""Mixed populations: who has which behaviour, and what is no mixture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents import Mixture, Part, Rigid, ThinkTime, Work, add_users
+from environment import JobTable, Simulation
+from environment.errors import QuantityError
+from environment.streams import Streams
+
+MakeJobs = Callable[..., JobTable]
+
+
+def crowd(make_jobs: MakeJobs, numbers: range) -> Work:
+    """The work of users with these numbers, two jobs each; groups of ten."""
+    jobs = make_jobs(*((10 * place, 5, 1, 5, number) for place in (0, 900) for number in numbers))
+    jobs.group[:] = jobs.user // 10
+    return Work.of(jobs)
+
+
+def test_shares_are_met(make_jobs: MakeJobs) -> None:
+    """Each user draws by the shares, to within what chance allows."""
+    count = 3000
+    mixture = Mixture([Part("fluid", 0.2), Part("rigid", 0.5), Part("adjusted", 0.3)])
+    found = mixture.assign(crowd(make_jobs, range(count)), Streams(1))
+    for place, share in enumerate((0.2, 0.5, 0.3)):
+        assert abs(np.mean(found == place) - share) < 5 * np.sqrt(share * (1 - share) / count)
+
+
+def test_users_go_before_groups_and_groups_before_shares(make_jobs: MakeJobs) -> None:
+    """Who is named has that behaviour, then who is in a named group; the others draw."""
+    mixture = Mixture(
+        [Part("rigid", users=(5, 11)), Part("fluid", groups=(1,)), Part("adjusted", 1.0)]
+    )
+    found = mixture.assign(crowd(make_jobs, range(30)), Streams())
+    expected = np.repeat([2, 1, 2], 10)
+    expected[[5, 11]] = 0
+    assert expected.tolist() == found.tolist()
+
+
+def test_group_of_a_user_is_that_of_its_first_job(make_jobs: MakeJobs) -> None:
+    """A user who changes its group stays with the first."""
+    jobs = make_jobs((900, 5, 1, 5, 1), (0, 5, 1, 5, 1), (5, 5, 1, 5, 2))
+    jobs.group[:] = 7, 8, 7
+    mixture = Mixture([Part("rigid", groups=(7,)), Part("fluid", groups=(8,))])
+    assert [1, 0] == mixture.assign(Work.of(jobs), Streams()).tolist()
+
+
+def test_one_user_more_does_not_change_the_others(make_jobs: MakeJobs) -> None:
+    """Each user draws from a stream of its own."""
+    mixture = Mixture([Part("rigid", 0.5), Part("fluid", 0.5)])
+    some, all_but_one = (
+        mixture.assign(crowd(make_jobs, numbers), Streams(3))
+        for numbers in (range(200), range(1, 200))
+    )
+    assert some[1:].tolist() == all_but_one.tolist()
+    other = mixture.assign(crowd(make_jobs, range(200)), Streams(4))
+    assert np.any(some != other)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ([], "mixture without parts"),
+        ([Part("rigid", 0.5), Part("fluid", 0.6)], r"shares 0\.5 \+ 0\.6 = 1\.1: must add up to 1"),
+        ([Part("rigid", 0.9)], r"shares 0\.9 = 0\.9: must add up to 1"),
+        ([Part("rigid", 1.5)], r"share 1\.5: must be between 0 and 1"),
+        ([Part("rigid", -0.5)], r"share -0\.5: must be between 0 and 1"),
+        ([Part("rigid", float("nan"))], "share nan"),
+        ([Part("rigid", users=(3,)), Part("fluid", users=(3,))], "users 3: named twice"),
+        ([Part("rigid", groups=(3, 3))], "groups 3: named twice"),
+    ],
+)
+def test_what_is_no_mixture(parts: list[Part], message: str) -> None:
+    """Shares that are none or do not add up, and who is named twice, are told at once."""
+    with pytest.raises(QuantityError, match=message):
+        Mixture(parts)
+
+
+def test_shares_may_be_off_by_as_much_as_floats_are() -> None:
+    """Ten tenths add up to 1."""
+    assert 10 == len(Mixture([Part("rigid", 0.1)] * 10).parts)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ([Part("rigid", 1.0), Part("fluid", users=(99,))], "user 99: named .* not in the trace"),
+        ([Part("rigid", 1.0), Part("fluid", groups=(9,))], "group 9: named .* not in the trace"),
+        ([Part("rigid", users=(1,))], "user 0: no part of the mixture names it"),
+    ],
+)
+def test_mixture_that_does_not_fit_the_trace(
+    make_jobs: MakeJobs, parts: list[Part], message: str
+) -> None:
+    """Named users and groups have to be there, and nobody may be left over."""
+    with pytest.raises(QuantityError, match=message):
+        Mixture(parts).assign(crowd(make_jobs, range(5)), Streams())
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+def test_each_user_behaves_as_its_part_says(make_jobs: MakeJobs, plain: bool) -> None:
+    """Units of work of different kinds side by side: each user as in a population of its own."""
+    jobs = make_jobs(
+        *(
+            (at + user, run, 1, run, user)
+            for at, run in ((0, 100), (50, 700), (900, 30), (9000, 50), (9900, 20))
+            for user in (1, 2, 3, 4)
+        )
+    )
+    jobs.run_time[:] *= 3
+    kinds: list[Any] = ["rigid", "think-time", "adjusted", "fluid"]
+
+    def submissions(behaviour: Any) -> np.ndarray:
+        table = jobs.copy()
+        model = Simulation(table, 100, "easy", plain=plain)
+        add_users(model, Work.of(table), behaviour)
+        model.run()
+        return table.submit
+
+    mixed = submissions(Mixture([Part(kind, users=(1 + n,)) for n, kind in enumerate(kinds)]))
+    for number, kind in enumerate(kinds, start=1):
+        mine = jobs.user == number
+        assert submissions(kind)[mine].tolist() == mixed[mine].tolist(), kind
+
+
+def test_behaviours_of_a_part_are_shared(make_jobs: MakeJobs) -> None:
+    """Users of one part share one behaviour; a part may also be what makes one."""
+    work = crowd(make_jobs, range(40))
+    model = Simulation(work.jobs, 10)
+    parts = [Part(lambda work: Rigid(), 0.5), Part(ThinkTime, 0.5)]
+    users = add_users(model, work, Mixture(parts))
+    assert {Rigid, ThinkTime} == {type(user.behaviour) for user in users}
+    assert 2 == len({id(user.behaviour) for user in users})
+
+
+def test_unknown_preset_in_a_mixture(make_jobs: MakeJobs) -> None:
+    """A name that is no preset is told with those there are."""
+    work = crowd(make_jobs, range(3))
+    with pytest.raises(QuantityError, match=r"users 'slow': not known; choose rigid, think-time"):
+        add_users(Simulation(work.jobs, 4), work, Mixture([Part("slow", 1.0)]))
+
+
+def test_mixtures_do_not_run_compiled(make_jobs: MakeJobs) -> None:
+    """Only plain think times can be left to the engine."""
+    work = crowd(make_jobs, range(3))
+    mixture = Mixture([Part("think-time", 0.5), Part("adjusted", 0.5)])
+    with pytest.raises(QuantityError, match="a mixture cannot run compiled"):
+        add_users(Simulation(work.jobs, 4), work, mixture, compiled=True)

@@ -1,0 +1,129 @@
+"""Recipes and presets: names, what goes together, and the parts a recipe is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from agents import (
+    PRESETS,
+    ActiveTime,
+    ActivityWindow,
+    BatchOrder,
+    Composed,
+    Continuation,
+    ContinuationLaw,
+    Fitted,
+    LinearThink,
+    OwnPauses,
+    Recipe,
+    RecordedPauses,
+    RecordedSessions,
+    Rigid,
+    SameWindow,
+    SessionGraph,
+    Shifts,
+    ThinkTime,
+    Work,
+    WorkPattern,
+)
+from environment import JobTable
+from environment.errors import QuantityError
+from scenarios.config import BEHAVIOURS
+
+MakeJobs = Callable[..., JobTable]
+
+
+@pytest.fixture
+def work(make_jobs: MakeJobs) -> Work:
+    """Recorded work with think times that grow with the response."""
+    rows: list[tuple[int, ...]] = []
+    for user, response in enumerate((10, 20, 90)):
+        rows += [(0, response, 1, response, user), (2 * response + 5, 1, 1, 1, user)]
+    return Work.of(make_jobs(*rows))
+
+
+def test_every_preset_can_be_chosen() -> None:
+    """The command line offers the presets, with a word on each, and no others."""
+    assert list(PRESETS) == list(BEHAVIOURS)
+    assert all(BEHAVIOURS.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("think-time-windows", (SessionGraph, RecordedPauses, ActiveTime, False)),
+        ("adjusted", (BatchOrder, RecordedPauses, type(None), False)),
+        ("distribution", (BatchOrder, Continuation, WorkPattern, True)),
+        ("fluid", (BatchOrder, OwnPauses, RecordedSessions, True)),
+        ("linear", (BatchOrder, LinearThink, type(None), False)),
+        ("linear-windows", (BatchOrder, LinearThink, ActiveTime, False)),
+    ],
+)
+def test_parts_of_the_presets(work: Work, name: str, parts: tuple[Any, ...]) -> None:
+    """Each published model is made of the parts that it describes."""
+    made: Any = PRESETS[name](work)
+    found = type(made.when), type(made.think), type(made.window), made.waits
+    assert parts == found
+
+
+def test_presets_that_are_classes_of_their_own(work: Work) -> None:
+    """Rigid users and plain think times are what can be subclassed, and compiled."""
+    assert type(PRESETS["rigid"](work)) is Rigid
+    assert type(PRESETS["think-time"](work)) is ThinkTime
+    assert type(Recipe("sessions", window="fitted")(work)) is Composed
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"when": "later"}, "when 'later': not known; choose recorded, sessions, batches"),
+        ({"think": "slow"}, "think 'slow': not known; choose recorded, linear, own, continuation"),
+        ({"window": "open"}, "window 'open': not known; choose always, fitted, shifts, sessions"),
+        ({"when": "recorded", "think": "own"}, "ask for no think time and no window"),
+        ({"when": "recorded", "window": "shifts"}, "ask for no think time and no window"),
+        ({"when": "recorded", "window": ActivityWindow()}, "ask for no think time and no window"),
+        ({"waits": True}, "waits: nobody is ever absent without a window"),
+    ],
+)
+def test_parts_that_do_not_go_together(choices: dict[str, Any], message: str) -> None:
+    """Unknown names and parts that contradict each other are told when the recipe is written."""
+    with pytest.raises(QuantityError, match=message):
+        Recipe(**choices)
+
+
+def test_given_parts_are_taken_as_they_are(work: Work) -> None:
+    """A line, a law, a window, shifts or a prior in the recipe go into the behaviour."""
+    line, law, hours = LinearThink(0.1, 7), ContinuationLaw(0.5), ActivityWindow(0, 3600)
+    shifts = Shifts(shift=0)
+    made: Any = Recipe("batches", line, hours)(work)
+    assert made.think is line
+    assert isinstance(made.window, SameWindow)
+    assert made.window.window is hours
+    made = Recipe("sessions", law, shifts)(work)
+    assert made.think.law is law
+    assert made.window.shifts is shifts
+    made = Recipe("sessions", window=Fitted(40.0))(work)
+    assert 40.0 == made.window.prior
+
+
+def test_fitted_to_other_work(work: Work, make_jobs: MakeJobs) -> None:
+    """A line, pauses and windows can come from another record than the one that is replayed."""
+    other = Work.of(make_jobs((0, 50, 1), (100, 50, 1), (250, 10, 1)))
+    replayed = Recipe("batches", "linear")(other, work)
+    assert isinstance(replayed, Composed)
+    assert replayed.units is other.by_batch
+    line: Any = replayed.think
+    assert pytest.approx(1.0) == line.slope
+    assert pytest.approx(5.0) == line.intercept
+    fluid: Any = PRESETS["fluid"](other, work)
+    assert fluid.units is other.by_batch
+    assert fluid.think.inside.of(_Nobody(), 1).tolist() == [15, 25, 95]
+
+
+class _Nobody:
+    """A user who is not in the record."""
+
+    number = 999
