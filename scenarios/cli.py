@@ -82,7 +82,7 @@ def replay(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Replay a trace once, with users who keep their think times or their submissions."""
+    """Replay a trace once, with users who react to what the cluster does to them."""
     from scenarios.config import configure
     from scenarios.replay_command import replay_command
 
@@ -143,6 +143,14 @@ def compare(
     from scenarios.compare_command import compare_command
 
     compare_command(runs, out=out, html=html, as_json=as_json)
+
+
+@app.command()
+def behaviours(as_json: AsJson = False) -> None:
+    """List the behaviours that users may have, and the parts that each is made of."""
+    from scenarios.behaviours_command import behaviours_command
+
+    behaviours_command(as_json=as_json)
 
 
 reproduce = typer.Typer(help="Run a published study again and compare.", no_args_is_help=True)

@@ -15,18 +15,18 @@ from environment.trace import Conversion
 from scenarios.mistakes import first_mistake
 from scenarios.population_config import PopulationConfig, read_population
 
-#: Behaviours by the names of ``agents.presets.PRESETS``, and what each does, in a few words.
+#: Behaviours by the names of ``agents.presets.PRESETS``, and what users keep, in a few words.
 BEHAVIOURS = {
     "rigid": "recorded submissions",
-    "think-time": "recorded think times between sessions",
-    "think-time-windows": "the same, passing at the pace of each user's week",
-    "adjusted": "recorded think times between batches, in their order",
-    "distribution": "drawn hours, sessions that go on by the response time",
-    "fluid": "recorded session windows",
-    "linear": "think times linear in the response time",
-    "linear-windows": "the same, passing at the pace of each user's week",
-    "shmueli-feitelson": "new jobs from the record, sessions that go on by the response time",
-    "generative": "the same, on as many days as recorded",
+    "think-time": "think times between sessions",
+    "think-time-windows": "the same, and their weekly rhythm",
+    "adjusted": "think times between batches, order of batches",
+    "distribution": "order of batches; hours are drawn",
+    "fluid": "order of batches, recorded hours",
+    "linear": "order of batches; think by response time",
+    "linear-windows": "the same, and their weekly rhythm",
+    "shmueli-feitelson": "no submission: work is made up of recorded jobs",
+    "generative": "days of presence: work is made up of recorded jobs",
 }
 
 #: Makes a behaviour from the recorded work, such as a subclass of ThinkTime; see
@@ -43,8 +43,8 @@ class ReplayConfig(BaseModel):
 
     users: Users = Field(
         "think-time",
-        description="; ".join(f"{name}: {what}" for name, what in BEHAVIOURS.items())
-        + "; or a TOML file that describes a population",
+        description=f"how users behave: {', '.join(BEHAVIOURS)}; or a population from FILE.toml. "
+        "`hpcrowd behaviours` tells what each does",
     )
     sessions: str = Field(
         "arrival:60m",

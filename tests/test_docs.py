@@ -100,7 +100,7 @@ class Reader:
             elif block.kind in ("console", "bash"):
                 self.run_commands(block, where)
                 printed = None
-            elif block.kind == "text":
+            elif block.kind in ("text", "toml"):
                 if block.title:
                     (self.folder / block.title).write_text(block.body)
                 elif printed is not None and block.touches:
