@@ -6,7 +6,7 @@ part            question                      classes
 when            what may I submit next?       :mod:`agents.when`
 think           how long do I think first?    :mod:`agents.think`
 window          am I at work then?            :mod:`agents.activity`
-reactions       do I do something else?       :mod:`agents.reactions`
+reactions       do I do something else?       :mod:`agents.responses`
 =============== ============================= ====================================================
 
 Named combinations, one for each published model, stand in :mod:`agents.presets`.
