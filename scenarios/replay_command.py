@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from environment.quantities import plural
 from environment.swf import read_swf
 from scenarios.config import ReplayConfig
+from scenarios.population_config import PopulationConfig
 from scenarios.terminal import print_json, say, say_if_compiling, simulation_progress
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ def replay_command(path: Path, config: ReplayConfig, *, out: Path | None, as_jso
     trace = read_swf(path)
     from scenarios.replay import replay
 
-    say_if_compiling()
+    population = config.users if isinstance(config.users, PopulationConfig) else None
+    say_if_compiling(1 + len(population.clusters) if population else 1)
     # The same schedule as with users that are called one by one, at a fraction of the time.
     compiled = config.users == "think-time"
     with simulation_progress(len(trace)) as progress:

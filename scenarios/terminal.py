@@ -28,11 +28,11 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def say_if_compiling() -> None:
-    """Tell that the first run on a machine compiles the engine."""
+def say_if_compiling(clusters: int = 1) -> None:
+    """Tell that the first run on a machine compiles the engine, for one cluster or for several."""
     from environment.kernel.cache import is_compiled
 
-    if not is_compiled():
+    if not is_compiled(clusters):
         say("Compiling the cluster engine, once on this machine (some seconds) ...")
 
 
@@ -43,7 +43,7 @@ def simulation_progress(total_jobs: int) -> Iterator[Callable[[Simulation], Any]
     Parameters
     ----------
     total_jobs
-        Jobs that are to end.
+        Jobs that are to end, as far as is known.
     """
     if not sys.stderr.isatty():
         yield None
@@ -62,7 +62,9 @@ def simulation_progress(total_jobs: int) -> Iterator[Callable[[Simulation], Any]
             bar.start()
             shown.extend((bar, bar.add_task("simulating", total=2 * total_jobs)))
         bar, task = shown
-        bar.update(task, completed=model.cluster.engine.events)
+        # Users who make up their work add jobs as they go: the end moves with them.
+        total = 2 * max(total_jobs, len(model.jobs))
+        bar.update(task, completed=model.events, total=total)
 
     try:
         yield show

@@ -15,9 +15,10 @@ from environment.kernel import loop
 MODULES = ("heap", "scheduling", "loop")
 
 
-def is_compiled() -> bool:
-    """Return whether the compiled code of this Python is in numba's cache already."""
-    return any(path.name.startswith("loop.advance-") for path in _indexes())
+def is_compiled(clusters: int = 1) -> bool:
+    """Return whether what so many clusters need is compiled for this Python already."""
+    needed = "loop.advance-" if clusters == 1 else "loop.schedule-"
+    return any(path.name.startswith(needed) for path in _indexes())
 
 
 def drop_stale() -> None:
