@@ -18,12 +18,18 @@ _MADON = (
     "66-79, doi:10.1016/j.future.2024.01.024"
 )
 
+_ZAKAY = (
+    "N. Zakay, D. G. Feitelson: Preserving User Behavior Characteristics in Trace-Based Simulation "
+    "of Parallel Job Scheduling. The Hebrew University of Jerusalem, 2015"
+)
+
 #: Where each table comes from.
 SOURCES = {
     "madon2024_table1": f"{_MADON}, Table 1: makespan and waits, days",
     "madon2024_table2": f"{_MADON}, Table 2: lateness",
     "madon2024_figure5c": f"{_MADON}, Fig. 5c: percentiles over users of additional lateness, s",
     "madon2024_text": f"{_MADON}, ranges given in the text",
+    "zakay2015_table1": f"{_ZAKAY}, Table I: mean wait by user model and log, s",
 }
 
 

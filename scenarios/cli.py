@@ -175,6 +175,23 @@ def madon2024(
         raise typer.Exit(NOT_REACHED)
 
 
+@reproduce.command()
+def zakay2015(
+    traces: Traces,
+    seeds: Annotated[
+        int | None,
+        typer.Option(min=1, help="Seeds of each simulation; by default 10, 5 for large logs."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for tables and pictures.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Zakay and Feitelson 2015: Table I, Figures 5 to 10 and the text's statements."""
+    from scenarios.zakay2015 import run_zakay2015
+
+    if not run_zakay2015(traces, seeds=seeds, out=out, as_json=as_json):
+        raise typer.Exit(NOT_REACHED)
+
+
 @app.command()
 def version() -> None:
     """Print the version."""
