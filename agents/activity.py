@@ -21,6 +21,7 @@ import numpy as np
 from agents.windows import WEEKEND, WORKING_DAYS, ActivityWindow
 from environment.clock import DAY, HOUR, WEEK, Clock
 from environment.errors import QuantityError
+from environment.jobs import Int64s
 
 if TYPE_CHECKING:
     from agents.units import Units
@@ -183,9 +184,20 @@ class RecordedSessions(Activity):
             return
         first, last = units.user_first[place : place + 2]
         new = np.flatnonzero(units.continues[first:last] == 0) + first
-        begins = units.start[new]
-        ends = units.last[np.append(new[1:], last) - 1]
+        begins, ends = self.spans(user, new, np.append(new[1:], last) - 1)
         self._of[user.number] = _Sessions(user.model.clock, begins.tolist(), ends.tolist())
+
+    def spans(self, user: User, first: Int64s, last: Int64s) -> tuple[Int64s, Int64s]:
+        """Return when the sessions of a user begin and end, s; override for another reading.
+
+        Parameters
+        ----------
+        user
+            The user.
+        first, last
+            The first and the last unit of each of its sessions, in their order.
+        """
+        return self._units.start[first], self._units.last[last]
 
     @override
     def is_open(self, user: User, at: int) -> bool:
@@ -196,6 +208,14 @@ class RecordedSessions(Activity):
     def next_open(self, user: User, at: int, release: Release) -> int:
         sessions = self._of.get(user.number)
         return at if sessions is None or sessions.is_open(at) else sessions.next_begin(at)
+
+    def next_session(self, user: User, at: int) -> int:
+        """Return when the next session of a user begins after ``at``, whether one is open or not.
+
+        A user without recorded sessions is always in one: ``at``.
+        """
+        sessions = self._of.get(user.number)
+        return at if sessions is None else sessions.next_begin(at)
 
 
 class _Sessions:

@@ -26,6 +26,11 @@ TABLE1 = (
     "to conventional", "published", "to adjusted", "least to largest", "published",
 )  # fmt: skip
 
+#: The same for a terminal.
+SHOWN = (
+    "log", "users", "wait", "least to largest", "paper", "/ conv.", "paper", "/ adj.", "paper",
+)  # fmt: skip
+
 
 class Reproduction(Comparison):
     """The whole study: data, tables, and a folder with both and the pictures."""
@@ -87,30 +92,28 @@ def show(study: Comparison, console: Console) -> None:
     from rich.table import Table
 
     look: dict[str, Any] = {**PLAIN_TABLE, "box": SIMPLE_HEAD}
-    view = Table(title="Table I: mean wait by user model, EASY", **look)
-    for place, heading in enumerate(TABLE1):
-        number: dict[str, Any] = {"justify": "right"} if place > 1 else {}
-        style = "dim" if heading == "published" else None
-        view.add_column(heading.replace("mean wait ", "wait "), style=style, **number)
+    view = Table(title="Table I: mean wait by user model under EASY, s", **look)
+    for place, heading in enumerate(SHOWN):
+        number: dict[str, Any] = {"justify": "right", "no_wrap": True} if place > 1 else {}
+        view.add_column(heading, style="dim" if heading == "paper" else None, **number)
     before = None
     for cell in study.cells:
         row = table1_row(cell)
-        # Ranges of ratios are for the page; they do not fit beside the rest.
-        view.add_row("" if cell.log == before else cell.log, *row[1:])
+        # The range of the last ratio is for the page; it does not fit beside the rest.
+        view.add_row("" if cell.log == before else cell.log, *row[1:8], row[9])
         before = cell.log
     console.print(view)
     claims = claims_of(study.logs.values())
+    console.print("[bold]Statements of the text[/bold]")
     for rule in RULES:
-        view = Table(title=f"{rule.name} ({rule.section})", **look, show_header=False)
-        view.caption, view.caption_justify = rule.what, "left"
-        view.add_column(no_wrap=True, min_width=10)
-        view.add_column(no_wrap=True)
-        view.add_column()
+        console.print(f"\n{rule.what} ({rule.section})", highlight=False)
+        view = Table(box=None, show_header=False, padding=(0, 1))
         for claim in claims:
             if claim.name == rule.name:
                 verdict = "holds" if claim.holds else "[yellow]does not hold[/yellow]"
-                view.add_row(claim.log, verdict, claim.text)
+                view.add_row(f"  {claim.log}", verdict, claim.text)
         console.print(view)
+    console.print()
     view = Table(title="Required", **look)
     for heading in ("log", "what", "ours", "required", "reached"):
         view.add_column(heading)

@@ -4,6 +4,7 @@ from .reaction_config import reaction_from
 from .replay import replay
 from .reproduce import reproduce_madon2024
 from .whatif import compare
+from .zakay2015 import reproduce_zakay2015
 
 __all__ = [
     "ReplayConfig",
@@ -12,5 +13,6 @@ __all__ = [
     "reaction_from",
     "replay",
     "reproduce_madon2024",
+    "reproduce_zakay2015",
     "run_demo",
 ]

@@ -26,6 +26,9 @@ from environment.trace import Trace
 from scenarios.replay import replay
 from scenarios.studies import LOGS, Progress, Steps, find_logs, run_study, swap_ties
 
+#: The logs of the study, in the order in which they are shown.
+STUDIED = {name: LOGS[name] for name in COLUMNS}
+
 #: What all simulations have in common: the defaults of a replay. The paper does not say what it
 #: took; see the readings in ``docs/studies/zakay2015.md``.
 COMMON = {"processors": "requested", "requested": "given", "overrun": "keep"}
@@ -71,7 +74,7 @@ def reproduce_zakay2015(
     if seeds is not None and seeds < 1:
         raise QuantityError(f"seeds {seeds}: at least 1")
     wanted = set(only)
-    paths = find_logs(traces, {name: LOGS[name] for name in COLUMNS if name in wanted})
+    paths = find_logs(traces, {name: log for name, log in STUDIED.items() if name in wanted})
     steps = Steps(len(paths) * (STEPS + len(SIMULATIONS)), progress)
     logs = {}
     for log, path in paths.items():

@@ -46,7 +46,7 @@ def test_steps_are_counted_from_nothing_done() -> None:
     assert [("a", 0, 2), ("b", 1, 2), ("done", 2, 2)] == calls
 
 
-@pytest.mark.parametrize("study", ["madon2024"])
+@pytest.mark.parametrize("study", ["madon2024", "zakay2015"])
 def test_exit_code_says_what_was_not_reached(
     study: str, make_trace: Callable[..., Trace], tmp_path: Path
 ) -> None:
