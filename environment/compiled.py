@@ -38,6 +38,7 @@ class CompiledEngine(Engine):
         super().__init__(jobs, processors, **options)
         self.policy = policy
         s = self._s = np.zeros(S.COUNT, np.int64)
+        self._state = memoryview(s)  # yields plain integers, several times faster
         s[S.POLICY] = POLICIES[policy]
         s[S.KILL] = self.kill
         s[S.NUMBER] = self.number
@@ -57,7 +58,7 @@ class CompiledEngine(Engine):
     @property
     @override
     def now(self) -> int:
-        return int(self._s[S.NOW])
+        return self._state[S.NOW]
 
     @property
     @override
@@ -99,12 +100,13 @@ class CompiledEngine(Engine):
 
     @override
     def submit_unit(self, unit: int, at: int) -> None:
-        self._check_future(at)
+        if at < self._state[S.NOW]:
+            self._check_future(at)
         units = self.units
-        first, last = int(units.first[unit]), int(units.first[unit + 1])
+        first, last = units.bounds[unit], units.bounds[unit + 1]
         if self.speed != 1:
             self._take(units.rows[first:last])
-        self._reserve(int(self._s[S.HEAP_SIZE]) + last - first)
+        self._reserve(self._state[S.HEAP_SIZE] + last - first)
         loop.submit_unit(self.jobs.matrix, self._s, self._heap, at, first, last, units.rows)
 
     def follow(self, first_edge: Int64s, successor: Int64s, think: Int64s) -> None:
@@ -145,8 +147,8 @@ class CompiledEngine(Engine):
         if self._pending:
             self._accept()
         s = self._s
-        s[S.FINISHED_COUNT] = 0
-        s[S.ALLOWANCE] = events
+        self._state[S.FINISHED_COUNT] = 0
+        self._state[S.ALLOWANCE] = events
         while True:
             stop = loop.advance(
                 self.jobs.matrix,
@@ -219,7 +221,7 @@ class CompiledEngine(Engine):
 
     def _told(self) -> list[int]:
         """Return what the last phase noted as over."""
-        told: list[int] = self._finished[: self._s[S.FINISHED_COUNT]].tolist()
+        told: list[int] = self._finished[: self._state[S.FINISHED_COUNT]].tolist()
         return told
 
     def _accept(self) -> None:

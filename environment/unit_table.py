@@ -37,6 +37,8 @@ class UnitTable:
     def __init__(self, jobs: JobTable) -> None:
         self.jobs = jobs
         self.first: Int64s = np.zeros(1, np.int64)
+        # A view of it that yields plain integers: several times faster to index than arrays.
+        self.bounds = memoryview(self.first)
         self.rows: Int64s = np.zeros(0, np.int64)
         self.remaining: Int64s = np.zeros(0, np.int64)
         self._count = 0
@@ -49,6 +51,7 @@ class UnitTable:
         """Define all units at once: unit u is ``rows[first[u]:first[u + 1]]``, by submission."""
         self.check_rows(rows)
         self.first, self.rows = first, rows
+        self.bounds = memoryview(first)
         self.remaining = np.diff(first)
         self._count = len(self.remaining)
         self.jobs.matrix[Column.UNIT, rows] = np.repeat(np.arange(self._count), self.remaining)

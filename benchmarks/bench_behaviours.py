@@ -1,0 +1,76 @@
+"""Behaviours: cost of a job under each preset, and how it grows with the number of jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from bench_engine import KTH, repeated
+
+from agents import PRESETS, Recipe, Work, add_users
+from environment import Clock, JobTable, Simulation, Trace
+
+RECIPES = [name for name, preset in PRESETS.items() if isinstance(preset, Recipe)]
+
+#: Behaviours whose cost is followed over more and more jobs.
+GROWING = ("adjusted", "fluid", "think-time-windows")
+
+#: Medians of this session, s per job, by behaviour and copies of KTH-SP2.
+_COST: dict[tuple[str, int], float] = {}
+
+
+def measure(
+    benchmark: Any, trace: Trace, jobs: JobTable, users: str, rounds: int, cut: bool = False
+) -> float:
+    """Return the median seconds of a run under EASY; sessions are found before unless ``cut``.
+
+    Fitting and drawing are part of it. Changes of the clocks are looked up anew in each round.
+    """
+    clock = Clock.of(trace.header)
+
+    def setup() -> tuple[tuple[Any, ...], dict[str, Any]]:
+        table = jobs.copy()
+        work = Work.of(table)
+        if not cut:
+            assert len(work.by_batch) >= len(work.by_session)
+
+        def run() -> None:
+            model = Simulation(table, trace.processors, clock=clock)
+            add_users(model, Work.of(table) if cut else work, users)
+            model.run()
+
+        return (run,), {}
+
+    benchmark.pedantic(lambda run: run(), setup=setup, rounds=rounds, warmup_rounds=1)
+    return float(benchmark.stats.stats.median)
+
+
+@pytest.mark.parametrize("users", RECIPES)
+def bench_presets(benchmark: Any, load: Any, figure: Callable[..., None], users: str) -> None:
+    """KTH-SP2 under EASY: microseconds a job."""
+    trace, jobs = load(KTH)
+    cost = _COST[users, 1] = measure(benchmark, trace, jobs, users, 7) / len(jobs)
+    figure(f"KTH, EASY, {users}", cost * 1e6, "us a job", "<= 50")
+
+
+@pytest.mark.parametrize("users", ["adjusted", "fluid"])
+def bench_hpc2n(benchmark: Any, load: Any, figure: Callable[..., None], users: str) -> None:
+    """HPC2N (202,871 jobs) under EASY, all that comes after reading."""
+    trace, jobs = load("HPC2N-2002-2.2-cln")
+    seconds = measure(benchmark, trace, jobs, users, 3, cut=True)
+    figure(f"HPC2N, EASY, {users}, after reading", seconds, "s", "<= 10")
+
+
+@pytest.mark.parametrize("copies", [3, 10])
+@pytest.mark.parametrize("users", GROWING)
+def bench_growth(
+    benchmark: Any, load: Any, figure: Callable[..., None], users: str, copies: int
+) -> None:
+    """KTH-SP2 several times over: cost of a job against that of a single one."""
+    trace, jobs = load(KTH)
+    many = repeated(jobs, copies)
+    cost = _COST[users, copies] = measure(benchmark, trace, many, users, 5) / len(many)
+    if (users, 1) in _COST:
+        name = f"KTH {copies} times, {users} / KTH, {users}"
+        figure(name, cost / _COST[users, 1], "times a job", "<= 1.30")
