@@ -1,7 +1,11 @@
-"""Behaviours: cost of a job under each preset, and how it grows with the number of jobs."""
+"""Behaviours: cost of a job under each preset, and how it grows with the number of jobs.
+
+Times are those of the processor: ratios hold while others are at work on the machine.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +14,8 @@ from bench_engine import KTH, repeated
 
 from agents import PRESETS, Recipe, Work, add_users
 from environment import Clock, JobTable, Simulation, Trace
+
+pytestmark = pytest.mark.benchmark(timer=time.process_time)
 
 RECIPES = [name for name, preset in PRESETS.items() if isinstance(preset, Recipe)]
 

@@ -106,10 +106,15 @@ class Clock:
         while after < until:
             within = min(after + WEEK, until)
             if self.ahead(within) != before:
-                quarter = (after + self.unix_start) // QUARTER
-                while _ahead(self.zone, quarter) == before:
-                    quarter += 1
-                return quarter * QUARTER - self.unix_start
+                early = (after + self.unix_start) // QUARTER
+                late = (within + self.unix_start) // QUARTER
+                while late - early > 1:
+                    middle = (early + late) // 2
+                    if _ahead(self.zone, middle) == before:
+                        early = middle
+                    else:
+                        late = middle
+                return late * QUARTER - self.unix_start
             after = within
         return None
 
