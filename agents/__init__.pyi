@@ -7,6 +7,7 @@ from .composed import Composed
 from .empirical import Empirical, Habits
 from .generated import GeneratedUser, Generating, LogNormal
 from .graph import Dependencies, find_dependencies, longest_paths, user_graph
+from .heldout import HeldOut, OpenOrder, PausePool, SimilarPauses
 from .mixture import Mixture, Part
 from .office import Office
 from .population import add_users
@@ -56,6 +57,7 @@ __all__ = [
     "GeneratedUser",
     "Generating",
     "Habits",
+    "HeldOut",
     "Intention",
     "LargeRuns",
     "LinearThink",
@@ -65,11 +67,13 @@ __all__ = [
     "Note",
     "Office",
     "OnSignal",
+    "OpenOrder",
     "OwnPauses",
     "ParameterSweeper",
     "Part",
     "Patience",
     "Pause",
+    "PausePool",
     "Profiles",
     "Reaction",
     "Reason",
@@ -89,6 +93,7 @@ __all__ = [
     "Sessions",
     "Shifts",
     "ShmueliFeitelson",
+    "SimilarPauses",
     "SiteModel",
     "SiteUser",
     "Switch",

@@ -11,11 +11,15 @@ from .report import format_metric, html_report
 from .results import write_results
 from .run import Run
 from .session_stats import session_stats
+from .validation import Validation, validate
+from .validation_parts import UserModel
 
 __all__ = [
     "METRICS",
     "Comparison",
     "Run",
+    "UserModel",
+    "Validation",
     "account",
     "compare",
     "comparison",
@@ -34,6 +38,7 @@ __all__ = [
     "read_run",
     "session_stats",
     "summarize",
+    "validate",
     "weekly_profile",
     "write_comparison",
     "write_overview",

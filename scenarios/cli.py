@@ -153,6 +153,42 @@ def behaviours(as_json: AsJson = False) -> None:
     behaviours_command(as_json=as_json)
 
 
+@app.command()
+def validate(
+    trace: TracePath,
+    users: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME[,NAME...]", help="Behaviours, or TOML files; all presets unless given."
+        ),
+    ] = None,
+    split: Annotated[float, typer.Option(help="Share of submissions in the first part.")] = 0.5,
+    scheduler: Annotated[
+        str, typer.Option(help="Who decides about waits in the second part: recorded, easy, fcfs.")
+    ] = "recorded",
+    pauses: Annotated[
+        str,
+        typer.Option(
+            help="Pauses in the simulated second part: drawn from the first part; or recorded, "
+            "which is circular for most models."
+        ),
+    ] = "drawn",
+    seeds: Annotated[int, typer.Option(help="Simulations of each model.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for data, table, picture and a page.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fit user models to the first part of a trace, and test them on the second."""
+    from scenarios.validate_command import configure_validation, validate_command
+
+    config = configure_validation(
+        users, split=split, scheduler=scheduler, pauses=pauses, seeds=seeds, seed=seed
+    )
+    validate_command(trace, config, out=out, as_json=as_json)
+
+
 reproduce = typer.Typer(help="Run a published study again and compare.", no_args_is_help=True)
 app.add_typer(reproduce, name="reproduce")
 

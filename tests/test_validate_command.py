@@ -1,0 +1,218 @@
+"""The command ``hpcrowd validate``, and the page of the documentation about it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis.pages import BEGIN
+from analysis.validation import RANKED
+from analysis.validation_parts import BASELINES, POOLED, UserModel
+from analysis.validation_report import COLUMNS, text
+from analysis.validation_simulation import MEASURES
+from environment import Trace
+from scenarios.config import BEHAVIOURS
+from scenarios.validate_command import configure_validation, validate_trace
+from scenarios.validation_study import ADJUSTED_WINDOWS, facts_row, validate_log
+
+HEADER = "; UnixStartTime: 978307200\n; TimeZoneString: Europe/Stockholm\n; MaxProcs: 8\n"
+
+
+def swf(wait: int = 7, users: int = 4, jobs: int = 25) -> str:
+    """A trace of users who think for an hour and more after each job."""
+    random = np.random.default_rng(5)
+    rows = []
+    for user in range(users):
+        at = 1000 * user
+        for _ in range(jobs):
+            run = int(random.lognormal(7, 1)) + 1
+            rows.append((at, run, user))
+            at += max(wait, 0) + run + 3700 + run // 2 + int(random.exponential(9000))
+    lines = [
+        f"{number} {at} {wait} {run} 1 -1 -1 1 {run} -1 1 {user} 1 1 1 1 -1 -1"
+        for number, (at, run, user) in enumerate(sorted(rows), start=1)
+    ]
+    return HEADER + "\n".join(lines) + "\n"
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    """A small trace on disk."""
+    path = tmp_path / "small.swf"
+    path.write_text(swf())
+    return path
+
+
+@pytest.fixture
+def call(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Call the command line in this process: (exit code, standard output, standard error)."""
+
+    def run(*arguments: str | Path) -> tuple[int, str, str]:
+        from hpcrowd import main
+
+        monkeypatch.setattr(sys, "argv", ["hpcrowd", "validate", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        printed = capsys.readouterr()
+        code = stopped.value.code
+        told = "".join(line for line in printed.err.splitlines(True) if "Compiling" not in line)
+        return (0 if code is None else int(code)), printed.out, told
+
+    return run
+
+
+def test_json_is_one_object(call: Any, trace: Path) -> None:
+    """--json prints one object: parts, settings, and each model with every measure it answers."""
+    code, out, err = call(trace, "--users", "adjusted,think-time", "--json", "--seeds", "2")
+    wire = json.loads(out)
+    assert (0, "") == (code, err)
+    assert {"adjusted", "think-time", *BASELINES} == {model["name"] for model in wire["models"]}
+    measures = {model["name"]: set(model["measures"]) for model in wire["models"]}
+    assert set(RANKED) == measures["adjusted"]
+    assert set(MEASURES) - {"session_length"} | {"next_session"} == measures["think-time"]
+    assert 100 == wire["parts"]["jobs_first"] + wire["parts"]["jobs_second"]
+    assert {"split": 0.5, "scheduler": "recorded", "pauses": "drawn", "seeds": 2} == {
+        name: wire["settings"][name] for name in ("split", "scheduler", "pauses", "seeds")
+    }
+    assert not any(model["circular"] for model in wire["models"])
+    ranks = sorted(model["measures"]["next_session"]["rank"] for model in wire["models"])
+    assert [1, 2, 3, 4] == ranks
+    assert {"hindsight", "first part", "halves"} == set(wire["floors"])
+
+
+def test_tables_say_what_was_done(call: Any, trace: Path) -> None:
+    """Without --json: the two parts, a row for each model, and what the marks mean."""
+    code, out, _ = call(trace, "--users", "adjusted,fluid", "--scheduler", "easy")
+    assert 0 == code
+    assert "first part: " in out
+    for name in ("adjusted", "fluid", POOLED, "(hindsight)", "(first part)", "(halves)"):
+        assert any(line.strip().startswith(name) for line in out.splitlines())
+    assert "Circular" not in out
+
+
+def test_circular_tests_are_called_so(call: Any, trace: Path) -> None:
+    """Recorded pauses are allowed, and the models that profit are named."""
+    code, out, _ = call(trace, "--users", "adjusted,fluid", "--pauses", "recorded")
+    assert 0 == code
+    line = next(line for line in out.splitlines() if line.startswith("Circular"))
+    assert "adjusted" in line
+    assert "fluid" not in line
+
+
+def test_population_files_are_models(call: Any, trace: Path, tmp_path: Path) -> None:
+    """A TOML file stands beside presets, with the name that it gives itself."""
+    path = tmp_path / "office.toml"
+    path.write_text('[[users]]\nbehaviour = "adjusted"\nwindow = "fitted"\n')
+    code, out, _ = call(trace, "--users", f"adjusted,{path}", "--json")
+    assert 0 == code
+    assert {"adjusted", "office", *BASELINES} == {
+        model["name"] for model in json.loads(out)["models"]
+    }
+
+
+def test_folder_holds_everything(call: Any, trace: Path, tmp_path: Path) -> None:
+    """--out leaves data, table, picture, page and provenance, the same for the same seed."""
+    for name in ("a", "b"):
+        code, out, err = call(trace, "--users", "adjusted", "--json", "--out", tmp_path / name)
+        assert (0, f"Results are in {tmp_path / name}/\n") == (code, err)
+    folder = tmp_path / "a"
+    names = [
+        "provenance.json",
+        "report.html",
+        "validation.csv",
+        "validation.json",
+        "validation.png",
+    ]
+    assert names == sorted(path.name for path in folder.iterdir())
+    for name in names:
+        assert (folder / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+    wire = json.loads(out)
+    assert json.loads((folder / "validation.json").read_text()) == {
+        key: value for key, value in wire.items() if key != "trace"
+    }
+    rows = list(csv.DictReader((folder / "validation.csv").read_text().splitlines()))
+    assert COLUMNS == tuple(rows[0])
+    mine = next(model for model in wire["models"] if model["name"] == "adjusted")
+    found = {
+        (row["measure"], row["statistic"]): float(row["value"])
+        for row in rows
+        if row["model"] == "adjusted"
+    }
+    for (measure, statistic), value in found.items():
+        assert pytest.approx(mine["measures"][measure][statistic]["value"], rel=1e-5) == value
+    assert "adjusted" in (folder / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (
+            ["--split", "0"],
+            "split 0.0: share of the submissions in the first part, between 0 and 1",
+        ),
+        (["--split", "1.5"], "split 1.5: share of"),
+        (["--split", "0.001"], "first part: no user submitted twice"),
+        (["--users", "adjusted,nobody"], "users 'nobody': not known; choose rigid"),
+        (["--users", ""], "users '': not known"),
+        (["--users", "fluid,fluid"], "users 'fluid': named twice"),
+        (["--users", "absent.toml"], "absent.toml: cannot be read"),
+        (["--scheduler", "lottery"], "scheduler 'lottery': not known; choose fcfs, easy, recorded"),
+        (["--pauses", "none"], "pauses 'none'"),
+        (["--seeds", "0"], "seeds 0"),
+        (["--out", "."], "exists and is not a folder of results"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(
+    call: Any, trace: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], told: str
+) -> None:
+    """What is wrong is said in one line, with exit code 2, and nothing is printed."""
+    monkeypatch.chdir(trace.parent)
+    code, out, err = call(trace, *arguments)
+    assert (2, "", 1) == (code, out, len(err.splitlines()))
+    assert told in err
+
+
+def test_traces_without_waits_are_refused(call: Any, trace: Path, tmp_path: Path) -> None:
+    """A trace without waits does not tell how long users thought."""
+    path = tmp_path / "nowaits.swf"
+    path.write_text(swf(wait=-1))
+    code, out, err = call(path, "--users", "adjusted")
+    assert (2, "", 1) == (code, out, len(err.splitlines()))
+    assert "nowaits.swf: no job has a wait time" in err
+
+
+def test_every_preset_can_be_validated(trace: Path) -> None:
+    """All behaviours that a replay offers are models."""
+    from environment import read_swf
+
+    found = validate_trace(read_swf(trace), configure_validation())
+    assert {*BEHAVIOURS, *BASELINES} == set(found.scores)
+
+
+# ---- the page --------------------------------------------------------------------------------
+
+
+@pytest.mark.traces
+def test_page_shows_the_computed_scores(kth: Trace, root: Path) -> None:
+    """The table of KTH in the documentation holds what the code computes, digit by digit."""
+    page = (root / "docs" / "studies" / "validation.md").read_text()
+    part = page.partition(BEGIN.format("scores"))[2].partition("**HPC2N**")[0]
+    shown = {
+        cells[0]: [cell.replace("=", "") for cell in cells[1:7]]
+        for line in part.splitlines()
+        if len(cells := [cell.strip() for cell in line.strip("|").split("|")]) > 7
+    }
+    found = validate_log(kth, [ADJUSTED_WINDOWS, UserModel.of("think-time")])
+    for name, scores in found.scores.items():
+        computed = [text(scores.get(m), m, 2).replace("=", "") for m in RANKED]
+        assert shown[name] == computed
+    assert f"| {' | '.join(facts_row('KTH', found))} |" in page.splitlines()
