@@ -26,6 +26,7 @@ from .think import (
     Pause,
     RecordedPauses,
     Think,
+    response_time,
 )
 from .triggers import During, OnSignal, Patience, Trigger, WeekHours
 from .units import Units
@@ -113,5 +114,6 @@ __all__ = [
     "find_dependencies",
     "find_sessions",
     "longest_paths",
+    "response_time",
     "user_graph",
 ]

@@ -53,18 +53,27 @@ class Dependencies:
         return np.repeat(np.arange(len(self.count)), np.diff(self.first))
 
 
-def find_dependencies(sessions: Sessions) -> Dependencies:
+def find_dependencies(sessions: Sessions, *, in_order: bool = False) -> Dependencies:
     """Return the dependencies of all users' sessions without redundant edges.
 
     Sessions of no length at one instant depend on each other in their order.
+
+    Parameters
+    ----------
+    sessions
+        The sessions.
+    in_order
+        Sessions depend only on those before them in their order. It makes a difference where one
+        of no length begins in the same second as a longer one before it.
     """
     count = len(sessions)
     number = np.arange(count)
     user = sessions.user_of_session
     # One rank for starts and ends together, by user and time. At one instant sessions end first,
-    # then come those of no length in their order, then sessions start.
+    # then come those of no length in their order, then sessions start (in order: as numbered).
     short = sessions.start == sessions.end
-    tie = np.concatenate([np.where(short, number, count), np.where(short, number, -1)])
+    begins = number if in_order else np.where(short, number, count)
+    tie = np.concatenate([begins, np.where(short, number, -1)])
     keys = (tie, np.concatenate([sessions.start, sessions.end]), np.tile(user, 2))
     order = np.lexsort(keys)
     changes = np.zeros(2 * count, bool)

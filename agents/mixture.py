@@ -73,6 +73,15 @@ class Mixture:
         self._of_user = self._named("users")
         self._of_group = self._named("groups")
 
+    def __repr__(self) -> str:
+        names = [
+            part.behaviour
+            if isinstance(part.behaviour, str)
+            else getattr(part.behaviour, "__qualname__", repr(part.behaviour))
+            for part in self.parts
+        ]
+        return f"mixture of {', '.join(names)}"
+
     def _named(self, what: str) -> dict[int, int]:
         named: dict[int, int] = {}
         for place, part in enumerate(self.parts):

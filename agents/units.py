@@ -191,4 +191,4 @@ def _inside_sessions(jobs: JobTable, sessions: Sessions, first_batch: Int64s) ->
         start=jobs.recorded_submit[sessions.rows[first]],
         end=np.maximum.reduceat(jobs.recorded_end[sessions.rows], first),
     )
-    return find_dependencies(pieces)
+    return find_dependencies(pieces, in_order=True)

@@ -44,4 +44,5 @@ class Work:
     @cached_property
     def by_batch(self) -> Units:
         """Batches as units of work, :func:`agents.units.batch_units`."""
-        return batch_units(self.jobs, self.sessions, self.dependencies)
+        in_order = find_dependencies(self.sessions, in_order=True)
+        return batch_units(self.jobs, self.sessions, in_order)

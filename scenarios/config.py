@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from agents.mixture import Mixture
 from agents.sessions import SessionDefinition
 from environment.errors import QuantityError
 from environment.quantities import parse_factor, parse_processors
@@ -33,7 +34,7 @@ BEHAVIOURS = {
 #: ``agents.population.add_users``. Not imported here: looking at options needs no simulation.
 BehaviourFactory = Callable[..., Any]
 
-Users = str | PopulationConfig | BehaviourFactory
+Users = str | PopulationConfig | Mixture | BehaviourFactory
 
 
 class ReplayConfig(BaseModel):

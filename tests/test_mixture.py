@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from agents import Mixture, Part, Rigid, ThinkTime, Work, add_users
-from environment import JobTable, Simulation
+from environment import JobTable, Simulation, Trace
 from environment.errors import QuantityError
 from environment.streams import Streams
+from scenarios import replay
+from scenarios.population_config import PopulationConfig
 
 MakeJobs = Callable[..., JobTable]
 
@@ -152,3 +154,13 @@ def test_mixtures_do_not_run_compiled(make_jobs: MakeJobs) -> None:
     mixture = Mixture([Part("think-time", 0.5), Part("adjusted", 0.5)])
     with pytest.raises(QuantityError, match="a mixture cannot run compiled"):
         add_users(Simulation(work.jobs, 4), work, mixture, compiled=True)
+
+
+def test_replay_takes_a_mixture(kth: Trace) -> None:
+    """A mixture in Python makes the run that its file makes, and names its parts in the results."""
+    mixture = Mixture([Part("fluid", 0.5), Part("rigid", 0.5)])
+    entries = ({"behaviour": "fluid", "share": 0.5}, {"behaviour": "rigid", "share": 0.5})
+    run = replay(kth, users=mixture)
+    again = replay(kth, users=PopulationConfig(users=entries))
+    assert "mixture of fluid, rigid" == run.configuration["users"]
+    assert np.array_equal(again.jobs.matrix, run.jobs.matrix)

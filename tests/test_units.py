@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents import SessionDefinition, Units, Work
-from environment import JobTable
+from agents import SessionDefinition, Units, Work, add_users
+from environment import JobTable, Simulation, State
 from environment.errors import QuantityError
 
 MakeJobs = Callable[..., JobTable]
@@ -94,6 +94,18 @@ def test_jobs_of_no_length_at_one_instant(make_jobs: MakeJobs) -> None:
     units = batches(make_jobs((5, 0, 1), (5, 0, 1), (5, 0, 1)))
     assert {(0, 1), (1, 2)} == edges(units)
     assert [-1, 0, 0] == units.think_time.tolist()
+
+
+def test_batches_wait_for_earlier_ones_only(make_jobs: MakeJobs) -> None:
+    """One of no length in the second of a longer one before it is not what that one waited for."""
+    jobs = make_jobs((0, 0, 1), (0, 9, 1), (0, 0, 1))
+    work = Work.of(jobs, SessionDefinition.parse("arrival:job"))
+    assert {(0, 1), (0, 2)} == edges(work.by_batch)
+    model = Simulation(jobs, 3)
+    add_users(model, work, "adjusted")
+    model.run()
+    assert [0, 0, 0] == jobs.submit.tolist()
+    assert 3 == jobs.count(State.COMPLETED)
 
 
 def test_batches_of_last_may_overlap(make_jobs: MakeJobs) -> None:
