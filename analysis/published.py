@@ -20,7 +20,7 @@ _MADON = (
 
 _ZAKAY = (
     "N. Zakay, D. G. Feitelson: Preserving User Behavior Characteristics in Trace-Based Simulation "
-    "of Parallel Job Scheduling. The Hebrew University of Jerusalem, 2015"
+    "of Parallel Job Scheduling. MASCOTS 2014, 51-60, published 2015, doi:10.1109/MASCOTS.2014.15"
 )
 
 #: Where each table comes from.
