@@ -70,7 +70,7 @@ def add_users(
     if any(policy.reacts or policy.units is not None for policy in policies):
         owners = [user for user in users for _ in user.units]
         model.own_units(first, work.sessions.rows, owners)
-    if compiled and policies[0].reacts:
+    if compiled and any(policy.reacts for policy in policies):
         _compile(model, work, policies)
     for user in users:
         user.behaviour.begin(user)

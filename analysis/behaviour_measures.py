@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from analysis.curves import activity_lengths
 from analysis.profiles import profile_distance, unevenness, weekly_profile
 from analysis.run import Run
-from environment.jobs import UNKNOWN, Int64s
 
 
 class Measures(NamedTuple):
@@ -44,31 +44,3 @@ def measure(run: Run) -> Measures:
         activity_p50=float(np.percentile(ratio, 50)),
         activity_p90=float(np.percentile(ratio, 90)),
     )
-
-
-def activity_lengths(user: Int64s, submit: Int64s) -> Int64s:
-    """Return the time from each user's first to its last submission, s, shape (users,).
-
-    The activity length of Zakay and Feitelson 2015, section VII: the jobs are given, so a user who
-    is active for longer has a lower throughput.
-
-    Parameters
-    ----------
-    user
-        Number of the user of each job, shape (jobs,).
-    submit
-        s; unknown ones (-1) do not count.
-
-    Returns
-    -------
-    array
-        By user number, ascending; 0 for a user who submitted nothing.
-    """
-    numbers, place = np.unique(user, return_inverse=True)
-    known = submit != UNKNOWN
-    first = np.full(len(numbers), np.iinfo(np.int64).max)
-    last = np.full(len(numbers), UNKNOWN)
-    np.minimum.at(first, place[known], submit[known])
-    np.maximum.at(last, place[known], submit[known])
-    lengths: Int64s = last - np.minimum(first, last)
-    return lengths

@@ -14,7 +14,7 @@ import numpy as np
 from agents.profiles import Profiles, WeeklyProfile
 from agents.think import ContinuationLaw, LinearThink, think_time_pairs
 from analysis import curves
-from analysis.behaviour_measures import activity_lengths
+from analysis.curves import activity_lengths
 from analysis.plots import COLOURS, LEGEND, TITLE, new_figure, tidy, time_axis
 from analysis.profiles import profile_distance, weekly_profile
 from analysis.run import Run

@@ -42,6 +42,34 @@ def span_of(jobs: JobTable) -> tuple[int, int] | None:
     return int(submit.min()), last
 
 
+def activity_lengths(user: Int64s, submit: Int64s) -> Int64s:
+    """Return the time from each user's first to its last submission, s, shape (users,).
+
+    The activity length of Zakay and Feitelson 2015, section VII: the jobs are given, so a user who
+    is active for longer has a lower throughput.
+
+    Parameters
+    ----------
+    user
+        Number of the user of each job, shape (jobs,).
+    submit
+        s; unknown ones (-1) do not count.
+
+    Returns
+    -------
+    array
+        By user number, ascending; 0 for a user who submitted nothing.
+    """
+    numbers, place = np.unique(user, return_inverse=True)
+    known = submit != UNKNOWN
+    first = np.full(len(numbers), np.iinfo(np.int64).max)
+    last = np.full(len(numbers), UNKNOWN)
+    np.minimum.at(first, place[known], submit[known])
+    np.maximum.at(last, place[known], submit[known])
+    lengths: Int64s = last - np.minimum(first, last)
+    return lengths
+
+
 def time_edges(first: int, last: int, bins: int) -> Int64s:
     """Return at most ``bins`` + 2 equally spaced seconds, at multiples of a width that people like.
 

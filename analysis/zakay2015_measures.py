@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.curves import Floats
+from analysis.curves import Floats, activity_lengths
 from analysis.profiles import weekly_profile
 from analysis.run import Run
 from environment.clock import DAY, HOUR, Clock
@@ -89,7 +89,7 @@ def _measure(run: Run, submit: Int64s, start: Int64s, seed: int) -> Outcome:
         profile=weekly_profile(submit, run.clock),
         slot_share=slot_share(submit[known], run.clock),
         after_last_share=float((submit > last[user]).mean()),
-        activity_s=activity_lengths(submit, jobs.user),
+        activity_s=activity_lengths(jobs.user, submit),
         queue=queue_shares(submit[ran], start[ran], int(recorded.min()), int(recorded.max())),
     )
 
@@ -101,18 +101,6 @@ def slot_share(submit: Int64s, clock: Clock) -> float:
     for opening in OPENINGS:
         inside |= (of_day >= opening - SHIFT) & (of_day < opening + SHIFT)
     return float(inside.mean()) if len(submit) else 0.0
-
-
-def activity_lengths(submit: Int64s, user: Int64s) -> Int64s:
-    """Return last minus first submission of each user, s, by user number, shape (users,)."""
-    users, place = np.unique(user, return_inverse=True)
-    known = submit != UNKNOWN
-    first = np.full(len(users), np.iinfo(np.int64).max)
-    last = np.full(len(users), np.iinfo(np.int64).min)
-    np.minimum.at(first, place[known], submit[known])
-    np.maximum.at(last, place[known], submit[known])
-    lengths: Int64s = np.where(last >= first, last - np.minimum(first, last), 0)
-    return lengths
 
 
 def queue_shares(submit: Int64s, start: Int64s, begin: int, until: int) -> Floats:

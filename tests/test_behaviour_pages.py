@@ -14,7 +14,8 @@ import pytest
 
 from agents.presets import PRESETS, Recipe
 from analysis import behaviour_pictures
-from analysis.behaviour_measures import activity_lengths, measure
+from analysis.behaviour_measures import measure
+from analysis.curves import activity_lengths
 from analysis.plots import figure_png
 from environment.swf import parse_swf
 from environment.trace import Trace

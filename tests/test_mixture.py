@@ -148,10 +148,11 @@ def test_unknown_preset_in_a_mixture(make_jobs: MakeJobs) -> None:
         add_users(Simulation(work.jobs, 4), work, Mixture([Part("slow", 1.0)]))
 
 
-def test_mixtures_do_not_run_compiled(make_jobs: MakeJobs) -> None:
+@pytest.mark.parametrize("parts", [("think-time", "adjusted"), ("rigid", "think-time")])
+def test_mixtures_do_not_run_compiled(make_jobs: MakeJobs, parts: tuple[str, str]) -> None:
     """Only plain think times can be left to the engine."""
     work = crowd(make_jobs, range(3))
-    mixture = Mixture([Part("think-time", 0.5), Part("adjusted", 0.5)])
+    mixture = Mixture([Part(name, 0.5) for name in parts])
     with pytest.raises(QuantityError, match="a mixture cannot run compiled"):
         add_users(Simulation(work.jobs, 4), work, mixture, compiled=True)
 

@@ -12,7 +12,6 @@ from analysis.zakay2015 import SIMULATIONS, LogOutcomes
 from analysis.zakay2015_claims import RULES
 from analysis.zakay2015_measures import (
     Outcome,
-    activity_lengths,
     mean_shares,
     queue_shares,
     sample_distance,
@@ -35,12 +34,6 @@ def test_queue_shares_count_only_the_time_asked_for() -> None:
     """What waited before and after does not count, what still waits does."""
     assert [0.0, 1.0] == queue_shares(np.array([0]), np.array([99]), 10, 20).tolist()
     assert [1.0] == queue_shares(np.array([0]), np.array([99]), 10, 10).tolist()
-
-
-def test_activity_is_last_minus_first_submission() -> None:
-    """User 1 from 5 to 25, user 3 only once, user 4 never."""
-    submit, user = np.array([5, 25, 7, -1]), np.array([1, 1, 3, 4])
-    assert [20, 0, 0] == activity_lengths(submit, user).tolist()
 
 
 def test_slots_are_two_hours_around_the_openings() -> None:
