@@ -112,6 +112,12 @@ class Recipe:
                 "when 'recorded': submissions at their recorded seconds ask for no think time and "
                 "no window; choose when = sessions or batches"
             )
+        drawn = self.think in ("own", "continuation") or isinstance(self.think, ContinuationLaw)
+        if self.when == "sessions" and drawn:
+            raise QuantityError(
+                f"think {self.think!r}: draws from pauses inside sessions, and whole sessions have "
+                "none; choose when = batches"
+            )
         if self.waits and self.window == "always":
             raise QuantityError("waits: nobody is ever absent without a window; give a window")
 

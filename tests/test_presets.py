@@ -85,6 +85,8 @@ def test_presets_that_are_classes_of_their_own(work: Work) -> None:
         ({"when": "recorded", "think": "own"}, "ask for no think time and no window"),
         ({"when": "recorded", "window": "shifts"}, "ask for no think time and no window"),
         ({"when": "recorded", "window": ActivityWindow()}, "ask for no think time and no window"),
+        ({"think": "own"}, "think 'own': draws from pauses inside sessions"),
+        ({"think": ContinuationLaw()}, "whole sessions have none; choose when = batches"),
         ({"waits": True}, "waits: nobody is ever absent without a window"),
     ],
 )
@@ -102,7 +104,7 @@ def test_given_parts_are_taken_as_they_are(work: Work) -> None:
     assert made.think is line
     assert isinstance(made.window, SameWindow)
     assert made.window.window is hours
-    made = Recipe("sessions", law, shifts)(work)
+    made = Recipe("batches", law, shifts)(work)
     assert made.think.law is law
     assert made.window.shifts is shifts
     made = Recipe("sessions", window=Fitted(40.0))(work)
