@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +16,10 @@ from agents.work import Work
 from environment.compiled import CompiledEngine
 from environment.errors import QuantityError
 from environment.simulation import Simulation
+
+if TYPE_CHECKING:
+    from agents.units import Units
+    from environment.jobs import Int64s
 
 #: What makes a behaviour from the recorded work.
 Factory = Callable[[Work], Behaviour[ReplayUser]]
@@ -89,19 +94,28 @@ def maker_of(maker: str | Factory) -> Factory:
 
 
 def _partition(
-    work: Work, policies: Sequence[Behaviour[ReplayUser]], assigned: np.ndarray
-) -> tuple[np.ndarray, list[int]]:
+    work: Work, policies: Sequence[Behaviour[ReplayUser]], assigned: Int64s
+) -> tuple[Int64s, list[int]]:
     """Return where in ``sessions.rows`` each unit begins, and each user's offset of units."""
-    units = [work.by_session if policy.units is None else policy.units for policy in policies]
-    if len({id(each) for each in units}) == 1:
-        return units[0].first, [0] * len(assigned)
+    # Where nobody waits for sessions their dependencies need not be found.
+    cuts = [_cuts(work, policy.units) for policy in policies]
+    if all(first is cuts[0][0] for first, _ in cuts):
+        return cuts[0][0], [0] * len(assigned)
     pieces, offsets, count = [], [], 0
     for place, which in enumerate(assigned.tolist()):
-        first, last = units[which].user_first[place : place + 2].tolist()
-        pieces.append(units[which].first[first:last])
+        unit_first, user_first = cuts[which]
+        first, last = user_first[place : place + 2].tolist()
+        pieces.append(unit_first[first:last])
         offsets.append(count - first)
         count += last - first
     return np.append(np.concatenate(pieces), len(work.sessions.rows)), offsets
+
+
+def _cuts(work: Work, units: Units | None) -> tuple[Int64s, Int64s]:
+    """Return where each unit and each user begins; sessions where there are no units."""
+    if units is None:
+        return work.sessions.session_first, work.sessions.user_first
+    return units.first, units.user_first
 
 
 def _compile(model: Simulation, work: Work, policies: Sequence[Behaviour[ReplayUser]]) -> None:

@@ -12,12 +12,23 @@ from typing import Any
 import pytest
 from bench_engine import KTH, repeated
 
-from agents import PRESETS, Recipe, Work, add_users
-from environment import Clock, JobTable, Simulation, Trace
+from agents import PRESETS, Casting, Recipe, Work, add_users
+from environment import Clock, JobTable, Simulation, Streams, Trace
+from scenarios import reaction_from
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time)
 
 RECIPES = [name for name, preset in PRESETS.items() if isinstance(preset, Recipe)]
+
+#: Presets whose users make up their work.
+MADE_UP = [name for name in PRESETS if name not in RECIPES]
+
+#: Three reactions at once: to the hour, to the user's waits and to a part of the day.
+REACTIONS = (
+    {"do": "delay", "when": "during", "hours": {"opens": "16h", "closes": "20h"}, "share": 0.5},
+    {"do": "renounce", "when": "patience", "wait": "1d", "last": 5, "memory": "7d"},
+    {"do": "reconfigure", "when": "during", "hours": {"opens": "10h", "closes": "12h"}},
+)
 
 #: Behaviours whose cost is followed over more and more jobs.
 GROWING = ("adjusted", "fluid", "think-time-windows")
@@ -27,7 +38,7 @@ _COST: dict[tuple[str, int], float] = {}
 
 
 def measure(
-    benchmark: Any, trace: Trace, jobs: JobTable, users: str, rounds: int, cut: bool = False
+    benchmark: Any, trace: Trace, jobs: JobTable, users: Any, rounds: int, cut: bool = False
 ) -> float:
     """Return the median seconds of a run under EASY; sessions are found before unless ``cut``.
 
@@ -57,6 +68,41 @@ def bench_presets(benchmark: Any, load: Any, figure: Callable[..., None], users:
     """KTH-SP2 under EASY: microseconds a job."""
     trace, jobs = load(KTH)
     cost = _COST[users, 1] = measure(benchmark, trace, jobs, users, 7) / len(jobs)
+    figure(f"KTH, EASY, {users}", cost * 1e6, "us a job", "<= 50")
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def bench_reactions(benchmark: Any, load: Any, figure: Callable[..., None], count: int) -> None:
+    """KTH-SP2 under EASY, adjusted users with reactions: microseconds a job."""
+    trace, jobs = load(KTH)
+
+    def users(work: Work) -> Any:
+        return Recipe("batches", reactions=tuple(map(reaction_from, REACTIONS[:count])))(work)
+
+    cost = measure(benchmark, trace, jobs, users, 5) / len(jobs)
+    figure(f"KTH, EASY, adjusted, reactions: {count}", cost * 1e6, "us a job", "<= 50")
+
+
+@pytest.mark.parametrize("users", MADE_UP)
+def bench_made_up(benchmark: Any, load: Any, figure: Callable[..., None], users: str) -> None:
+    """Users of KTH-SP2 who make up their work, under EASY: microseconds a job of theirs."""
+    trace, jobs = load(KTH)
+    made = []
+
+    def setup() -> tuple[tuple[Any, ...], dict[str, Any]]:
+        work = Work.of(jobs.copy())
+
+        def run() -> None:
+            casting = Casting.of(work, users, Streams(0))
+            model = Simulation(casting.jobs, trace.processors, clock=Clock.of(trace.header))
+            casting.join(model)
+            model.run()
+            made.append(len(casting.jobs))
+
+        return (run,), {}
+
+    benchmark.pedantic(lambda run: run(), setup=setup, rounds=3, warmup_rounds=1)
+    cost = float(benchmark.stats.stats.median) / made[-1]
     figure(f"KTH, EASY, {users}", cost * 1e6, "us a job", "<= 50")
 
 
