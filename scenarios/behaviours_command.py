@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from scenarios.config import BEHAVIOURS
-from scenarios.terminal import print_json
+from scenarios.terminal import print_json, standard_output
 
 if TYPE_CHECKING:
     from agents.presets import Recipe
@@ -194,7 +194,6 @@ def behaviours_command(*, as_json: bool) -> None:
         wire: dict[str, Any] = {"behaviours": [asdict(preset) for preset in found]}
         print_json(wire)
         return
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -204,7 +203,7 @@ def behaviours_command(*, as_json: bool) -> None:
     for preset in found:
         parts = f"{preset.when} x {preset.think} x {preset.window}"
         table.add_row(preset.name, parts, preset.does)
-    console = Console()
+    console = standard_output()
     console.print(table)
     console.print(
         "\nOther parts, and several behaviours in one population: a TOML file, --users FILE.toml.",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from environment.errors import HpcrowdError, QuantityError
-from scenarios.terminal import LONG, print_json, say
+from scenarios.terminal import LONG, print_json, say, standard_output
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -68,11 +68,10 @@ def compare_command(
 
 def show(comparison: Comparison) -> None:
     """Print what is compared, then the tables."""
-    from rich.console import Console
 
     from analysis.comparison_text import headline
 
-    console = Console(highlight=False)
+    console = standard_output(highlight=False)
     for place, group in enumerate(comparison.groups):
         console.print(f"{letter(place)}  {group.title}, on {group.first.processors:,} processors")
     for sentence in (*headline(comparison), *comparison.notes):

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from environment.clock import DAY, HOUR, Clock
 from environment.errors import HpcrowdError, QuantityError
 from environment.swf import read_swf
+from scenarios.terminal import standard_output
 
 if TYPE_CHECKING:
     from analysis.run import Run
@@ -132,7 +133,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _show(found: dict[str, dict[str, Run]], period: tuple[int, int], path: str) -> None:
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
@@ -145,7 +145,7 @@ def _show(found: dict[str, dict[str, Run]], period: tuple[int, int], path: str) 
         table.add_column(name, justify="left" if place < 2 else "right")
     for line in rows(found, period):
         table.add_row(*line)
-    Console().print(table)
+    standard_output().print(table)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from environment.errors import QuantityError
 from environment.jobs import UNKNOWN, JobTable
 from environment.quantities import format_duration
 from environment.simulation import Simulation
-from scenarios.terminal import print_json, say, say_if_compiling
+from scenarios.terminal import print_json, say, say_if_compiling, standard_output
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -178,9 +178,7 @@ def demo_command(out: Path, *, days: int, seed: int, as_json: bool) -> None:
             }
         )
     else:
-        from rich.console import Console
-
-        console = Console(highlight=False)
+        console = standard_output(highlight=False)
         users = ", ".join(f"{count} {name}" for name, count in DEMO_USERS.items())
         console.print(f"{_days(days)} on {PROCESSORS} processors, seed {seed}; users: {users}\n")
         console.print(comparison_table(runs))

@@ -10,7 +10,13 @@ from environment.quantities import plural
 from environment.swf import read_swf
 from scenarios.config import ReplayConfig
 from scenarios.population_config import PopulationConfig
-from scenarios.terminal import print_json, say, say_if_compiling, simulation_progress
+from scenarios.terminal import (
+    print_json,
+    say,
+    say_if_compiling,
+    simulation_progress,
+    standard_output,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -39,9 +45,7 @@ def replay_command(path: Path, config: ReplayConfig, *, out: Path | None, as_jso
     if as_json:
         print_json(run.summary())
     else:
-        from rich.console import Console
-
-        console = Console() if sys.stdout.isatty() else Console(width=100)
+        console = standard_output()
         for line in headline(run):
             console.print(line, highlight=False)
         console.print(summary_table(run))

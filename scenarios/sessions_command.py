@@ -10,7 +10,7 @@ from environment.errors import HpcrowdError, QuantityError
 from environment.quantities import format_duration, plural
 from environment.swf import read_swf
 from environment.trace import jobs_from_trace
-from scenarios.terminal import print_json
+from scenarios.terminal import print_json, standard_output
 
 
 def sessions_command(
@@ -64,10 +64,9 @@ def sessions_command(
 
 
 def _show(name: str, user: int | None, stats: dict[str, Any], dropped: dict[str, int]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console()
+    console = standard_output()
     whose = "" if user is None else f", user {user}"
     console.print(f"{name}{whose}, sessions by {stats['sessions_definition']}", highlight=False)
     for reason, count in dropped.items():

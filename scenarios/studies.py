@@ -15,7 +15,7 @@ import numpy as np
 from analysis.results import check_replaceable
 from environment.errors import TraceError
 from environment.trace import Trace
-from scenarios.terminal import print_json
+from scenarios.terminal import print_json, standard_output
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -132,9 +132,8 @@ def run_study(
     if as_json:
         print_json(study.to_json())
         return study.reached
-    from rich.console import Console
 
-    console = Console() if sys.stdout.isatty() else Console(width=100)
+    console = standard_output()
     study.show(console)
     if out is not None:
         console.print(f"Written to {out}", highlight=False, soft_wrap=True)

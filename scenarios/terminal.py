@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -12,7 +13,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rich.console import Console
+
     from environment.simulation import Simulation
+
+#: Characters in a line where nobody says how many fit.
+WIDTH = 100
 
 #: Seconds after which a run counts as long and gets a progress bar.
 LONG = 1.0
@@ -21,6 +27,20 @@ LONG = 1.0
 def print_json(value: Any) -> None:
     """Print one JSON object on standard output."""
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def standard_output(*, highlight: bool = True) -> Console:
+    """Return a console on standard output; where that is no terminal, as wide as tables need.
+
+    Parameters
+    ----------
+    highlight
+        Whether numbers and names in what is printed are coloured on a terminal.
+    """
+    from rich.console import Console
+
+    told = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console(width=None if told else WIDTH, highlight=highlight)
 
 
 def say(text: str) -> None:

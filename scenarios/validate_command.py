@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -12,7 +11,7 @@ from environment.errors import QuantityError
 from environment.schedulers import SCHEDULER_NAMES
 from scenarios.config import BEHAVIOURS
 from scenarios.mistakes import first_mistake
-from scenarios.terminal import print_json, say, say_if_compiling
+from scenarios.terminal import print_json, say, say_if_compiling, standard_output
 
 if TYPE_CHECKING:
     from analysis.validation import Progress, Validation
@@ -169,9 +168,8 @@ def validate_command(
     if as_json:
         print_json({"trace": source, **plain(found)})
         return
-    from rich.console import Console
 
-    console = Console() if sys.stdout.isatty() else Console(width=100)
+    console = standard_output()
     for line in [name, *headline(found)]:
         console.print(line, highlight=False, soft_wrap=True)
     show(found, console)

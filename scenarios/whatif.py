@@ -16,6 +16,7 @@ from environment.clock import DAY, HOUR
 from environment.errors import HpcrowdError
 from environment.swf import read_swf
 from scenarios.replay import replay
+from scenarios.terminal import standard_output
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -139,7 +140,6 @@ def run_script(
     except HpcrowdError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 2
-    from rich.console import Console
 
-    found.show(Console() if sys.stdout.isatty() else Console(width=100), title)
+    found.show(standard_output(), title)
     return 0

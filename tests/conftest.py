@@ -22,6 +22,9 @@ from environment.jobs import JobTable  # noqa: E402
 from environment.swf import read_swf  # noqa: E402
 from environment.trace import FIELDS, Header, Trace  # noqa: E402
 
+# How wide the terminal is that runs the tests is nothing that they may depend on.
+os.environ.pop("COLUMNS", None)
+
 settings.register_profile("hpcrowd", deadline=None, print_blob=True, max_examples=100)
 settings.load_profile("hpcrowd")
 
