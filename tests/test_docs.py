@@ -84,6 +84,7 @@ class Reader:
         self.folder = folder
         self.namespace: dict[str, Any] = {"__name__": f"docs_{page.stem.replace('-', '_')}"}
         self.missing: list[str] = []
+        self.unwritten: set[str] = set()  # folders of commands that lacked traces
         self.exit_code = 0
         traces = Path(os.environ.get("HPCROWD_TRACES", ROOT.parent / "shared" / "traces"))
         if (traces / SAMPLE).exists():
@@ -109,11 +110,13 @@ class Reader:
 
     def lacks(self, text: str, where: str) -> bool:
         """Note and return whether ``text`` needs real traces that are not here."""
-        if not re.search(rf"{re.escape(SAMPLE)}|\b{SAMPLE_FOLDER}/|[ =]{SAMPLE_FOLDER}\b", text):
+        needs = re.search(rf"{re.escape(SAMPLE)}|\b{SAMPLE_FOLDER}/|[ =]{SAMPLE_FOLDER}\b", text)
+        if not needs and not self.unwritten & set(text.split()):
             return False
         lacking = not (self.folder / SAMPLE).exists()
         if lacking:
             self.missing.append(where)
+            self.unwritten |= set(re.findall(r"--out[ =](\S+)", text))
         return lacking
 
     def run_python(self, block: Block, where: str) -> str | None:
