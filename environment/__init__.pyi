@@ -5,7 +5,9 @@ from .cluster import (
 )
 from .errors import (
     HpcrowdError,
+    ModelFileError,
     ParseError,
+    PredictorError,
     QuantityError,
     ResultsError,
     SchedulerError,
@@ -18,6 +20,7 @@ from .jobs import (
     JobTable,
     State,
 )
+from .predictors.base import Predictor
 from .schedulers import (
     EASY,
     FCFS,
@@ -52,7 +55,10 @@ __all__ = [
     "Header",
     "HpcrowdError",
     "JobTable",
+    "ModelFileError",
     "ParseError",
+    "Predictor",
+    "PredictorError",
     "QuantityError",
     "ResultsError",
     "RunningJob",

@@ -6,7 +6,9 @@
     ├── ResultsError(ValueError)      a folder of results cannot be read
     ├── SignalError(ValueError)       a price or carbon signal cannot be used
     ├── QuantityError(ValueError)     a duration, factor or choice cannot be understood
+    ├── ModelFileError(ValueError)    a file with a trained model cannot be used
     ├── SchedulerError(RuntimeError)  a scheduler asked for the impossible
+    ├── PredictorError(RuntimeError)  a predictor asked before it was trained or has begun
     └── SimulationError(RuntimeError) users or the run loop asked for the impossible
 
 Each subclasses the builtin that a caller would catch.
@@ -63,8 +65,16 @@ class QuantityError(HpcrowdError, ValueError):
     """A duration, a factor or a named choice cannot be understood."""
 
 
+class ModelFileError(HpcrowdError, ValueError):
+    """A file with a trained model is missing, damaged, or of a newer version."""
+
+
 class SchedulerError(HpcrowdError, RuntimeError):
     """A scheduler started what cannot start."""
+
+
+class PredictorError(HpcrowdError, RuntimeError):
+    """A predictor was asked before it was trained, or before it has begun."""
 
 
 class SimulationError(HpcrowdError, RuntimeError):
