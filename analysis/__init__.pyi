@@ -1,6 +1,7 @@
 from .comparison import comparison, queues
 from .comparison_numbers import Comparison, compare
 from .comparison_report import comparison_html, write_comparison
+from .correlation import control_correlation, foretold_signs
 from .loading import read_recorded, read_results, read_run
 from .metrics import METRICS, lateness, per_user, summarize
 from .plots import overview, write_overview
@@ -24,6 +25,8 @@ __all__ = [
     "compare",
     "comparison",
     "comparison_html",
+    "control_correlation",
+    "foretold_signs",
     "format_metric",
     "html_report",
     "lateness",

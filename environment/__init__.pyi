@@ -3,6 +3,7 @@ from .cluster import (
     Cluster,
     ClusterSpec,
 )
+from .correlation import WeeklyCorrelation, rank_correlation, weekly_correlations
 from .errors import (
     HpcrowdError,
     ModelFileError,
@@ -73,11 +74,14 @@ __all__ = [
     "Trace",
     "TraceError",
     "WaitingJob",
+    "WeeklyCorrelation",
     "generate_swf",
     "jobs_from_trace",
     "parse_signal",
     "parse_swf",
+    "rank_correlation",
     "read_signal",
     "read_swf",
+    "weekly_correlations",
     "write_swf",
 ]
