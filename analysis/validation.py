@@ -46,7 +46,7 @@ from analysis.validation_simulation import (
 from environment.clock import Clock
 from environment.errors import QuantityError
 from environment.jobs import JobTable
-from environment.schedulers import Scheduler
+from environment.schedulers.base import Scheduler
 
 #: Called before each step with its label, how many are done, and how many there are.
 Progress = Callable[[str, int, int], Any]

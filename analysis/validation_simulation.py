@@ -17,7 +17,7 @@ from environment.jobs import UNKNOWN, JobTable
 from environment.simulation import Simulation
 
 if TYPE_CHECKING:
-    from environment.schedulers import Scheduler
+    from environment.schedulers.base import Scheduler
 
 #: Distributions of the second part that are compared, and the distance by which models are ranked.
 MEASURES = {

@@ -16,19 +16,22 @@ from .errors import (
     SimulationError,
     TraceError,
 )
+from .estimates import Estimates, parse_estimates
 from .jobs import (
     Column,
     JobTable,
     State,
 )
 from .predictors.base import Predictor
-from .schedulers import (
-    EASY,
-    FCFS,
+from .schedulers.base import (
+    EndedJob,
     RunningJob,
     Scheduler,
     WaitingJob,
 )
+from .schedulers.easy import EASY
+from .schedulers.fcfs import FCFS
+from .schedulers.names import parse_scheduler
 from .signals import Signal, parse_signal, read_signal
 from .simulation import Simulation
 from .streams import Streams
@@ -53,6 +56,8 @@ __all__ = [
     "ClusterSpec",
     "Column",
     "Conversion",
+    "EndedJob",
+    "Estimates",
     "Header",
     "HpcrowdError",
     "JobTable",
@@ -77,6 +82,8 @@ __all__ = [
     "WeeklyCorrelation",
     "generate_swf",
     "jobs_from_trace",
+    "parse_estimates",
+    "parse_scheduler",
     "parse_signal",
     "parse_swf",
     "rank_correlation",

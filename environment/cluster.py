@@ -10,9 +10,13 @@ from numpy.typing import ArrayLike
 
 from environment.engine import Engine
 from environment.errors import QuantityError
+from environment.estimates import Estimates, parse_estimates
 from environment.jobs import Int64s, JobTable
+from environment.passes.base import runs_compiled
 from environment.plain import PlainEngine
-from environment.schedulers import SCHEDULER_NAMES, SCHEDULERS, Scheduler
+from environment.predictors.base import Predictor
+from environment.schedulers.base import Scheduler
+from environment.schedulers.names import parse_scheduler
 
 if TYPE_CHECKING:
     from environment.frame import Frame
@@ -31,11 +35,13 @@ class ClusterSpec:
     processors
         Its size; larger jobs are rejected when they are submitted to it.
     scheduler
-        A name of ``environment.schedulers.SCHEDULER_NAMES``, or a
-        :class:`~environment.schedulers.Scheduler`, which serves this cluster only.
+        Text of ``environment.schedulers.names.parse_scheduler``, or a
+        :class:`~environment.schedulers.base.Scheduler`, which serves this cluster only.
     speed
         Speed of its nodes where that of the first cluster is 1: jobs submitted to it need their run
         time divided by this, rounded half up, at least 1 s; requested times likewise.
+    estimates
+        What its scheduler believes of run times, see :class:`Cluster`.
 
     Raises
     ------
@@ -46,6 +52,7 @@ class ClusterSpec:
     processors: int
     scheduler: str | Scheduler = "easy"
     speed: float = 1.0
+    estimates: str | Estimates | Predictor = "requested"
 
     def __post_init__(self) -> None:
         if not 0 < self.speed < float("inf"):
@@ -64,12 +71,16 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
     processors
         Its size; larger jobs are rejected when they are submitted.
     scheduler
-        A name of ``environment.schedulers.SCHEDULER_NAMES``, or a
-        :class:`~environment.schedulers.Scheduler`.
+        Text of ``environment.schedulers.names.parse_scheduler``, or a
+        :class:`~environment.schedulers.base.Scheduler`, which serves this cluster only.
     overrun
         What becomes of a job that outruns its requested time: ``keep`` or ``kill``.
     plain
-        Run the named scheduler in plain Python too, as the reference does.
+        Run a scheduler of the library in plain Python too, as the reference does; one of your own
+        always runs so.
+    estimates
+        What the scheduler believes of run times: text of ``environment.estimates.parse_estimates``,
+        :class:`~environment.estimates.Estimates`, or a predictor, which serves this cluster only.
     name, number, speed
         What users call it, its number in the column CLUSTER, and the speed of its nodes as in
         :class:`ClusterSpec`.
@@ -91,6 +102,7 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         *,
         overrun: Literal["keep", "kill"] = "keep",
         plain: bool = False,
+        estimates: str | Estimates | Predictor = "requested",
         name: str = HOME,
         number: int = 0,
         speed: float = 1.0,
@@ -106,7 +118,7 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         self.number = number
         self.speed = speed
         self.processors = processors
-        self.scheduler = scheduler if isinstance(scheduler, str) else scheduler.name
+        self.scheduler = str(scheduler)
         self.overrun = overrun
         self.engine = _engine(
             jobs,
@@ -114,6 +126,7 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
             scheduler,
             plain,
             kill=overrun == "kill",
+            estimates=parse_estimates(estimates) if isinstance(estimates, str) else estimates,
             number=number,
             speed=speed,
             units=units,
@@ -152,16 +165,9 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
 def _engine(
     jobs: JobTable, processors: int, scheduler: str | Scheduler, plain: bool, **options: Any
 ) -> Engine:
-    if isinstance(scheduler, Scheduler):
-        return PlainEngine(jobs, processors, scheduler, **options)
-    if scheduler not in SCHEDULER_NAMES:
-        raise QuantityError(
-            f"scheduler {scheduler!r}: not known; choose {', '.join(SCHEDULER_NAMES)} "
-            "or give a Scheduler"
-        )
-    if plain:
-        policy = None if scheduler == "recorded" else SCHEDULERS[scheduler]()
+    policy = parse_scheduler(scheduler) if isinstance(scheduler, str) else scheduler
+    if plain or not (policy is None or runs_compiled(policy)):
         return PlainEngine(jobs, processors, policy, **options)
     from environment.compiled import CompiledEngine  # loads the compiler, so only when needed
 
-    return CompiledEngine(jobs, processors, scheduler, **options)
+    return CompiledEngine(jobs, processors, policy, **options)

@@ -9,14 +9,18 @@ from numpy.typing import ArrayLike
 
 from environment.engine import Engine
 from environment.errors import QuantityError
+from environment.estimates import Estimates
 from environment.jobs import Column, Int64s, JobTable
 from environment.kernel import cache, loop
 from environment.kernel import places as S
+from environment.passes.base import CompiledPass, compiled_pass, is_built_in
+from environment.schedulers.base import Scheduler
+from environment.schedulers.names import parse_scheduler
 from environment.stops import FOREVER, Stop
 
 cache.drop_stale()
 
-#: Policies that are compiled, by the name a user gives.
+#: Policies of the compiled loop itself, by name.
 POLICIES = {"fcfs": S.FCFS, "easy": S.EASY, "recorded": S.RECORDED}
 
 #: Places that arrays have at first.
@@ -24,22 +28,36 @@ FIRST_ROOM = 1024
 
 
 class CompiledEngine(Engine):
-    """Runs FCFS, EASY or the recorded schedule in compiled code.
+    """Runs a scheduler of the library, or the recorded schedule, in compiled code.
 
     Parameters
     ----------
     jobs, processors, **options
         See :class:`~environment.engine.Engine`.
-    policy
-        A name of :data:`POLICIES`.
+    scheduler
+        A scheduler, its text, None or ``recorded``.
+
+    Attributes
+    ----------
+    scalars, ends
+        What passes of policies work on; see ``environment.kernel``.
+
+    Raises
+    ------
+    QuantityError
+        When the scheduler is not of the library, or not known.
     """
 
-    def __init__(self, jobs: JobTable, processors: int, policy: str, **options: Any) -> None:
+    def __init__(
+        self, jobs: JobTable, processors: int, scheduler: Scheduler | str | None, **options: Any
+    ) -> None:
         super().__init__(jobs, processors, **options)
-        self.policy = policy
-        s = self._s = np.zeros(S.COUNT, np.int64)
+        if isinstance(scheduler, str):
+            scheduler = parse_scheduler(scheduler)
+        s = self.scalars = np.zeros(S.COUNT, np.int64)
         self._state = memoryview(s)  # yields plain integers, several times faster
-        s[S.POLICY] = POLICIES[policy]
+        s[S.WAKE] = FOREVER
+        self._set_estimates()
         s[S.KILL] = self.kill
         s[S.NUMBER] = self.number
         s[S.SHARED] = self.shared
@@ -48,12 +66,32 @@ class CompiledEngine(Engine):
         self._sorted = np.zeros(0, np.int64)
         self._heap = np.zeros((2, FIRST_ROOM), np.int64)
         self._queue = np.zeros((3, FIRST_ROOM), np.int64)
-        self._ends = np.zeros((2, FIRST_ROOM), np.int64)
+        self.ends = np.zeros((2, FIRST_ROOM), np.int64)
         self._expected = np.zeros((2, FIRST_ROOM), np.int64)
         self._finished = np.zeros(FIRST_ROOM, np.int64)
         self._links = np.zeros((1, 4), np.int64)
         self._edges = np.zeros((0, 2), np.int64)
         self._pending: list[Int64s] = []
+        self._policy: CompiledPass | None = None
+        if scheduler is None:
+            s[S.POLICY] = S.RECORDED
+        elif is_built_in(scheduler) and self.predictor is None:
+            s[S.POLICY] = POLICIES[scheduler.name]
+        else:
+            policy = compiled_pass(scheduler)
+            if policy is None:
+                raise QuantityError(f"scheduler {scheduler}: not compiled; run it with plain=True")
+            s[S.POLICY] = S.OUTSIDE
+            self._policy = policy(scheduler, self)
+
+    def _set_estimates(self) -> None:
+        """Tell the kernel what estimates are; a predictor's are set later."""
+        s, found = self.scalars, self.estimates
+        s[S.FACTOR] = s[S.DIVISOR] = 1
+        if isinstance(found, Estimates):
+            s[S.EXACT] = found.kind == "exact"
+            if found.kind == "factor":
+                s[S.FACTOR], s[S.DIVISOR] = found.ratio.as_integer_ratio()
 
     @property
     @override
@@ -63,29 +101,33 @@ class CompiledEngine(Engine):
     @property
     @override
     def free(self) -> int:
-        return int(self._s[S.FREE])
+        return int(self.scalars[S.FREE])
 
     @property
     @override
     def events(self) -> int:
-        return int(self._s[S.EVENTS])
+        return int(self.scalars[S.EVENTS])
 
     @property
     @override
     def waiting(self) -> Int64s:
-        queue = self._queue[:, self._s[S.QUEUE_HEAD] : self._s[S.QUEUE_TAIL]]
+        if self._policy is not None:
+            return self._policy.waiting
+        queue = self._queue[:, self.scalars[S.QUEUE_HEAD] : self.scalars[S.QUEUE_TAIL]]
         waiting: Int64s = queue[0, queue[1] != S.GAP]
         return waiting
 
     @property
     @override
     def running(self) -> Int64s:
-        return self._ends[1, : self._s[S.RUNNING]].copy()
+        return self.ends[1, : self.scalars[S.RUNNING]].copy()
 
     @override
     def next_time(self) -> int:
         self._accept()
-        return int(loop.next_time(self.jobs.matrix, self._s, self._sorted, self._heap, self._ends))
+        return int(
+            loop.next_time(self.jobs.matrix, self.scalars, self._sorted, self._heap, self.ends)
+        )
 
     @override
     def submit(self, rows: ArrayLike, at: ArrayLike) -> None:
@@ -107,7 +149,7 @@ class CompiledEngine(Engine):
         if self.speed != 1:
             self._take(units.rows[first:last])
         self._reserve(self._state[S.HEAP_SIZE] + last - first)
-        loop.submit_unit(self.jobs.matrix, self._s, self._heap, at, first, last, units.rows)
+        loop.submit_unit(self.jobs.matrix, self.scalars, self._heap, at, first, last, units.rows)
 
     def follow(self, first_edge: Int64s, successor: Int64s, think: Int64s) -> None:
         """Let the engine itself release units when those they wait for are over.
@@ -139,14 +181,14 @@ class CompiledEngine(Engine):
         self._links[:units, 1] = np.bincount(successor, minlength=units)
         self._links[:, 3] = self.units.first
         self._edges = np.stack([successor, think], axis=1)
-        self._s[S.RELEASE] = 1
+        self.scalars[S.RELEASE] = 1
         self._reserve(len(self.jobs))
 
     @override
     def advance(self, halt: int = FOREVER, events: int = FOREVER) -> Stop:
         if self._pending:
             self._accept()
-        s = self._s
+        s = self.scalars
         self._state[S.FINISHED_COUNT] = 0
         self._state[S.ALLOWANCE] = events
         while True:
@@ -156,7 +198,7 @@ class CompiledEngine(Engine):
                 self._sorted,
                 self._heap,
                 self._queue,
-                self._ends,
+                self.ends,
                 self._expected,
                 self.units.remaining,
                 self._finished,
@@ -168,22 +210,25 @@ class CompiledEngine(Engine):
             if stop == Stop.FINISHED:
                 self.finished = self._told()
                 return Stop.FINISHED
-            if stop != Stop.ROOM:
+            if stop == Stop.PASS:
+                self._pass()
+            elif stop == Stop.ROOM:
+                self._enlarge()
+            else:
                 return Stop(stop)
-            self._enlarge()
 
     @override
     def pass_to(self, time: int) -> None:
-        self._s[S.NOW] = time
+        self.scalars[S.NOW] = time
 
     @override
     def complete(self) -> list[int]:
-        self._s[S.FINISHED_COUNT] = 0
+        self.scalars[S.FINISHED_COUNT] = 0
         while not loop.complete(
             self.jobs.matrix,
-            self._s,
+            self.scalars,
             self._heap,
-            self._ends,
+            self.ends,
             self._expected,
             self.units.remaining,
             self._finished,
@@ -197,14 +242,14 @@ class CompiledEngine(Engine):
     @override
     def arrive(self) -> list[int]:
         self._accept()
-        self._s[S.FINISHED_COUNT] = 0
+        self.scalars[S.FINISHED_COUNT] = 0
         while not loop.arrive(
             self.jobs.matrix,
-            self._s,
+            self.scalars,
             self._sorted,
             self._heap,
             self._queue,
-            self._ends,
+            self.ends,
             self.units.remaining,
             self._finished,
             self._links,
@@ -216,8 +261,27 @@ class CompiledEngine(Engine):
 
     @override
     def schedule(self) -> None:
-        while not loop.schedule(self.jobs.matrix, self._s, self._queue, self._ends, self._expected):
+        if self._policy is not None:
+            self._pass()
+            return
+        while not loop.schedule(
+            self.jobs.matrix, self.scalars, self._queue, self.ends, self._expected
+        ):
             self._enlarge()
+
+    def _pass(self) -> None:
+        """Let the policy outside the loop have its pass."""
+        s, policy = self.scalars, self._policy
+        assert policy is not None
+        ended = self._expected[0, : s[S.EXPECTED_END]]
+        arrived = self._queue[0, s[S.QUEUE_HEAD] : s[S.QUEUE_TAIL]]
+        if self.predictor is not None:
+            self._predict(ended, arrived)
+        need = int(s[S.RUNNING] + s[S.WAITING])
+        if need >= self.ends.shape[1]:
+            self.ends = _wider(self.ends, 2 * need)
+        s[S.WAKE] = policy.schedule(ended, arrived)
+        s[S.EXPECTED_END] = s[S.QUEUE_HEAD] = s[S.QUEUE_TAIL] = 0
 
     def _told(self) -> list[int]:
         """Return what the last phase noted as over."""
@@ -230,15 +294,18 @@ class CompiledEngine(Engine):
             return
         rows = np.concatenate(self._pending)
         self._pending.clear()
-        if self._s[S.SORTED_NEXT] == self._s[S.SORTED_END] and len(rows) > FIRST_ROOM // 8:
+        if (
+            self.scalars[S.SORTED_NEXT] == self.scalars[S.SORTED_END]
+            and len(rows) > FIRST_ROOM // 8
+        ):
             at = self.jobs.matrix[Column.SUBMIT, rows]
             self._sorted = rows[np.lexsort((rows, at))]
-            self._s[S.SORTED_NEXT], self._s[S.SORTED_END] = 0, len(rows)
+            self.scalars[S.SORTED_NEXT], self.scalars[S.SORTED_END] = 0, len(rows)
         else:
             # Who follows dependencies needs room for all that may be released meanwhile.
-            every = self._s[S.RELEASE]
-            self._reserve(len(self.jobs) if every else int(self._s[S.HEAP_SIZE]) + len(rows))
-            loop.submit_jobs(self.jobs.matrix, self._s, self._heap, rows)
+            every = self.scalars[S.RELEASE]
+            self._reserve(len(self.jobs) if every else int(self.scalars[S.HEAP_SIZE]) + len(rows))
+            loop.submit_jobs(self.jobs.matrix, self.scalars, self._heap, rows)
 
     def _reserve(self, arrivals: int) -> None:
         if arrivals > self._heap.shape[1]:
@@ -246,14 +313,14 @@ class CompiledEngine(Engine):
 
     def _enlarge(self) -> None:
         """Give more room to whatever array is full."""
-        s = self._s
+        s = self.scalars
         if s[S.QUEUE_TAIL] >= self._queue.shape[1]:
             self._queue = _wider(self._queue, 2 * self._queue.shape[1])
         if s[S.FINISHED_COUNT] >= len(self._finished):
             self._finished = _wider(self._finished[None], 2 * len(self._finished))[0]
         need = int(s[S.RUNNING] + s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD])
-        if need >= self._ends.shape[1]:
-            self._ends = _wider(self._ends, 2 * need)
+        if need >= self.ends.shape[1]:
+            self.ends = _wider(self.ends, 2 * need)
         waiting = int(s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD])
         if int(s[S.EXPECTED_END]) + waiting >= self._expected.shape[1]:
             self._expected = _wider(self._expected, 2 * (int(s[S.EXPECTED_END]) + waiting))

@@ -1,9 +1,9 @@
 """What runs the jobs of a cluster: one interface, a compiled and a plain implementation.
 
-A cluster hands submissions to its engine and lets it advance. :class:`CompiledEngine` runs FCFS,
-EASY and the recorded schedule in compiled code; :class:`environment.plain.PlainEngine` runs any
-:class:`~environment.schedulers.Scheduler` in plain Python. Both give the same schedule, job for
-job.
+A cluster hands submissions to its engine and lets it advance. :class:`CompiledEngine` runs the
+library's schedulers and the recorded schedule in compiled code;
+:class:`environment.plain.PlainEngine` runs any :class:`~environment.schedulers.base.Scheduler` in
+plain Python. Both give the same schedule, job for job.
 
 Users wait for the units of a :class:`~environment.unit_table.UnitTable`. When the last job of a
 unit is over, the engine comes back from :meth:`Engine.advance` in the same instant, before anything
@@ -16,10 +16,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from environment.errors import SimulationError
-from environment.jobs import Column, Int64s, JobTable
+from environment.estimates import Estimates
+from environment.jobs import Column, Int64s, JobTable, State
+from environment.predictors.base import Predictor
 from environment.quantities import time_at_speed
 from environment.stops import FOREVER, Stop
 from environment.unit_table import UnitTable
@@ -40,6 +43,9 @@ class Engine(ABC):
         Number of the cluster, for the column CLUSTER.
     speed
         Speed of the nodes: run times and requested times of jobs submitted here are divided by it.
+    estimates
+        What the scheduler believes of run times: :class:`~environment.estimates.Estimates`, or a
+        predictor, which serves this engine only.
     units
         What users wait for, where several engines share it and others count; None makes a table of
         its own, which this engine counts, and erases what an earlier run left in ``jobs``.
@@ -58,6 +64,7 @@ class Engine(ABC):
         kill: bool = False,
         number: int = 0,
         speed: float = 1.0,
+        estimates: Estimates | Predictor | None = None,
         units: UnitTable | None = None,
     ) -> None:
         self.jobs = jobs
@@ -65,9 +72,13 @@ class Engine(ABC):
         self.kill = kill
         self.number = number
         self.speed = speed
+        self.estimates = Estimates() if estimates is None else estimates
         self.shared = units is not None
         self.units = UnitTable(jobs) if units is None else units
         self.finished: Sequence[int] = ()
+        self.predictor = self.estimates if isinstance(self.estimates, Predictor) else None
+        if self.predictor is not None:
+            self.predictor.begin(jobs)
 
     @property
     @abstractmethod
@@ -129,6 +140,19 @@ class Engine(ABC):
     @abstractmethod
     def schedule(self) -> None:
         """Start jobs now: one scheduling pass."""
+
+    def _predict(self, ended: Int64s, arrived: Int64s) -> None:
+        """Let the predictor, if any, learn from jobs that ended and foretell those that arrived."""
+        if self.predictor is None:
+            return
+        jobs, now = self.jobs, self.now
+        ended = ended[jobs.state[ended] == State.COMPLETED]
+        if len(ended):
+            self.predictor.ended(np.sort(ended), now)
+        if len(arrived):
+            arrived = np.sort(arrived)
+            self.predictor.arrived(arrived, now)
+            jobs.estimate[arrived] = self.predictor.predict(arrived, now)
 
     def _take(self, rows: Int64s) -> None:
         """Note that jobs are submitted here, and let them need as long as they do here."""

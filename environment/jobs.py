@@ -36,17 +36,20 @@ class Column(IntEnum):
     PROCESSORS = 5
     RUN_TIME = 6
     REQUESTED_TIME = 7
-    RECORDED_SUBMIT = 8
-    RECORDED_START = 9
-    RECORDED_END = 10
-    SUBMIT = 11
-    START = 12
-    END = 13
-    SESSION = 14
-    BATCH = 15
-    UNIT = 16
-    CLUSTER = 17
-    STATE = 18
+    REQUESTED_MEMORY = 8
+    RECORDED_SUBMIT = 9
+    RECORDED_START = 10
+    RECORDED_END = 11
+    SUBMIT = 12
+    ESTIMATE = 13
+    PROMISED = 14
+    START = 15
+    END = 16
+    SESSION = 17
+    BATCH = 18
+    UNIT = 19
+    CLUSTER = 20
+    STATE = 21
 
 
 #: The meaning and unit of each column; ``jobs.parquet`` and the documentation take it from here.
@@ -59,10 +62,13 @@ MEANING = {
     Column.PROCESSORS: "processors the job occupies",
     Column.RUN_TIME: "s; run time the job needs on the cluster it is submitted to",
     Column.REQUESTED_TIME: "s; run time that the user asked for",
+    Column.REQUESTED_MEMORY: "kB per processor; memory that the user asked for; -1 unknown",
     Column.RECORDED_SUBMIT: "s since the origin; submission in the trace; -1 none",
     Column.RECORDED_START: "s since the origin; start in the trace; -1 none",
     Column.RECORDED_END: "s since the origin; end in the trace; -1 none",
     Column.SUBMIT: "s since the origin; simulated submission; -1 never submitted",
+    Column.ESTIMATE: "s; run time the scheduler believed when the job arrived; -1 never arrived",
+    Column.PROMISED: "s since the origin; the start that was promised first; -1 none",
     Column.START: "s since the origin; simulated start; -1 never started",
     Column.END: "s since the origin; simulated end; -1 never ended",
     Column.SESSION: "session the job belongs to, counted from 0; -1 none",
@@ -71,6 +77,18 @@ MEANING = {
     Column.CLUSTER: "cluster it was submitted to, 0 home, then the others; -1 never submitted",
     Column.STATE: "what became of the job",
 }
+
+
+#: What a run fills, beside the state.
+OUTCOME = (
+    Column.SUBMIT,
+    Column.ESTIMATE,
+    Column.PROMISED,
+    Column.START,
+    Column.END,
+    Column.UNIT,
+    Column.CLUSTER,
+)
 
 
 class State(IntEnum):
@@ -133,10 +151,13 @@ class JobTable:
     processors = _View(Column.PROCESSORS)
     run_time = _View(Column.RUN_TIME)
     requested_time = _View(Column.REQUESTED_TIME)
+    requested_memory = _View(Column.REQUESTED_MEMORY)
     recorded_submit = _View(Column.RECORDED_SUBMIT)
     recorded_start = _View(Column.RECORDED_START)
     recorded_end = _View(Column.RECORDED_END)
     submit = _View(Column.SUBMIT)
+    estimate = _View(Column.ESTIMATE)
+    promised = _View(Column.PROMISED)
     start = _View(Column.START)
     end = _View(Column.END)
     session = _View(Column.SESSION)
@@ -171,7 +192,7 @@ class JobTable:
 
     def erase_outcome(self) -> None:
         """Erase what a run left, which would be taken for the next one's."""
-        for column in (Column.SUBMIT, Column.START, Column.END, Column.UNIT, Column.CLUSTER):
+        for column in OUTCOME:
             self.matrix[column] = UNKNOWN
         self.matrix[Column.STATE] = State.UNFINISHED
 

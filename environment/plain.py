@@ -11,14 +11,15 @@ from numpy.typing import ArrayLike
 
 from environment.engine import Engine
 from environment.errors import SchedulerError
+from environment.estimates import Estimates, believed_end
 from environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from environment.lockstep import LockStep
-from environment.schedulers import RunningJob, Scheduler, WaitingJob
+from environment.schedulers.base import EndedJob, RunningJob, Scheduler, WaitingJob
 from environment.stops import FOREVER, Stop
 
 
 class PlainEngine(Engine):
-    """Runs jobs under a :class:`~environment.schedulers.Scheduler`, or as recorded under None.
+    """Runs jobs under a :class:`~environment.schedulers.base.Scheduler`, or as recorded under None.
 
     Parameters
     ----------
@@ -45,6 +46,13 @@ class PlainEngine(Engine):
         self._queue: list[WaitingJob] = []
         self._running: list[RunningJob] = []
         self._events = 0
+        self._expected: dict[int, int] = {}
+        self._ended: list[int] = []
+        self._arrived: list[int] = []
+        self._wake = FOREVER
+        self._corrects = self.predictor is not None or (scheduler is not None and scheduler.plans)
+        if scheduler is not None:
+            scheduler.begin(processors)
         self._alone = LockStep([self], self.units)
 
     @property
@@ -65,7 +73,9 @@ class PlainEngine(Engine):
     @property
     @override
     def waiting(self) -> Int64s:
-        return np.array([job.row for job in self._queue], np.int64)
+        here = [(job.submit, job.row) for job in self._queue]
+        arrived = [(self._now, row) for row in self._arrived]
+        return np.array([row for _, row in sorted(here + arrived)], np.int64)
 
     @property
     @override
@@ -75,6 +85,8 @@ class PlainEngine(Engine):
     @override
     def next_time(self) -> int:
         time = self._arrivals[0][0] if self._arrivals else FOREVER
+        if self._queue:
+            time = min(time, self._wake)
         return min(time, self._ends[0][0]) if self._ends else time
 
     @override
@@ -114,13 +126,13 @@ class PlainEngine(Engine):
         while self._ends and self._ends[0][0] == self._now:
             row = heapq.heappop(self._ends)[1]
             self._events += 1
-            requested = int(jobs.requested_time[row])
-            outran = self.kill and jobs.run_time[row] > requested
+            outran = self.kill and jobs.run_time[row] > jobs.requested_time[row]
             jobs.state[row] = State.KILLED if outran else State.COMPLETED
             if self.scheduler is not None:
                 self._free += int(jobs.processors[row])
-                expected = int(jobs.start[row]) + requested
+                expected = self._expected.pop(row)
                 del self._running[bisect_left(self._running, (expected, row), key=_by_end)]
+                self._ended.append(row)
             over.append(row)
         return self._awaited(over)
 
@@ -131,23 +143,19 @@ class PlainEngine(Engine):
         while self._arrivals and self._arrivals[0][0] == self._now:
             row = heapq.heappop(self._arrivals)[1]
             self._events += 1
-            job = WaitingJob(
-                row,
-                int(jobs.processors[row]),
-                int(jobs.requested_time[row]),
-                self._now,
-            )
             if jobs.state[row] == State.RENOUNCED:
                 jobs.submit[row] = jobs.cluster[row] = UNKNOWN
                 over.append(row)
-            elif job.processors > self.processors:
+            elif jobs.processors[row] > self.processors:
                 jobs.state[row] = State.REJECTED
                 over.append(row)
             elif self.scheduler is None:
+                self._estimate(row)
                 wait = jobs.recorded_start[row] - jobs.recorded_submit[row]
-                self._start(job, self._now + int(wait))
+                self._start(row, self._now + int(wait))
             else:
-                insort(self._queue, job, key=_by_arrival)
+                self._estimate(row)
+                self._arrived.append(row)
         return self._awaited(over)
 
     def _awaited(self, rows: list[int]) -> list[int]:
@@ -157,48 +165,127 @@ class PlainEngine(Engine):
         unit = self.jobs.unit
         return [row for row in rows if unit[row] != UNKNOWN]
 
-    def _start(self, job: WaitingJob, at: int) -> None:
-        run = int(self.jobs.run_time[job.row])
+    def _estimate(self, row: int) -> None:
+        if isinstance(self.estimates, Estimates):
+            requested, run = int(self.jobs.requested_time[row]), int(self.jobs.run_time[row])
+            run = min(run, requested) if self.kill else run
+            self.jobs.estimate[row] = self.estimates.of(requested, run)
+
+    def _start(self, row: int, at: int) -> None:
+        run = int(self.jobs.run_time[row])
         if self.kill:
-            run = min(run, job.requested_time)
-        self.jobs.start[job.row] = at
-        self.jobs.end[job.row] = at + run
-        heapq.heappush(self._ends, (at + run, job.row))
+            run = min(run, int(self.jobs.requested_time[row]))
+        self.jobs.start[row] = at
+        self.jobs.end[row] = at + run
+        heapq.heappush(self._ends, (at + run, row))
 
     @override
     def schedule(self) -> None:
         scheduler = self.scheduler
-        if scheduler is None or not self._queue:
+        if scheduler is None:
             return
-        waiting = {job.row for job in self._queue}
+        self._tell(scheduler)
+        self._wake = FOREVER
+        if not self._queue:
+            return
+        queue = {job.row: job for job in self._queue}
         chosen = list(
             scheduler.select(
                 self._now, tuple(self._queue), self._expectations(), self._free, self.processors
             )
         )
         for job in chosen:
-            if job.row not in waiting:
+            if job.row not in queue:
                 raise SchedulerError(f"{scheduler.name}: job in row {job.row} is not waiting")
-            if job.processors > self._free:
+            waiting = queue.pop(job.row)
+            if waiting.processors > self._free:
                 raise SchedulerError(
-                    f"{scheduler.name}: job in row {job.row} needs {job.processors} processors, "
-                    f"{self._free} are free at {self._now} s"
+                    f"{scheduler.name}: job in row {job.row} needs {waiting.processors} "
+                    f"processors, {self._free} are free at {self._now} s"
                 )
-            waiting.remove(job.row)
-            self._free -= job.processors
-            runs = RunningJob(job.row, job.processors, self._now + job.requested_time)
-            insort(self._running, runs, key=_by_end)
-            self._start(job, self._now)
+            self._free -= waiting.processors
+            self._expected[job.row] = self._now + waiting.estimate
+            insort(self._running, self._as_running(waiting), key=_by_end)
+            self._start(job.row, self._now)
         if chosen:
-            self._queue = [job for job in self._queue if job.row in waiting]
+            self._queue = [job for job in self._queue if job.row in queue]
+        self._note(scheduler)
+
+    def _tell(self, scheduler: Scheduler) -> None:
+        """Let predictor and scheduler hear what ended and arrived since the last pass."""
+        ended, arrived = self._ended, self._arrived
+        if self.predictor is not None:
+            self._predict(np.array(ended, np.int64), np.array(arrived, np.int64))
+        if ended:
+            scheduler.ended(self._now, [self._as_ended(row) for row in ended])
+        for row in arrived:
+            insort(self._queue, self._as_waiting(row), key=_by_arrival)
+        self._ended, self._arrived = [], []
+
+    def _note(self, scheduler: Scheduler) -> None:
+        """Note when to ask again, and what was promised."""
+        wake = scheduler.wake(self._now)
+        if wake is not None:
+            if wake <= self._now:
+                raise SchedulerError(
+                    f"{scheduler.name}: wants to be asked again at {wake} s and it is "
+                    f"{self._now} s already; wake() must name a later second or None"
+                )
+            self._wake = wake
+        for row, start in scheduler.promises.items():
+            if self.jobs.promised[row] == UNKNOWN:
+                self.jobs.promised[row] = start
+        scheduler.promises.clear()
+
+    def _as_waiting(self, row: int) -> WaitingJob:
+        jobs = self.jobs
+        return WaitingJob(
+            row,
+            int(jobs.processors[row]),
+            int(jobs.estimate[row]),
+            int(jobs.submit[row]),
+            int(jobs.requested_time[row]),
+            int(jobs.user[row]),
+            int(jobs.group[row]),
+            int(jobs.queue[row]),
+        )
+
+    def _as_running(self, job: WaitingJob) -> RunningJob:
+        end = self._expected[job.row]
+        return RunningJob(job.row, job.processors, end, self._now, job.user, job.group, job.queue)
+
+    def _as_ended(self, row: int) -> EndedJob:
+        jobs = self.jobs
+        return EndedJob(
+            row,
+            int(jobs.processors[row]),
+            int(jobs.estimate[row]),
+            int(jobs.submit[row]),
+            int(jobs.start[row]),
+            int(jobs.end[row]),
+            int(jobs.user[row]),
+            int(jobs.group[row]),
+            int(jobs.queue[row]),
+        )
 
     def _expectations(self) -> tuple[RunningJob, ...]:
-        """Return the running jobs by expected end; what is late is expected back now."""
-        late = bisect_left(self._running, (self._now, -1), key=_by_end)
+        """Return the running jobs by expected end; what is late is believed to end now, or later.
+
+        Whoever plans ahead or predicts believes it to go on for a while.
+        """
+        late = bisect_left(self._running, (self._now + self._corrects, -1), key=_by_end)
         if not late:
             return tuple(self._running)
-        overdue = [job._replace(expected_end=self._now) for job in self._running[:late]]
-        return tuple(sorted(overdue + self._running[late:], key=_by_end))
+        if not self._corrects:
+            overdue = [job._replace(expected_end=self._now) for job in self._running[:late]]
+            return tuple(sorted(overdue + self._running[late:], key=_by_end))
+        jobs = self.jobs
+        for job in self._running[:late]:
+            estimate, requested = int(jobs.estimate[job.row]), int(jobs.requested_time[job.row])
+            self._expected[job.row] = believed_end(job.start, estimate, requested, self._now)
+        again = [job._replace(expected_end=self._expected[job.row]) for job in self._running]
+        self._running = sorted(again, key=_by_end)
+        return tuple(self._running)
 
 
 def _by_end(job: RunningJob) -> tuple[int, int]:

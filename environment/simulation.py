@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from environment.clock import HOUR, Clock
 from environment.cluster import HOME, Cluster, ClusterSpec
 from environment.errors import QuantityError, SimulationError
+from environment.estimates import Estimates
 from environment.frame import Frame
 from environment.jobs import Int64s, JobTable
 from environment.lockstep import LockStep
-from environment.schedulers import Scheduler
+from environment.predictors.base import Predictor
+from environment.schedulers.base import Scheduler
 from environment.stops import FOREVER, Stop
 from environment.streams import Streams
 from environment.unit_table import UnitTable
@@ -48,7 +50,7 @@ class Simulation(Frame):
     ----------
     jobs
         The table of jobs; users may add to it.
-    processors, scheduler, overrun, plain
+    processors, scheduler, overrun, plain, estimates
         The first cluster, and how all are run; see :class:`~environment.cluster.Cluster`.
     others
         More clusters by name, which users may submit to as well. Where their speed differs, run
@@ -85,6 +87,7 @@ class Simulation(Frame):
         *,
         overrun: Literal["keep", "kill"] = "keep",
         plain: bool = False,
+        estimates: str | Estimates | Predictor = "requested",
         others: Mapping[str, ClusterSpec] | None = None,
         clock: Clock | None = None,
         seed: int = 0,
@@ -96,7 +99,7 @@ class Simulation(Frame):
         self.streams = streams
         units = UnitTable(jobs) if others else None
         self.clusters: dict[str, Cluster] = {}
-        home = ClusterSpec(processors, scheduler)
+        home = ClusterSpec(processors, scheduler, estimates=estimates)
         for name, spec in (HOME, home), *(others or {}).items():
             if name in self.clusters:
                 raise QuantityError(f"cluster {name!r}: the first is called so; choose another")
@@ -107,6 +110,7 @@ class Simulation(Frame):
                 spec.scheduler,
                 overrun=overrun,
                 plain=plain,
+                estimates=spec.estimates,
                 name=name,
                 number=len(self.clusters),
                 speed=spec.speed,

@@ -16,3 +16,4 @@ class Stop(IntEnum):
     HALT = 2  #: the halt time is reached: its completions are done, its arrivals are not
     PAUSE = 3  #: the allowance of events is used up
     ROOM = 4  #: a compiled array is full; never seen outside the engine
+    PASS = 5  #: the policy is to have its pass; never seen outside the engine

@@ -327,6 +327,7 @@ def jobs_from_trace(
     if factor:
         requested = np.maximum(requested, np.asarray(round_half_up(factor * run)))
     jobs.requested_time[:] = requested
+    jobs.requested_memory[:] = np.floor(take("requested_memory"))
 
     if strict and (repaired or dropped):
         reason, count = next(iter((dropped or repaired).items()))

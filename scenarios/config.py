@@ -10,8 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from agents.mixture import Mixture
 from agents.sessions import SessionDefinition
 from environment.errors import QuantityError
+from environment.estimates import Estimates, parse_estimates
+from environment.predictors.base import Predictor
 from environment.quantities import parse_factor, parse_processors
-from environment.schedulers import SCHEDULER_NAMES, Scheduler
+from environment.schedulers.base import Scheduler
+from environment.schedulers.names import SCHEDULER_NAMES, parse_scheduler
 from environment.trace import Conversion
 from scenarios.mistakes import first_mistake
 from scenarios.population_config import PopulationConfig, read_population
@@ -52,7 +55,14 @@ class ReplayConfig(BaseModel):
         description="how sessions are told apart: arrival:60m, arrival:job, last:20m, max:20m",
     )
     scheduler: str | Scheduler = Field(
-        "easy", description="fcfs, easy, or recorded (each job waits as long as recorded)"
+        "easy",
+        description=f"{', '.join(SCHEDULER_NAMES)} (each job waits as long as recorded); with "
+        "options as name:option=value,option=value",
+    )
+    estimates: str | Estimates | Predictor = Field(
+        "requested",
+        description="what the scheduler believes of run times: requested, exact, or a multiple of "
+        "the requested time such as 1.5x",
     )
     nodes: str = Field("1x", description="processors: a number, or a multiple of the trace's")
     speed: str = Field("1x", description="speed of the nodes; run times are divided by it")
@@ -79,9 +89,16 @@ class ReplayConfig(BaseModel):
     @field_validator("scheduler")
     @classmethod
     def _known_scheduler(cls, scheduler: str | Scheduler) -> str | Scheduler:
-        if isinstance(scheduler, str) and scheduler not in SCHEDULER_NAMES:
-            raise ValueError(f"not known; choose {', '.join(SCHEDULER_NAMES)}")
+        if isinstance(scheduler, str):
+            parse_scheduler(scheduler)
         return scheduler
+
+    @field_validator("estimates")
+    @classmethod
+    def _known_estimates(cls, estimates: str | Estimates | Predictor) -> Any:
+        if isinstance(estimates, str):
+            parse_estimates(estimates)
+        return estimates
 
     @model_validator(mode="after")
     def _readable_quantities(self) -> Self:
@@ -107,7 +124,8 @@ class ReplayConfig(BaseModel):
         elif not isinstance(self.users, str):
             values["users"] = getattr(self.users, "__qualname__", repr(self.users))
         if not isinstance(self.scheduler, str):
-            values["scheduler"] = self.scheduler.name
+            values["scheduler"] = str(self.scheduler)
+        values["estimates"] = str(self.estimates)
         return values
 
     def label(self) -> str:

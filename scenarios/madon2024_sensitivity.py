@@ -32,7 +32,7 @@ from analysis.pages import markdown_table, refresh_page
 from analysis.published import Printed, published_rows
 from analysis.run import Run
 from environment.errors import HpcrowdError
-from environment.schedulers import EASY
+from environment.schedulers.easy import EASY
 from environment.swf import read_swf
 from environment.trace import Trace
 from scenarios.reproduce import find_traces, reproduce_madon2024, simulate

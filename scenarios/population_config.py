@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from environment.errors import HpcrowdError, QuantityError
-from environment.schedulers import SCHEDULER_NAMES
+from environment.schedulers.names import parse_scheduler
 from scenarios.fields import DAYS, Duration, HoursConfig, Strict
 from scenarios.mistakes import first_mistake
 from scenarios.reaction_config import reaction_from
@@ -193,8 +193,7 @@ class ClusterConfig(Strict):
     @field_validator("scheduler")
     @classmethod
     def _known_scheduler(cls, scheduler: str) -> str:
-        if scheduler not in SCHEDULER_NAMES:
-            raise ValueError(f"not known; choose {', '.join(SCHEDULER_NAMES)}")
+        parse_scheduler(scheduler)
         return scheduler
 
 

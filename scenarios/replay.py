@@ -78,6 +78,7 @@ def replay(
         jobs,
         processors,
         config.scheduler,
+        estimates=config.estimates,
         overrun=config.overrun,
         clock=clock,
         seed=config.seed,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from environment.errors import QuantityError
-from environment.schedulers import SCHEDULER_NAMES
+from environment.schedulers.names import parse_scheduler
 from scenarios.config import BEHAVIOURS
 from scenarios.mistakes import first_mistake
 from scenarios.terminal import print_json, say, say_if_compiling, standard_output
@@ -49,8 +49,7 @@ class ValidateConfig(BaseModel):
     @field_validator("scheduler")
     @classmethod
     def _known(cls, scheduler: str) -> str:
-        if scheduler not in SCHEDULER_NAMES:
-            raise ValueError(f"not known; choose {', '.join(SCHEDULER_NAMES)}")
+        parse_scheduler(scheduler)
         return scheduler
 
 

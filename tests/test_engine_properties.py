@@ -22,7 +22,7 @@ from environment.stops import Stop
 Rows = list[tuple[int, ...]]
 
 #: Columns that a simulation fills.
-OUTCOME = ("submit", "start", "end", "state")
+OUTCOME = ("submit", "estimate", "promised", "start", "end", "state")
 
 #: (submission, recorded wait, recorded run time, run time, processors, requested time, user).
 workloads = st.lists(
@@ -51,6 +51,7 @@ clusters = st.fixed_dictionaries(
         "processors": st.integers(3, 8),
         "scheduler": st.sampled_from(["fcfs", "easy", "recorded"]),
         "overrun": st.sampled_from(["keep", "kill"]),
+        "estimates": st.sampled_from(["requested", "exact", "0.5x", "1.5x"]),
     }
 )
 rooms = st.sampled_from([1, 2, 5, 16, 1024])

@@ -25,7 +25,7 @@ from analysis.madon2024_study import Reproduction
 from analysis.pages import refresh_page
 from environment.clock import DAY
 from environment.errors import HpcrowdError, TraceError
-from environment.schedulers import RunningJob, WaitingJob
+from environment.schedulers.base import RunningJob, WaitingJob
 from environment.swf import parse_swf, write_swf
 from environment.trace import Trace
 from scenarios import madon2024_sensitivity as sensitivity

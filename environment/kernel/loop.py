@@ -19,6 +19,7 @@ from environment.kernel.places import (
     DONE,
     EASY,
     END,
+    ESTIMATE,
     EVENTS,
     EXPECTED_END,
     EXPECTED_FIRST,
@@ -32,6 +33,8 @@ from environment.kernel.places import (
     NEVER,
     NOW,
     NUMBER,
+    OUTSIDE,
+    PASS,
     PAUSE,
     PHASE,
     POLICY,
@@ -58,6 +61,8 @@ from environment.kernel.places import (
     STATE,
     SUBMIT,
     UNIT,
+    WAITING,
+    WAKE,
     compiled,
     inlined,
 )
@@ -65,6 +70,7 @@ from environment.kernel.scheduling import (
     close_gaps,
     easy_pass,
     enqueue,
+    estimate,
     forget,
     slide,
     start_heads,
@@ -142,15 +148,20 @@ def next_time(jobs, s, sorted_arrivals, heap, ends):
         time = heap[0, 0]
     if s[SORTED_NEXT] < s[SORTED_END]:
         time = min(time, jobs[SUBMIT, sorted_arrivals[s[SORTED_NEXT]]])
+    if s[WAITING] and s[WAKE] < time:
+        time = s[WAKE]
     return time
 
 
 @inlined
 def complete(jobs, s, heap, ends, expected, remaining, finished, links, edges, unit_rows):
-    """Let end what ends now; return False when the list of finished units is full."""
+    """Let end what ends now; return False when a list is full.
+
+    For a policy outside, ``expected`` is the list of jobs that ended since its last pass.
+    """
     now = s[NOW]
     while s[RUNNING] and ends[0, 0] == now:
-        if s[FINISHED_COUNT] == len(finished):
+        if s[FINISHED_COUNT] == len(finished) or s[EXPECTED_END] == expected.shape[1]:
             return False
         job = heap_pop(ends, s[RUNNING])
         s[RUNNING] -= 1
@@ -164,9 +175,10 @@ def complete(jobs, s, heap, ends, expected, remaining, finished, links, edges, u
             s[FREE] += jobs[PROCESSORS, job]
             s[STALE] = 1
             if s[POLICY] == EASY:
-                forget(
-                    s, expected, jobs[START, job] + jobs[REQUESTED_TIME, job], jobs[PROCESSORS, job]
-                )
+                forget(s, expected, jobs[START, job] + jobs[ESTIMATE, job], jobs[PROCESSORS, job])
+            elif s[POLICY] == OUTSIDE:
+                expected[0, s[EXPECTED_END]] = job
+                s[EXPECTED_END] += 1
         _over(jobs, s, heap, job, remaining, finished, links, edges, unit_rows)
     return True
 
@@ -214,6 +226,7 @@ def arrive(
             start = now + jobs[RECORDED_START, job] - jobs[RECORDED_SUBMIT, job]
             jobs[START, job] = start
             jobs[END, job] = start + run
+            estimate(jobs, s, job)
             heap_push(ends, s[RUNNING], start + run, job)
             s[RUNNING] += 1
         else:
@@ -297,6 +310,9 @@ def advance(
         if s[FINISHED_COUNT]:
             s[PHASE] = REACTIONS
             return FINISHED
+        if s[POLICY] == OUTSIDE:
+            s[PHASE] = COMPLETIONS
+            return PASS
         if not schedule(jobs, s, queue, ends, expected):
             return ROOM
         s[PHASE] = COMPLETIONS

@@ -25,6 +25,8 @@ REQUESTED_TIME = int(Column.REQUESTED_TIME)
 RECORDED_SUBMIT = int(Column.RECORDED_SUBMIT)
 RECORDED_START = int(Column.RECORDED_START)
 SUBMIT = int(Column.SUBMIT)
+ESTIMATE = int(Column.ESTIMATE)
+PROMISED = int(Column.PROMISED)
 START = int(Column.START)
 END = int(Column.END)
 UNIT = int(Column.UNIT)
@@ -37,10 +39,10 @@ RENOUNCED = int(State.RENOUNCED)
 #: What did not happen.
 NEVER = UNKNOWN
 
-DONE, FINISHED, HALT, PAUSE, ROOM = (int(stop) for stop in Stop)
+DONE, FINISHED, HALT, PAUSE, ROOM, PASS = (int(stop) for stop in Stop)
 
-# Policies.
-FCFS, EASY, RECORDED = 0, 1, 2
+# Policies; OUTSIDE is any other, whose passes the engine's owner calls.
+FCFS, EASY, RECORDED, OUTSIDE = 0, 1, 2, 3
 
 # Phases of an instant.
 COMPLETIONS, REACTIONS, ARRIVALS = 0, 1, 2
@@ -72,8 +74,13 @@ COMPLETIONS, REACTIONS, ARRIVALS = 0, 1, 2
     RELEASE,  # dependencies are followed here instead of by users
     SHARED,  # others count the units: jobs are told, not units
     NUMBER,  # of the cluster
+    WAITING,  # jobs in the queue
+    WAKE,  # when a policy wants a pass though nothing ends or arrives
+    EXACT,  # estimates are run times
+    FACTOR,  # else requested times, times FACTOR, over DIVISOR
+    DIVISOR,
     COUNT,
-) = range(26)
+) = range(31)
 
 #: A gap in the queue asks for more processors than any machine has.
 GAP = FOREVER

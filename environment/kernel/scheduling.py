@@ -2,9 +2,9 @@
 
 EASY keeps what one pass learns for the next: while only arrivals happened and the shadow time is
 not past, jobs that were refused would be refused again, so only the newcomers are looked at. The
-same policies without such short cuts stand in ``environment/schedulers.py``.
+same policies without such short cuts stand in ``environment/schedulers``.
 
-Rows of ``queue``: job, processors, requested time, by submission and job number; of ``expected``:
+Rows of ``queue``: job, processors, estimate, by submission and job number; of ``expected``:
 expected end, processors, by time; of ``ends``: end, job, a heap.
 """
 
@@ -13,10 +13,14 @@ from __future__ import annotations
 from environment.kernel.heap import heap_push
 from environment.kernel.places import (
     ALLOWANCE,
+    DIVISOR,
     EASY,
     END,
+    ESTIMATE,
+    EXACT,
     EXPECTED_END,
     EXPECTED_FIRST,
+    FACTOR,
     FREE,
     GAP,
     KILL,
@@ -36,6 +40,7 @@ from environment.kernel.places import (
     STALE,
     START,
     SUBMIT,
+    WAITING,
     compiled,
     inlined,
 )
@@ -93,8 +98,23 @@ def forget(s, expected, end, processors):
 
 
 @compiled
-def start(jobs, s, ends, expected, job):
-    """Start ``job`` now."""
+def estimate(jobs, s, job):
+    """Note what the scheduler is to believe of the run time of ``job``, and return it."""
+    requested = jobs[REQUESTED_TIME, job]
+    believed = requested
+    if s[EXACT]:
+        believed = jobs[RUN_TIME, job]
+        if s[KILL]:
+            believed = min(believed, requested)
+    elif s[FACTOR] != s[DIVISOR]:
+        believed = (2 * requested * s[FACTOR] + s[DIVISOR]) // (2 * s[DIVISOR])
+    jobs[ESTIMATE, job] = believed
+    return believed
+
+
+@inlined
+def start_job(jobs, s, ends, job):
+    """Start ``job`` now, which was waiting."""
     now = s[NOW]
     run = jobs[RUN_TIME, job]
     if s[KILL] and run > jobs[REQUESTED_TIME, job]:
@@ -104,8 +124,15 @@ def start(jobs, s, ends, expected, job):
     s[FREE] -= jobs[PROCESSORS, job]
     heap_push(ends, s[RUNNING], now + run, job)
     s[RUNNING] += 1
+    s[WAITING] -= 1
+
+
+@compiled
+def start(jobs, s, ends, expected, job):
+    """Start ``job`` now, and note when it is expected back if that matters."""
+    start_job(jobs, s, ends, job)
     if s[POLICY] == EASY:
-        expect(s, expected, now + jobs[REQUESTED_TIME, job], jobs[PROCESSORS, job])
+        expect(s, expected, s[NOW] + jobs[ESTIMATE, job], jobs[PROCESSORS, job])
 
 
 @inlined
@@ -200,6 +227,7 @@ def enqueue(jobs, s, queue, job):
     """Put an arriving job at the end of the queue; jobs of one second stand by number."""
     at = s[QUEUE_TAIL]
     s[QUEUE_TAIL] = at + 1
+    s[WAITING] += 1
     while at > s[QUEUE_HEAD]:
         other = queue[0, at - 1]
         if jobs[SUBMIT, other] < s[NOW] or other < job:
@@ -212,7 +240,7 @@ def enqueue(jobs, s, queue, job):
         s[STALE] = 1
     queue[0, at] = job
     queue[1, at] = jobs[PROCESSORS, job]
-    queue[2, at] = jobs[REQUESTED_TIME, job]
+    queue[2, at] = estimate(jobs, s, job)
 
 
 @compiled

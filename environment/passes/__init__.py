@@ -1,0 +1,1 @@
+"""Compiled scheduling passes, one policy a file, for the compiled engine."""

@@ -1,0 +1,88 @@
+"""What a compiled scheduling pass is, and which schedulers have one.
+
+The compiled engine runs FCFS and EASY in its own loop. Any other compiled policy is a
+:class:`CompiledPass`: it owns the queue and whatever else it plans with, in arrays, and is called
+once at each instant at which the plain scheduler would be asked.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from environment.schedulers.base import Scheduler
+
+if TYPE_CHECKING:
+    from environment.compiled import CompiledEngine
+    from environment.jobs import Int64s
+
+#: Classes of compiled passes, ``module:class``, by the class of the plain scheduler. Loading one
+#: loads the compiler, so only names stand here.
+PASSES: dict[type[Scheduler], str] = {}
+
+
+class CompiledPass(ABC):
+    """The compiled form of one scheduler on one engine.
+
+    Parameters
+    ----------
+    scheduler
+        The plain scheduler, for its options.
+    engine
+        Whose jobs these are. Where jobs run already (``engine.running``), because the policy was
+        switched, they are taken over; what waits then is told to have arrived at the first pass.
+        A pass starts jobs through ``environment.kernel.scheduling.start_job`` with
+        ``engine.jobs.matrix``, ``engine.scalars`` and ``engine.ends``, which has room for all that
+        wait; arrays may be others at the next pass.
+    """
+
+    def __init__(self, scheduler: Any, engine: CompiledEngine) -> None:
+        self.scheduler = scheduler
+        self.engine = engine
+
+    @property
+    @abstractmethod
+    def waiting(self) -> Int64s:
+        """Rows of the jobs in the queue, in its order."""
+
+    @abstractmethod
+    def schedule(self, ended: Int64s, arrived: Int64s) -> int:
+        """Do one pass; return when the next is wanted though nothing ends or arrives.
+
+        Parameters
+        ----------
+        ended
+            Rows of the jobs that ended since the last pass, in the order of their ends.
+        arrived
+            Rows of the jobs that arrived since, by submission and number; their estimates stand in
+            the column ESTIMATE. The array is the engine's: copy what is to be kept.
+
+        Returns
+        -------
+        int
+            ``environment.stops.FOREVER`` for no such time.
+        """
+
+
+def compiled_pass(scheduler: Scheduler) -> type[CompiledPass] | None:
+    """Return the compiled pass of a scheduler; None where it has none, as one's own has."""
+    place = PASSES.get(type(scheduler))
+    if place is None:
+        return None
+    module, _, name = place.partition(":")
+    found: type[CompiledPass] = getattr(import_module(module), name)
+    return found
+
+
+def runs_compiled(scheduler: Scheduler) -> bool:
+    """Return whether the compiled engine can run a scheduler."""
+    return is_built_in(scheduler) or type(scheduler) in PASSES
+
+
+def is_built_in(scheduler: Scheduler) -> bool:
+    """Return whether the engine's own loop runs a scheduler: FCFS or EASY without options."""
+    from environment.schedulers.easy import EASY
+    from environment.schedulers.fcfs import FCFS
+
+    return type(scheduler) in (FCFS, EASY) and str(scheduler) == scheduler.name

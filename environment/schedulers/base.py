@@ -1,0 +1,137 @@
+"""What a scheduler is, and what it knows of jobs.
+
+A scheduler is asked once at every instant at which jobs ended or arrived, or at which it wanted to
+be asked, if any jobs wait; it names the jobs to start now. The policies in this package are the
+readable reference, and what to subclass for one's own. The compiled engine runs the same policies;
+tests hold the two against each other.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from environment.jobs import UNKNOWN
+
+
+class WaitingJob(NamedTuple):
+    """A job in the queue."""
+
+    row: int  #: row in the table of jobs
+    processors: int
+    estimate: int  #: s, the run time that the scheduler is to believe
+    submit: int  #: s since the origin
+    requested_time: int = UNKNOWN  #: s, what the user asked for
+    user: int = UNKNOWN
+    group: int = UNKNOWN
+    queue: int = UNKNOWN
+
+
+class RunningJob(NamedTuple):
+    """A job that runs."""
+
+    row: int
+    processors: int
+    expected_end: (
+        int  #: s since the origin; never before now, also when the job outruns its estimate
+    )
+    start: int = UNKNOWN  #: s since the origin
+    user: int = UNKNOWN
+    group: int = UNKNOWN
+    queue: int = UNKNOWN
+
+
+class EndedJob(NamedTuple):
+    """A job that is over."""
+
+    row: int
+    processors: int
+    estimate: int  #: s, what was believed when it arrived
+    submit: int  #: s since the origin, as the next two
+    start: int
+    end: int
+    user: int = UNKNOWN
+    group: int = UNKNOWN
+    queue: int = UNKNOWN
+
+
+class Scheduler:
+    """Decides which waiting jobs start. Subclass it and write :meth:`select`.
+
+    What a policy can be told are keyword arguments of its constructor, each kept as an attribute of
+    that name; so ``name:option=value`` makes one from text.
+
+    Attributes
+    ----------
+    name
+        Name for summaries, and to choose it by.
+    plans
+        Whether it plans starts ahead. Then a running job that outruns its estimate is expected to
+        go on for a while (``environment.estimates.believed_end``), else to end any moment.
+    promises
+        Rows of jobs and the starts promised to them since the engine looked last; it notes the
+        first of each job in the column PROMISED.
+    """
+
+    name = "scheduler"
+    plans = False
+    promises: dict[int, int]
+
+    def begin(self, total: int) -> None:
+        """Forget earlier runs: a machine of ``total`` processors starts empty.
+
+        One who overrides it calls ``super().begin(total)``.
+        """
+        self.promises = {}
+
+    def ended(self, now: int, jobs: Sequence[EndedJob]) -> None:
+        """Hear which jobs ended at this instant; called before :meth:`select`."""
+
+    def select(
+        self,
+        now: int,
+        waiting: Sequence[WaitingJob],
+        running: Sequence[RunningJob],
+        free: int,
+        total: int,
+    ) -> Iterable[WaitingJob]:
+        """Return the jobs to start now, in order.
+
+        Parameters
+        ----------
+        now
+            The present second.
+        waiting
+            The queue by submission time, then job number.
+        running
+            The running jobs by expected end.
+        free, total
+            Processors without a job, and of the whole machine.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has to define select()")
+
+    def wake(self, now: int) -> int | None:
+        """Return when to ask again though nothing ends or arrives; None for no such time."""
+        return None
+
+    def __str__(self) -> str:
+        """Return the text that makes this scheduler: its name, and options that are not default."""
+        options = [
+            f"{option}={_text(getattr(self, option))}"
+            for option, default in options_of(type(self)).items()
+            if getattr(self, option, default) != default
+        ]
+        return f"{self.name}:{','.join(options)}" if options else self.name
+
+
+def _text(value: object) -> str:
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+
+
+def options_of(policy: type[Scheduler]) -> dict[str, object]:
+    """Return the options of a policy with their defaults: keyword arguments of its constructor."""
+    if policy.__init__ is object.__init__:
+        return {}
+    parameters = list(inspect.signature(policy).parameters.values())
+    return {one.name: one.default for one in parameters if one.default is not one.empty}

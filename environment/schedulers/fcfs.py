@@ -1,0 +1,29 @@
+"""First come, first served."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import override
+
+from environment.schedulers.base import RunningJob, Scheduler, WaitingJob
+
+
+class FCFS(Scheduler):
+    """First come, first served: nobody overtakes."""
+
+    name = "fcfs"
+
+    @override
+    def select(
+        self,
+        now: int,
+        waiting: Sequence[WaitingJob],
+        running: Sequence[RunningJob],
+        free: int,
+        total: int,
+    ) -> Iterable[WaitingJob]:
+        for job in waiting:
+            if job.processors > free:
+                break
+            free -= job.processors
+            yield job
