@@ -23,6 +23,7 @@ from .jobs import (
     State,
 )
 from .predictors.base import Predictor
+from .request_model import RequestModel
 from .schedulers.base import (
     EndedJob,
     RunningJob,
@@ -66,6 +67,7 @@ __all__ = [
     "Predictor",
     "PredictorError",
     "QuantityError",
+    "RequestModel",
     "ResultsError",
     "RunningJob",
     "Scheduler",

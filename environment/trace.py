@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from environment.errors import QuantityError, TraceError
 from environment.jobs import UNKNOWN, Int64s, JobTable
-from environment.quantities import parse_factor, plural, round_half_up
+from environment.quantities import plural, round_half_up
+from environment.requested import RequestedTimes
 
 #: The 18 fields of a job, in the order of the Standard Workload Format (times in s).
 FIELDS = (
@@ -178,16 +179,21 @@ class Conversion:
     processors
         ``requested`` (field 8, else 5) or ``allocated`` (field 5, else 8).
     requested
-        ``given`` (field 9), or ``at-least:2x``: the larger of field 9 and that many times the
-        recorded run time.
+        ``given`` (field 9, else the recorded run time); ``at-least:2x``: the larger of that and
+        that many times the recorded run time; ``tsafrir:18h``: where there is none, drawn from
+        the :class:`~environment.request_model.RequestModel` with this longest request, or with
+        ``tsafrir:fitted`` from the one of the other jobs; with ``+all`` for all jobs.
     speed
         Speed of the nodes against the recorded ones; run times are divided by it (Madon et al.
         2024, section 4.1), requested times are not.
+    seed
+        Seed of what is drawn; the same as that of the run.
     """
 
     processors: Literal["requested", "allocated"] = "requested"
     requested: str = "given"
     speed: float = 1.0
+    seed: int = 0
 
     def __post_init__(self) -> None:
         if self.processors not in ("requested", "allocated"):
@@ -196,18 +202,7 @@ class Conversion:
             )
         if not 0 < self.speed < float("inf"):
             raise QuantityError(f"speed {self.speed}: must be positive, for example 2x or 0.5x")
-        self.least_request()
-
-    def least_request(self) -> float:
-        """Return the factor of ``at-least``, 0 for ``given``."""
-        if self.requested == "given":
-            return 0.0
-        kind, _, factor = self.requested.partition(":")
-        if kind != "at-least" or not factor:
-            raise QuantityError(
-                f"requested {self.requested!r}: not known; choose given or for example at-least:2x"
-            )
-        return parse_factor(factor, "requested")
+        RequestedTimes.parse(self.requested)
 
 
 @dataclass
@@ -321,12 +316,11 @@ def jobs_from_trace(
     jobs.run_time[:] = run if conversion.speed == 1 else round_half_up(run / conversion.speed)
 
     requested = whole("requested_time")
-    repair("no requested time: the recorded run time used", requested <= 0)
-    requested = np.where(requested > 0, requested, run)
-    factor = conversion.least_request()
-    if factor:
-        requested = np.maximum(requested, np.asarray(round_half_up(factor * run)))
-    jobs.requested_time[:] = requested
+    rule = RequestedTimes.parse(conversion.requested)
+    try:
+        jobs.requested_time[:] = rule.times(requested, run, conversion.seed, repair)
+    except QuantityError as error:
+        raise TraceError(f"{trace.source}: {error}") from None
     jobs.requested_memory[:] = np.floor(take("requested_memory"))
 
     if strict and (repaired or dropped):

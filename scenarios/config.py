@@ -68,7 +68,8 @@ class ReplayConfig(BaseModel):
     speed: str = Field("1x", description="speed of the nodes; run times are divided by it")
     requested: str = Field(
         "given",
-        description="requested times: given, or at-least:2x (at least twice the run time)",
+        description="requested times: given; at-least:2x (at least twice the run time); or "
+        "tsafrir:18h or tsafrir:fitted (made up where there is none, +all: for every job)",
     )
     processors: Literal["requested", "allocated"] = Field(
         "requested", description="which processors field of the trace counts"
@@ -114,6 +115,7 @@ class ReplayConfig(BaseModel):
             processors=self.processors,
             requested=self.requested,
             speed=parse_factor(self.speed, "speed"),
+            seed=self.seed,
         )
 
     def plain(self) -> dict[str, Any]:

@@ -141,6 +141,7 @@ def test_results_do_not_replace_other_things(call: Any, trace: Path, tmp_path: P
         (["--speed", "2"], ["speed", "2", "0.5x"]),
         (["--speed", "0x"], ["speed", "positive"]),
         (["--requested", "at-least"], ["requested", "at-least:2x"]),
+        (["--requested", "tsafrir:30m"], ["requested", "tsafrir:30m", "3600 s"]),
         (["--processors", "some"], ["processors", "some", "allocated"]),
         (["--overrun", "stop"], ["overrun", "stop", "kill"]),
         (["--seed", "-1"], ["seed", "-1"]),
