@@ -2,8 +2,12 @@ from .comparison import comparison, queues
 from .comparison_numbers import Comparison, compare
 from .comparison_report import comparison_html, write_comparison
 from .correlation import control_correlation, foretold_signs
+from .gantt import gantt
+from .gantt_small import small_gantt
+from .gantt_window import busiest_day
 from .loading import read_recorded, read_results, read_run
 from .metrics import METRICS, lateness, per_user, summarize
+from .picture_files import write_picture
 from .plots import overview, write_overview
 from .profiles import profile_distance, weekly_profile
 from .published import published_rows
@@ -22,12 +26,14 @@ __all__ = [
     "UserModel",
     "Validation",
     "account",
+    "busiest_day",
     "compare",
     "comparison",
     "comparison_html",
     "control_correlation",
     "foretold_signs",
     "format_metric",
+    "gantt",
     "html_report",
     "lateness",
     "notes_of",
@@ -40,10 +46,12 @@ __all__ = [
     "read_results",
     "read_run",
     "session_stats",
+    "small_gantt",
     "summarize",
     "validate",
     "weekly_profile",
     "write_comparison",
     "write_overview",
+    "write_picture",
     "write_results",
 ]

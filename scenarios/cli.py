@@ -81,10 +81,20 @@ def replay(
     out: Annotated[
         Path | None, typer.Option(help="Folder for tables, trace, pictures and provenance.")
     ] = None,
+    gantt: Annotated[
+        Path | None, typer.Option(help="File for a Gantt picture: .png, .svg or .pdf.")
+    ] = None,
+    window: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FROM..TO", help="What the Gantt picture shows; the busiest day unless given."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Replay a trace once, with users who react to what the cluster does to them."""
     from scenarios.config import configure
+    from scenarios.gantt_option import GanttOption
     from scenarios.replay_command import replay_command
 
     config = configure(
@@ -100,7 +110,8 @@ def replay(
         seed=seed,
         strict=strict,
     )
-    replay_command(trace, config, out=out, as_json=as_json)
+    picture = GanttOption.of(gantt, window)
+    replay_command(trace, config, out=out, as_json=as_json, picture=picture)
 
 
 @app.command()

@@ -22,15 +22,27 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from analysis.run import Run
+    from scenarios.gantt_option import GanttOption
 
 
-def replay_command(path: Path, config: ReplayConfig, *, out: Path | None, as_json: bool) -> None:
+def replay_command(
+    path: Path,
+    config: ReplayConfig,
+    *,
+    out: Path | None,
+    as_json: bool,
+    picture: GanttOption | None = None,
+) -> None:
     """Replay the trace at ``path``; print a summary, write results to ``out`` if given."""
     from analysis.results import check_replaceable, write_results
 
     if out is not None:
         check_replaceable(out)
     trace = read_swf(path)
+    if picture is not None:
+        from environment.clock import Clock
+
+        picture.check(Clock.of(trace.header))
     from scenarios.replay import replay
 
     population = config.users if isinstance(config.users, PopulationConfig) else None
@@ -42,6 +54,8 @@ def replay_command(path: Path, config: ReplayConfig, *, out: Path | None, as_jso
     if out is not None:
         write_results(run, out)
         say(f"Results are in {out}{'' if str(out).endswith('/') else '/'}")
+    if picture is not None:
+        picture.draw(run)
     if as_json:
         print_json(run.summary())
     else:

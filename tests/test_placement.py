@@ -1,0 +1,98 @@
+"""Placement of jobs on rows of processors: nobody shares a row, everybody gets all of theirs."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.placement import FreeRows, Placement, place
+
+#: Begin, length and processors of jobs.
+Jobs = list[tuple[int, int, int]]
+
+jobs = st.lists(
+    st.tuples(st.integers(0, 30), st.integers(0, 12), st.integers(1, 9)), min_size=1, max_size=40
+)
+
+
+def placed(tuples: Jobs, machine: int) -> Placement:
+    """Place jobs of (begin, length, processors)."""
+    begin, length, processors = np.array(tuples, np.int64).reshape(-1, 3).T
+    return place(begin, begin + length, processors, machine)
+
+
+def feasible(tuples: Jobs, machine: int) -> Jobs:
+    """Put jobs off, one after the other, until each fits into the machine."""
+    found: Jobs = []
+    for begin, length, processors in tuples:
+        while any(
+            sum(p for b, n, p in found if b <= t < b + max(n, 1)) + processors > machine
+            for t in range(begin, begin + max(length, 1))
+        ):
+            begin += 1
+        found.append((begin, length, processors))
+    return found
+
+
+@given(tuples=jobs, machine=st.integers(1, 12))
+def test_every_job_has_its_rows_alone(tuples: Jobs, machine: int) -> None:
+    """Each job has as many rows as processors, and no two are on a row at the same time."""
+    found = placed(tuples, machine)
+    height = np.zeros(len(tuples), np.int64)
+    np.add.at(height, found.job, found.height)
+    assert [processors for *_, processors in tuples] == height.tolist()
+    held: set[tuple[int, int]] = set()
+    for job, row, count in zip(found.job, found.row, found.height, strict=True):
+        begin, length, _ = tuples[job]
+        for cell in ((r, t) for r in range(row, row + count) for t in range(begin, begin + length)):
+            assert cell not in held
+            held.add(cell)
+        assert 0 <= row < row + count <= found.rows
+
+
+@given(tuples=jobs)
+def test_rows_beyond_the_machine_are_not_needed(tuples: Jobs) -> None:
+    """Jobs that never need more than the machine stay on it, also those that take no time."""
+    assert 9 == placed(feasible(tuples, machine=9), machine=9).rows
+
+
+@given(tuples=jobs)
+def test_pieces_of_a_job_do_not_touch(tuples: Jobs) -> None:
+    """A job on consecutive rows is one piece; a large machine needs no second one."""
+    found = placed(tuples, 10)
+    for job in range(len(tuples)):
+        rows = sorted(zip(found.row[found.job == job], found.height[found.job == job], strict=True))
+        assert all(a + n < b or a + n == b == 10 for (a, n), (b, _) in pairwise(rows))
+    roomy = placed(tuples, 1000)
+    assert len(tuples) == len(roomy.job)
+
+
+def test_lowest_rows_come_first() -> None:
+    """A job takes the lowest stretch that is long enough, and what ended is taken again."""
+    found = placed([(0, 10, 2), (0, 5, 3), (0, 10, 1), (5, 5, 2), (5, 5, 2)], 8)
+    assert [(0, 0, 2), (1, 2, 3), (2, 5, 1), (3, 2, 2), (4, 6, 2)] == list(
+        zip(found.job.tolist(), found.row.tolist(), found.height.tolist(), strict=True)
+    )
+
+
+def test_a_job_is_split_into_few_pieces() -> None:
+    """Where no stretch is long enough, the largest ones are taken."""
+    rows = FreeRows(0, 10)
+    for row, count in ((rows.take(10)[0][0] + 1, 1), (3, 3), (8, 2)):
+        rows.give_back(row, count)
+    assert [(3, 3), (8, 2)] == rows.take(5)
+    assert (1, [(1, 1)]) == (rows.free, rows.take(1))
+
+
+def test_more_processors_than_there_are() -> None:
+    """Jobs that ran on more processors than there are go on beyond the last row."""
+    found = placed([(0, 10, 3), (0, 10, 3)], 4)
+    assert (6, [0, 3, 4]) == (found.rows, found.row.tolist())
+
+
+def test_nothing_to_place() -> None:
+    """Without jobs there are the rows of the machine."""
+    assert (5, 0) == (placed([], 5).rows, len(placed([], 5).job))
