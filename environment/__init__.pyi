@@ -23,6 +23,10 @@ from .jobs import (
     State,
 )
 from .predictors.base import Predictor
+from .predictors.history import Group, HistoryParameters, HistoryPredictor
+from .predictors.last_two import LastTwo
+from .predictors.models import parse_predictor, read_predictor, write_predictor
+from .predictors.nearest import Nearest
 from .request_model import RequestModel
 from .schedulers.base import (
     EndedJob,
@@ -59,10 +63,15 @@ __all__ = [
     "Conversion",
     "EndedJob",
     "Estimates",
+    "Group",
     "Header",
+    "HistoryParameters",
+    "HistoryPredictor",
     "HpcrowdError",
     "JobTable",
+    "LastTwo",
     "ModelFileError",
+    "Nearest",
     "ParseError",
     "Predictor",
     "PredictorError",
@@ -85,12 +94,15 @@ __all__ = [
     "generate_swf",
     "jobs_from_trace",
     "parse_estimates",
+    "parse_predictor",
     "parse_scheduler",
     "parse_signal",
     "parse_swf",
     "rank_correlation",
+    "read_predictor",
     "read_signal",
     "read_swf",
     "weekly_correlations",
+    "write_predictor",
     "write_swf",
 ]

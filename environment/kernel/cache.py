@@ -12,7 +12,16 @@ from pathlib import Path
 from environment.kernel import loop
 
 #: Modules with compiled functions.
-MODULES = ("heap", "scheduling", "loop")
+MODULES = (
+    "heap",
+    "scheduling",
+    "loop",
+    "prediction",
+    "experience",
+    "history",
+    "nearest",
+    "last_two",
+)
 
 
 def is_compiled(clusters: int = 1) -> bool:

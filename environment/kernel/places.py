@@ -1,7 +1,7 @@
 """What compiled code names by number: columns, states, policies, and places in the scalars.
 
-Compiled functions take these as constants. The decorators :data:`compiled` and
-:data:`inlined` stand here too.
+Compiled functions take these as constants. The decorators :data:`compiled`,
+:data:`released` and :data:`inlined` stand here too.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from environment.stops import FOREVER, Stop
 #: No reference counting: the functions only work on arrays that their caller holds, and counting
 #: at every inner call made a run five times slower (1.0 against 0.2 microseconds a job, KTH-SP2).
 compiled = njit(cache=True, _nrt=False)  # type: ignore[call-overload]
+
+#: The same for what is long and may run beside others in threads: it lets Python go meanwhile.
+released = njit(cache=True, _nrt=False, nogil=True)  # type: ignore[call-overload]
 
 #: The same for what runs at every event: put into its caller, which then need not hand over a
 #: dozen arrays (0.12 against 0.19 microseconds a job, KTH-SP2).

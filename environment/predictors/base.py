@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from environment.errors import PredictorError, QuantityError
 from environment.jobs import UNKNOWN, Int64s, JobTable
@@ -149,8 +148,3 @@ class Predictor(ABC):
 def not_begun(name: str) -> PredictorError:
     """Return the error of a predictor that is asked before it knows any table of jobs."""
     return PredictorError(f"{name}: asked before it has begun; call begin(jobs) first")
-
-
-def whole_seconds(estimates: NDArray[np.float64]) -> Int64s:
-    """Return estimates as predictions: s, rounded half up, at least 1."""
-    return np.maximum(np.floor(estimates + 0.5).astype(np.int64), 1)

@@ -1,0 +1,89 @@
+"""Nearest neighbours with a weighted average (thesis Eqs. 8.1 to 8.3), compiled."""
+
+from __future__ import annotations
+
+from math import exp, floor, sqrt
+
+from environment.kernel.experience import (
+    BY_SUBMISSION,
+    CATEGORY,
+    CLASS,
+    FRESHEST,
+    JOBS_KNOWN,
+    KIND,
+    LATEST,
+    NOMINAL,
+    NONE,
+    NUMERIC,
+    RAN,
+    RANK,
+    STALER,
+    SUBMITTED,
+    consider,
+    renew_vectors,
+)
+from environment.kernel.places import compiled
+
+#: Distances are compared, and weighed, in whole multiples of one part in so many, so that rounding
+#: errors of the last digits do not decide who is latest among equals.
+RESOLUTION = 1e9
+
+# Places of the settings; the weights of all attributes come last.
+WINDOW, NEIGHBOURS, BANDWIDTH, CAPPED, WEIGHTS = range(5)
+
+
+@compiled
+def estimate(memory, settings, requested, row):
+    """Return the estimate of Eq. 8.3 for a job that has arrived, s, not rounded."""
+    counters, jobs, classes = memory.counters, memory.jobs, memory.classes
+    renew_vectors(memory)
+    wanted, weights = int(settings[NEIGHBOURS]), settings[WEIGHTS:]
+    own = jobs[CLASS, row]
+    high = jobs[SUBMITTED, row] if counters[KIND] == BY_SUBMISSION else counters[JOBS_KNOWN]
+    low = high - int(settings[WINDOW])
+    found = 0
+    other = memory.categories[FRESHEST, classes[CATEGORY, own]]
+    while other != NONE and jobs[RANK, classes[LATEST, other]] >= low:
+        key = -distance(memory, weights, own, other)
+        found = consider(memory, other, key, RANK, low, high, found, wanted)
+        other = classes[STALER, other]
+    value = float(requested)
+    if found > 0:
+        value = weighted_mean(memory, found, settings[BANDWIDTH])
+    return min(value, float(requested)) if settings[CAPPED] else value
+
+
+@compiled
+def distance(memory, weights, own, other):
+    """Return Eq. 8.1 of two classes, in whole multiples of one part in :data:`RESOLUTION`."""
+    classes, vectors = memory.classes, memory.vectors
+    total = 0.0
+    weight = 0.0
+    for place in range(NOMINAL):
+        weight += weights[place]
+        if classes[place, own] != classes[place, other]:
+            total += weights[place]
+    for place in range(NUMERIC):
+        weight += weights[NOMINAL + place]
+        away = vectors[place, own] - vectors[place, other]
+        total += weights[NOMINAL + place] * (away * away)
+    return floor(sqrt(total / weight) * RESOLUTION + 0.5)
+
+
+@compiled
+def weighted_mean(memory, found, bandwidth):
+    """Return Eq. 8.3 of the nearest; a bandwidth of 0 stands for the largest of their distances."""
+    keys, best, jobs = memory.keys, memory.best, memory.jobs
+    width = bandwidth if bandwidth > 0.0 else -keys[found - 1] / RESOLUTION
+    # Weights relative to the nearest job's: far from all jobs they do not vanish together.
+    nearest = -keys[0] / RESOLUTION / width if width > 0.0 else 0.0
+    total = 0.0
+    weight = 0.0
+    for place in range(found):
+        part = 1.0
+        if width > 0.0:
+            away = -keys[place] / RESOLUTION / width
+            part = exp(nearest * nearest - away * away)
+        total += part * jobs[RAN, best[place]]
+        weight += part
+    return total / weight

@@ -1,0 +1,66 @@
+"""Predictions of run times, compiled: of jobs that have arrived, and along a recorded trace."""
+
+from __future__ import annotations
+
+from math import floor
+
+from environment.kernel import history, last_two, nearest
+from environment.kernel.experience import REQUESTED_TIME, START, learn, meet
+from environment.kernel.places import compiled, released
+
+# Models.
+LAST_TWO, NEAREST, HISTORY = range(3)
+
+_last_two, _nearest, _history = last_two.estimate, nearest.estimate, history.estimate
+
+
+@compiled
+def predict(model, memory, settings, table, row):
+    """Return what a model predicts of a job that has arrived: s, rounded half up, at least 1."""
+    requested = table[REQUESTED_TIME, row]
+    if model == LAST_TWO:
+        value = _last_two(memory, settings, requested, row)
+    elif model == NEAREST:
+        value = _nearest(memory, settings, requested, row)
+    else:
+        value = _history(memory, settings, requested, row)
+    return max(floor(value + 0.5), 1)
+
+
+@compiled
+def predict_all(model, memory, settings, table, rows, predicted):
+    """Fill in the predictions of jobs that have arrived."""
+    for place in range(len(rows)):
+        predicted[place] = predict(model, memory, settings, table, rows[place])
+
+
+@compiled
+def meet_all(memory, table, sizes, rows):
+    """Take in jobs that have arrived; ``sizes`` holds the requested memory of all jobs."""
+    for place in range(len(rows)):
+        meet(memory, table, sizes, rows[place])
+
+
+@compiled
+def learn_all(memory, table, rows, now):
+    """Take in that jobs have ended now."""
+    for place in range(len(rows)):
+        learn(memory, rows[place], now - table[START, rows[place]])
+
+
+@released
+def follow(model, memory, settings, table, sizes, time, row, kind, predicted):
+    """Go through events and fill in what is predicted of each job at its arrival, s."""
+    at = 0
+    while at < len(time):
+        until = at + 1
+        while until < len(time) and time[until] == time[at] and kind[until] == kind[at]:
+            until += 1
+        rows = row[at:until]
+        if kind[at] == 0:
+            learn_all(memory, table, rows, time[at])
+        else:
+            meet_all(memory, table, sizes, rows)
+            for job in rows:
+                predicted[job] = predict(model, memory, settings, table, job)
+        at = until

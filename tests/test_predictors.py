@@ -1,0 +1,297 @@
+"""Predictors of run times: compiled equals plain, one by one equals in one go, and tiny stories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from environment.errors import PredictorError, QuantityError
+from environment.jobs import JobTable
+from environment.predictors.base import ARRIVED, ENDED, Events, Predictor
+from environment.predictors.experience import requested_memory
+from environment.predictors.history import Group, HistoryParameters, HistoryPredictor
+from environment.predictors.last_two import LastTwo
+from environment.predictors.nearest import Nearest
+from environment.predictors.plain import PlainHistory, PlainLastTwo, PlainNearest
+
+#: How each predictor is made from its settings in plain Python.
+PLAIN: dict[type, Callable[[Any], Predictor]] = {
+    LastTwo: PlainLastTwo,
+    Nearest: PlainNearest,
+    HistoryPredictor: PlainHistory,
+}
+
+groups = st.builds(
+    Group,
+    n=st.integers(1, 12),
+    k=st.integers(1, 4),
+    alpha=st.sampled_from([0.0, 0.5, 1.0]),
+    beta=st.sampled_from([0.5, 0.9, 1.0]),
+)
+histories = st.sampled_from(["submission", "completion", "category"])
+orders = st.sampled_from(["submission", "completion"])
+bounds = st.sampled_from(["table", "seen"])
+history_predictors = st.builds(
+    HistoryPredictor,
+    st.builds(
+        HistoryParameters,
+        template=st.sampled_from(["....", "u...", ".g..", "ug.j", "ugqj"]),
+        pivot_s=st.integers(0, 100),
+        small=groups,
+        big=groups,
+    ),
+    history=histories,
+    bounds=bounds,
+)
+nearest_predictors = st.builds(
+    Nearest,
+    n=st.integers(1, 12),
+    k=st.integers(1, 4),
+    weights=st.lists(st.sampled_from([0.0, 0.5, 2.0]), min_size=6, max_size=6).map(
+        lambda weights: [*weights, 1.0]
+    ),
+    bandwidth=st.sampled_from([0.0, 0.01, 0.5]),
+    cap=st.booleans(),
+    history=orders,
+    bounds=bounds,
+)
+last_two_predictors = st.builds(LastTwo, jobs=st.integers(1, 3), cap=st.booleans(), history=orders)
+predictors = st.one_of(history_predictors, nearest_predictors, last_two_predictors)
+
+
+@st.composite
+def recorded(draw: st.DrawFn) -> tuple[JobTable, Events]:
+    """Return jobs with few different attributes, and when they arrive and end."""
+    size = draw(st.integers(0, 40))
+    few = st.lists(st.integers(-1, 2), min_size=size, max_size=size)
+    jobs = JobTable(size)
+    for column in (jobs.user, jobs.group, jobs.queue, jobs.executable):
+        column[:] = draw(few)
+    some = st.lists(st.integers(1, 100), min_size=size, max_size=size)
+    jobs.processors[:] = draw(few)
+    jobs.requested_time[:] = draw(some)
+    jobs.submit[:] = np.cumsum(draw(st.lists(st.integers(0, 9), min_size=size, max_size=size)))
+    jobs.start[:] = jobs.submit + np.maximum(draw(few), 0)
+    run = np.array(draw(st.lists(st.integers(0, 60), min_size=size, max_size=size)), np.int64)
+    return jobs, Events.of(jobs.submit, jobs.start + run)
+
+
+def in_one_go(predictor: Predictor, jobs: JobTable, events: Events) -> list[int]:
+    """Return the predictions along the events."""
+    predictor.begin(jobs)
+    return predictor.follow(events).tolist()
+
+
+def one_by_one(predictor: Predictor, jobs: JobTable, events: Events) -> list[int]:
+    """Return the same through the methods that a simulation calls."""
+    predictor.begin(jobs)
+    return Predictor.follow(predictor, events).tolist()
+
+
+@given(recorded(), predictors)
+def test_compiled_equals_plain(work: tuple[JobTable, Events], predictor: Predictor) -> None:
+    """The compiled predictor says what the readable one says, second for second."""
+    jobs, events = work
+    plain = PLAIN[type(predictor)](predictor)
+    assert one_by_one(plain, jobs, events) == in_one_go(predictor, jobs, events)
+
+
+@given(recorded(), predictors)
+def test_online_equals_offline(work: tuple[JobTable, Events], predictor: Predictor) -> None:
+    """A predictor says the same when a simulation drives it and along a recorded trace."""
+    jobs, events = work
+    assert one_by_one(predictor, jobs, events) == in_one_go(predictor, jobs, events)
+
+
+@given(recorded(), predictors)
+def test_what_will_be_is_not_looked_at(work: tuple[JobTable, Events], predictor: Predictor) -> None:
+    """Run times and ends in the table change nothing: what counts is when a job is told to end."""
+    jobs, events = work
+    other = jobs.copy()
+    other.run_time[:] = other.end[:] = other.recorded_end[:] = 123_456
+    assert in_one_go(predictor, jobs, events) == in_one_go(predictor, other, events)
+
+
+@given(recorded(), history_predictors)
+def test_tables_may_grow(work: tuple[JobTable, Events], predictor: HistoryPredictor) -> None:
+    """Jobs that are appended later are predicted as if they had been there from the beginning."""
+    jobs, events = work
+    predictor = HistoryPredictor(predictor.parameters, history=predictor.history, bounds="seen")
+    expected = in_one_go(predictor, jobs, events)
+    table, found = JobTable(), np.full(len(jobs), -1, np.int64)
+    predictor.begin(table)
+    for batch in events.batches():
+        rows, now = events.row[batch], int(events.time[batch.start])
+        if events.kind[batch.start] == ENDED:
+            predictor.ended(rows, now)
+            continue
+        for row in rows:
+            new = table.append(1)
+            table.matrix[:, new] = jobs.matrix[:, [row]]
+        predictor.arrived(rows, now)
+        found[rows] = predictor.predict(rows, now)
+    assert expected == found.tolist()
+
+
+def test_room_grows_with_the_table(make_jobs: Callable[..., JobTable]) -> None:
+    """What was learnt is kept when the arrays of a predictor become too small."""
+    jobs = make_jobs(*[(second, 10, 1 + second % 7, 20 + second % 11) for second in range(1500)])
+    jobs.start[:] = jobs.recorded_submit
+    events = Events.of(jobs.recorded_submit, jobs.recorded_end)
+    predictor = HistoryPredictor(HistoryParameters.published("SDSC04"), bounds="seen")
+    expected = in_one_go(predictor, jobs, events)
+    table, found = jobs.take(np.arange(3)), []
+    predictor.begin(table)
+    for batch in events.batches():
+        rows, now = events.row[batch], int(events.time[batch.start])
+        if events.kind[batch.start] == ARRIVED:
+            if rows.max() >= len(table):
+                table.append(len(rows))
+                table.matrix[:, rows] = jobs.matrix[:, rows]
+            predictor.arrived(rows, now)
+            found += predictor.predict(rows, now).tolist()
+        else:
+            predictor.ended(rows, now)
+    assert expected == found
+
+
+# ---- stories ---------------------------------------------------------------------------------
+
+
+def story(make_jobs: Callable[..., JobTable], *jobs: tuple[int, ...]) -> tuple[JobTable, Events]:
+    """Return a table of jobs (submit, run, processors, requested, user) that start at once."""
+    table = make_jobs(*jobs)
+    table.start[:] = table.submit[:] = table.recorded_submit
+    return table, Events.of(table.recorded_submit, table.recorded_end)
+
+
+def test_last_two(make_jobs: Callable[..., JobTable]) -> None:
+    """Requested time, then one job, then the mean of two; only ended ones of the same user."""
+    work = story(
+        make_jobs,
+        (0, 10, 1, 100, 1),
+        (20, 30, 1, 100, 1),
+        (60, 500, 1, 900, 1),  # has not ended when the next ones arrive
+        (70, 5, 1, 7, 1),
+        (70, 5, 1, 100, 2),
+    )
+    assert [100, 10, 20, 20, 100] == in_one_go(LastTwo(), *work)
+    assert [100, 10, 20, 7, 100] == in_one_go(LastTwo(cap=True), *work)
+
+
+def test_latest_goes_by_submission(make_jobs: Callable[..., JobTable]) -> None:
+    """A long job that ends last was submitted first: by submission it is not among the latest."""
+    work = story(
+        make_jobs, (0, 90, 1, 99, 1), (1, 10, 1, 99, 1), (2, 20, 1, 99, 1), (100, 1, 1, 99, 1)
+    )
+    assert 15 == in_one_go(LastTwo(), *work)[-1]
+    assert 55 == in_one_go(LastTwo(history="completion"), *work)[-1]
+
+
+def thesis_example() -> tuple[JobTable, Events]:
+    """Return the six jobs of thesis section 8.3.3, with their requested memory."""
+    rows = [  # user, group, executable, processors, requested, memory, submit, run
+        (1, 1, 1, 10, 500, 10, 1, 450),
+        (2, 2, 2, 4, 110, 2, 3, 100),
+        (1, 1, 1, 11, 520, 10, 480, 500),
+        (2, 2, 2, 5, 50, 3, 490, 40),
+        (2, 2, 2, 4, 90, 2, 550, 30),
+        (1, 1, 1, 11, 500, 12, 560, 480),
+    ]
+    jobs = JobTable(len(rows))
+    values = np.array(rows).T
+    jobs.user[:], jobs.group[:], jobs.executable[:], jobs.processors[:] = values[:4]
+    jobs.requested_time[:] = values[4]
+    jobs.start[:] = jobs.submit[:] = values[6]
+    jobs.queue[:] = 1
+    return jobs, Events.of(values[6], values[6] + values[7])
+
+
+def test_example_of_the_thesis() -> None:
+    """Far back J6 finds J1, which has ended; J5 finds J2 there, and J4 nearby (section 8.3.3)."""
+    jobs, events = thesis_example()
+    found = {}
+    for n in (2, 3, 5):
+        group = Group(n=n, k=1, alpha=0.0, beta=2.0)
+        predictor = HistoryPredictor(HistoryParameters("ugqj", 1000, group, group))
+        found[n] = in_one_go(predictor, jobs, events)
+    assert {"J6, N=3": 40, "J6, N=5": 450} == {"J6, N=3": found[3][5], "J6, N=5": found[5][5]}
+    assert {"J5, N=2": 40, "J5, N=5": 100} == {"J5, N=2": found[2][4], "J5, N=5": found[5][4]}
+
+
+def test_history_adds_deviation_up_to_the_limit(make_jobs: Callable[..., JobTable]) -> None:
+    """Mean of 10 and 30 plus its sample deviation (14.14); small jobs have half the request."""
+    group = Group(n=10, k=2, alpha=1.0, beta=1.0)
+    parameters = HistoryParameters("u...", 50, Group(10, 2, 1.0, 0.5), group)
+    work = story(
+        make_jobs, (0, 10, 1, 99), (10, 30, 1, 99), (50, 1, 1, 99), (60, 1, 1, 30), (62, 1, 1, 99)
+    )
+    assert [99, 10, 34, 15] == in_one_go(HistoryPredictor(parameters), *work)[:4]
+
+
+def test_nearest_weighs_by_distance(make_jobs: Callable[..., JobTable]) -> None:
+    """With a narrow kernel the job that asks for the same counts alone, with a wide one both do."""
+    work = story(make_jobs, (0, 10, 1, 100), (0, 50, 8, 100), (90, 1, 8, 100))
+    assert 50 == in_one_go(Nearest(k=2, bandwidth=0.01), *work)[-1]
+    assert 30 == in_one_go(Nearest(k=2, bandwidth=1000.0), *work)[-1]
+    assert 50 == in_one_go(Nearest(k=1), *work)[-1]
+
+
+def test_published_parameters() -> None:
+    """Table 8.3 is there, and what it has no column for is told with what there is."""
+    parameters = HistoryParameters.published("SDSC04")
+    assert Group(6268, 8, 0.976, 0.958) == parameters.small
+    assert ("ug.j", 40931) == (parameters.template, parameters.pivot_s)
+    with pytest.raises(QuantityError, match="SDSC02, SDSC04, HPC2N04, HPC2N05"):
+        HistoryParameters.published("KTH")
+
+
+@pytest.mark.parametrize("predictor", [LastTwo(), Nearest(), PlainLastTwo(LastTwo())])
+def test_asked_before_it_has_begun(predictor: Predictor) -> None:
+    """A predictor that knows no table yet says so in one line."""
+    with pytest.raises(PredictorError, match=r"asked before it has begun; call begin\(jobs\)"):
+        predictor.predict(np.array([0]), 0)
+
+
+def test_asked_before_it_was_trained() -> None:
+    """The history-based predictor without parameters says that it has to be trained."""
+    untrained = HistoryPredictor()
+    for ask in (lambda: untrained.begin(JobTable()), lambda: untrained.predict(np.array([0]), 0)):
+        with pytest.raises(PredictorError, match="asked before it was trained; train it, or"):
+            ask()
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: LastTwo(jobs=0), "jobs 0: not a whole number of at least 1"),
+        (lambda: LastTwo(history="category"), "history 'category': not known; choose submission"),
+        (lambda: Nearest(weights=(1, 2)), "2 of them; give 7"),
+        (lambda: Nearest(weights=(0,) * 7), "all are 0"),
+        (lambda: Nearest(bandwidth=-1), "bandwidth -1: not a number of at least 0"),
+        (lambda: Nearest(bounds="none"), "bounds 'none': not known; choose table, seen"),
+        (lambda: HistoryParameters("ux", 1, Group(1, 1, 0, 1), Group(1, 1, 0, 1)), "'ux': not"),
+        (lambda: Group(n=1, k=2.5, alpha=0, beta=1), "k 2.5: not a whole number"),  # type: ignore[arg-type]
+        (lambda: Group(n=1, k=2, alpha=float("nan"), beta=1), "alpha nan: not a number"),
+    ],
+)
+def test_wrong_settings_are_told(make: Callable[[], object], told: str) -> None:
+    """Wrong values are named with their rule."""
+    with pytest.raises(QuantityError, match=told):
+        make()
+
+
+def test_ends_before_submissions_are_told() -> None:
+    """Events of a job that ends before it was submitted are refused."""
+    with pytest.raises(QuantityError, match="row 1: ends at 3 s, before its submission at 4 s"):
+        Events.of(np.array([0, 4]), np.array([0, 3]))
+
+
+def test_memory_is_unknown_where_nobody_says() -> None:
+    """Without a column of requested memory all of it is unknown."""
+    assert [-1, -1] == requested_memory(JobTable(2)).tolist()
