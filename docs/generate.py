@@ -32,6 +32,7 @@ from behaviour_tables import (  # noqa: E402
     windows_table,
 )
 from markdown_tables import first_line, table  # noqa: E402
+from requested_times import replays_table, requests_table  # noqa: E402
 
 #: The packages, in the order of their imports.
 PACKAGES = ("environment", "agents", "analysis", "scenarios")
@@ -274,6 +275,8 @@ PLACES = {
     "columns": columns_table,
     "metrics": metrics_table,
     "settings": settings_table,
+    "requests": requests_table,
+    "request_replays": replays_table,
     "errors": errors_tree,
     "reaction_columns": reaction_columns_table,
     "reaction_accounts": reaction_accounts_table,

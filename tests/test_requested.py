@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import runpy
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +15,10 @@ from environment import Conversion, QuantityError, TraceError, jobs_from_trace
 from environment.requested import RequestedTimes
 from environment.trace import Trace
 from scenarios.replay import replay
+
+measured: dict[str, Any] = runpy.run_path(
+    str(Path(__file__).resolve().parents[1] / "docs" / "requested_times.py")
+)
 
 MakeTrace = Callable[..., Trace]
 
@@ -155,3 +163,13 @@ def test_logs_are_completed_by_their_own_requests(
     outran = made.jobs.run_time > made.jobs.requested_time
     assert made.repaired[OUTRUN] == np.count_nonzero(outran)
     assert np.count_nonzero(outran) < 0.15 * len(outran)
+
+
+@pytest.mark.traces
+def test_page_tells_what_is_measured(kth: Trace) -> None:
+    """The tables of the page are those that are measured now on KTH-SP2."""
+    with measured["TABLE"].open(newline="") as file:
+        told = [row for row in csv.DictReader(file) if row["trace"] == "KTH-SP2"]
+    assert told == list(measured["rows"]("KTH-SP2", kth))
+    with measured["REPLAYS"].open(newline="") as file:
+        assert list(csv.DictReader(file)) == list(measured["replays"](kth))
