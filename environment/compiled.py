@@ -13,7 +13,7 @@ from environment.estimates import Estimates
 from environment.jobs import Column, Int64s, JobTable
 from environment.kernel import cache, loop
 from environment.kernel import places as S
-from environment.passes.base import CompiledPass, compiled_pass, is_built_in
+from environment.passes.base import CompiledPass, compiled_pass, is_built_in, runs_compiled
 from environment.schedulers.base import Scheduler
 from environment.schedulers.names import parse_scheduler
 from environment.stops import FOREVER, Stop
@@ -72,16 +72,22 @@ class CompiledEngine(Engine):
         self._links = np.zeros((1, 4), np.int64)
         self._edges = np.zeros((0, 2), np.int64)
         self._pending: list[Int64s] = []
+        self._foretold: Int64s = np.zeros(0, np.int64)
         self._policy: CompiledPass | None = None
+        self._set_policy(scheduler)
+
+    def _set_policy(self, scheduler: Scheduler | None) -> None:
+        """Let the loop, or a pass beside it, do what the scheduler would."""
+        self.scheduler, self._policy = scheduler, None
         if scheduler is None:
-            s[S.POLICY] = S.RECORDED
+            self.scalars[S.POLICY] = S.RECORDED
         elif is_built_in(scheduler) and self.predictor is None:
-            s[S.POLICY] = POLICIES[scheduler.name]
+            self.scalars[S.POLICY] = POLICIES[scheduler.name]
         else:
             policy = compiled_pass(scheduler)
             if policy is None:
                 raise QuantityError(f"scheduler {scheduler}: not compiled; run it with plain=True")
-            s[S.POLICY] = S.OUTSIDE
+            self.scalars[S.POLICY] = S.OUTSIDE
             self._policy = policy(scheduler, self)
 
     def _set_estimates(self) -> None:
@@ -111,10 +117,10 @@ class CompiledEngine(Engine):
     @property
     @override
     def waiting(self) -> Int64s:
-        if self._policy is not None:
-            return self._policy.waiting
         queue = self._queue[:, self.scalars[S.QUEUE_HEAD] : self.scalars[S.QUEUE_TAIL]]
         waiting: Int64s = queue[0, queue[1] != S.GAP]
+        if self._policy is not None:  # the queue holds what the policy has not seen yet
+            waiting = np.concatenate((self._policy.waiting, waiting))
         return waiting
 
     @property
@@ -275,13 +281,64 @@ class CompiledEngine(Engine):
         assert policy is not None
         ended = self._expected[0, : s[S.EXPECTED_END]]
         arrived = self._queue[0, s[S.QUEUE_HEAD] : s[S.QUEUE_TAIL]]
-        if self.predictor is not None:
-            self._predict(ended, arrived)
+        self._foretell(ended, arrived)
         need = int(s[S.RUNNING] + s[S.WAITING])
         if need >= self.ends.shape[1]:
             self.ends = _wider(self.ends, 2 * need)
         s[S.WAKE] = policy.schedule(ended, arrived)
         s[S.EXPECTED_END] = s[S.QUEUE_HEAD] = s[S.QUEUE_TAIL] = 0
+
+    @override
+    def switch(self, scheduler: Scheduler) -> None:
+        self._check_switch(recorded=bool(self.scalars[S.POLICY] == S.RECORDED))
+        if not runs_compiled(scheduler):
+            raise QuantityError(f"scheduler {scheduler}: not compiled; run it with plain=True")
+        self.settle()
+        waiting, running = self.waiting, self.running
+        self.scheduler = scheduler
+        self.take_over(waiting, running)
+
+    @override
+    def take_over(self, waiting: Int64s, running: Int64s) -> None:
+        jobs, s = self.jobs, self.scalars
+        waiting = self._by_submission(jobs, waiting)
+        running = running[np.lexsort((running, jobs.end[running]))]  # a sorted array is a heap
+        self.ends = _with_room(self.ends, 2 * (len(running) + len(waiting)))
+        self.ends[:, : len(running)] = jobs.end[running], running
+        s[S.RUNNING], s[S.WAITING] = len(running), len(waiting)
+        s[S.FREE] = self.up - jobs.processors[running].sum()
+        self._queue = _with_room(self._queue, 2 * len(waiting))
+        estimates = jobs.estimate[waiting]
+        self._queue[:, : len(waiting)] = waiting, jobs.processors[waiting], estimates
+        s[S.QUEUE_HEAD] = s[S.QUEUE_GAPS] = s[S.SCANNED] = 0
+        s[S.QUEUE_TAIL] = len(waiting)
+        s[S.STALE] = 1
+        s[S.EXPECTED_FIRST] = s[S.EXPECTED_END] = 0
+        s[S.WAKE] = s[S.NOW]
+        self._set_policy(self.scheduler)
+        if s[S.POLICY] == S.EASY:
+            expected = jobs.start[running] + jobs.estimate[running]
+            order = np.argsort(expected, kind="stable")
+            self._expected = _with_room(self._expected, 2 * (len(running) + len(waiting)))
+            processors = jobs.processors[running]
+            self._expected[:, : len(running)] = expected[order], processors[order]
+            s[S.EXPECTED_END] = len(running)
+
+    @override
+    def settle(self) -> None:
+        s = self.scalars
+        if self._policy is not None:
+            ended = self._expected[0, : s[S.EXPECTED_END]]
+            arrived = self._queue[0, s[S.QUEUE_HEAD] : s[S.QUEUE_TAIL]]
+            self._foretell(ended, arrived)
+            self._foretold = self.waiting
+            s[S.EXPECTED_END] = 0
+
+    def _foretell(self, ended: Int64s, arrived: Int64s) -> None:
+        """Let the predictor hear, but not again of what a pass that takes over hears anew."""
+        if self.predictor is not None:
+            self._predict(ended, arrived[~np.isin(arrived, self._foretold)])
+        self._foretold = self._foretold[:0]
 
     def _told(self) -> list[int]:
         """Return what the last phase noted as over."""
@@ -324,6 +381,10 @@ class CompiledEngine(Engine):
         waiting = int(s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD])
         if int(s[S.EXPECTED_END]) + waiting >= self._expected.shape[1]:
             self._expected = _wider(self._expected, 2 * (int(s[S.EXPECTED_END]) + waiting))
+
+
+def _with_room(array: Int64s, columns: int) -> Int64s:
+    return array if array.shape[1] >= columns else _wider(array, columns)
 
 
 def _wider(array: Int64s, columns: int) -> Int64s:

@@ -19,11 +19,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from environment.errors import SimulationError
+from environment.errors import QuantityError, SimulationError
 from environment.estimates import Estimates
 from environment.jobs import Column, Int64s, JobTable, State
 from environment.predictors.base import Predictor
 from environment.quantities import time_at_speed
+from environment.schedulers.base import Scheduler
 from environment.stops import FOREVER, Stop
 from environment.unit_table import UnitTable
 
@@ -52,6 +53,8 @@ class Engine(ABC):
 
     Attributes
     ----------
+    up
+        Processors that are up, what schedulers are told as the size of the machine.
     finished
         Units that are over at this instant, after :attr:`~environment.stops.Stop.FINISHED`.
     """
@@ -68,7 +71,7 @@ class Engine(ABC):
         units: UnitTable | None = None,
     ) -> None:
         self.jobs = jobs
-        self.processors = processors
+        self.processors = self.up = processors
         self.kill = kill
         self.number = number
         self.speed = speed
@@ -104,7 +107,7 @@ class Engine(ABC):
     @property
     @abstractmethod
     def free(self) -> int:
-        """Processors without a job."""
+        """Processors that are up without a job; negative while more are held than are up."""
 
     @property
     @abstractmethod
@@ -141,6 +144,35 @@ class Engine(ABC):
     def schedule(self) -> None:
         """Start jobs now: one scheduling pass."""
 
+    @abstractmethod
+    def switch(self, scheduler: Scheduler) -> None:
+        """Let another scheduler take over the queue and the running jobs, from now on.
+
+        It has a pass at this instant. What ended until now it does not hear.
+
+        Raises
+        ------
+        QuantityError
+            When the schedule is the recorded one, or the engine cannot run the scheduler.
+        """
+
+    @abstractmethod
+    def take_over(self, waiting: Int64s, running: Int64s) -> None:
+        """Go on with these jobs waiting and running, as the table and :attr:`up` have it now.
+
+        The scheduler has a pass at this instant. For whoever changes what runs or waits in the
+        table of jobs; predictor and scheduler must have heard what happened before, :meth:`settle`.
+
+        Parameters
+        ----------
+        waiting, running
+            Rows in any order; submissions, estimates, starts and ends stand in the table.
+        """
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Let predictor and scheduler hear what ended and arrived since the last pass."""
+
     def _predict(self, ended: Int64s, arrived: Int64s) -> None:
         """Let the predictor, if any, learn from jobs that ended and foretell those that arrived."""
         if self.predictor is None:
@@ -154,6 +186,11 @@ class Engine(ABC):
             self.predictor.arrived(arrived, now)
             jobs.estimate[arrived] = self.predictor.predict(arrived, now)
 
+    @staticmethod
+    def _by_submission(jobs: JobTable, rows: Int64s) -> Int64s:
+        ordered: Int64s = rows[np.lexsort((rows, jobs.submit[rows]))]
+        return ordered
+
     def _take(self, rows: Int64s) -> None:
         """Note that jobs are submitted here, and let them need as long as they do here."""
         matrix = self.jobs.matrix
@@ -161,6 +198,12 @@ class Engine(ABC):
         if self.speed != 1:
             for column in (Column.RUN_TIME, Column.REQUESTED_TIME):
                 matrix[column, rows] = time_at_speed(matrix[column, rows], self.speed)
+
+    def _check_switch(self, recorded: bool) -> None:
+        if recorded:
+            raise QuantityError(
+                "switch from the recorded schedule: it knows no processors; begin with a scheduler"
+            )
 
     def _check_future(self, at: int) -> None:
         if at < self.now:

@@ -184,14 +184,14 @@ class PlainEngine(Engine):
         scheduler = self.scheduler
         if scheduler is None:
             return
-        self._tell(scheduler)
+        self.settle()
         self._wake = FOREVER
         if not self._queue:
             return
         queue = {job.row: job for job in self._queue}
         chosen = list(
             scheduler.select(
-                self._now, tuple(self._queue), self._expectations(), self._free, self.processors
+                self._now, tuple(self._queue), self._expectations(), self._free, self.up
             )
         )
         for job in chosen:
@@ -205,15 +205,38 @@ class PlainEngine(Engine):
                 )
             self._free -= waiting.processors
             self._expected[job.row] = self._now + waiting.estimate
-            insort(self._running, self._as_running(waiting), key=_by_end)
             self._start(job.row, self._now)
+            insort(self._running, self._as_running(job.row), key=_by_end)
         if chosen:
             self._queue = [job for job in self._queue if job.row in queue]
         self._note(scheduler)
 
-    def _tell(self, scheduler: Scheduler) -> None:
-        """Let predictor and scheduler hear what ended and arrived since the last pass."""
-        ended, arrived = self._ended, self._arrived
+    @override
+    def switch(self, scheduler: Scheduler) -> None:
+        self._check_switch(recorded=self.scheduler is None)
+        self.settle()
+        waiting, running = self.waiting, self.running
+        self.scheduler = scheduler
+        self._corrects = self.predictor is not None or scheduler.plans
+        scheduler.begin(self.up)
+        self.take_over(waiting, running)
+
+    @override
+    def take_over(self, waiting: Int64s, running: Int64s) -> None:
+        jobs = self.jobs
+        ends = jobs.start[running] + jobs.estimate[running]
+        self._expected = dict(zip(running.tolist(), ends.tolist(), strict=True))
+        self._running = sorted(map(self._as_running, running.tolist()), key=_by_end)
+        self._ends = sorted(zip(jobs.end[running].tolist(), running.tolist(), strict=True))
+        self._queue = sorted(map(self._as_waiting, waiting.tolist()), key=_by_arrival)
+        self._free = self.up - int(jobs.processors[running].sum())
+        self._wake = self._now
+
+    @override
+    def settle(self) -> None:
+        scheduler, ended, arrived = self.scheduler, self._ended, self._arrived
+        if scheduler is None:
+            return
         if self.predictor is not None:
             self._predict(np.array(ended, np.int64), np.array(arrived, np.int64))
         if ended:
@@ -250,9 +273,17 @@ class PlainEngine(Engine):
             int(jobs.queue[row]),
         )
 
-    def _as_running(self, job: WaitingJob) -> RunningJob:
-        end = self._expected[job.row]
-        return RunningJob(job.row, job.processors, end, self._now, job.user, job.group, job.queue)
+    def _as_running(self, row: int) -> RunningJob:
+        jobs = self.jobs
+        return RunningJob(
+            row,
+            int(jobs.processors[row]),
+            self._expected[row],
+            int(jobs.start[row]),
+            int(jobs.user[row]),
+            int(jobs.group[row]),
+            int(jobs.queue[row]),
+        )
 
     def _as_ended(self, row: int) -> EndedJob:
         jobs = self.jobs

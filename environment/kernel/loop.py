@@ -245,6 +245,7 @@ def schedule(jobs, s, queue, ends, expected):
         if s[EXPECTED_FIRST] < waiting:
             return False
         slide(s, expected)
+    s[WAKE] = FOREVER
     if s[POLICY] == EASY:
         easy_pass(jobs, s, queue, ends, expected)
     else:

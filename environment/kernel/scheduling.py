@@ -44,6 +44,7 @@ from environment.kernel.places import (
     compiled,
     inlined,
 )
+from environment.stops import FOREVER
 
 
 @compiled
@@ -172,13 +173,15 @@ def easy_pass(jobs, s, queue, ends, expected):
         back = s[FREE]
         shadow = now
         k = s[EXPECTED_FIRST]
-        while back < need:
+        while back < need and k < s[EXPECTED_END]:
             back += expected[1, k]
             shadow = max(now, expected[0, k])
             k += 1
         while k < s[EXPECTED_END] and expected[0, k] <= shadow:
             back += expected[1, k]
             k += 1
+        if back < need:  # part of the machine is down
+            shadow, back = FOREVER, need
         s[SHADOW] = shadow
         s[SPARE] = back - need
         s[STALE] = 0

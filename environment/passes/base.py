@@ -32,6 +32,7 @@ class CompiledPass(ABC):
     engine
         Whose jobs these are. Where jobs run already (``engine.running``), because the policy was
         switched, they are taken over; what waits then is told to have arrived at the first pass.
+        The machine has ``engine.up`` processors; when that changes there is a new pass object.
         A pass starts jobs through ``environment.kernel.scheduling.start_job`` with
         ``engine.jobs.matrix``, ``engine.scalars`` and ``engine.ends``, which has room for all that
         wait; arrays may be others at the next pass.
