@@ -1,8 +1,8 @@
 """Set the correlation of run time and processors of a workload, and see how well it is foretold.
 
-T. N. Minh: Workload Modeling and Performance Prediction (thesis, 2012), chapter 7:
-:func:`control_correlation` is its Algorithm 3, :func:`foretold_signs` the measurement of its
-section 7.4.
+T. N. Minh: Workload modeling and performance evaluation in parallel systems (thesis, Leiden 2012),
+chapter 7: :func:`control_correlation` is its Algorithm 3, :func:`foretold_signs` the measurement of
+its section 7.4.
 """
 
 from __future__ import annotations

@@ -23,6 +23,11 @@ _ZAKAY = (
     "of Parallel Job Scheduling. MASCOTS 2014, 51-60, published 2015, doi:10.1109/MASCOTS.2014.15"
 )
 
+_MINH = (
+    "T. N. Minh: Workload modeling and performance evaluation in parallel systems. Thesis, Leiden "
+    "University, 2012, https://hdl.handle.net/1887/18620"
+)
+
 #: Where each table comes from.
 SOURCES = {
     "madon2024_table1": f"{_MADON}, Table 1: makespan and waits, days",
@@ -30,6 +35,7 @@ SOURCES = {
     "madon2024_figure5c": f"{_MADON}, Fig. 5c: percentiles over users of additional lateness, s",
     "madon2024_text": f"{_MADON}, ranges given in the text",
     "zakay2015_table1": f"{_ZAKAY}, Table I: mean wait by user model and log, s",
+    "minh2012_table7_1": f"{_MINH}, Table 7.1: Spearman's correlation of 20 workloads each",
 }
 
 

@@ -1,8 +1,8 @@
 """Do longer jobs need more processors? Spearman's correlation of the two, week by week.
 
 A scheduler may ask :class:`WeeklyCorrelation` what sign to expect: it says the mean of the two
-weeks before, which T. N. Minh (Workload Modeling and Performance Prediction, thesis, 2012, section
-7.4) found right for about 74 % of the weeks of twelve traces.
+weeks before. T. N. Minh (Workload modeling and performance evaluation in parallel systems, thesis,
+Leiden 2012, section 7.4) found its sign right in about 74 % of the weeks of twelve traces.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 from .config import ReplayConfig, configure
 from .demo import run_demo
+from .minh2012_correlation import reproduce_minh2012_correlation
 from .reaction_config import reaction_from
 from .replay import replay
 from .reproduce import reproduce_madon2024
@@ -13,6 +14,7 @@ __all__ = [
     "reaction_from",
     "replay",
     "reproduce_madon2024",
+    "reproduce_minh2012_correlation",
     "reproduce_zakay2015",
     "run_demo",
 ]

@@ -241,6 +241,32 @@ def zakay2015(
         raise typer.Exit(NOT_REACHED)
 
 
+@reproduce.command(name="minh2012-correlation")
+def minh2012_correlation(
+    traces: Traces,
+    replications: Annotated[
+        int, typer.Option(help="Workloads at each degree of correlation.")
+    ] = 20,
+    jobs: Annotated[int, typer.Option(help="Jobs of a workload.")] = 70_000,
+    loads: Annotated[
+        str, typer.Option(metavar="LOAD[,LOAD...]", help="System loads, 1 is all of the machine.")
+    ] = "0.7,0.8,0.9",
+    processes: Annotated[int, typer.Option(min=1, help="Processes that share the work.")] = 2,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder for tables and pictures.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Minh 2012, chapter 7: what correlation and locality do to schedulers, on HPC2N and others."""
+    from scenarios.minh2012_correlation import run_minh2012_correlation
+    from scenarios.minh2012_plan import Plan, parse_loads
+
+    plan = Plan(replications=replications, jobs=jobs, seed=seed, loads=parse_loads(loads))
+    if not run_minh2012_correlation(
+        traces, plan=plan, processes=processes, out=out, as_json=as_json
+    ):
+        raise typer.Exit(NOT_REACHED)
+
+
 @app.command()
 def version() -> None:
     """Print the version."""

@@ -1,0 +1,52 @@
+"""Work is shared among processes: every task once, errors and the end of a loop end the workers."""
+
+from __future__ import annotations
+
+import multiprocessing
+
+import pytest
+
+from environment.errors import QuantityError
+from scenarios.processes import each_in_processes
+
+
+class Divide:
+    """Divides a number; of several processes each gets a copy of its own."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __call__(self, by: int) -> int:
+        """Return the number over another, rounded down."""
+        if by == 0:
+            raise QuantityError("by 0: must not be 0")
+        return self.number // by
+
+
+@pytest.mark.parametrize("processes", [1, 2, 9])
+def test_every_task_is_done_once(processes: int) -> None:
+    """However many share it, each result stands with the place of its task."""
+    found = dict(each_in_processes(Divide(12), [1, 2, 3, 4], processes))
+    assert {0: 12, 1: 6, 2: 4, 3: 3} == found
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_errors_come_through(processes: int) -> None:
+    """What goes wrong in a process is raised here, as it is; no process is left."""
+    with pytest.raises(QuantityError, match="by 0: must not be 0"):
+        list(each_in_processes(Divide(12), [1, 0, 2], processes))
+    assert [] == multiprocessing.active_children()
+
+
+def test_nothing_to_do_needs_no_process() -> None:
+    """Without tasks there are no results."""
+    assert [] == list(each_in_processes(Divide(1), [], 2))
+
+
+def test_interruption_ends_the_workers() -> None:
+    """When the loop over the results is left, as by Ctrl-C, no process goes on."""
+    results = each_in_processes(Divide(12), list(range(1, 100)), 2)
+    next(results)
+    with pytest.raises(KeyboardInterrupt):
+        results.throw(KeyboardInterrupt)  # type: ignore[attr-defined]
+    assert [] == multiprocessing.active_children()
