@@ -148,7 +148,8 @@ def _locality(cases: Sequence[LocalityRuns], title: str) -> Figure:
     )
     for policy, line in zip(policies, axes, strict=True):
         for runs, panel in zip(cases, line, strict=True):
-            words = f"{POLICIES[policy].label}, {runs.log} ({round(runs.correlation.mean(), 2) + 0.0:.2f})"
+            correlation = round(float(runs.correlation.mean()), 2) + 0.0  # no -0.00
+            words = f"{POLICIES[policy].label}, {runs.log} ({correlation:.2f})"
             panel.set_title(words, **TITLE)
             for values, style in zip(runs.of(policy), LOCALITY, strict=True):
                 curve(panel, runs.loads, values, **style)
