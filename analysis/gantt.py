@@ -18,7 +18,7 @@ from analysis.hours_axis import label_hours
 from analysis.placement import Placement, place
 from analysis.plots import COLOURS, DPI, LEGEND, TITLE, new_figure, say_nothing, tidy
 from analysis.run import Run
-from environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
+from environment.jobs import UNKNOWN, Int64s, JobTable, State
 from environment.quantities import plural
 
 if TYPE_CHECKING:
@@ -102,13 +102,18 @@ def gantt(
     )
     tidy(machine)
     machine.grid(visible=False)
-    machine.set_title("Processors; which of them a job holds is drawn by first fit", **TITLE)
+    dashed = "; dashed: all there are" if where.rows > run.processors else ""
+    machine.set_title(
+        f"Processors; which of them a job holds is drawn by first fit{dashed}", **TITLE
+    )
     label_hours(machine, run.clock, first, last, named=False)
     machine.set_ylim(0, max(where.rows, 1))
     count_axis(machine)
     if len(rows):
         draw_pieces(machine, looks, rows, (begin, end), where)
-        _draw_killed(machine, jobs, rows, where)
+        killed = by != "state" and bool((jobs.state[rows] == State.KILLED).any())
+        if killed:
+            _draw_killed(machine, jobs, rows, where)
         if promises:
             draw_promises(machine, jobs, rows, where)
         _draw_names(machine, jobs, rows, (begin, end), where, looks, names or {})
@@ -216,15 +221,9 @@ def _draw_killed(axes: Axes, jobs: JobTable, rows: Int64s, where: Placement) -> 
     axes.add_collection(LineCollection(lines, colors="black", linewidths=width), autolim=False)
 
 
-def promised_starts(jobs: JobTable) -> Int64s:
-    """Return the start that each job was first promised, s; -1 none, shape (jobs,)."""
-    column = Column.__members__.get("PROMISED")
-    return np.full(len(jobs), UNKNOWN) if column is None else jobs.column(column)
-
-
 def draw_promises(axes: Axes, jobs: JobTable, rows: Int64s, where: Placement) -> None:
     """Draw a line from the start of each job to the one that it was first promised."""
-    promised = promised_starts(jobs)[rows]
+    promised = jobs.promised[rows]
     start = jobs.start[rows]
     _, lowest = np.unique(where.job, return_index=True)
     middle = where.row[lowest] + where.height[lowest] / 2

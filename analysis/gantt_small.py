@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis import curves
-from analysis.gantt import draw_pieces, legend_handles, promised_starts, text_look
+from analysis.gantt import draw_pieces, legend_handles, text_look
 from analysis.gantt_colours import Looks, looks_of
 from analysis.hours_axis import label_hours
-from analysis.placement import place
+from analysis.placement import Placement, place
 from analysis.plots import DPI, LEGEND, TITLE, new_figure, tidy
 from analysis.run import Run
 from environment.errors import QuantityError
@@ -52,7 +52,7 @@ def small_gantt(
     """Return a picture of a run of at most 20 jobs.
 
     Above the processors, each job with its name; a dashed line leads from its end to the one that
-    it asked for, as far as nothing is drawn over it. Below one line for each job: a dot where it
+    it asked for, or to the next job there. Below one line for each job: a dot where it
     was submitted, a bar while it waited, a triangle at the start that the scheduler first promised,
     where it promised one.
 
@@ -107,11 +107,11 @@ def small_gantt(
         wide = (ends[row] - jobs.start[row]) / (last - first) * 0.905 * WIDTH * DPI
         for piece in np.flatnonzero(where.job == job):
             centre = where.row[piece] + where.height[piece] / 2
-            if asked > ends[row]:
-                above.hlines(
-                    centre, ends[row], asked, color="#666666", lw=1, ls=(0, (3, 2)), zorder=0.5
-                )
-                above.plot(asked, centre, marker="|", color="#666666", markersize=6, zorder=0.5)
+            until = min(asked, _next_start(jobs.start[rows], where, centre, int(ends[row]), last))
+            if until > ends[row]:
+                above.hlines(centre, ends[row], until, color="#666666", lw=1, ls=(0, (3, 2)))
+            if until == asked > ends[row]:
+                above.plot(asked, centre, marker="|", color="#666666", markersize=6)
             if wide > LETTER * (len(text) + 1):
                 middle, style = (jobs.start[row] + ends[row]) / 2, text_look(look)
             else:
@@ -131,11 +131,18 @@ def small_gantt(
     return figure
 
 
+def _next_start(start: Int64s, where: Placement, row: float, after: int, last: int) -> int:
+    """Return when the next job begins on a row of processors, ``last`` if none does."""
+    there = (where.row <= row) & (row <= where.row + where.height)
+    found = start[where.job[there]]
+    return int(found[found >= after].min(initial=last))
+
+
 def _draw_waits(
     axes: Axes, jobs: JobTable, called: Mapping[int, str], looks: Looks, last: int
 ) -> None:
     """Draw a line for each job from its submission to its start."""
-    promised = promised_starts(jobs)
+    promised = jobs.promised
     order: Int64s = np.lexsort((jobs.number, jobs.submit))
     axes.set_ylim(len(order) - 0.5, -0.5)
     axes.set_yticks(range(len(order)), [called[int(number)] for number in jobs.number[order]])

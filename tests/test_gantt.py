@@ -232,3 +232,30 @@ def test_results_folder_can_be_drawn(run: Run, tmp_path: Path) -> None:
     """A run that is read back has the same picture."""
     write_results(run, tmp_path / "run", plots=False)
     assert figure_png(gantt(run)) == figure_png(gantt(read_run(tmp_path / "run")))
+
+
+def test_small_picture_shows_what_was_asked_for(make_jobs: Callable[..., JobTable]) -> None:
+    """A dashed line leads to the requested end, or to the start of the next job in the way."""
+    jobs = make_jobs((0, 10, 2, 40), (20, 10, 1, 10))
+    jobs.submit[:], jobs.start[:], jobs.end[:] = 0, (0, 20), (10, 30)
+    jobs.state[:] = State.COMPLETED
+    lines = [
+        tuple(segment[:, 0])
+        for collection in small_gantt(Run(jobs, 4, "two", {}), last=50).axes[0].collections
+        if hasattr(collection, "get_segments")
+        for segment in collection.get_segments()
+    ]
+    assert [(10, 20)] == lines
+    jobs.start[1], jobs.end[1] = 40, 50
+    small = small_gantt(Run(jobs, 4, "two", {}), last=50)
+    assert [40] == [line.get_xdata()[0] for line in small.axes[0].lines]
+
+
+def test_promises_are_marked(run: Run) -> None:
+    """On request a mark stands at the start that a job was promised, if that was another one."""
+    jobs = run.jobs.copy()
+    jobs.promised[:] = -1
+    jobs.promised[0], jobs.promised[1] = jobs.start[0], jobs.start[1] + 600
+    figure = gantt(Run(jobs, 8, "promised", {}), (0, None), promises=True)
+    marks = [x for line in figure.axes[0].lines for x in line.get_xdata()]
+    assert [jobs.promised[1]] == marks
