@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from environment.errors import PredictorError, QuantityError
 from environment.jobs import JobTable
 from environment.predictors.base import ARRIVED, ENDED, Events, Predictor
-from environment.predictors.experience import requested_memory
 from environment.predictors.history import Group, HistoryParameters, HistoryPredictor
 from environment.predictors.last_two import LastTwo
 from environment.predictors.nearest import Nearest
@@ -73,7 +72,7 @@ def recorded(draw: st.DrawFn) -> tuple[JobTable, Events]:
     for column in (jobs.user, jobs.group, jobs.queue, jobs.executable):
         column[:] = draw(few)
     some = st.lists(st.integers(1, 100), min_size=size, max_size=size)
-    jobs.processors[:] = draw(few)
+    jobs.processors[:], jobs.requested_memory[:] = draw(few), draw(few)
     jobs.requested_time[:] = draw(some)
     jobs.submit[:] = np.cumsum(draw(st.lists(st.integers(0, 9), min_size=size, max_size=size)))
     jobs.start[:] = jobs.submit + np.maximum(draw(few), 0)
@@ -206,7 +205,7 @@ def thesis_example() -> tuple[JobTable, Events]:
     jobs = JobTable(len(rows))
     values = np.array(rows).T
     jobs.user[:], jobs.group[:], jobs.executable[:], jobs.processors[:] = values[:4]
-    jobs.requested_time[:] = values[4]
+    jobs.requested_time[:], jobs.requested_memory[:] = values[4:6]
     jobs.start[:] = jobs.submit[:] = values[6]
     jobs.queue[:] = 1
     return jobs, Events.of(values[6], values[6] + values[7])
@@ -290,8 +289,3 @@ def test_ends_before_submissions_are_told() -> None:
     """Events of a job that ends before it was submitted are refused."""
     with pytest.raises(QuantityError, match="row 1: ends at 3 s, before its submission at 4 s"):
         Events.of(np.array([0, 4]), np.array([0, 3]))
-
-
-def test_memory_is_unknown_where_nobody_says() -> None:
-    """Without a column of requested memory all of it is unknown."""
-    assert [-1, -1] == requested_memory(JobTable(2)).tolist()

@@ -27,6 +27,7 @@ Float64s = NDArray[np.float64]
 USER, GROUP = int(Column.USER), int(Column.GROUP)
 QUEUE, EXECUTABLE = int(Column.QUEUE), int(Column.EXECUTABLE)
 PROCESSORS, REQUESTED_TIME = int(Column.PROCESSORS), int(Column.REQUESTED_TIME)
+REQUESTED_MEMORY = int(Column.REQUESTED_MEMORY)
 START = int(Column.START)
 NOMINAL, NUMERIC = 4, 3
 
@@ -99,24 +100,23 @@ def mixed(state, value):
 
 
 @compiled
-def meet(memory, table, sizes, row):
+def meet(memory, table, row):
     """Take in a job that has arrived: its class, and its place when the history is by submission.
 
-    ``sizes`` holds the requested memory of all jobs. A job that comes again (it was requeued) keeps
-    its place.
+    A job that comes again (it was requeued) keeps its place.
     """
     counters, jobs, bounds = memory.counters, memory.jobs, memory.bounds
     if jobs[SUBMITTED, row] != NONE:
         return
     for which in range(counters[NUMBERS]):
-        value = float(numeric(table, sizes, row, which))
+        value = float(numeric(table, row, which))
         if value < bounds[which, 0]:
             bounds[which, 0] = value
             counters[WIDENED] = 1
         if value > bounds[which, 1]:
             bounds[which, 1] = value
             counters[WIDENED] = 1
-    jobs[CLASS, row] = class_of(memory, table, sizes, row)
+    jobs[CLASS, row] = class_of(memory, table, row)
     jobs[SUBMITTED, row] = counters[JOBS_SEEN]
     counters[JOBS_SEEN] += 1
     if counters[KIND] == BY_SUBMISSION:
@@ -162,13 +162,13 @@ def remember(memory, row, rank):
 
 
 @inlined
-def numeric(table, sizes, row, which):
+def numeric(table, row, which):
     """Return processors, requested time or requested memory of a job."""
     if which == 0:
         return table[PROCESSORS, row]
     if which == 1:
         return table[REQUESTED_TIME, row]
-    return sizes[row]
+    return table[REQUESTED_MEMORY, row]
 
 
 @inlined
@@ -184,7 +184,7 @@ def nominal(table, row, which):
 
 
 @compiled
-def class_of(memory, table, sizes, row):
+def class_of(memory, table, row):
     """Return the class of a job; it is made when it is new."""
     counters, classes, buckets = memory.counters, memory.classes, memory.buckets
     mask, numbers = counters[CLASS_MASK], counters[NUMBERS]
@@ -192,7 +192,7 @@ def class_of(memory, table, sizes, row):
     for which in range(NOMINAL):
         code = mixed(code, nominal(table, row, which) if mask >> which & 1 else 0)
     for which in range(NUMERIC):
-        code = mixed(code, numeric(table, sizes, row, which) if which < numbers else 0)
+        code = mixed(code, numeric(table, row, which) if which < numbers else 0)
     bucket = code & (buckets.shape[1] - 1)
     found = buckets[0, bucket]
     while found != NONE:
@@ -201,7 +201,7 @@ def class_of(memory, table, sizes, row):
             value = nominal(table, row, which) if mask >> which & 1 else 0
             same = same and classes[which, found] == value
         for which in range(numbers):
-            same = same and classes[NOMINAL + which, found] == numeric(table, sizes, row, which)
+            same = same and classes[NOMINAL + which, found] == numeric(table, row, which)
         if same:
             return found
         found = classes[NEXT_CLASS, found]
@@ -210,7 +210,7 @@ def class_of(memory, table, sizes, row):
     for which in range(NOMINAL):
         classes[which, found] = nominal(table, row, which) if mask >> which & 1 else 0
     for which in range(NUMERIC):
-        value = numeric(table, sizes, row, which) if which < numbers else 0
+        value = numeric(table, row, which) if which < numbers else 0
         classes[NOMINAL + which, found] = value
     classes[CATEGORY, found] = category_of(memory, found)
     classes[LATEST, found] = classes[FRESHER, found] = classes[STALER, found] = NONE

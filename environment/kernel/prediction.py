@@ -35,10 +35,10 @@ def predict_all(model, memory, settings, table, rows, predicted):
 
 
 @compiled
-def meet_all(memory, table, sizes, rows):
-    """Take in jobs that have arrived; ``sizes`` holds the requested memory of all jobs."""
+def meet_all(memory, table, rows):
+    """Take in jobs that have arrived."""
     for place in range(len(rows)):
-        meet(memory, table, sizes, rows[place])
+        meet(memory, table, rows[place])
 
 
 @compiled
@@ -49,7 +49,7 @@ def learn_all(memory, table, rows, now):
 
 
 @released
-def follow(model, memory, settings, table, sizes, time, row, kind, predicted):
+def follow(model, memory, settings, table, time, row, kind, predicted):
     """Go through events and fill in what is predicted of each job at its arrival, s."""
     at = 0
     while at < len(time):
@@ -60,7 +60,7 @@ def follow(model, memory, settings, table, sizes, time, row, kind, predicted):
         if kind[at] == 0:
             learn_all(memory, table, rows, time[at])
         else:
-            meet_all(memory, table, sizes, rows)
+            meet_all(memory, table, rows)
             for job in rows:
                 predicted[job] = predict(model, memory, settings, table, job)
         at = until

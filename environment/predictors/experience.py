@@ -95,7 +95,7 @@ class ComparingPredictor(Predictor):
         counters[K.NUMBERS] = K.NUMERIC if self._numbers else 0
         bounds = np.array([[np.inf, -np.inf]] * K.NUMERIC)
         if self.bounds == "table" and len(jobs):
-            columns = (jobs.processors, jobs.requested_time, requested_memory(jobs))
+            columns = (jobs.processors, jobs.requested_time, jobs.requested_memory)
             bounds[:] = [[column.min(), column.max()] for column in columns]
         wanted = self._most_neighbours()
         room = max(len(jobs), FIRST_ROOM)
@@ -110,7 +110,7 @@ class ComparingPredictor(Predictor):
     def arrived(self, rows: Int64s, now: int) -> None:
         """Hear of jobs that joined the queue."""
         jobs, memory = self._ready()
-        kernel.meet_all(memory, jobs.matrix, requested_memory(jobs), np.asarray(rows, np.int64))
+        kernel.meet_all(memory, jobs.matrix, np.asarray(rows, np.int64))
 
     def ended(self, rows: Int64s, now: int) -> None:
         """Hear of jobs that ran to their end."""
@@ -130,7 +130,7 @@ class ComparingPredictor(Predictor):
         jobs, memory = self._ready()
         predicted = np.full(len(jobs), UNKNOWN, np.int64)
         kernel.follow(
-            self._model, memory, self._settings, jobs.matrix, requested_memory(jobs),
+            self._model, memory, self._settings, jobs.matrix,
             events.time, events.row, events.kind, predicted,
         )  # fmt: skip
         return predicted
@@ -165,12 +165,6 @@ def _grown(memory: Experience, needed: int) -> Experience:
     grown = memory._replace(**arrays)
     K.hash_anew(grown)
     return grown
-
-
-def requested_memory(jobs: JobTable) -> Int64s:
-    """Return the requested memory of all jobs, kB per processor, -1 unknown, shape (jobs,)."""
-    memory = getattr(jobs, "requested_memory", None)
-    return np.full(len(jobs), UNKNOWN, np.int64) if memory is None else np.asarray(memory)
 
 
 def check_whole(name: str, value: Any, least: int) -> int:
@@ -219,16 +213,3 @@ def template_mask(template: str) -> int:
             "at most once; write for example ug.j, or .... for none"
         )
     return sum(1 << ATTRIBUTES.index(letter) for letter in letters)
-
-
-__all__ = [
-    "ATTRIBUTES",
-    "BOUNDS",
-    "HISTORIES",
-    "ComparingPredictor",
-    "Float64s",
-    "check_number",
-    "check_whole",
-    "requested_memory",
-    "template_mask",
-]

@@ -16,7 +16,7 @@ import numpy as np
 from environment.errors import QuantityError
 from environment.jobs import Int64s, JobTable
 from environment.predictors.base import Predictor, not_begun
-from environment.predictors.experience import ATTRIBUTES, requested_memory
+from environment.predictors.experience import ATTRIBUTES
 from environment.predictors.history import HistoryPredictor
 from environment.predictors.last_two import LastTwo
 from environment.predictors.nearest import Nearest
@@ -131,8 +131,9 @@ class PlainPredictor(Predictor):
         ]
 
     def _numeric(self, jobs: JobTable, row: int) -> tuple[int, int, int]:
-        memory = int(requested_memory(jobs)[row])
-        return int(jobs.processors[row]), int(jobs.requested_time[row]), memory
+        columns = (jobs.processors, jobs.requested_time, jobs.requested_memory)
+        processors, requested, memory = (int(column[row]) for column in columns)
+        return processors, requested, memory
 
     def _table(self) -> JobTable:
         if self._jobs is None:
