@@ -9,6 +9,7 @@ from .loading import read_recorded, read_results, read_run
 from .metrics import METRICS, lateness, per_user, summarize
 from .picture_files import write_picture
 from .plots import overview, write_overview
+from .prediction import Accuracy, evaluate, past_jobs
 from .profiles import profile_distance, weekly_profile
 from .published import published_rows
 from .reaction_accounts import account, notes_of
@@ -16,11 +17,13 @@ from .report import format_metric, html_report
 from .results import write_results
 from .run import Run
 from .session_stats import session_stats
+from .training import train
 from .validation import Validation, validate
 from .validation_parts import UserModel
 
 __all__ = [
     "METRICS",
+    "Accuracy",
     "Comparison",
     "Run",
     "UserModel",
@@ -31,6 +34,7 @@ __all__ = [
     "comparison",
     "comparison_html",
     "control_correlation",
+    "evaluate",
     "foretold_signs",
     "format_metric",
     "gantt",
@@ -38,6 +42,7 @@ __all__ = [
     "lateness",
     "notes_of",
     "overview",
+    "past_jobs",
     "per_user",
     "profile_distance",
     "published_rows",
@@ -48,6 +53,7 @@ __all__ = [
     "session_stats",
     "small_gantt",
     "summarize",
+    "train",
     "validate",
     "weekly_profile",
     "write_comparison",

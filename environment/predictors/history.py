@@ -148,12 +148,17 @@ class HistoryPredictor(ComparingPredictor):
         bounds: str = "table",
     ) -> None:
         super().__init__(history, bounds)
-        self.parameters = parameters
         self.name = "history"
+        self.parameters = parameters
         if parameters is not None:
-            groups = (parameters.small, parameters.big)
-            each = [value for g in groups for value in (g.n, g.k, g.alpha, g.beta)]
-            self._settings = np.array([parameters.pivot_s, *each], np.float64)
+            self.use(parameters)
+
+    def use(self, parameters: HistoryParameters) -> None:
+        """Take parameters, from the next :meth:`begin` on."""
+        self.parameters = parameters
+        groups = (parameters.small, parameters.big)
+        each = [value for g in groups for value in (g.n, g.k, g.alpha, g.beta)]
+        self._settings = np.array([parameters.pivot_s, *each], np.float64)
 
     def _trained(self) -> HistoryParameters:
         if self.parameters is None:

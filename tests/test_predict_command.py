@@ -1,0 +1,138 @@
+"""The command ``hpcrowd predict``: what it prints, writes and refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from environment.errors import HpcrowdError
+from environment.predictors.models import read_predictor
+from environment.swf import write_swf
+from environment.trace import Trace
+from scenarios.cli import app
+
+
+@pytest.fixture(scope="module")
+def log(make_trace: Callable[..., Trace], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a log of 120 jobs by three users, one of which failed."""
+    random = np.random.default_rng(1)
+    jobs = []
+    for number in range(120):
+        user = int(random.integers(1, 4))
+        jobs.append(
+            {
+                "submit": 600 * number,
+                "wait": int(random.integers(0, 60)),
+                "run": 300 * user + int(random.integers(0, 30)),
+                "requested_processors": int(random.integers(1, 5)),
+                "requested_time": 3600,
+                "status": 0 if number == 7 else 1,
+                "user": user,
+            }
+        )
+    path = tmp_path_factory.mktemp("log") / "log.swf"
+    write_swf(make_trace(*jobs, header="; MaxProcs: 8\n; UnixStartTime: 1072911600"), path)
+    return path
+
+
+def run(*words: object) -> Result:
+    """Run the command line in this process."""
+    return CliRunner().invoke(app, ["predict", *map(str, words)])
+
+
+def refusal(*words: object) -> str:
+    """Return the message of a request that is refused."""
+    error = run(*words).exception
+    assert isinstance(error, HpcrowdError)
+    return str(error)
+
+
+def test_models_side_by_side(log: Path) -> None:
+    """The table has the requested time and each model, and counts what was left out."""
+    result = run(log, "--model", "last-two", "--model", "history:SDSC04,history=completion")
+    assert 0 == result.exit_code
+    lines = result.stdout.splitlines()
+    assert "log.swf: 119 jobs, the first 59 train, 60 test" == lines[0]
+    assert "1 job left out: status is not 1" == lines[1].strip()
+    assert ["requested", "last-two", "history:SDSC04,history=completion"] == [
+        line.split()[0] for line in lines[3:6]
+    ]
+
+
+def test_json_is_one_object(log: Path) -> None:
+    """With --json standard output is one object whose figures have units in their names."""
+    found = json.loads(run(log, "--split", "20", "--model", "nearest:k=3", "--json").stdout)
+    assert (20, 99) == (found["training_jobs"], found["test_jobs"])
+    names = [model["model"] for model in found["models"]]
+    assert ["requested time", "nearest:k=3"] == names
+    assert 3 == found["models"][1]["settings"]["k"]
+    figures = {"jobs", "underestimated_share", "mae_min", "wae_min", "normalized_error", "fitness"}
+    assert figures == set(found["models"][0]["test"])
+    assert 99 == found["models"][0]["test"]["jobs"]
+    assert found["models"][0]["test"]["mae_min"] > found["models"][1]["test"]["mae_min"]
+
+
+def test_trained_models_are_written_and_read(log: Path, tmp_path: Path) -> None:
+    """What --train --out writes predicts the same when it is given as --model."""
+    path = tmp_path / "model.json"
+    words = (log, "--train", "--evaluations", 30, "--seeds", 2, "--out", path, "--json")
+    trained = json.loads(run(*words).stdout)
+    assert 60 == trained["training"]["evaluations"]
+    again = json.loads(run(log, "--model", path, "--json").stdout)
+    assert trained["models"][-1]["test"] == again["models"][-1]["test"]
+    assert trained["training"]["fitness"] == trained["models"][-1]["training"]["fitness"]
+    stored = json.loads(path.read_text())["provenance"]
+    assert ("log.swf", 59, True) == (
+        stored["trace"]["source"], stored["training_jobs"], stored["repeatable"]
+    )  # fmt: skip
+    assert read_predictor(path).to_json() == trained["models"][-1]["settings"]
+
+
+def test_training_is_told(log: Path) -> None:
+    """A person reads what was found and how long it took."""
+    result = run(log, "--model", "history", "--train", "--evaluations", 5, "--seeds", 1)
+    assert "history, trained here" in result.stdout
+    assert "5 sets of parameters: template" in result.stdout
+
+
+def test_history_holds_for_all_models(log: Path) -> None:
+    """--history sets the kind of history of every model."""
+    words = (log, "--history", "completion", "--model", "last-two", "--model", "history:SDSC04")
+    found = json.loads(run(*words, "--json").stdout)
+    kinds = [model["settings"]["history"] for model in found["models"][1:]]
+    assert ["completion", "completion"] == kinds
+
+
+def test_years_are_taken(log: Path) -> None:
+    """--years takes the jobs of these years only; here all of them are of 2004 or earlier."""
+    assert "no job to predict" in refusal(log, "--years", "2010")
+    assert 0 == run(log, "--years", "2003-2004").exit_code
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--model", "history"), "model 'history': asked before it was trained; add --train"),
+        (("--model", "history:history=completion"), "asked before it was trained"),
+        (("--model", "oracle"), "predictor 'oracle': not known; choose last-two, nearest"),
+        (("--model", "absent.json"), "absent.json: cannot be read"),
+        (("--model", "last-two", "--train"), '--train trains the model "history"'),
+        (("--out", "model.json"), "only a trained model is written; add --train"),
+        (("--train", "--out", "model.txt"), "write a name in .json"),
+        (("--train", "--out", "absent/model.json"), "cannot be written: absent is no folder"),
+        (("--split", "200"), "split '200': trains with 200 jobs of 119"),
+        (("--split", "0", "--train"), "no job to train with"),
+        (("--history", "last"), "history 'last': not known"),
+        (("--years", "now"), "years 'now'"),
+        (("--train", "--budget", "soon"), "duration 'soon'"),
+        (("--train", "--budget", "0s"), "budget 0.0: must be more than 0"),
+    ],
+)
+def test_wrong_requests_are_told(log: Path, words: tuple[str, ...], told: str) -> None:
+    """What is wrong is told in one line, before anything is trained."""
+    assert told in refusal(log, *words)

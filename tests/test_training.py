@@ -1,0 +1,158 @@
+"""Training: a search that sees the training part only, repeats itself, and can be stopped."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from analysis.prediction import PastJobs, evaluate, past_jobs
+from analysis.training import (
+    ALPHA_RANGE,
+    BETA_RANGE,
+    K_RANGE,
+    N_RANGE,
+    Search,
+    parameters_of,
+    space,
+    train,
+)
+from environment.errors import QuantityError
+from environment.predictors.history import (
+    Group,
+    HistoryParameters,
+    HistoryPredictor,
+    published_names,
+)
+from environment.trace import Trace
+
+
+@pytest.fixture(scope="module")
+def past(make_trace: Callable[..., Trace]) -> PastJobs:
+    """Return 200 jobs whose run time is told by their executable, of users who do not matter."""
+    random = np.random.default_rng(0)
+    jobs = []
+    for number in range(200):
+        executable = int(random.integers(1, 6))
+        jobs.append(
+            {
+                "submit": 1_000 * number,
+                "wait": 0,
+                "run": 100 * executable,
+                "requested_processors": 1,
+                "requested_time": 900,
+                "status": 1,
+                "user": int(random.integers(1, 4)),
+                "executable": executable,
+            }
+        )
+    return past_jobs(make_trace(*jobs))
+
+
+def test_what_matters_is_found(past: PastJobs) -> None:
+    """The best template has the executable, which tells the run time, and no user who does not."""
+    found = train(past, evaluations=150, seeds=2)
+    assert "j" in found.parameters.template
+    users = HistoryParameters("u...", 500.0, Group(100, 5, 0.0, 1.0), Group(100, 5, 0.0, 1.0))
+    assert found.fitness > evaluate(past, HistoryPredictor(users)).fitness
+    assert found.fitness == evaluate(past, HistoryPredictor(found.parameters)).fitness
+
+
+def test_same_seeds_find_the_same(past: PastJobs) -> None:
+    """With a budget of evaluations one worker and two find the same, other seeds something else."""
+    one = train(past, evaluations=70, seeds=2, workers=1)
+    two = train(past, evaluations=70, seeds=2, workers=2)
+    assert (one.parameters, one.each) == (two.parameters, two.each)
+    assert 140 == one.evaluations
+    assert one.each != train(past, evaluations=70, seeds=2, seed=7).each
+
+
+def test_the_best_seed_counts(past: PastJobs) -> None:
+    """What is returned is the best of all seeds."""
+    found = train(past, evaluations=20, seeds=3, seed=4)
+    assert {4, 5, 6} == set(found.each)
+    assert max(found.each.values()) == found.fitness == found.each[found.seed]
+
+
+def test_a_budget_of_time_is_kept(past: PastJobs) -> None:
+    """The search ends when its time is over, and progress is told meanwhile."""
+    told: list[tuple[str, int, int]] = []
+    began = time.monotonic()
+    found = train(past, budget_s=1.0, seeds=2, progress=lambda *news: told.append(news))
+    assert time.monotonic() - began < 30
+    assert found.evaluations > 1
+    assert told
+    assert {1} == {total for _, _, total in told}
+
+
+def test_interrupts_end_all_searches(past: PastJobs) -> None:
+    """Ctrl-C is passed on, and no search goes on behind."""
+
+    def interrupt(*news: object) -> None:
+        raise KeyboardInterrupt
+
+    before = threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        train(past, budget_s=600, seeds=3, progress=interrupt)
+    assert before == threading.active_count()
+
+
+def test_mistakes_in_a_search_are_passed_on(
+    past: PastJobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What goes wrong in a thread is told, not swallowed."""
+
+    def fail(*arguments: object) -> float:
+        raise ZeroDivisionError("made")
+
+    monkeypatch.setattr(Search, "try_out", fail)
+    with pytest.raises(ZeroDivisionError, match="made"):
+        train(past, evaluations=5, seeds=2)
+
+
+def test_published_parameters_lie_in_the_space() -> None:
+    """The search could find every set of parameters of Table 8.3."""
+    for name in published_names():
+        parameters = HistoryParameters.published(name)
+        for group in (parameters.small, parameters.big):
+            for value, (low, high) in (
+                (group.n, N_RANGE),
+                (group.k, K_RANGE),
+                (group.alpha, ALPHA_RANGE),
+                (group.beta, BETA_RANGE),
+            ):
+                assert low <= value <= high
+
+
+def test_individuals_are_read_in_the_order_of_the_thesis() -> None:
+    """(x1, x2, x3, x4, Pivot, N1, K1, alpha1, beta1, N2, K2, alpha2, beta2), section 8.3.3."""
+    bounds, whole = space()
+    assert (13, 13) == (len(bounds), len(whole))
+    individual = np.array([1, 0, 0, 1, 0.5, 200, 3, 0.1, 0.9, 300, 4, 0.2, 0.8])
+    expected = HistoryParameters("u..j", 60.0, Group(200, 3, 0.1, 0.9), Group(300, 4, 0.2, 0.8))
+    assert expected == parameters_of(individual, 20, 100)
+
+
+@pytest.mark.parametrize(
+    ("choice", "told"),
+    [
+        ({"budget_s": 0.0}, "budget 0.0: must be more than 0"),
+        ({"evaluations": 0}, "evaluations 0"),
+        ({"seeds": 0}, "seeds 0"),
+        ({"budget_s": None}, "no budget"),
+        ({"history": "whole"}, "history 'whole': not known"),
+    ],
+)
+def test_wrong_budgets_are_told(past: PastJobs, choice: dict[str, object], told: str) -> None:
+    """A search that could not begin or end is refused with the value."""
+    with pytest.raises(QuantityError, match=told):
+        train(past, **choice)  # type: ignore[arg-type]
+
+
+def test_training_needs_jobs(past: PastJobs) -> None:
+    """Nothing can be trained with no job."""
+    with pytest.raises(QuantityError, match="no job to train with"):
+        train(past.first(0))
