@@ -36,6 +36,8 @@ SOURCES = {
     "madon2024_text": f"{_MADON}, ranges given in the text",
     "zakay2015_table1": f"{_ZAKAY}, Table I: mean wait by user model and log, s",
     "minh2012_table7_1": f"{_MINH}, Table 7.1: Spearman's correlation of 20 workloads each",
+    "minh2012_tables8": f"{_MINH}, Tables 8.1 and 8.4 to 8.7: jobs, underestimated jobs (%), mean "
+    "absolute and weighted absolute error (min) by predictor, mean run time (min)",
 }
 
 

@@ -333,6 +333,31 @@ def minh2012_correlation(
         raise typer.Exit(NOT_REACHED)
 
 
+@reproduce.command(name="minh2012-predictor")
+def minh2012_predictor(
+    traces: Traces,
+    train: Annotated[
+        bool,
+        typer.Option(
+            "--train", help="Train anew; otherwise parameters of an earlier training are taken."
+        ),
+    ] = False,
+    budget: Annotated[str, typer.Option(help="How long to train, each trace.")] = "2m",
+    seeds: Annotated[int, typer.Option(min=1, help="Searches that share it; the best counts.")] = 4,
+    out: Annotated[Path | None, typer.Option(help="Folder for tables and pictures.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Minh 2012, chapter 8: predictors of run times, Tables 8.4 to 8.6, on SDSC-DS and HPC2N."""
+    from environment.quantities import parse_duration
+    from scenarios.minh2012_predictor import run_minh2012_predictor
+
+    budget_s = float(parse_duration(budget))
+    if not run_minh2012_predictor(
+        traces, training=train, budget_s=budget_s, seeds=seeds, out=out, as_json=as_json
+    ):
+        raise typer.Exit(NOT_REACHED)
+
+
 @app.command()
 def version() -> None:
     """Print the version."""

@@ -32,8 +32,8 @@ from environment.predictors.experience import (
 
 #: Where the published parameters come from.
 SOURCE = (
-    "T. N. Minh: Workload Modeling and Performance Evaluation in Parallel Systems. PhD thesis, "
-    "Leiden University, 2012, Table 8.3"
+    "T. N. Minh: Workload modeling and performance evaluation in parallel systems. Thesis, Leiden "
+    "University, 2012, https://hdl.handle.net/1887/18620, Table 8.3"
 )
 
 

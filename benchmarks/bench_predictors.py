@@ -1,0 +1,43 @@
+"""Predictors along recorded traces, compiled: seconds for a whole trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from analysis.minh2012_predictor import CUTS
+from analysis.prediction import PastJobs, evaluate, past_jobs
+from environment import parse_predictor
+
+FILES = {"SDSC-DS": "SDSC-DS-2004-2.1-cln", "HPC2N": "HPC2N-2002-2.2-cln"}
+
+#: Cut traces, each only once.
+_CUT: dict[str, PastJobs] = {}
+
+
+@pytest.mark.parametrize("model", ["last-two", "nearest", "history:{trace}"])
+@pytest.mark.parametrize("trace", CUTS)
+def bench_evaluation(
+    benchmark: Any, load: Any, figure: Callable[..., None], trace: str, model: str
+) -> None:
+    """Predict every job of a trace and compute the figures."""
+    cut = CUTS[trace]
+    if trace not in _CUT:
+        _CUT[trace] = past_jobs(load(FILES[cut.log])[0], cut.years)
+    past, predictor = _CUT[trace], parse_predictor(model.format(trace=trace))
+    benchmark.pedantic(lambda: evaluate(past, predictor, cut.training), rounds=5, warmup_rounds=1)
+    name = model.partition(":")[0]
+    median = float(benchmark.stats.stats.median)
+    figure(f"{trace} ({len(past):,} jobs), {name}", median, "s", "<= 0.5")
+
+
+def bench_training(benchmark: Any, load: Any, figure: Callable[..., None]) -> None:
+    """Predict the training part of a trace once: what a search costs for each individual."""
+    cut = CUTS["HPC2N04"]
+    past = past_jobs(load(FILES[cut.log])[0], cut.years).first(cut.training)
+    predictor = parse_predictor("history:HPC2N04")
+    benchmark.pedantic(lambda: evaluate(past, predictor), rounds=10, warmup_rounds=1)
+    median = float(benchmark.stats.stats.median)
+    figure("HPC2N04, training part, one evaluation", median, "s", "<= 0.15")
