@@ -79,7 +79,7 @@ BY_SUBMISSION, BY_COMPLETION, BY_CATEGORY = 0, 1, 2
 
 
 class Experience(NamedTuple):
-    """Arrays of what is kept; the columns of each are jobs, classes, categories and so on."""
+    """Arrays of what is kept; the rows of each are jobs, classes, categories and so on."""
 
     counters: Int64s
     jobs: Int64s
@@ -106,7 +106,7 @@ def meet(memory, table, row):
     A job that comes again (it was requeued) keeps its place.
     """
     counters, jobs, bounds = memory.counters, memory.jobs, memory.bounds
-    if jobs[SUBMITTED, row] != NONE:
+    if jobs[row, SUBMITTED] != NONE:
         return
     for which in range(counters[NUMBERS]):
         value = float(numeric(table, row, which))
@@ -116,20 +116,20 @@ def meet(memory, table, row):
         if value > bounds[which, 1]:
             bounds[which, 1] = value
             counters[WIDENED] = 1
-    jobs[CLASS, row] = class_of(memory, table, row)
-    jobs[SUBMITTED, row] = counters[JOBS_SEEN]
+    jobs[row, CLASS] = class_of(memory, table, row)
+    jobs[row, SUBMITTED] = counters[JOBS_SEEN]
     counters[JOBS_SEEN] += 1
     if counters[KIND] == BY_SUBMISSION:
-        remember(memory, row, jobs[SUBMITTED, row])
+        remember(memory, row, jobs[row, SUBMITTED])
 
 
 @compiled
 def learn(memory, row, ran):
     """Take in that a job has ended after ``ran`` seconds."""
     counters = memory.counters
-    if memory.jobs[SUBMITTED, row] == NONE or memory.jobs[RAN, row] != NONE:
+    if memory.jobs[row, SUBMITTED] == NONE or memory.jobs[row, RAN] != NONE:
         return  # it never arrived, or has ended before
-    memory.jobs[RAN, row] = ran
+    memory.jobs[row, RAN] = ran
     if counters[KIND] != BY_SUBMISSION:
         remember(memory, row, counters[JOBS_KNOWN])
     counters[JOBS_KNOWN] += 1
@@ -139,26 +139,26 @@ def learn(memory, row, ran):
 def remember(memory, row, rank):
     """Put a job at the end of the history, and its class at the head of its category."""
     jobs, classes, categories = memory.jobs, memory.classes, memory.categories
-    which = jobs[CLASS, row]
-    category = classes[CATEGORY, which]
-    jobs[RANK, row] = rank
-    jobs[PLACE, row] = categories[KNOWN, category]
-    categories[KNOWN, category] += 1
-    jobs[OLDER, row] = classes[LATEST, which]
-    classes[LATEST, which] = row
-    first = categories[FRESHEST, category]
+    which = jobs[row, CLASS]
+    category = classes[which, CATEGORY]
+    jobs[row, RANK] = rank
+    jobs[row, PLACE] = categories[category, KNOWN]
+    categories[category, KNOWN] += 1
+    jobs[row, OLDER] = classes[which, LATEST]
+    classes[which, LATEST] = row
+    first = categories[category, FRESHEST]
     if first == which:
         return
-    before, after = classes[FRESHER, which], classes[STALER, which]
+    before, after = classes[which, FRESHER], classes[which, STALER]
     if before != NONE:
-        classes[STALER, before] = after
+        classes[before, STALER] = after
         if after != NONE:
-            classes[FRESHER, after] = before
-    classes[FRESHER, which] = NONE
-    classes[STALER, which] = first
+            classes[after, FRESHER] = before
+    classes[which, FRESHER] = NONE
+    classes[which, STALER] = first
     if first != NONE:
-        classes[FRESHER, first] = which
-    categories[FRESHEST, category] = which
+        classes[first, FRESHER] = which
+    categories[category, FRESHEST] = which
 
 
 @inlined
@@ -199,22 +199,22 @@ def class_of(memory, table, row):
         same = True
         for which in range(NOMINAL):
             value = nominal(table, row, which) if mask >> which & 1 else 0
-            same = same and classes[which, found] == value
+            same = same and classes[found, which] == value
         for which in range(numbers):
-            same = same and classes[NOMINAL + which, found] == numeric(table, row, which)
+            same = same and classes[found, NOMINAL + which] == numeric(table, row, which)
         if same:
             return found
-        found = classes[NEXT_CLASS, found]
+        found = classes[found, NEXT_CLASS]
     found = counters[CLASSES]
     counters[CLASSES] += 1
     for which in range(NOMINAL):
-        classes[which, found] = nominal(table, row, which) if mask >> which & 1 else 0
+        classes[found, which] = nominal(table, row, which) if mask >> which & 1 else 0
     for which in range(NUMERIC):
         value = numeric(table, row, which) if which < numbers else 0
-        classes[NOMINAL + which, found] = value
-    classes[CATEGORY, found] = category_of(memory, found)
-    classes[LATEST, found] = classes[FRESHER, found] = classes[STALER, found] = NONE
-    classes[NEXT_CLASS, found] = buckets[0, bucket]
+        classes[found, NOMINAL + which] = value
+    classes[found, CATEGORY] = category_of(memory, found)
+    classes[found, LATEST] = classes[found, FRESHER] = classes[found, STALER] = NONE
+    classes[found, NEXT_CLASS] = buckets[0, bucket]
     buckets[0, bucket] = found
     normalize(memory, found)
     return found
@@ -227,24 +227,24 @@ def category_of(memory, which):
     buckets, mask = memory.buckets, memory.counters[CATEGORY_MASK]
     code = 1
     for place in range(NOMINAL):
-        code = mixed(code, classes[place, which] if mask >> place & 1 else 0)
+        code = mixed(code, classes[which, place] if mask >> place & 1 else 0)
     bucket = code & (buckets.shape[1] - 1)
     found = buckets[1, bucket]
     while found != NONE:
         same = True
         for place in range(NOMINAL):
-            value = classes[place, which] if mask >> place & 1 else 0
-            same = same and categories[place, found] == value
+            value = classes[which, place] if mask >> place & 1 else 0
+            same = same and categories[found, place] == value
         if same:
             return found
-        found = categories[NEXT_CATEGORY, found]
+        found = categories[found, NEXT_CATEGORY]
     found = counters[CATEGORIES]
     counters[CATEGORIES] += 1
     for place in range(NOMINAL):
-        categories[place, found] = classes[place, which] if mask >> place & 1 else 0
-    categories[FRESHEST, found] = NONE
-    categories[KNOWN, found] = 0
-    categories[NEXT_CATEGORY, found] = buckets[1, bucket]
+        categories[found, place] = classes[which, place] if mask >> place & 1 else 0
+    categories[found, FRESHEST] = NONE
+    categories[found, KNOWN] = 0
+    categories[found, NEXT_CATEGORY] = buckets[1, bucket]
     buckets[1, bucket] = found
     return found
 
@@ -258,10 +258,10 @@ def normalize(memory, which):
         low, high = bounds[place, 0], bounds[place, 1]
         value = 0.0
         if high > low:
-            value = (classes[NOMINAL + place, which] - low) / (high - low)
-        vectors[place, which] = value
+            value = (classes[which, NOMINAL + place] - low) / (high - low)
+        vectors[which, place] = value
         square += value * value
-    vectors[NUMERIC, which] = sqrt(square)
+    vectors[which, NUMERIC] = sqrt(square)
 
 
 @compiled
@@ -281,18 +281,18 @@ def consider(memory, which, key, order, low, high, found, wanted):
     ``order`` says. Returns how many jobs are among the best now.
     """
     jobs, keys, best = memory.jobs, memory.keys, memory.best
-    job = memory.classes[LATEST, which]
-    while job != NONE and jobs[order, job] >= low:
-        rank = jobs[RANK, job]
+    job = memory.classes[which, LATEST]
+    while job != NONE and jobs[job, order] >= low:
+        rank = jobs[job, RANK]
         if found == wanted:
             last = wanted - 1
-            if key < keys[last] or (key == keys[last] and rank < jobs[RANK, best[last]]):
+            if key < keys[last] or (key == keys[last] and rank < jobs[best[last], RANK]):
                 break
-        if jobs[order, job] < high and jobs[RAN, job] != NONE:
+        if jobs[job, order] < high and jobs[job, RAN] != NONE:
             place = found if found < wanted else wanted - 1
             while place > 0 and (
                 keys[place - 1] < key
-                or (keys[place - 1] == key and jobs[RANK, best[place - 1]] < rank)
+                or (keys[place - 1] == key and jobs[best[place - 1], RANK] < rank)
             ):
                 keys[place] = keys[place - 1]
                 best[place] = best[place - 1]
@@ -301,7 +301,7 @@ def consider(memory, which, key, order, low, high, found, wanted):
             best[place] = job
             if found < wanted:
                 found += 1
-        job = jobs[OLDER, job]
+        job = jobs[job, OLDER]
     return found
 
 
@@ -314,12 +314,12 @@ def hash_anew(memory):
     for which in range(counters[CLASSES]):
         code = 0
         for place in range(NOMINAL + NUMERIC):
-            code = mixed(code, classes[place, which])
-        classes[NEXT_CLASS, which] = buckets[0, code & mask]
+            code = mixed(code, classes[which, place])
+        classes[which, NEXT_CLASS] = buckets[0, code & mask]
         buckets[0, code & mask] = which
     for which in range(counters[CATEGORIES]):
         code = 1
         for place in range(NOMINAL):
-            code = mixed(code, categories[place, which])
-        categories[NEXT_CATEGORY, which] = buckets[1, code & mask]
+            code = mixed(code, categories[which, place])
+        categories[which, NEXT_CATEGORY] = buckets[1, code & mask]
         buckets[1, code & mask] = which

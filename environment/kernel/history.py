@@ -43,26 +43,26 @@ def estimate(memory, settings, requested, row):
     renew_vectors(memory)
     group = SMALL if requested < settings[PIVOT] else BIG
     window, wanted = int(settings[group + WINDOW]), int(settings[group + NEIGHBOURS])
-    own = jobs[CLASS, row]
-    category = classes[CATEGORY, own]
-    high = jobs[SUBMITTED, row] if counters[KIND] == BY_SUBMISSION else counters[JOBS_KNOWN]
+    own = jobs[row, CLASS]
+    category = classes[own, CATEGORY]
+    high = jobs[row, SUBMITTED] if counters[KIND] == BY_SUBMISSION else counters[JOBS_KNOWN]
     low = high - window
 
     order, first, end = RANK, low, high
     if counters[KIND] == BY_CATEGORY:
-        order, end = PLACE, memory.categories[KNOWN, category]
+        order, end = PLACE, memory.categories[category, KNOWN]
         first = end - window
     found = 0
-    other = memory.categories[FRESHEST, category]
-    while other != NONE and jobs[order, classes[LATEST, other]] >= first:
+    other = memory.categories[category, FRESHEST]
+    while other != NONE and jobs[classes[other, LATEST], order] >= first:
         found = consider(
             memory, other, similarity(memory, own, other), order, first, end, found, wanted
         )
-        other = classes[STALER, other]
+        other = classes[other, STALER]
     if found == 0:  # no job of the category: the empty template
         for other in range(counters[CLASSES]):
-            latest = classes[LATEST, other]
-            if latest != NONE and jobs[RANK, latest] >= low:
+            latest = classes[other, LATEST]
+            if latest != NONE and jobs[latest, RANK] >= low:
                 found = consider(
                     memory, other, similarity(memory, own, other), RANK, low, high, found, wanted
                 )
@@ -79,12 +79,12 @@ def similarity(memory, own, other):
     A job that asks for the least of everything has no direction: its similarity is 0.
     """
     vectors = memory.vectors
-    length = vectors[NUMERIC, own] * vectors[NUMERIC, other]
+    length = vectors[own, NUMERIC] * vectors[other, NUMERIC]
     if length == 0.0:
         return 0
     product = 0.0
     for place in range(NUMERIC):
-        product += vectors[place, own] * vectors[place, other]
+        product += vectors[own, place] * vectors[other, place]
     return floor(product / length * RESOLUTION + 0.5)
 
 
@@ -94,12 +94,12 @@ def mean_and_spread(memory, found, alpha):
     jobs, best = memory.jobs, memory.best
     total = 0
     for place in range(found):
-        total += jobs[RAN, best[place]]
+        total += jobs[best[place], RAN]
     mean = total / found
     if found == 1:
         return mean
     squares = 0.0
     for place in range(found):
-        away = jobs[RAN, best[place]] - mean
+        away = jobs[best[place], RAN] - mean
         squares += away * away
     return mean + alpha * sqrt(squares / (found - 1))

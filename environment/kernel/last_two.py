@@ -21,11 +21,11 @@ def estimate(memory, settings, requested, row):
     jobs = memory.jobs
     # A class is a user: all are as near as each other, and the latest come first.
     high = memory.counters[JOBS_SEEN]
-    found = consider(memory, jobs[CLASS, row], 0, RANK, 0, high, 0, int(settings[JOBS]))
+    found = consider(memory, jobs[row, CLASS], 0, RANK, 0, high, 0, int(settings[JOBS]))
     value = float(requested)
     if found > 0:
         total = 0
         for place in range(found):
-            total += jobs[RAN, memory.best[place]]
+            total += jobs[memory.best[place], RAN]
         value = total / found
     return min(value, float(requested)) if settings[CAPPED] else value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import exp, floor, sqrt
+from math import exp, floor, inf, sqrt
 
 from environment.kernel.experience import (
     BY_SUBMISSION,
@@ -38,15 +38,24 @@ def estimate(memory, settings, requested, row):
     counters, jobs, classes = memory.counters, memory.jobs, memory.classes
     renew_vectors(memory)
     wanted, weights = int(settings[NEIGHBOURS]), settings[WEIGHTS:]
-    own = jobs[CLASS, row]
-    high = jobs[SUBMITTED, row] if counters[KIND] == BY_SUBMISSION else counters[JOBS_KNOWN]
+    own = jobs[row, CLASS]
+    high = jobs[row, SUBMITTED] if counters[KIND] == BY_SUBMISSION else counters[JOBS_KNOWN]
     low = high - int(settings[WINDOW])
     found = 0
-    other = memory.categories[FRESHEST, classes[CATEGORY, own]]
-    while other != NONE and jobs[RANK, classes[LATEST, other]] >= low:
-        key = -distance(memory, weights, own, other)
-        found = consider(memory, other, key, RANK, low, high, found, wanted)
-        other = classes[STALER, other]
+    limit = inf
+    weight = 0.0
+    for place in range(NOMINAL + NUMERIC):
+        weight += weights[place]
+    other = memory.categories[classes[own, CATEGORY], FRESHEST]
+    while other != NONE and jobs[classes[other, LATEST], RANK] >= low:
+        apart = squares(memory, weights, own, other, limit)
+        if apart <= limit:
+            key = -floor(sqrt(apart / weight) * RESOLUTION + 0.5)
+            found = consider(memory, other, key, RANK, low, high, found, wanted)
+            if found == wanted:  # who is farther by more than rounding is none of the nearest
+                reach = (1 - memory.keys[wanted - 1]) / RESOLUTION
+                limit = reach * reach * weight
+        other = classes[other, STALER]
     value = float(requested)
     if found > 0:
         value = weighted_mean(memory, found, settings[BANDWIDTH])
@@ -54,20 +63,19 @@ def estimate(memory, settings, requested, row):
 
 
 @compiled
-def distance(memory, weights, own, other):
-    """Return Eq. 8.1 of two classes, in whole multiples of one part in :data:`RESOLUTION`."""
+def squares(memory, weights, own, other, limit):
+    """Return the sum of Eq. 8.1 for two classes, or less of it where that is above the limit."""
     classes, vectors = memory.classes, memory.vectors
     total = 0.0
-    weight = 0.0
     for place in range(NOMINAL):
-        weight += weights[place]
-        if classes[place, own] != classes[place, other]:
+        if classes[own, place] != classes[other, place]:
             total += weights[place]
+    if total > limit:
+        return total
     for place in range(NUMERIC):
-        weight += weights[NOMINAL + place]
-        away = vectors[place, own] - vectors[place, other]
+        away = vectors[own, place] - vectors[other, place]
         total += weights[NOMINAL + place] * (away * away)
-    return floor(sqrt(total / weight) * RESOLUTION + 0.5)
+    return total
 
 
 @compiled
@@ -84,6 +92,6 @@ def weighted_mean(memory, found, bandwidth):
         if width > 0.0:
             away = -keys[place] / RESOLUTION / width
             part = exp(nearest * nearest - away * away)
-        total += part * jobs[RAN, best[place]]
+        total += part * jobs[best[place], RAN]
         weight += part
     return total / weight

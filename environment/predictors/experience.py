@@ -139,7 +139,7 @@ class ComparingPredictor(Predictor):
         """Return the table and the arrays, with room for every job of the table."""
         if self._jobs is None or self._memory is None:
             raise not_begun(self.name)
-        if len(self._jobs) > self._memory.jobs.shape[1]:
+        if len(self._jobs) > self._memory.jobs.shape[0]:
             self._memory = _grown(self._memory, len(self._jobs))
         return self._jobs, self._memory
 
@@ -148,20 +148,20 @@ def _arrays(room: int) -> dict[str, Any]:
     """Return empty arrays for so many jobs."""
     size = 1 << (BUCKETS * room - 1).bit_length()
     return {
-        "jobs": np.full((K.JOB_FIELDS, room), K.NONE, np.int64),
-        "classes": np.empty((K.CLASS_FIELDS, room), np.int64),
-        "categories": np.empty((K.CATEGORY_FIELDS, room), np.int64),
-        "vectors": np.empty((K.NUMERIC + 1, room)),
+        "jobs": np.full((room, K.JOB_FIELDS), K.NONE, np.int64),
+        "classes": np.empty((room, K.CLASS_FIELDS), np.int64),
+        "categories": np.empty((room, K.CATEGORY_FIELDS), np.int64),
+        "vectors": np.empty((room, K.NUMERIC + 1)),
         "buckets": np.full((2, size), K.NONE, np.int64),
     }
 
 
 def _grown(memory: Experience, needed: int) -> Experience:
     """Return the same with room for ``needed`` jobs and more."""
-    old = memory.jobs.shape[1]
+    old = memory.jobs.shape[0]
     arrays = _arrays(max(needed, 2 * old))
     for name in ("jobs", "classes", "categories", "vectors"):
-        arrays[name][:, :old] = getattr(memory, name)
+        arrays[name][:old] = getattr(memory, name)
     grown = memory._replace(**arrays)
     K.hash_anew(grown)
     return grown
