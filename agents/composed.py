@@ -21,11 +21,13 @@ from agents.reactions import Intention
 from agents.think import RecordedPauses
 from agents.user import Behaviour, ReplayUser
 from agents.when import Reason, Release, When
+from environment.jobs import UNKNOWN
 
 if TYPE_CHECKING:
     from agents.activity import Activity
     from agents.reactions import Reaction
     from agents.think import Think
+    from environment.jobs import Int64s
 
 
 class Composed(Behaviour[ReplayUser]):
@@ -97,6 +99,16 @@ class Composed(Behaviour[ReplayUser]):
             reaction.heard(user, unit, now)
         for release in self.when.finished(user, unit, now):
             self._go_on(user, release)
+
+    @override
+    def lost(self, user: ReplayUser, rows: Int64s, now: int) -> None:
+        """Submit stopped jobs again when the user is next at work."""
+        pause = user.model.resubmit_after
+        at = now + pause
+        if self.window is not None:
+            release = Release(UNKNOWN, now, Reason.ENDED, pause, UNKNOWN)
+            at = self.window.next_open(user, at, release)
+        user.model.resubmit(rows, at)
 
     def arrival(self, user: ReplayUser, release: Release) -> int:
         """Return the second at which a released unit is to arrive."""

@@ -9,6 +9,7 @@ from agents.generated import GeneratedUser, LogNormal, round_request
 from agents.user import Behaviour
 from agents.windows import ActivityWindow
 from environment.clock import HOUR
+from environment.jobs import Int64s
 
 MINUTE = 60  #: s
 
@@ -57,6 +58,12 @@ class OfficeWorker(Behaviour[GeneratedUser]):
         shift = self.office.shift
         self.window = self.office.window.shifted(int(user.stream.integers(-shift, shift + 1)))
         self.come_back(user, 0, None)
+
+    @override
+    def lost(self, user: GeneratedUser, rows: Int64s, now: int) -> None:
+        """Submit stopped jobs again in the next of the user's hours."""
+        at = self.window.next_open(user.model.clock, now + user.model.resubmit_after)
+        user.model.resubmit(rows, at)
 
     def work(self, user: GeneratedUser, after: int | None) -> None:
         """Submit something now; ``after`` is the unit that made the user do it, if any."""

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from agents.activity import Activity
 from environment.clock import HOUR, WEEK, Clock
 from environment.errors import QuantityError
+from environment.jobs import UNKNOWN
 from environment.quantities import round_half_up
 
 if TYPE_CHECKING:
@@ -227,9 +228,11 @@ class ActiveTime(Activity):
 
     @override
     def next_open(self, user: User, at: int, release: Release) -> int:
+        clock, profile = user.model.clock, self._of[user.number]
+        if release.unit == UNKNOWN:  # nothing that was recorded
+            return profile.after(clock, at, 0)
         recorded = self._start[release.unit] - release.pause
         if release.at == recorded:
             return at
-        clock, profile = user.model.clock, self._of[user.number]
         active = profile.between(clock, recorded, recorded + at - release.at)
         return profile.after(clock, release.at, active)

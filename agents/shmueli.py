@@ -39,7 +39,7 @@ from agents.when import Reason, Release
 from agents.work import Work
 from environment.clock import DAY, WEEK
 from environment.errors import QuantityError
-from environment.jobs import UNKNOWN
+from environment.jobs import UNKNOWN, Int64s
 
 if TYPE_CHECKING:
     from environment.simulation import Simulation
@@ -227,6 +227,12 @@ class ShmueliFeitelson(Generating):
         else:
             pause = self.model.longest_break
         self._wait_until(user, now + pause, Doing.THINKING, unit)
+
+    @override
+    def lost(self, user: GeneratedUser, rows: Int64s, now: int) -> None:
+        """Submit stopped jobs again when the user is next at work."""
+        at = self._opens(cast(SiteUser, user), now + user.model.resubmit_after)
+        user.model.resubmit(rows, at)
 
     def _wait_until(self, user: SiteUser, at: int, state: Doing, unit: int) -> None:
         """Do nothing until ``at``, or sleep until the user next comes where that is later."""

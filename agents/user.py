@@ -67,6 +67,10 @@ class User(mesa.Agent):  # type: ignore[misc]
         self.finished += 1
         self.behaviour.finished(self, unit, now)
 
+    def on_lost(self, rows: Int64s, now: int) -> None:
+        """Notice that running jobs were stopped, which are to be submitted again."""
+        self.behaviour.lost(self, rows, now)
+
 
 class ReplayUser(User):
     """A user of a recorded trace, whose units of work are its recorded sessions or batches.
@@ -147,3 +151,10 @@ class Behaviour[U: User]:
 
     def finished(self, user: U, unit: int, now: int) -> None:
         """React to the end of the last job of ``unit``."""
+
+    def lost(self, user: U, rows: Int64s, now: int) -> None:
+        """Submit jobs again that were stopped before they ended.
+
+        By default after ``user.model.resubmit_after`` s, at whatever hour.
+        """
+        user.model.resubmit(rows, now + user.model.resubmit_after)

@@ -22,6 +22,14 @@ from .jobs import (
     JobTable,
     State,
 )
+from .platform import (
+    Failures,
+    Maintenance,
+    NodesDown,
+    Resize,
+    SpeedChange,
+    SwitchPolicy,
+)
 from .predictors.base import Predictor
 from .predictors.history import Group, HistoryParameters, HistoryPredictor
 from .predictors.last_two import LastTwo
@@ -63,6 +71,7 @@ __all__ = [
     "Conversion",
     "EndedJob",
     "Estimates",
+    "Failures",
     "Group",
     "Header",
     "HistoryParameters",
@@ -70,13 +79,16 @@ __all__ = [
     "HpcrowdError",
     "JobTable",
     "LastTwo",
+    "Maintenance",
     "ModelFileError",
     "Nearest",
+    "NodesDown",
     "ParseError",
     "Predictor",
     "PredictorError",
     "QuantityError",
     "RequestModel",
+    "Resize",
     "ResultsError",
     "RunningJob",
     "Scheduler",
@@ -85,8 +97,10 @@ __all__ = [
     "SignalError",
     "Simulation",
     "SimulationError",
+    "SpeedChange",
     "State",
     "Streams",
+    "SwitchPolicy",
     "Trace",
     "TraceError",
     "WaitingJob",

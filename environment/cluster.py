@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import mesa
 from numpy.typing import ArrayLike
 
+from environment.attempts import Attempt
 from environment.engine import Engine
 from environment.errors import QuantityError
 from environment.estimates import Estimates, parse_estimates
 from environment.jobs import Int64s, JobTable
-from environment.passes.base import runs_compiled
+from environment.passes.base import compiled_pass, is_built_in, runs_compiled
 from environment.plain import PlainEngine
+from environment.platform import Change, Maintenance, SwitchPolicy
 from environment.predictors.base import Predictor
 from environment.schedulers.base import Scheduler
 from environment.schedulers.names import parse_scheduler
+from environment.timeline import Timeline
 
 if TYPE_CHECKING:
-    from environment.frame import Frame
+    from environment.simulation import Simulation
     from environment.unit_table import UnitTable
 
 #: Name of the first cluster.
@@ -42,6 +46,8 @@ class ClusterSpec:
         time divided by this, rounded half up, at least 1 s; requested times likewise.
     estimates
         What its scheduler believes of run times, see :class:`Cluster`.
+    platform
+        What changes during the run, see :mod:`environment.platform`.
 
     Raises
     ------
@@ -53,6 +59,7 @@ class ClusterSpec:
     scheduler: str | Scheduler = "easy"
     speed: float = 1.0
     estimates: str | Estimates | Predictor = "requested"
+    platform: Sequence[Change] = ()
 
     def __post_init__(self) -> None:
         if not 0 < self.speed < float("inf"):
@@ -86,16 +93,18 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         :class:`ClusterSpec`.
     units
         What users wait for, where there are several clusters.
+    platform
+        What changes during the run, see :mod:`environment.platform`.
 
     Raises
     ------
     QuantityError
-        When a choice is not known.
+        When a choice is not known, or changes cannot be.
     """
 
     def __init__(
         self,
-        model: Frame,
+        model: Simulation,
         jobs: JobTable,
         processors: int,
         scheduler: str | Scheduler = "easy",
@@ -107,6 +116,7 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         number: int = 0,
         speed: float = 1.0,
         units: UnitTable | None = None,
+        platform: Sequence[Change] = (),
     ) -> None:
         super().__init__(model)
         if processors < 1:
@@ -120,17 +130,20 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         self.processors = processors
         self.scheduler = str(scheduler)
         self.overrun = overrun
+        policy = parse_scheduler(scheduler) if isinstance(scheduler, str) else scheduler
         self.engine = _engine(
             jobs,
             processors,
-            scheduler,
-            plain,
+            policy,
+            plain or not _changes_compiled(policy, platform),
             kill=overrun == "kill",
             estimates=parse_estimates(estimates) if isinstance(estimates, str) else estimates,
             number=number,
             speed=speed,
             units=units,
         )
+        if platform:
+            self.engine.timeline = Timeline(self.engine, platform, model.streams, model.on_lost)
 
     def __repr__(self) -> str:
         return f"<Cluster {self.name} of {self.processors:,} processors under {self.scheduler}>"
@@ -150,6 +163,17 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         """Rows of the jobs that run."""
         return self.engine.running
 
+    @property
+    def attempts(self) -> Sequence[Attempt]:
+        """Runs of jobs that changes of the platform stopped, in order."""
+        timeline = self.engine.timeline
+        return () if timeline is None else timeline.attempts
+
+    def account(self, now: int) -> dict[str, Any]:
+        """Return what changes of the platform did until ``now``, see ``Timeline.account``."""
+        timeline = self.engine.timeline
+        return {} if timeline is None else timeline.account(now)
+
     def submit(self, rows: ArrayLike, at: ArrayLike) -> None:
         """Let jobs arrive at the given seconds (one, or one per job).
 
@@ -157,17 +181,50 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         """
         self.engine.submit(rows, at)
 
+    def submit_again(self, rows: ArrayLike, at: ArrayLike) -> None:
+        """Let jobs arrive again that were stopped here by a change of the platform."""
+        self.engine.submit_again(rows, at)
+
     def submit_unit(self, unit: int, at: int) -> None:
         """Let a unit of ``Simulation.own_units`` arrive, its first job at ``at``."""
         self.engine.submit_unit(unit, at)
 
 
 def _engine(
-    jobs: JobTable, processors: int, scheduler: str | Scheduler, plain: bool, **options: Any
+    jobs: JobTable, processors: int, policy: Scheduler | None, plain: bool, **options: Any
 ) -> Engine:
-    policy = parse_scheduler(scheduler) if isinstance(scheduler, str) else scheduler
     if plain or not (policy is None or runs_compiled(policy)):
         return PlainEngine(jobs, processors, policy, **options)
     from environment.compiled import CompiledEngine  # loads the compiler, so only when needed
 
     return CompiledEngine(jobs, processors, policy, **options)
+
+
+def _changes_compiled(policy: Scheduler | None, platform: Sequence[Change]) -> bool:
+    """Return whether the compiled engine can run all policies through these changes.
+
+    Raises
+    ------
+    QuantityError
+        When the schedule is the recorded one.
+    """
+    if not platform:
+        return True
+    if policy is None:
+        raise QuantityError(
+            "platform changes: the recorded schedule knows no processors; choose a scheduler"
+        )
+    policies = [policy]
+    for change in platform:
+        if isinstance(change, SwitchPolicy):
+            new = change.scheduler
+            made = parse_scheduler(new) if isinstance(new, str) else new
+            policies += [] if made is None else [made]
+    drains = any(isinstance(change, Maintenance) for change in platform)
+    return all(runs_compiled(one) and (not drains or _drains(one)) for one in policies)
+
+
+def _drains(policy: Scheduler) -> bool:
+    """Return whether the compiled form of a policy keeps to announced maintenance."""
+    found = compiled_pass(policy)
+    return is_built_in(policy) if found is None else found.drains

@@ -61,7 +61,8 @@ class CompiledEngine(Engine):
         s[S.KILL] = self.kill
         s[S.NUMBER] = self.number
         s[S.SHARED] = self.shared
-        s[S.CAPACITY] = s[S.FREE] = processors
+        s[S.FREE] = processors
+        self._set_platform()
         s[S.STALE] = 1
         self._sorted = np.zeros(0, np.int64)
         self._heap = np.zeros((2, FIRST_ROOM), np.int64)
@@ -73,6 +74,7 @@ class CompiledEngine(Engine):
         self._edges = np.zeros((0, 2), np.int64)
         self._pending: list[Int64s] = []
         self._foretold: Int64s = np.zeros(0, np.int64)
+        self._unheard: Int64s = np.zeros(0, np.int64)
         self._policy: CompiledPass | None = None
         self._set_policy(scheduler)
 
@@ -98,6 +100,14 @@ class CompiledEngine(Engine):
             s[S.EXACT] = found.kind == "exact"
             if found.kind == "factor":
                 s[S.FACTOR], s[S.DIVISOR] = found.ratio.as_integer_ratio()
+
+    def _set_platform(self) -> None:
+        """Tell the kernel what the platform is like now."""
+        s = self.scalars
+        s[S.CAPACITY] = self.processors
+        s[S.CHANGE_AT], s[S.CLOSED] = self.change_at, self.closed
+        s[S.CLOSES], s[S.REOPENS] = self.closes, self.reopens
+        s[S.PACE], s[S.PACE_ONE] = self.pace.as_integer_ratio()
 
     @property
     @override
@@ -128,6 +138,12 @@ class CompiledEngine(Engine):
     def running(self) -> Int64s:
         return self.ends[1, : self.scalars[S.RUNNING]].copy()
 
+    @property
+    @override
+    def arriving(self) -> bool:
+        s = self.scalars
+        return bool(self._pending or s[S.HEAP_SIZE] or s[S.SORTED_NEXT] < s[S.SORTED_END])
+
     @override
     def next_time(self) -> int:
         self._accept()
@@ -147,12 +163,20 @@ class CompiledEngine(Engine):
         self._pending.append(rows)
 
     @override
+    def submit_again(self, rows: ArrayLike, at: ArrayLike) -> None:
+        rows = np.atleast_1d(np.asarray(rows, np.int64))
+        self._check_future(int(np.min(np.asarray(at))))
+        self._catch_up()
+        self.jobs.matrix[Column.SUBMIT, rows] = at
+        self._pending.append(rows)
+
+    @override
     def submit_unit(self, unit: int, at: int) -> None:
         if at < self._state[S.NOW]:
             self._check_future(at)
         units = self.units
         first, last = units.bounds[unit], units.bounds[unit + 1]
-        if self.speed != 1:
+        if self.speed != 1 or self.timeline is not None:
             self._take(units.rows[first:last])
         self._reserve(self._state[S.HEAP_SIZE] + last - first)
         loop.submit_unit(self.jobs.matrix, self.scalars, self._heap, at, first, last, units.rows)
@@ -181,6 +205,8 @@ class CompiledEngine(Engine):
                 "compiled users: they work on one cluster and there are several; leave out "
                 "compiled=True"
             )
+        if self.timeline is not None:
+            self._take(self.units.rows)
         units = len(self.units)
         self._links = np.zeros((units + 1, 4), np.int64)
         self._links[:, 0] = first_edge
@@ -218,10 +244,45 @@ class CompiledEngine(Engine):
                 return Stop.FINISHED
             if stop == Stop.PASS:
                 self._pass()
+            elif stop == Stop.CHANGE:
+                if self._change():
+                    return Stop.FINISHED
             elif stop == Stop.ROOM:
                 self._enlarge()
             else:
                 return Stop(stop)
+
+    def _change(self) -> bool:
+        """Let the platform change; return whether units are over by it."""
+        rows = np.array(self.change(), np.int64)
+        self._accept()
+        if len(rows) > len(self._finished):
+            self._finished = np.zeros(2 * len(rows), np.int64)
+        loop.count_over(
+            self.jobs.matrix,
+            self.scalars,
+            self._heap,
+            rows,
+            self.units.remaining,
+            self._finished,
+            self._links,
+            self._edges,
+            self.units.rows,
+        )
+        self.finished = self._told()
+        return bool(self.finished)
+
+    @override
+    def _catch_up(self) -> None:
+        if self.timeline is not None:
+            super()._catch_up()
+            self._set_platform()
+
+    @override
+    def change(self) -> list[int]:
+        rows = super().change()
+        self._set_platform()
+        return rows
 
     @override
     def pass_to(self, time: int) -> None:
@@ -267,6 +328,9 @@ class CompiledEngine(Engine):
 
     @override
     def schedule(self) -> None:
+        if self.closed:
+            self.scalars[S.WAKE] = FOREVER
+            return
         if self._policy is not None:
             self._pass()
             return
@@ -295,7 +359,7 @@ class CompiledEngine(Engine):
             raise QuantityError(f"scheduler {scheduler}: not compiled; run it with plain=True")
         self.settle()
         waiting, running = self.waiting, self.running
-        self.scheduler = scheduler
+        self.scheduler, self._policy = scheduler, None
         self.take_over(waiting, running)
 
     @override
@@ -315,7 +379,12 @@ class CompiledEngine(Engine):
         s[S.STALE] = 1
         s[S.EXPECTED_FIRST] = s[S.EXPECTED_END] = 0
         s[S.WAKE] = s[S.NOW]
+        self._set_platform()
+        before = self._policy
         self._set_policy(self.scheduler)
+        if before is not None and self._policy is not None:
+            self._policy.inherit(before, self._unheard)
+        self._unheard = self._unheard[:0]
         if s[S.POLICY] == S.EASY:
             expected = jobs.start[running] + jobs.estimate[running]
             order = np.argsort(expected, kind="stable")
@@ -332,6 +401,7 @@ class CompiledEngine(Engine):
             arrived = self._queue[0, s[S.QUEUE_HEAD] : s[S.QUEUE_TAIL]]
             self._foretell(ended, arrived)
             self._foretold = self.waiting
+            self._unheard = np.concatenate((self._unheard, ended))
             s[S.EXPECTED_END] = 0
 
     def _foretell(self, ended: Int64s, arrived: Int64s) -> None:

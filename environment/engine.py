@@ -15,18 +15,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from environment.errors import QuantityError, SimulationError
 from environment.estimates import Estimates
-from environment.jobs import Column, Int64s, JobTable, State
+from environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from environment.predictors.base import Predictor
 from environment.quantities import time_at_speed
 from environment.schedulers.base import Scheduler
 from environment.stops import FOREVER, Stop
 from environment.unit_table import UnitTable
+
+if TYPE_CHECKING:
+    from environment.timeline import Timeline
 
 
 class Engine(ABC):
@@ -55,6 +60,16 @@ class Engine(ABC):
     ----------
     up
         Processors that are up, what schedulers are told as the size of the machine.
+    closed, windows
+        Whether there is maintenance, and the windows that are announced and not over, from and to,
+        s since the origin.
+    pace
+        Speed of the nodes, where that at the beginning is 1.
+    work
+        Run times by row at the speed of the beginning, s, of what was submitted here; None where
+        the speed never changes.
+    timeline
+        What changes of the platform and when; None for nothing.
     finished
         Units that are over at this instant, after :attr:`~environment.stops.Stop.FINISHED`.
     """
@@ -79,6 +94,11 @@ class Engine(ABC):
         self.shared = units is not None
         self.units = UnitTable(jobs) if units is None else units
         self.finished: Sequence[int] = ()
+        self.closed = False
+        self.windows: tuple[tuple[int, int], ...] = ()
+        self.pace = Fraction(1)
+        self.work: Int64s | None = None
+        self.timeline: Timeline | None = None
         self.predictor = self.estimates if isinstance(self.estimates, Predictor) else None
         if self.predictor is not None:
             self.predictor.begin(jobs)
@@ -93,6 +113,10 @@ class Engine(ABC):
         """Let the jobs in ``rows`` arrive at the seconds ``at`` (one, or one per job)."""
 
     @abstractmethod
+    def submit_again(self, rows: ArrayLike, at: ArrayLike) -> None:
+        """Let jobs arrive again that were stopped here."""
+
+    @abstractmethod
     def submit_unit(self, unit: int, at: int) -> None:
         """Let a unit that was defined arrive from ``at`` on, its jobs as far apart as recorded."""
 
@@ -102,7 +126,15 @@ class Engine(ABC):
 
     @abstractmethod
     def next_time(self) -> int:
-        """Return when the next completion or arrival happens, FOREVER when none is left."""
+        """Return when the next completion, arrival or change happens, FOREVER when none is left.
+
+        Changes of the platform count while jobs run, wait or are to arrive.
+        """
+
+    @property
+    @abstractmethod
+    def arriving(self) -> bool:
+        """Whether jobs are to arrive."""
 
     @property
     @abstractmethod
@@ -132,7 +164,7 @@ class Engine(ABC):
     def complete(self) -> list[int]:
         """Let end what ends now; return the rows over that users wait for.
 
-        This and the next two are for :class:`~environment.lockstep.LockStep` and for engines with
+        This and the next three are for :class:`~environment.lockstep.LockStep` and for engines with
         shared units, which they do not count.
         """
 
@@ -140,9 +172,36 @@ class Engine(ABC):
     def arrive(self) -> list[int]:
         """Let arrive what arrives now; return the rows over by that which users wait for."""
 
+    def change(self) -> list[int]:
+        """Change of the platform what changes now; return the rows over that users wait for."""
+        if self.timeline is None:
+            return []
+        rows = self.timeline.apply(self.now)
+        return [row for row in rows if self.jobs.unit[row] != UNKNOWN]
+
+    @property
+    def change_at(self) -> int:
+        """When the platform changes next."""
+        return FOREVER if self.timeline is None else self.timeline.next_at
+
+    @property
+    def closes(self) -> int:
+        """When the next maintenance that is announced begins, or began."""
+        return self.windows[0][0] if self.windows else FOREVER
+
+    @property
+    def reopens(self) -> int:
+        """When the next maintenance that is announced ends."""
+        return self.windows[0][1] if self.windows else FOREVER
+
+    def stays(self, rows: Int64s) -> Int64s:
+        """Return for how long jobs hold their processors from start to end, s."""
+        run = self.jobs.run_time[rows]
+        return np.minimum(run, self.jobs.requested_time[rows]) if self.kill else run
+
     @abstractmethod
     def schedule(self) -> None:
-        """Start jobs now: one scheduling pass."""
+        """Start jobs now: one scheduling pass; none while there is maintenance."""
 
     @abstractmethod
     def switch(self, scheduler: Scheduler) -> None:
@@ -193,11 +252,23 @@ class Engine(ABC):
 
     def _take(self, rows: Int64s) -> None:
         """Note that jobs are submitted here, and let them need as long as they do here."""
+        self._catch_up()
         matrix = self.jobs.matrix
         matrix[Column.CLUSTER, rows] = self.number
         if self.speed != 1:
             for column in (Column.RUN_TIME, Column.REQUESTED_TIME):
                 matrix[column, rows] = time_at_speed(matrix[column, rows], self.speed)
+        if self.work is not None:
+            if len(self.work) < len(self.jobs):
+                grown = np.full(2 * len(self.jobs), UNKNOWN)
+                grown[: len(self.work)] = self.work
+                self.work = grown
+            self.work[rows] = matrix[Column.RUN_TIME, rows]
+
+    def _catch_up(self) -> None:
+        """Let the platform change as it did while nothing was to be done here."""
+        if self.timeline is not None:
+            self.timeline.catch_up(self.now)
 
     def _check_switch(self, recorded: bool) -> None:
         if recorded:

@@ -100,6 +100,7 @@ class State(IntEnum):
     REJECTED = 3  #: larger than the machine
     CANCELLED = 4
     RENOUNCED = 5  #: the user decided not to run it, before it was submitted
+    FAILED = 6  #: stopped by a change of the platform, and not run again
 
 
 class _View:

@@ -1,8 +1,9 @@
 """Clusters side by side: their engines go from instant to instant together.
 
 At one instant jobs end on all clusters, then users react, then jobs arrive on all clusters, then
-each cluster at which something happened has its scheduling pass. So a user who hears of an end on
-one cluster may submit to any other within the same second, and no cluster is ever ahead of that.
+platforms change, then each cluster at which something happened has its scheduling pass. So a user
+who hears of an end on one cluster may submit to any other within the same second, and no cluster is
+ever ahead of that.
 
 This is the order of ``docs/background/time.md`` in plain Python. A plain engine alone goes this way
 too; a compiled engine alone runs the same order compiled.
@@ -85,8 +86,9 @@ class LockStep:
                 yield Stop.FINISHED
             while self._halt <= self.now:
                 yield Stop.HALT
-            while self._arrive(active):
-                yield Stop.FINISHED
+            while self._arrive(active) or self._change(active):
+                if self.finished:
+                    yield Stop.FINISHED
                 while self._halt <= self.now:
                     yield Stop.HALT
             for engine in active:
@@ -104,6 +106,20 @@ class LockStep:
                 if engine not in active:
                     active.append(engine)
         return self._count(over)
+
+    def _change(self, active: list[Engine]) -> bool:
+        """Let platforms change that change now; return whether any did.
+
+        What users do about it may arrive now too.
+        """
+        changing = [engine for engine in self.engines if engine.change_at == self.now]
+        over: list[int] = []
+        for engine in changing:
+            over += engine.change()
+            if engine not in active:
+                active.append(engine)
+        self._count(over)
+        return bool(changing)
 
     def _count(self, rows: list[int]) -> bool:
         """Count jobs as over, lower numbers first; return whether a unit is over by it."""

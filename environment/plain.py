@@ -14,6 +14,7 @@ from environment.errors import SchedulerError
 from environment.estimates import Estimates, believed_end
 from environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from environment.lockstep import LockStep
+from environment.quantities import time_at_pace
 from environment.schedulers.base import EndedJob, RunningJob, Scheduler, WaitingJob
 from environment.stops import FOREVER, Stop
 
@@ -74,7 +75,7 @@ class PlainEngine(Engine):
     @override
     def waiting(self) -> Int64s:
         here = [(job.submit, job.row) for job in self._queue]
-        arrived = [(self._now, row) for row in self._arrived]
+        arrived = [(int(self.jobs.submit[row]), row) for row in self._arrived]
         return np.array([row for _, row in sorted(here + arrived)], np.int64)
 
     @property
@@ -87,7 +88,16 @@ class PlainEngine(Engine):
         time = self._arrivals[0][0] if self._arrivals else FOREVER
         if self._queue:
             time = min(time, self._wake)
-        return min(time, self._ends[0][0]) if self._ends else time
+        if self._ends:
+            time = min(time, self._ends[0][0])
+        if time < FOREVER or self._queue or self._arrived:
+            time = min(time, self.change_at)
+        return time
+
+    @property
+    @override
+    def arriving(self) -> bool:
+        return bool(self._arrivals)
 
     @override
     def submit(self, rows: ArrayLike, at: ArrayLike) -> None:
@@ -98,6 +108,17 @@ class PlainEngine(Engine):
         times = np.broadcast_to(np.asarray(at, np.int64), rows.shape)
         self._check_future(int(times.min()))
         self._take(rows)
+        self._expect(rows, times)
+
+    @override
+    def submit_again(self, rows: ArrayLike, at: ArrayLike) -> None:
+        rows = np.atleast_1d(np.asarray(rows, np.int64))
+        times = np.broadcast_to(np.asarray(at, np.int64), rows.shape)
+        self._check_future(int(times.min()))
+        self._catch_up()
+        self._expect(rows, times)
+
+    def _expect(self, rows: Int64s, times: Int64s) -> None:
         for row, time in zip(rows.tolist(), times.tolist(), strict=True):
             self.jobs.matrix[Column.SUBMIT, row] = time
             heapq.heappush(self._arrivals, (time, row))
@@ -154,6 +175,8 @@ class PlainEngine(Engine):
                 wait = jobs.recorded_start[row] - jobs.recorded_submit[row]
                 self._start(row, self._now + int(wait))
             else:
+                if self.pace != 1:
+                    jobs.run_time[row] = time_at_pace(jobs.run_time[row], self.pace)
                 self._estimate(row)
                 self._arrived.append(row)
         return self._awaited(over)
@@ -184,15 +207,20 @@ class PlainEngine(Engine):
         scheduler = self.scheduler
         if scheduler is None:
             return
+        if self.closed:
+            self._wake = FOREVER
+            return
         self.settle()
         self._wake = FOREVER
         if not self._queue:
             return
-        queue = {job.row: job for job in self._queue}
+        scheduler.windows = self.windows
+        shown = self._queue
+        if self.windows and not scheduler.drains:
+            shown = [job for job in shown if self._now + job.estimate <= self.closes]
+        queue = {job.row: job for job in shown}
         chosen = list(
-            scheduler.select(
-                self._now, tuple(self._queue), self._expectations(), self._free, self.up
-            )
+            scheduler.select(self._now, tuple(shown), self._expectations(), self._free, self.up)
         )
         for job in chosen:
             if job.row not in queue:
@@ -203,12 +231,19 @@ class PlainEngine(Engine):
                     f"{scheduler.name}: job in row {job.row} needs {waiting.processors} "
                     f"processors, {self._free} are free at {self._now} s"
                 )
+            if self._now + waiting.estimate > self.closes:
+                raise SchedulerError(
+                    f"{scheduler.name}: job in row {job.row} is believed to run for "
+                    f"{waiting.estimate} s from {self._now} s, into the maintenance at "
+                    f"{self.closes} s; keep to Scheduler.windows, or set drains = False"
+                )
             self._free -= waiting.processors
             self._expected[job.row] = self._now + waiting.estimate
             self._start(job.row, self._now)
             insort(self._running, self._as_running(job.row), key=_by_end)
         if chosen:
-            self._queue = [job for job in self._queue if job.row in queue]
+            started = {job.row for job in chosen}
+            self._queue = [job for job in self._queue if job.row not in started]
         self._note(scheduler)
 
     @override
@@ -231,6 +266,8 @@ class PlainEngine(Engine):
         self._queue = sorted(map(self._as_waiting, waiting.tolist()), key=_by_arrival)
         self._free = self.up - int(jobs.processors[running].sum())
         self._wake = self._now
+        if self.scheduler is not None:
+            self.scheduler.changed(self._now)
 
     @override
     def settle(self) -> None:

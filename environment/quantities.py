@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from fractions import Fraction
 from typing import overload
 
 import numpy as np
@@ -105,3 +106,11 @@ def time_at_speed(times: NDArray[np.int64], speed: float) -> NDArray[np.int64]:
     """
     scaled = np.maximum(round_half_up(times / speed), 1)
     return np.where(times > 0, scaled, times)
+
+
+def time_at_pace(times: NDArray[np.int64], pace: Fraction) -> NDArray[np.int64]:
+    """Return run times on nodes ``pace`` times as fast, s, as :func:`time_at_speed` but exact."""
+    over, under = pace.denominator, pace.numerator
+    exact = np.asarray(times).astype(object)  # Python's integers, which know no overflow
+    scaled = np.asarray((2 * exact * over + under) // (2 * under)).astype(np.int64)
+    return np.where(times > 0, np.maximum(scaled, 1), times)

@@ -1,7 +1,7 @@
 """The run loop: it merges what happens in the clusters with Mesa's own events.
 
-At one instant: completions, users' reactions, events (a user's alarm clock), arrivals, then one
-scheduling pass per cluster. Ties go by job number.
+At one instant: completions, users' reactions, events (a user's alarm clock), arrivals, changes of
+the platform, then one scheduling pass per cluster. Ties go by job number.
 """
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+import numpy as np
+
 from environment.clock import HOUR, Clock
 from environment.cluster import HOME, Cluster, ClusterSpec
 from environment.errors import QuantityError, SimulationError
 from environment.estimates import Estimates
 from environment.frame import Frame
-from environment.jobs import Int64s, JobTable
+from environment.jobs import UNKNOWN, Int64s, JobTable
 from environment.lockstep import LockStep
+from environment.platform import Change
 from environment.predictors.base import Predictor
 from environment.schedulers.base import Scheduler
 from environment.stops import FOREVER, Stop
@@ -31,6 +34,9 @@ SLICE = 50_000
 
 #: Reactions between two looks at the progress bar.
 REACTIONS = 2**14
+
+#: s; after which users submit jobs again that were stopped: time to notice it (unconfirmed).
+RESUBMIT_AFTER = 600
 
 #: Times that the clock may stand still, at reactions in one second, before that is an error.
 LARGEST_STANDSTILL = 1_000_000
@@ -50,7 +56,7 @@ class Simulation(Frame):
     ----------
     jobs
         The table of jobs; users may add to it.
-    processors, scheduler, overrun, plain, estimates
+    processors, scheduler, overrun, plain, estimates, platform
         The first cluster, and how all are run; see :class:`~environment.cluster.Cluster`.
     others
         More clusters by name, which users may submit to as well. Where their speed differs, run
@@ -59,6 +65,9 @@ class Simulation(Frame):
         What local time it is; the default begins on a Monday, 00:00.
     seed
         Seed of everything random, see :class:`~environment.streams.Streams`.
+    resubmit_after
+        s; so long after a job was stopped by a change of the platform does its user submit it
+        again, if that is its fate; :data:`RESUBMIT_AFTER` unless given.
 
     Attributes
     ----------
@@ -91,15 +100,20 @@ class Simulation(Frame):
         others: Mapping[str, ClusterSpec] | None = None,
         clock: Clock | None = None,
         seed: int = 0,
+        platform: Sequence[Change] = (),
+        resubmit_after: int = RESUBMIT_AFTER,
     ) -> None:
         streams = Streams(seed)  # first, since it refuses a wrong seed in plain words
         super().__init__(seed)
         self.jobs = jobs
         self.clock = clock or Clock()
         self.streams = streams
+        if resubmit_after < 0:
+            raise QuantityError(f"resubmit_after {resubmit_after} s: must be 0 or more")
+        self.resubmit_after = resubmit_after
         units = UnitTable(jobs) if others else None
         self.clusters: dict[str, Cluster] = {}
-        home = ClusterSpec(processors, scheduler, estimates=estimates)
+        home = ClusterSpec(processors, scheduler, estimates=estimates, platform=platform)
         for name, spec in (HOME, home), *(others or {}).items():
             if name in self.clusters:
                 raise QuantityError(f"cluster {name!r}: the first is called so; choose another")
@@ -115,6 +129,7 @@ class Simulation(Frame):
                 number=len(self.clusters),
                 speed=spec.speed,
                 units=units,
+                platform=spec.platform,
             )
         self.cluster = self.clusters[HOME]
         engines = [cluster.engine for cluster in self.clusters.values()]
@@ -147,6 +162,32 @@ class Simulation(Frame):
         unit = self.add_unit(owner, rows)
         self.clusters[cluster].submit(rows, at)
         return unit
+
+    def resubmit(self, rows: Int64s, at: int) -> None:
+        """Submit jobs again that were stopped, each to the cluster it ran on."""
+        for cluster in self.clusters.values():
+            mine = rows[self.jobs.cluster[rows] == cluster.number]
+            if len(mine):
+                cluster.submit_again(mine, at)
+
+    def on_lost(self, rows: Int64s, now: int) -> None:
+        """Tell users that jobs of theirs were stopped; where nobody waits for a job, resubmit it.
+
+        An owner hears it by a method ``on_lost(rows, now)``, if it has one.
+        """
+        self.time = now
+        mine: dict[int, list[int]] = {}
+        for row in rows.tolist():
+            unit = int(self.jobs.unit[row])
+            owner = None if unit == UNKNOWN else self._owners[unit]
+            hears = id(owner) if hasattr(owner, "on_lost") else UNKNOWN
+            mine.setdefault(hears, []).append(row)
+        for hears, lost in mine.items():
+            if hears == UNKNOWN:
+                self.resubmit(np.array(lost), now + self.resubmit_after)
+            else:
+                who: Any = self._owners[int(self.jobs.unit[lost[0]])]
+                who.on_lost(np.array(lost), now)
 
     @property
     def events(self) -> int:

@@ -17,3 +17,4 @@ class Stop(IntEnum):
     PAUSE = 3  #: the allowance of events is used up
     ROOM = 4  #: a compiled array is full; never seen outside the engine
     PASS = 5  #: the policy is to have its pass; never seen outside the engine
+    CHANGE = 6  #: the platform changes now; never seen outside the engine

@@ -13,6 +13,9 @@ from environment.kernel.places import (
     ALLOWANCE,
     ARRIVALS,
     CAPACITY,
+    CHANGE,
+    CHANGE_AT,
+    CLOSED,
     CLUSTER,
     COMPLETED,
     COMPLETIONS,
@@ -34,6 +37,8 @@ from environment.kernel.places import (
     NOW,
     NUMBER,
     OUTSIDE,
+    PACE,
+    PACE_ONE,
     PASS,
     PAUSE,
     PHASE,
@@ -139,8 +144,15 @@ def _over(jobs, s, heap, job, remaining, finished, links, edges, unit_rows):
 
 
 @compiled
+def count_over(jobs, s, heap, rows, remaining, finished, links, edges, unit_rows):
+    """Count jobs as over that a change of the platform ended; ``finished`` has room for them."""
+    for job in rows:
+        _over(jobs, s, heap, job, remaining, finished, links, edges, unit_rows)
+
+
+@compiled
 def next_time(jobs, s, sorted_arrivals, heap, ends):
-    """Return the time of the next completion or arrival."""
+    """Return the time of the next completion or arrival, or of a change that may matter."""
     time = FOREVER
     if s[RUNNING]:
         time = ends[0, 0]
@@ -150,6 +162,8 @@ def next_time(jobs, s, sorted_arrivals, heap, ends):
         time = min(time, jobs[SUBMIT, sorted_arrivals[s[SORTED_NEXT]]])
     if s[WAITING] and s[WAKE] < time:
         time = s[WAKE]
+    if s[CHANGE_AT] < time and (time < FOREVER or s[WAITING]):
+        time = s[CHANGE_AT]
     return time
 
 
@@ -230,6 +244,9 @@ def arrive(
             heap_push(ends, s[RUNNING], start + run, job)
             s[RUNNING] += 1
         else:
+            if s[PACE] != s[PACE_ONE] and jobs[RUN_TIME, job] > 0:
+                scaled = (2 * jobs[RUN_TIME, job] * s[PACE_ONE] + s[PACE]) // (2 * s[PACE])
+                jobs[RUN_TIME, job] = max(1, scaled)
             enqueue(jobs, s, queue, job)
 
 
@@ -311,6 +328,13 @@ def advance(
         if s[FINISHED_COUNT]:
             s[PHASE] = REACTIONS
             return FINISHED
+        if s[CHANGE_AT] == s[NOW]:
+            s[PHASE] = REACTIONS  # what users do about it arrives now too
+            return CHANGE
+        if s[CLOSED]:
+            s[WAKE] = FOREVER
+            s[PHASE] = COMPLETIONS
+            continue
         if s[POLICY] == OUTSIDE:
             s[PHASE] = COMPLETIONS
             return PASS

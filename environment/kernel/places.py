@@ -42,7 +42,7 @@ RENOUNCED = int(State.RENOUNCED)
 #: What did not happen.
 NEVER = UNKNOWN
 
-DONE, FINISHED, HALT, PAUSE, ROOM, PASS = (int(stop) for stop in Stop)
+DONE, FINISHED, HALT, PAUSE, ROOM, PASS, CHANGE = (int(stop) for stop in Stop)
 
 # Policies; OUTSIDE is any other, whose passes the engine's owner calls.
 FCFS, EASY, RECORDED, OUTSIDE = 0, 1, 2, 3
@@ -82,8 +82,14 @@ COMPLETIONS, REACTIONS, ARRIVALS = 0, 1, 2
     EXACT,  # estimates are run times
     FACTOR,  # else requested times, times FACTOR, over DIVISOR
     DIVISOR,
+    CHANGE_AT,  # when the platform changes next
+    CLOSED,  # there is maintenance: no passes
+    CLOSES,  # jobs that start must be believed to end by then
+    REOPENS,  # when that maintenance ends
+    PACE,  # speed of the nodes, over PACE_ONE, since the beginning
+    PACE_ONE,
     COUNT,
-) = range(31)
+) = range(37)
 
 #: A gap in the queue asks for more processors than any machine has.
 GAP = FOREVER

@@ -13,6 +13,7 @@ from __future__ import annotations
 from environment.kernel.heap import heap_push
 from environment.kernel.places import (
     ALLOWANCE,
+    CLOSES,
     DIVISOR,
     EASY,
     END,
@@ -31,6 +32,7 @@ from environment.kernel.places import (
     QUEUE_GAPS,
     QUEUE_HEAD,
     QUEUE_TAIL,
+    REOPENS,
     REQUESTED_TIME,
     RUN_TIME,
     RUNNING,
@@ -140,11 +142,12 @@ def start(jobs, s, ends, expected, job):
 def start_heads(jobs, s, queue, ends, expected):
     """Start jobs from the head of the queue while they fit; return whether the queue is left."""
     head, tail = s[QUEUE_HEAD], s[QUEUE_TAIL]
+    longest = s[CLOSES] - s[NOW]
     while head < tail:
         need = queue[1, head]
         if need == GAP:
             s[QUEUE_GAPS] -= 1
-        elif need <= s[FREE]:
+        elif need <= s[FREE] and queue[2, head] <= longest:
             start(jobs, s, ends, expected, queue[0, head])
             s[STALE] = 1
         else:
@@ -182,15 +185,18 @@ def easy_pass(jobs, s, queue, ends, expected):
             k += 1
         if back < need:  # part of the machine is down
             shadow, back = FOREVER, need
+        if shadow > s[CLOSES] - queue[2, s[QUEUE_HEAD]]:  # everybody else ends before maintenance
+            shadow, back = s[REOPENS], need
         s[SHADOW] = shadow
         s[SPARE] = back - need
         s[STALE] = 0
         i = s[QUEUE_HEAD] + 1
     first, tail = i, s[QUEUE_TAIL]
     free, spare, latest = s[FREE], s[SPARE], s[SHADOW] - now
+    longest = s[CLOSES] - now
     while i < tail and free > 0:
         wanted = queue[1, i]
-        if wanted <= free:
+        if wanted <= free and queue[2, i] <= longest:
             ends_in_time = queue[2, i] <= latest
             if ends_in_time or wanted <= spare:
                 if not ends_in_time:

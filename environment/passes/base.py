@@ -38,9 +38,26 @@ class CompiledPass(ABC):
         wait; arrays may be others at the next pass.
     """
 
+    #: Whether it keeps to announced maintenance (``engine.windows``) as ``Scheduler.drains`` says;
+    #: otherwise the plain scheduler runs where there is some.
+    drains = False
+
     def __init__(self, scheduler: Any, engine: CompiledEngine) -> None:
         self.scheduler = scheduler
         self.engine = engine
+
+    def inherit(self, before: Any, ended: Int64s) -> None:  # noqa: B027
+        """Take over what must not be forgotten, such as usage that decays, when platforms change.
+
+        Called on a new object under the same scheduler.
+
+        Parameters
+        ----------
+        before
+            The pass object until now, of the same class.
+        ended
+            Rows of the jobs that ended since its last pass, which are not told in :meth:`schedule`.
+        """
 
     @property
     @abstractmethod

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from environment.jobs import UNKNOWN
+from environment.stops import FOREVER
 
 
 class WaitingJob(NamedTuple):
@@ -72,11 +73,19 @@ class Scheduler:
     promises
         Rows of jobs and the starts promised to them since the engine looked last; it notes the
         first of each job in the column PROMISED.
+    windows
+        Maintenance that is announced and not over, (start, end) in s since the origin, in order.
+        No job may start that is believed to run into the first.
+    drains
+        Whether :meth:`select` keeps to the windows. Otherwise jobs that would run into one are not
+        shown to it.
     """
 
     name = "scheduler"
     plans = False
     promises: dict[int, int]
+    windows: tuple[tuple[int, int], ...] = ()
+    drains = False
 
     def begin(self, total: int) -> None:
         """Forget earlier runs: a machine of ``total`` processors starts empty.
@@ -110,6 +119,22 @@ class Scheduler:
             Processors without a job, and of the whole machine.
         """
         raise NotImplementedError(f"{type(self).__name__} has to define select()")
+
+    def changed(self, now: int) -> None:
+        """Hear that the platform changed: running jobs may be gone, waiting ones be back.
+
+        The processors of the machine, estimates and windows may be others too.
+        """
+
+    @property
+    def closes(self) -> int:
+        """When the next maintenance that is announced begins, FOREVER for none."""
+        return self.windows[0][0] if self.windows else FOREVER
+
+    @property
+    def reopens(self) -> int:
+        """When the next maintenance that is announced ends, FOREVER for none."""
+        return self.windows[0][1] if self.windows else FOREVER
 
     def wake(self, now: int) -> int | None:
         """Return when to ask again though nothing ends or arrives; None for no such time."""

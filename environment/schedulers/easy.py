@@ -19,6 +19,7 @@ class EASY(Scheduler):
     """
 
     name = "easy"
+    drains = True
 
     @override
     def select(
@@ -29,7 +30,9 @@ class EASY(Scheduler):
         free: int,
         total: int,
     ) -> Iterable[WaitingJob]:
-        started = list(FCFS().select(now, waiting, running, free, total))
+        heads = FCFS()
+        heads.windows = self.windows
+        started = list(heads.select(now, waiting, running, free, total))
         yield from started
         queue = waiting[len(started) :]
         if not queue:
@@ -38,8 +41,10 @@ class EASY(Scheduler):
         ends = [(job.expected_end, job.processors) for job in running]
         ends += [(now + job.estimate, job.processors) for job in started]
         shadow, spare = self.reserve(now, queue[0].processors, free, ends)
+        if shadow > self.closes - queue[0].estimate:
+            shadow, spare = self.reopens, 0  # everybody else ends before the window
         for job in queue[1:]:
-            if job.processors > free:
+            if job.processors > free or now + job.estimate > self.closes:
                 continue
             if now + job.estimate > shadow:
                 if job.processors > spare:

@@ -12,6 +12,7 @@ class FCFS(Scheduler):
     """First come, first served: nobody overtakes."""
 
     name = "fcfs"
+    drains = True
 
     @override
     def select(
@@ -23,7 +24,7 @@ class FCFS(Scheduler):
         total: int,
     ) -> Iterable[WaitingJob]:
         for job in waiting:
-            if job.processors > free:
+            if job.processors > free or now + job.estimate > self.closes:
                 break
             free -= job.processors
             yield job
