@@ -7,27 +7,24 @@ from typing import Any, override
 import numpy as np
 from numpy.typing import ArrayLike
 
-from environment.engine import Engine
 from environment.errors import QuantityError
 from environment.estimates import Estimates
 from environment.jobs import Column, Int64s, JobTable
 from environment.kernel import cache, loop
 from environment.kernel import places as S
-from environment.passes.base import CompiledPass, compiled_pass, is_built_in, runs_compiled
+from environment.passes.base import CompiledPass
 from environment.schedulers.base import Scheduler
 from environment.schedulers.names import parse_scheduler
 from environment.stops import FOREVER, Stop
+from environment.taking_over import TakingOver, wider
 
 cache.drop_stale()
-
-#: Policies of the compiled loop itself, by name.
-POLICIES = {"fcfs": S.FCFS, "easy": S.EASY, "recorded": S.RECORDED}
 
 #: Places that arrays have at first.
 FIRST_ROOM = 1024
 
 
-class CompiledEngine(Engine):
+class CompiledEngine(TakingOver):
     """Runs a scheduler of the library, or the recorded schedule, in compiled code.
 
     Parameters
@@ -78,20 +75,6 @@ class CompiledEngine(Engine):
         self._policy: CompiledPass | None = None
         self._set_policy(scheduler)
 
-    def _set_policy(self, scheduler: Scheduler | None) -> None:
-        """Let the loop, or a pass beside it, do what the scheduler would."""
-        self.scheduler, self._policy = scheduler, None
-        if scheduler is None:
-            self.scalars[S.POLICY] = S.RECORDED
-        elif is_built_in(scheduler) and self.predictor is None:
-            self.scalars[S.POLICY] = POLICIES[scheduler.name]
-        else:
-            policy = compiled_pass(scheduler)
-            if policy is None:
-                raise QuantityError(f"scheduler {scheduler}: not compiled; run it with plain=True")
-            self.scalars[S.POLICY] = S.OUTSIDE
-            self._policy = policy(scheduler, self)
-
     def _set_estimates(self) -> None:
         """Tell the kernel what estimates are; a predictor's are set later."""
         s, found = self.scalars, self.estimates
@@ -100,14 +83,6 @@ class CompiledEngine(Engine):
             s[S.EXACT] = found.kind == "exact"
             if found.kind == "factor":
                 s[S.FACTOR], s[S.DIVISOR] = found.ratio.as_integer_ratio()
-
-    def _set_platform(self) -> None:
-        """Tell the kernel what the platform is like now."""
-        s = self.scalars
-        s[S.CAPACITY] = self.processors
-        s[S.CHANGE_AT], s[S.CLOSED] = self.change_at, self.closed
-        s[S.CLOSES], s[S.REOPENS] = self.closes, self.reopens
-        s[S.PACE], s[S.PACE_ONE] = self.pace.as_integer_ratio()
 
     @property
     @override
@@ -273,18 +248,6 @@ class CompiledEngine(Engine):
         return bool(self.finished)
 
     @override
-    def _catch_up(self) -> None:
-        if self.timeline is not None:
-            super()._catch_up()
-            self._set_platform()
-
-    @override
-    def change(self) -> list[int]:
-        rows = super().change()
-        self._set_platform()
-        return rows
-
-    @override
     def pass_to(self, time: int) -> None:
         self.scalars[S.NOW] = time
 
@@ -348,67 +311,9 @@ class CompiledEngine(Engine):
         self._foretell(ended, arrived)
         need = int(s[S.RUNNING] + s[S.WAITING])
         if need >= self.ends.shape[1]:
-            self.ends = _wider(self.ends, 2 * need)
+            self.ends = wider(self.ends, 2 * need)
         s[S.WAKE] = policy.schedule(ended, arrived)
         s[S.EXPECTED_END] = s[S.QUEUE_HEAD] = s[S.QUEUE_TAIL] = 0
-
-    @override
-    def switch(self, scheduler: Scheduler) -> None:
-        self._check_switch(recorded=bool(self.scalars[S.POLICY] == S.RECORDED))
-        if not runs_compiled(scheduler):
-            raise QuantityError(f"scheduler {scheduler}: not compiled; run it with plain=True")
-        self.settle()
-        waiting, running = self.waiting, self.running
-        self.scheduler, self._policy = scheduler, None
-        self.take_over(waiting, running)
-
-    @override
-    def take_over(self, waiting: Int64s, running: Int64s) -> None:
-        jobs, s = self.jobs, self.scalars
-        waiting = self._by_submission(jobs, waiting)
-        running = running[np.lexsort((running, jobs.end[running]))]  # a sorted array is a heap
-        self.ends = _with_room(self.ends, 2 * (len(running) + len(waiting)))
-        self.ends[:, : len(running)] = jobs.end[running], running
-        s[S.RUNNING], s[S.WAITING] = len(running), len(waiting)
-        s[S.FREE] = self.up - jobs.processors[running].sum()
-        self._queue = _with_room(self._queue, 2 * len(waiting))
-        estimates = jobs.estimate[waiting]
-        self._queue[:, : len(waiting)] = waiting, jobs.processors[waiting], estimates
-        s[S.QUEUE_HEAD] = s[S.QUEUE_GAPS] = s[S.SCANNED] = 0
-        s[S.QUEUE_TAIL] = len(waiting)
-        s[S.STALE] = 1
-        s[S.EXPECTED_FIRST] = s[S.EXPECTED_END] = 0
-        s[S.WAKE] = s[S.NOW]
-        self._set_platform()
-        before = self._policy
-        self._set_policy(self.scheduler)
-        if before is not None and self._policy is not None:
-            self._policy.inherit(before, self._unheard)
-        self._unheard = self._unheard[:0]
-        if s[S.POLICY] == S.EASY:
-            expected = jobs.start[running] + jobs.estimate[running]
-            order = np.argsort(expected, kind="stable")
-            self._expected = _with_room(self._expected, 2 * (len(running) + len(waiting)))
-            processors = jobs.processors[running]
-            self._expected[:, : len(running)] = expected[order], processors[order]
-            s[S.EXPECTED_END] = len(running)
-
-    @override
-    def settle(self) -> None:
-        s = self.scalars
-        if self._policy is not None:
-            ended = self._expected[0, : s[S.EXPECTED_END]]
-            arrived = self._queue[0, s[S.QUEUE_HEAD] : s[S.QUEUE_TAIL]]
-            self._foretell(ended, arrived)
-            self._foretold = self.waiting
-            self._unheard = np.concatenate((self._unheard, ended))
-            s[S.EXPECTED_END] = 0
-
-    def _foretell(self, ended: Int64s, arrived: Int64s) -> None:
-        """Let the predictor hear, but not again of what a pass that takes over hears anew."""
-        if self.predictor is not None:
-            self._predict(ended, arrived[~np.isin(arrived, self._foretold)])
-        self._foretold = self._foretold[:0]
 
     def _told(self) -> list[int]:
         """Return what the last phase noted as over."""
@@ -436,28 +341,18 @@ class CompiledEngine(Engine):
 
     def _reserve(self, arrivals: int) -> None:
         if arrivals > self._heap.shape[1]:
-            self._heap = _wider(self._heap, 2 * arrivals)
+            self._heap = wider(self._heap, 2 * arrivals)
 
     def _enlarge(self) -> None:
         """Give more room to whatever array is full."""
         s = self.scalars
         if s[S.QUEUE_TAIL] >= self._queue.shape[1]:
-            self._queue = _wider(self._queue, 2 * self._queue.shape[1])
+            self._queue = wider(self._queue, 2 * self._queue.shape[1])
         if s[S.FINISHED_COUNT] >= len(self._finished):
-            self._finished = _wider(self._finished[None], 2 * len(self._finished))[0]
+            self._finished = wider(self._finished[None], 2 * len(self._finished))[0]
         need = int(s[S.RUNNING] + s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD])
         if need >= self.ends.shape[1]:
-            self.ends = _wider(self.ends, 2 * need)
+            self.ends = wider(self.ends, 2 * need)
         waiting = int(s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD])
         if int(s[S.EXPECTED_END]) + waiting >= self._expected.shape[1]:
-            self._expected = _wider(self._expected, 2 * (int(s[S.EXPECTED_END]) + waiting))
-
-
-def _with_room(array: Int64s, columns: int) -> Int64s:
-    return array if array.shape[1] >= columns else _wider(array, columns)
-
-
-def _wider(array: Int64s, columns: int) -> Int64s:
-    wider = np.zeros((array.shape[0], columns), np.int64)
-    wider[:, : array.shape[1]] = array
-    return wider
+            self._expected = wider(self._expected, 2 * (int(s[S.EXPECTED_END]) + waiting))
