@@ -58,7 +58,7 @@ windows = st.builds(
     fates | st.just("run"),
 )
 resizes = st.builds(Resize, st.integers(0, 60), st.integers(4, 9))
-speeds = st.builds(SpeedChange, st.integers(0, 60), st.sampled_from([0.3, 0.5, 1.7, 2, 1e-3]))
+speeds = st.builds(SpeedChange, st.integers(0, 60), st.sampled_from([0.05, 0.3, 0.5, 1.7, 2]))
 switches = st.builds(SwitchPolicy, st.integers(0, 60), st.sampled_from(sorted(SCHEDULERS)))
 #: At most so many of each that they do not contradict each other.
 platforms = st.tuples(
