@@ -257,6 +257,31 @@ def test_asked_before_it_has_begun(predictor: Predictor) -> None:
         predictor.predict(np.array([0]), 0)
 
 
+@pytest.mark.parametrize("predictor", [LastTwo(), Nearest()])
+def test_asked_about_a_job_that_has_not_arrived(
+    predictor: Predictor, make_jobs: Callable[..., JobTable]
+) -> None:
+    """Nothing can be predicted of a job before it arrives."""
+    predictor.begin(make_jobs((0, 1, 1), (5, 1, 1)))
+    predictor.arrived(np.array([0]), 0)
+    with pytest.raises(PredictorError, match="asked about job 2, which has not arrived"):
+        predictor.predict(np.array([0, 1]), 0)
+
+
+def test_jobs_that_come_again_keep_their_place(make_jobs: Callable[..., JobTable]) -> None:
+    """A requeued job is known once, by its first end; the end of a job that never came is none."""
+    jobs = make_jobs((0, 10, 1, 99), (1, 20, 1, 99), (2, 1, 1, 99))
+    jobs.start[:] = 0
+    predictor = LastTwo(history="completion")
+    predictor.begin(jobs)
+    for now, row in ((10, 0), (20, 0)):
+        predictor.arrived(np.array([row]), 0)
+        predictor.ended(np.array([row]), now)
+    predictor.ended(np.array([1]), 50)
+    predictor.arrived(np.array([2]), 60)
+    assert [10] == predictor.predict(np.array([2]), 60).tolist()
+
+
 def test_asked_before_it_was_trained() -> None:
     """The history-based predictor without parameters says that it has to be trained."""
     untrained = HistoryPredictor()

@@ -5,7 +5,15 @@ from __future__ import annotations
 from math import floor
 
 from environment.kernel import history, last_two, nearest
-from environment.kernel.experience import REQUESTED_TIME, START, learn, meet
+from environment.kernel.experience import (
+    NONE,
+    REQUESTED_TIME,
+    START,
+    SUBMITTED,
+    Experience,
+    learn,
+    meet,
+)
 from environment.kernel.places import compiled, released
 
 # Models.
@@ -27,29 +35,39 @@ def predict(model, memory, settings, table, row):
     return max(floor(value + 0.5), 1)
 
 
+# What Python calls takes the arrays of an experience as a plain tuple: numba looks at a named one
+# for two microseconds at every call.
+
+
 @compiled
-def predict_all(model, memory, settings, table, rows, predicted):
-    """Fill in the predictions of jobs that have arrived."""
+def predict_all(model, arrays, settings, table, rows, predicted):
+    """Fill in the predictions of jobs; return the first that has not arrived, or NONE."""
+    memory = Experience(*arrays)
     for place in range(len(rows)):
+        if memory.jobs[rows[place], SUBMITTED] == NONE:
+            return rows[place]
         predicted[place] = predict(model, memory, settings, table, rows[place])
+    return NONE
 
 
 @compiled
-def meet_all(memory, table, rows):
+def meet_all(arrays, table, rows):
     """Take in jobs that have arrived."""
+    memory = Experience(*arrays)
     for place in range(len(rows)):
         meet(memory, table, rows[place])
 
 
 @compiled
-def learn_all(memory, table, rows, now):
+def learn_all(arrays, table, rows, now):
     """Take in that jobs have ended now."""
+    memory = Experience(*arrays)
     for place in range(len(rows)):
         learn(memory, rows[place], now - table[START, rows[place]])
 
 
 @released
-def follow(model, memory, settings, table, time, row, kind, predicted):
+def follow(model, arrays, settings, table, time, row, kind, predicted):
     """Go through events and fill in what is predicted of each job at its arrival, s."""
     at = 0
     while at < len(time):
@@ -58,9 +76,10 @@ def follow(model, memory, settings, table, time, row, kind, predicted):
             until += 1
         rows = row[at:until]
         if kind[at] == 0:
-            learn_all(memory, table, rows, time[at])
+            learn_all(arrays, table, rows, time[at])
         else:
-            meet_all(memory, table, rows)
+            meet_all(arrays, table, rows)
+            memory = Experience(*arrays)
             for job in rows:
                 predicted[job] = predict(model, memory, settings, table, job)
         at = until

@@ -122,7 +122,7 @@ class Predictor(ABC):
         Raises
         ------
         PredictorError
-            When it has not begun.
+            When it has not begun, or a job has not arrived.
         """
 
     def follow(self, events: Events) -> Int64s:

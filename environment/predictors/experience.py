@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from environment.errors import QuantityError
+from environment.errors import PredictorError, QuantityError
 from environment.jobs import UNKNOWN, Int64s, JobTable
 from environment.kernel import cache
 from environment.kernel import experience as K
@@ -77,6 +77,7 @@ class ComparingPredictor(Predictor):
         self.bounds = bounds
         self._jobs: JobTable | None = None
         self._memory: Experience | None = None
+        self._given: tuple[Any, ...] = ()
 
     def _masks(self) -> tuple[int, int]:
         """Return the nominal attributes that make a category, and those that make a class."""
@@ -106,42 +107,51 @@ class ComparingPredictor(Predictor):
             best=np.zeros(wanted, np.int64),
             **_arrays(room),
         )
+        self._given = tuple(self._memory)
 
     def arrived(self, rows: Int64s, now: int) -> None:
         """Hear of jobs that joined the queue."""
-        jobs, memory = self._ready()
-        kernel.meet_all(memory, jobs.matrix, np.asarray(rows, np.int64))
+        jobs, arrays = self._ready()
+        kernel.meet_all(arrays, jobs.matrix, np.asarray(rows, np.int64))
 
     def ended(self, rows: Int64s, now: int) -> None:
         """Hear of jobs that ran to their end."""
-        jobs, memory = self._ready()
-        kernel.learn_all(memory, jobs.matrix, np.asarray(rows, np.int64), now)
+        jobs, arrays = self._ready()
+        kernel.learn_all(arrays, jobs.matrix, np.asarray(rows, np.int64), now)
 
     def predict(self, rows: Int64s, now: int) -> Int64s:
         """Return the predicted run times of jobs that have arrived, s."""
-        jobs, memory = self._ready()
+        jobs, arrays = self._ready()
         rows = np.asarray(rows, np.int64)
         predicted = np.empty(len(rows), np.int64)
-        kernel.predict_all(self._model, memory, self._settings, jobs.matrix, rows, predicted)
+        absent = kernel.predict_all(
+            self._model, arrays, self._settings, jobs.matrix, rows, predicted
+        )
+        if absent != K.NONE:
+            raise PredictorError(
+                f"{self.name}: asked about job {jobs.number[absent]}, which has not arrived; call "
+                "arrived(rows, now) first"
+            )
         return predicted
 
     def follow(self, events: Events) -> Int64s:
         """Go through events compiled; the same as one by one."""
-        jobs, memory = self._ready()
+        jobs, arrays = self._ready()
         predicted = np.full(len(jobs), UNKNOWN, np.int64)
         kernel.follow(
-            self._model, memory, self._settings, jobs.matrix,
+            self._model, arrays, self._settings, jobs.matrix,
             events.time, events.row, events.kind, predicted,
         )  # fmt: skip
         return predicted
 
-    def _ready(self) -> tuple[JobTable, Experience]:
-        """Return the table and the arrays, with room for every job of the table."""
+    def _ready(self) -> tuple[JobTable, tuple[Any, ...]]:
+        """Return the table, and the arrays with room for every job of the table."""
         if self._jobs is None or self._memory is None:
             raise not_begun(self.name)
         if len(self._jobs) > self._memory.jobs.shape[0]:
             self._memory = _grown(self._memory, len(self._jobs))
-        return self._jobs, self._memory
+            self._given = tuple(self._memory)
+        return self._jobs, self._given
 
 
 def _arrays(room: int) -> dict[str, Any]:

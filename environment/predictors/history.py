@@ -21,7 +21,6 @@ import numpy as np
 
 from environment.errors import PredictorError, QuantityError
 from environment.jobs import JobTable
-from environment.kernel.experience import Experience
 from environment.kernel.prediction import HISTORY
 from environment.predictors.experience import (
     ComparingPredictor,
@@ -176,7 +175,7 @@ class HistoryPredictor(ComparingPredictor):
         parameters = self._trained()
         return max(parameters.small.k, parameters.big.k)
 
-    def _ready(self) -> tuple[JobTable, Experience]:
+    def _ready(self) -> tuple[JobTable, tuple[Any, ...]]:
         self._trained()
         return super()._ready()
 
