@@ -34,6 +34,7 @@ OF_STATES = {
     State.CANCELLED: "purple",
     State.REJECTED: "orange",
     State.RENOUNCED: "green",
+    State.FAILED: "sky",
 }
 
 #: Most entries of a legend.

@@ -42,9 +42,11 @@ from .schedulers.base import (
     Scheduler,
     WaitingJob,
 )
+from .schedulers.conservative import Conservative
 from .schedulers.easy import EASY
 from .schedulers.fcfs import FCFS
 from .schedulers.names import parse_scheduler
+from .schedulers.selective import Selective, SelectiveCategorized
 from .signals import Signal, parse_signal, read_signal
 from .simulation import Simulation
 from .streams import Streams
@@ -68,6 +70,7 @@ __all__ = [
     "Cluster",
     "ClusterSpec",
     "Column",
+    "Conservative",
     "Conversion",
     "EndedJob",
     "Estimates",
@@ -93,6 +96,8 @@ __all__ = [
     "RunningJob",
     "Scheduler",
     "SchedulerError",
+    "Selective",
+    "SelectiveCategorized",
     "Signal",
     "SignalError",
     "Simulation",

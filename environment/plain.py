@@ -238,7 +238,7 @@ class PlainEngine(Engine):
                     f"{self.closes} s; keep to Scheduler.windows, or set drains = False"
                 )
             self._free -= waiting.processors
-            self._expected[job.row] = self._now + waiting.estimate
+            self._expected[job.row] = self._now + max(waiting.estimate, self._corrects)
             self._start(job.row, self._now)
             insort(self._running, self._as_running(job.row), key=_by_end)
         if chosen:

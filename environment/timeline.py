@@ -160,7 +160,7 @@ class Timeline:
         """Change what changes at ``now``; return rows of the jobs that are over by that."""
         engine = self.engine
         self._over, self._told, self._successor = [], [], None
-        if self._is_hopeless():
+        if self._is_hopeless(now):
             self.next_at = FOREVER
             return self._over
         engine.settle()
@@ -179,15 +179,18 @@ class Timeline:
             self._lost(np.array(sorted(self._told), np.int64), now)
         return sorted(self._over)
 
-    def _is_hopeless(self) -> bool:
-        """Return whether jobs wait that would have started by now if they ever could.
+    def _is_hopeless(self, now: int) -> bool:
+        """Return whether jobs wait that would have started before now if they ever could.
 
         Nothing runs and nothing will arrive, all that will ever be up is up, and nothing is to come
         but random failures; those would go on for ever.
         """
         engine = self.engine
-        quiet = not (self._single or len(engine.running) or engine.arriving)
-        return quiet and len(engine.waiting) > 0
+        if self._single or engine.arriving or len(engine.running) or not len(engine.waiting):
+            return False
+        # Whoever arrives or has room made now has the pass of this second yet to come.
+        submits, ends = engine.jobs.submit[engine.waiting], engine.jobs.end
+        return bool(np.all(submits < now)) and not np.any(ends == now)
 
     def _account(self, now: int) -> None:
         """Add up what was down or closed since the last change."""

@@ -46,10 +46,19 @@ definitions = st.sampled_from(
         SessionDefinition("max", 0, 5),
     ]
 )
+SCHEDULERS = [
+    "fcfs",
+    "easy",
+    "recorded",
+    "conservative",
+    "selective",
+    "selective:threshold=1.5",
+    "selective-categorized:categories=3/6",
+]
 clusters = st.fixed_dictionaries(
     {
         "processors": st.integers(3, 8),
-        "scheduler": st.sampled_from(["fcfs", "easy", "recorded"]),
+        "scheduler": st.sampled_from(SCHEDULERS),
         "overrun": st.sampled_from(["keep", "kill"]),
         "estimates": st.sampled_from(["requested", "exact", "0.5x", "1.5x"]),
     }

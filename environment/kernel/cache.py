@@ -11,18 +11,6 @@ from pathlib import Path
 
 from environment.kernel import loop
 
-#: Modules with compiled functions.
-MODULES = (
-    "heap",
-    "scheduling",
-    "loop",
-    "prediction",
-    "experience",
-    "history",
-    "nearest",
-    "last_two",
-)
-
 
 def is_compiled(clusters: int = 1) -> bool:
     """Return whether what so many clusters need is compiled for this Python already."""
@@ -33,7 +21,8 @@ def is_compiled(clusters: int = 1) -> bool:
 def drop_stale() -> None:
     """Throw compiled code away that is older than the sources it was made from."""
     here = Path(__file__).parent
-    sources = [*here.glob("*.py"), here.parent / "jobs.py", here.parent / "stops.py"]
+    names = ("estimates.py", "jobs.py", "stops.py")
+    sources = [*here.glob("*.py"), *(here.parent / name for name in names)]
     changed = max(path.stat().st_mtime for path in sources)
     indexes = _indexes()
     if any(path.stat().st_mtime <= changed for path in indexes):
@@ -45,4 +34,4 @@ def _indexes() -> list[Path]:
     """Return the files in which numba notes what it has compiled for this Python."""
     folder = Path(loop.advance._cache.cache_path)
     python = f"py{sys.version_info.major}{sys.version_info.minor}"
-    return [path for module in MODULES for path in folder.glob(f"{module}.*.{python}.nbi")]
+    return list(folder.glob(f"*.{python}.nbi"))

@@ -12,6 +12,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from environment.schedulers.base import Scheduler
+from environment.schedulers.conservative import Conservative
+from environment.schedulers.selective import Selective, SelectiveCategorized
 
 if TYPE_CHECKING:
     from environment.compiled import CompiledEngine
@@ -19,7 +21,11 @@ if TYPE_CHECKING:
 
 #: Classes of compiled passes, ``module:class``, by the class of the plain scheduler. Loading one
 #: loads the compiler, so only names stand here.
-PASSES: dict[type[Scheduler], str] = {}
+PASSES: dict[type[Scheduler], str] = {
+    Conservative: "environment.passes.planned:PlannedPass",
+    Selective: "environment.passes.planned:SelectivePass",
+    SelectiveCategorized: "environment.passes.planned:SelectivePass",
+}
 
 
 class CompiledPass(ABC):

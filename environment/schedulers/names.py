@@ -6,14 +6,18 @@ from typing import Any, get_type_hints
 
 from environment.errors import QuantityError
 from environment.schedulers.base import Scheduler, options_of
+from environment.schedulers.conservative import Conservative
 from environment.schedulers.easy import EASY
 from environment.schedulers.fcfs import FCFS
+from environment.schedulers.selective import Selective, SelectiveCategorized
 
 #: Starts each job its recorded wait after its submission, capacity ignored; no policy.
 RECORDED = "recorded"
 
 #: Policies by the name a user gives.
-SCHEDULERS: dict[str, type[Scheduler]] = {policy.name: policy for policy in (FCFS, EASY)}
+SCHEDULERS: dict[str, type[Scheduler]] = {
+    policy.name: policy for policy in (FCFS, EASY, Conservative, Selective, SelectiveCategorized)
+}
 
 #: All names that a user may give.
 SCHEDULER_NAMES = (*SCHEDULERS, RECORDED)

@@ -1,0 +1,61 @@
+"""The processors that are expected to be free, as a function of time."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+
+from environment.schedulers.base import RunningJob
+from environment.stops import FOREVER
+
+
+class Profile:
+    """A step function of free processors over time, from now on.
+
+    Parameters
+    ----------
+    now, free
+        The present second, and the processors without a job.
+    running
+        The running jobs, which give theirs back at their expected ends.
+    """
+
+    def __init__(self, now: int, free: int, running: Iterable[RunningJob] = ()) -> None:
+        self.times = [now]
+        self.free = [free]
+        for job in running:
+            self.add(job.expected_end, FOREVER, job.processors)
+
+    def add(self, start: int, end: int, processors: int) -> None:
+        """Add free processors from ``start`` to ``end``; a negative number takes them."""
+        first, last = self._step(start), self._step(end)
+        for i in range(first, last):
+            self.free[i] += processors
+
+    def earliest(self, processors: int, duration: int) -> int:
+        """Return the earliest time from which so many are free so long, FOREVER if none is."""
+        start = self.times[0]
+        for i, free in enumerate(self.free):
+            if self.times[i] >= start + duration:
+                break
+            if free < processors:
+                start = self.times[i + 1] if i + 1 < len(self.times) else FOREVER
+        return start
+
+    def shortage(self) -> int | None:
+        """Return the first time at which less than nothing is free, None if there is none."""
+        for time, free in zip(self.times, self.free, strict=True):
+            if free < 0:
+                return time
+        return None
+
+    def _step(self, time: int) -> int:
+        """Return the number of the step that begins at ``time``; begin one if need be."""
+        i = bisect_right(self.times, time) - 1
+        if time == FOREVER:
+            return len(self.times)
+        if self.times[i] != time:
+            i += 1
+            self.times.insert(i, time)
+            self.free.insert(i, self.free[i - 1])
+        return i
