@@ -4,6 +4,8 @@
 jobs.parquet        every job, the columns of :data:`environment.jobs.MEANING`
 reactions.parquet   what reactions did to jobs, if there were any, the columns of
                     :data:`analysis.reaction_accounts.MEANING`
+attempts.parquet    runs of jobs that the platform stopped, if there were any, the columns of
+                    :data:`environment.attempts.MEANING`
 trace.swf.gz        the run as a trace, see :meth:`analysis.run.Run.to_trace`
 summary.json        the metrics, see :meth:`analysis.run.Run.summary`
 provenance.json     configuration, seed, versions, checksums, wall times: enough to run it again
@@ -23,6 +25,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from analysis.platform_accounts import write_attempts
 from analysis.reaction_accounts import write_reactions
 from analysis.run import Run
 from environment.errors import HpcrowdError
@@ -89,6 +92,8 @@ def write_run(run: Run, place: Path, *, plots: bool = True) -> None:
     write_parquet(run.jobs, place / "jobs.parquet")
     if run.reactions:
         write_reactions(run.jobs, run.reactions, place / "reactions.parquet")
+    if run.attempts:
+        write_attempts(run.attempts, place / "attempts.parquet")
     write_swf(run.to_trace(), place / "trace.swf.gz")
     write_json(run.summary(), place / "summary.json")
     if plots:

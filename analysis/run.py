@@ -17,6 +17,7 @@ from agents.units import Units
 from agents.work import Work
 from analysis.metrics import summarize
 from analysis.reaction_accounts import account, resized
+from environment.attempts import Attempt
 from environment.clock import Clock
 from environment.jobs import UNKNOWN, Int64s, JobTable, State
 from environment.quantities import round_half_up
@@ -52,6 +53,11 @@ class Run:
         that think times hold in the run; one entry for sessions, one for batches.
     reactions
         What users did to jobs beyond the submission time, see :mod:`analysis.reaction_accounts`.
+    platform
+        What changes of the platform did, by the name of the cluster, see
+        :mod:`analysis.platform_accounts`; empty where nothing was to change.
+    attempts
+        Runs of jobs that the platform stopped.
     repaired, dropped
         Jobs repaired and dropped when the trace was read, by reason.
     wall_s
@@ -71,6 +77,8 @@ class Run:
     after: Int64s | None = None
     waits: Sequence[tuple[Units, NDArray[np.bool_]]] = ()
     reactions: Sequence[Note] = ()
+    platform: dict[str, dict[str, Any]] = field(default_factory=dict)
+    attempts: Sequence[Attempt] = ()
     repaired: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
     wall_s: dict[str, float] = field(default_factory=dict)
@@ -104,6 +112,7 @@ class Run:
         return {
             **self.metrics,
             **({"reactions": self.accounts} if self.accounts else {}),
+            **({"platform": self.platform} if self.platform else {}),
             "trace": None if self.source is None else self.source["source"],
             "processors": self.processors,
             "configuration": self.configuration,
@@ -178,7 +187,11 @@ class Run:
         completed = np.where(recorded == UNKNOWN, 1, recorded)
         state = self.jobs.state
         status = np.select(
-            [state == State.COMPLETED, state == State.KILLED, state == State.UNFINISHED],
+            [
+                state == State.COMPLETED,
+                (state == State.KILLED) | (state == State.FAILED),
+                state == State.UNFINISHED,
+            ],
             [completed, 0, UNKNOWN],
             default=5,
         )

@@ -42,12 +42,13 @@ UNITS = {"_s": "s", "_per_day": "1/day", "jobs_": "jobs"}
 
 #: How each metric is computed; sums and means go over the jobs that ran, unless said otherwise.
 FORMULAS = {
-    "jobs_in": "jobs in the table: the sum of the six counts below",
+    "jobs_in": "jobs in the table: the sum of the seven counts below",
     "jobs_completed": "state `completed`",
     "jobs_killed": "state `killed`",
     "jobs_rejected": "state `rejected`",
     "jobs_cancelled": "state `cancelled`",
     "jobs_renounced": "state `renounced`",
+    "jobs_failed": "state `failed`",
     "jobs_unfinished": "state `unfinished`",
     "jobs_dropped": "jobs of the trace minus `jobs_in`",
     "makespan_s": "max(end) - min(submit); Madon et al. 2024, Eq. 1",
@@ -245,6 +246,45 @@ def reaction_settings_table() -> str:
     return table(("with", "setting", "default", "meaning"), rows)
 
 
+def attempt_columns_table() -> str:
+    """Return the columns of ``attempts.parquet``."""
+    from environment.attempts import MEANING
+
+    rows = []
+    for name, text in MEANING.items():
+        unit, _, meaning = text.partition("; ")
+        rows.append((f"`{name}`", unit if meaning else "", meaning or text))
+    return table(("column", "unit", "meaning"), rows)
+
+
+def platform_accounts_table() -> str:
+    """Return what ``summary.json`` says about changes of the platform."""
+    from analysis.platform_accounts import ACCOUNTS
+
+    units = {"_processor_s": "processor-s", "_s": "s"}
+    rows = [
+        (f"`{name}`", next((u for end, u in units.items() if name.endswith(end)), ""), meaning)
+        for name, meaning in ACCOUNTS.items()
+    ]
+    return table(("key", "unit", "meaning"), rows)
+
+
+def platform_settings_table() -> str:
+    """Return the settings of changes of the platform, by what happens."""
+    from scenarios.platform_config import CHANGES, ChangeConfig
+
+    rows = []
+    for kind, settings in CHANGES.items():
+        for name, field in settings.model_fields.items():
+            if name == "do" or name in ChangeConfig.model_fields:
+                continue
+            default = "required" if field.is_required() else _plain(field.default)
+            rows.append((f'`do = "{kind}"`', f"`{name}`", default, field.description or ""))
+    for name, field in ChangeConfig.model_fields.items():
+        rows.append(("any", f"`{name}`", _plain(field.default), field.description or ""))
+    return table(("with", "setting", "default", "meaning"), rows)
+
+
 def _plain(default: Any) -> str:
     return "" if default is None else f"`{default}`"
 
@@ -279,6 +319,9 @@ PLACES = {
     "request_replays": replays_table,
     "errors": errors_tree,
     "reaction_columns": reaction_columns_table,
+    "attempt_columns": attempt_columns_table,
+    "platform_accounts": platform_accounts_table,
+    "platform_settings": platform_settings_table,
     "reaction_accounts": reaction_accounts_table,
     "reaction_settings": reaction_settings_table,
 }

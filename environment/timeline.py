@@ -205,13 +205,13 @@ class Timeline:
         fates = [attempt.fate for attempt in self.attempts]
         return {
             "node_failures": self.failures,
-            "down_processor_seconds": self._down_area,
+            "down_processor_s": self._down_area,
             "maintenance_s": self._closed_s,
             "runs_stopped": len(fates),
             "runs_requeued": fates.count("requeue"),
             "runs_resubmitted": fates.count("resubmit"),
             "runs_failed": fates.count("fail"),
-            "lost_processor_seconds": sum(one.processor_seconds for one in self.attempts),
+            "lost_processor_s": sum(one.processor_seconds for one in self.attempts),
         }
 
     # What the steps do.

@@ -76,6 +76,7 @@ def replay(
     requested: Annotated[str, _field("requested")] = _default("requested"),
     processors: Annotated[str, _field("processors")] = _default("processors"),
     overrun: Annotated[str, _field("overrun")] = _default("overrun"),
+    platform: Annotated[str | None, _field("platform")] = None,
     seed: Annotated[int, _field("seed")] = _default("seed"),
     strict: Annotated[bool, _field("strict")] = _default("strict"),
     out: Annotated[
@@ -107,6 +108,7 @@ def replay(
         requested=requested,
         processors=processors,
         overrun=overrun,
+        platform=platform,
         seed=seed,
         strict=strict,
     )

@@ -17,6 +17,7 @@ from environment.schedulers.base import Scheduler
 from environment.schedulers.names import SCHEDULER_NAMES, parse_scheduler
 from environment.trace import Conversion
 from scenarios.mistakes import first_mistake
+from scenarios.platform_config import PlatformConfig, read_platform
 from scenarios.population_config import PopulationConfig, read_population
 
 #: Behaviours by the names of ``agents.presets.PRESETS``, and what users keep, in a few words.
@@ -77,6 +78,9 @@ class ReplayConfig(BaseModel):
     overrun: Literal["keep", "kill"] = Field(
         "keep", description="jobs that outrun their requested time go on, or are killed"
     )
+    platform: PlatformConfig | None = Field(
+        None, description="FILE.toml with what changes of the platform during the run"
+    )
     seed: int = Field(0, ge=0, description="seed of everything random")
     strict: bool = Field(False, description="repairs and drops of jobs are errors")
 
@@ -128,6 +132,8 @@ class ReplayConfig(BaseModel):
         if not isinstance(self.scheduler, str):
             values["scheduler"] = str(self.scheduler)
         values["estimates"] = str(self.estimates)
+        if self.platform is not None:
+            values["platform"] = self.platform.model_dump(mode="json", exclude_none=True)
         return values
 
     def label(self) -> str:
@@ -138,7 +144,8 @@ class ReplayConfig(BaseModel):
                 named = isinstance(plain[name], dict)
                 words.append(plain[name]["name"] if named else str(plain[name]))
             elif plain[name] != field.default and name != "strict":
-                words.append(f"{name} {plain[name]}")
+                value = plain[name]
+                words.append(f"{name} {value['name'] if isinstance(value, dict) else value}")
         return ", ".join(words)
 
 
@@ -153,6 +160,8 @@ def configure(**choices: Any) -> ReplayConfig:
     users = choices.get("users")
     if isinstance(users, str) and users.endswith(".toml"):
         choices["users"] = read_population(users)
+    if isinstance(platform := choices.get("platform"), str):
+        choices["platform"] = read_platform(platform)
     try:
         return ReplayConfig(**choices)
     except ValidationError as error:

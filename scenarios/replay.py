@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,12 +13,13 @@ from agents.casting import Casting, units_after
 from agents.composed import Composed
 from agents.sessions import SessionDefinition
 from agents.work import Work
+from analysis.platform_accounts import accounts_of, attempts_of
 from analysis.reaction_accounts import notes_of
 from analysis.run import Run
 from environment.clock import Clock
 from environment.jobs import UNKNOWN
 from environment.quantities import parse_processors
-from environment.simulation import Simulation
+from environment.simulation import RESUBMIT_AFTER, Simulation
 from environment.streams import Streams
 from environment.trace import Trace, jobs_from_trace
 from scenarios.config import ReplayConfig, configure
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from agents.units import Units
     from agents.user import ReplayUser
     from environment.jobs import Int64s
+    from environment.platform import Change
 
 
 def replay(
@@ -74,6 +77,14 @@ def replay(
     behaviour: Any = population.mixture() if population else config.users
     casting = Casting.of(record, behaviour, Streams(config.seed))
     jobs, work = casting.jobs, casting.replayed
+    others = population.others() if population else {}
+    platform: list[Change] = []
+    if (changes := config.platform) is not None:
+        changes.check_clusters(["home", *others])
+        platform = changes.of(clock)
+        others = {
+            name: replace(spec, platform=changes.of(clock, name)) for name, spec in others.items()
+        }
     model = Simulation(
         jobs,
         processors,
@@ -82,7 +93,9 @@ def replay(
         overrun=config.overrun,
         clock=clock,
         seed=config.seed,
-        others=population.others() if population else None,
+        others=others or None,
+        platform=platform,
+        resubmit_after=RESUBMIT_AFTER if changes is None else changes.resubmit_after,
     )
     users, generated = casting.join(model, compiled=compiled)
     prepared = time.perf_counter()
@@ -100,6 +113,8 @@ def replay(
         after=units_after(model, generated) if generated else None,
         waits=[] if work is None else units_waited_for(work, users),
         reactions=notes_of(users),
+        platform=accounts_of(model),
+        attempts=attempts_of(model),
         repaired=converted.repaired,
         dropped=converted.dropped,
         wall_s={"prepare": round(prepared - began, 3), "simulate": round(ended - prepared, 3)},
@@ -114,7 +129,10 @@ def _source_row(replayed: Int64s, jobs: int) -> Int64s:
 def _configuration(config: ReplayConfig) -> dict[str, Any]:
     """Return all that is needed to run it again, fit for JSON."""
     found = {"kind": "replay", **config.plain()}
-    if isinstance(config.users, PopulationConfig) and (files := config.users.files()):
+    files = config.users.files() if isinstance(config.users, PopulationConfig) else {}
+    if config.platform is not None and config.platform.file:
+        files[config.platform.file] = config.platform.sha256
+    if files:
         found["files_sha256"] = files
     return found
 

@@ -67,6 +67,7 @@ def replay_command(
 
 def headline(run: Run) -> list[str]:
     """Return lines that say what was run, what was repaired or dropped, and what users changed."""
+    from analysis.platform_accounts import platform_lines
     from analysis.reaction_accounts import reaction_lines
 
     lines = []
@@ -78,6 +79,7 @@ def headline(run: Run) -> list[str]:
     for what, reasons in (("dropped", run.dropped), ("repaired", run.repaired)):
         lines += [f"  {plural(count, 'job')} {what}: {reason}" for reason, count in reasons.items()]
     lines += [f"  {line}" for line in reaction_lines(run.accounts)]
+    lines += [f"  {line}" for line in platform_lines(run.platform)]
     if run.trace is not None and run.trace.header.processors is None:
         lines.append("  size of the machine not in the trace: that of its largest job, or --nodes")
     if run.clock.note:

@@ -50,7 +50,7 @@ def test_failure_of_free_processors_stops_nobody(
     assert [200, 0] == jobs.start.tolist()
     assert [250, 5] == jobs.end.tolist()
     assert [] == model.cluster.attempts
-    assert 2 * 193 == model.cluster.account(model.time)["down_processor_seconds"]
+    assert 2 * 193 == model.cluster.account(model.time)["down_processor_s"]
 
 
 @both
@@ -86,7 +86,7 @@ def test_requeue(make_jobs: MakeJobs, scheduler: str, plain: bool) -> None:
             "runs_stopped",
             "runs_requeued",
             "runs_resubmitted",
-            "lost_processor_seconds",
+            "lost_processor_s",
         )
     )
 

@@ -1,0 +1,210 @@
+"""Changes of the platform from a TOML file::
+
+    resubmit_after = "10m"
+
+    [[changes]]
+    do = "fail"
+    mean = "8h"
+    repair_mean = "2h"
+    jobs = "resubmit"
+
+    [[changes]]
+    do = "maintain"
+    start = "1996-11-04 08:00"
+    end = "1996-11-04 16:00"
+
+``do`` says what happens; each kind has settings of its own, :data:`CHANGES`.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+
+from pydantic import BeforeValidator, Field, ValidationError
+
+from environment.errors import QuantityError
+from scenarios.fields import Duration, Strict, parse_moment
+from scenarios.mistakes import first_mistake
+
+if TYPE_CHECKING:
+    from environment.clock import Clock
+    from environment.platform import Change
+
+#: A second of the run, or a local date and time of the trace.
+Moment = Annotated[int | datetime, BeforeValidator(parse_moment)]
+
+Fate = Literal["requeue", "resubmit", "fail"]
+Family = Literal["exponential", "weibull"]
+
+FATE = "fate of running jobs that are stopped: requeue, resubmit or fail"
+
+
+class ChangeConfig(Strict):
+    """One change of a cluster."""
+
+    cluster: str = Field("home", description="name of the cluster")
+
+    def of(self, clock: Clock) -> Change:
+        """Return the change; dates are local times of the clock."""
+        from agents.triggers import second_of
+        from environment import platform
+
+        values = {name: getattr(self, name) for name in type(self).model_fields}
+        kind = KINDS[values.pop("do")]
+        del values["cluster"]
+        for name, value in values.items():
+            if isinstance(value, datetime):
+                values[name] = second_of(value, clock)
+        made: Change = getattr(platform, kind)(**values)
+        return made
+
+
+class DownConfig(ChangeConfig):
+    """Processors go down, and come up again."""
+
+    do: Literal["down"]
+    at: Moment = Field(description="when")
+    until: Moment | None = Field(None, description="when they come up; never unless given")
+    processors: int = Field(1, ge=1, description="how many")
+    jobs: Fate = Field("requeue", description=FATE)
+
+
+class FailConfig(ChangeConfig):
+    """Nodes fail at random and are repaired."""
+
+    do: Literal["fail"]
+    mean: Duration = Field(
+        gt=0, description="mean time from one failure of the cluster to the next"
+    )
+    repair_mean: Duration = Field(gt=0, description="mean time to repair")
+    distribution: Family = Field(
+        "exponential", description="of times between failures: exponential or weibull"
+    )
+    shape: float = Field(1.0, gt=0, description="of the Weibull; below 1 failures come in bursts")
+    repair: Family = Field("exponential", description="of times to repair")
+    repair_shape: float = Field(1.0, gt=0, description="of the Weibull")
+    processors: int = Field(1, ge=1, description="processors of a node")
+    start: Moment = Field(0, description="failures happen from here on")
+    until: Moment | None = Field(None, description="and before this; to the end unless given")
+    jobs: Fate = Field("requeue", description=FATE)
+
+
+class MaintainConfig(ChangeConfig):
+    """The whole cluster is drained and closed."""
+
+    do: Literal["maintain"]
+    start: Moment = Field(description="from")
+    end: Moment = Field(description="to")
+    announced: Duration = Field(
+        604800,
+        ge=0,
+        description="before the start; from then on no job starts that is believed to run into it "
+        "(unconfirmed)",
+    )
+    jobs: Literal[Fate, "run"] = Field(
+        "requeue", description=f"{FATE}; or run: they go on through the maintenance"
+    )
+
+
+class ResizeConfig(ChangeConfig):
+    """The cluster has another size."""
+
+    do: Literal["resize"]
+    at: Moment = Field(description="when")
+    processors: int = Field(ge=1, description="the new size")
+
+
+class SpeedConfig(ChangeConfig):
+    """The nodes have another speed."""
+
+    do: Literal["speed"]
+    at: Moment = Field(description="when")
+    factor: float = Field(gt=0, description="so many times as fast as before")
+
+
+class SwitchConfig(ChangeConfig):
+    """Another scheduler takes over."""
+
+    do: Literal["switch"]
+    at: Moment = Field(description="when")
+    scheduler: str = Field(description="as for --scheduler, but not recorded")
+
+
+#: The class of ``environment.platform`` by what to do.
+KINDS = {
+    "down": "NodesDown",
+    "fail": "Failures",
+    "maintain": "Maintenance",
+    "resize": "Resize",
+    "speed": "SpeedChange",
+    "switch": "SwitchPolicy",
+}
+
+AnyChange = DownConfig | FailConfig | MaintainConfig | ResizeConfig | SpeedConfig | SwitchConfig
+
+#: Settings by what to do.
+CHANGES: dict[str, type[ChangeConfig]] = dict(zip(KINDS, get_args(AnyChange), strict=True))
+
+
+class PlatformConfig(Strict):
+    """What changes of the clusters during a run."""
+
+    name: str = Field("platform", description="for tables and pictures")
+    resubmit_after: Duration = Field(
+        600,
+        ge=0,
+        description="after which users submit stopped jobs again, where that is the fate of these "
+        "(unconfirmed)",
+    )
+    changes: tuple[Annotated[AnyChange, Field(discriminator="do")], ...] = Field(
+        min_length=1, description="one entry per change"
+    )
+    file: str = Field("", exclude=True, description="from which it was read")
+    sha256: str = Field("", exclude=True, description="checksum of the file")
+
+    def of(self, clock: Clock, cluster: str = "home") -> list[Change]:
+        """Return the changes of one cluster; dates are local times of the clock."""
+        return [change.of(clock) for change in self.changes if change.cluster == cluster]
+
+    def check_clusters(self, names: list[str]) -> None:
+        """Make sure that changes are of clusters that there are.
+
+        Raises
+        ------
+        QuantityError
+            Naming the first that is not.
+        """
+        for place, change in enumerate(self.changes):
+            if change.cluster not in names:
+                raise QuantityError(
+                    f"{self.file or self.name}: changes[{place}]: cluster {change.cluster!r}: no "
+                    f"such cluster; choose {', '.join(names)}"
+                )
+
+
+def read_platform(path: str | os.PathLike[str]) -> PlatformConfig:
+    """Read changes of the platform from a TOML file.
+
+    Raises
+    ------
+    QuantityError
+        When it cannot be read or something in it is wrong; with file, place, value and rule.
+    """
+    place = Path(path)
+    try:
+        content = place.read_bytes()
+        values = tomllib.loads(content.decode("utf-8"))
+    except OSError as error:
+        raise QuantityError(f"{place}: cannot be read: {error.strerror or error}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise QuantityError(f"{place}: not TOML: {error}") from error
+    found: dict[str, Any] = {"file": place.name, "sha256": sha256(content).hexdigest()}
+    try:
+        return PlatformConfig(**{"name": place.stem, **values, **found})
+    except ValidationError as error:
+        raise QuantityError(f"{place}: {first_mistake(error)}") from None
