@@ -43,9 +43,13 @@ from .schedulers.base import (
     WaitingJob,
 )
 from .schedulers.conservative import Conservative
+from .schedulers.creasy import Creasy
 from .schedulers.easy import EASY
+from .schedulers.fair_share import FairShare
 from .schedulers.fcfs import FCFS
+from .schedulers.multi_queue import MultiQueue
 from .schedulers.names import parse_scheduler
+from .schedulers.order import LJF, SJF, Order
 from .schedulers.selective import Selective, SelectiveCategorized
 from .signals import Signal, parse_signal, read_signal
 from .simulation import Simulation
@@ -66,15 +70,19 @@ from .trace import (
 __all__ = [
     "EASY",
     "FCFS",
+    "LJF",
+    "SJF",
     "Clock",
     "Cluster",
     "ClusterSpec",
     "Column",
     "Conservative",
     "Conversion",
+    "Creasy",
     "EndedJob",
     "Estimates",
     "Failures",
+    "FairShare",
     "Group",
     "Header",
     "HistoryParameters",
@@ -84,8 +92,10 @@ __all__ = [
     "LastTwo",
     "Maintenance",
     "ModelFileError",
+    "MultiQueue",
     "Nearest",
     "NodesDown",
+    "Order",
     "ParseError",
     "Predictor",
     "PredictorError",

@@ -267,6 +267,7 @@ class PlainEngine(Engine):
         self._free = self.up - int(jobs.processors[running].sum())
         self._wake = self._now
         if self.scheduler is not None:
+            self.scheduler.take_over(self._now, tuple(self._running))
             self.scheduler.changed(self._now)
 
     @override

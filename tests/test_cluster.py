@@ -83,7 +83,7 @@ def test_submission_in_the_past_is_an_error(make_jobs: MakeJobs, plain: bool) ->
     ("choices", "text"),
     [
         ({"processors": 0}, "processors 0"),
-        ({"scheduler": "sjf"}, "scheduler 'sjf'"),
+        ({"scheduler": "soonest"}, "scheduler 'soonest'"),
         ({"overrun": "maybe"}, "overrun 'maybe'"),
     ],
 )

@@ -11,7 +11,7 @@ running job when it is believed to end; ``due`` is a heap of these times, in whi
 
 from __future__ import annotations
 
-from environment.estimates import INCREMENTS
+from environment.kernel.believed import believed_end
 from environment.kernel.heap import heap_pop, heap_push
 from environment.kernel.places import (
     END,
@@ -57,25 +57,6 @@ QUEUE_ROWS = 7
 #: a job is to find its first place, known misses and where the next goes, changes of reservations.
 COUNT, DUE, UNPLACED, MISSES, NEXT_MISS, MOVES = range(3, 9)
 PLACES = 9
-
-
-@compiled
-def believed_end(start, estimate, requested, now):
-    """Return what ``environment.estimates.believed_end`` does."""
-    end = start + estimate
-    if end > now:
-        return end
-    last = 0
-    for more in INCREMENTS:
-        last = more
-        end += more
-        if end > now:
-            break
-    if end <= now:
-        end += ((now - end) // last + 1) * last
-    if start + requested > now:
-        return min(end, start + requested)
-    return end
 
 
 @compiled

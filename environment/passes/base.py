@@ -13,6 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from environment.schedulers.base import Scheduler
 from environment.schedulers.conservative import Conservative
+from environment.schedulers.creasy import Creasy
+from environment.schedulers.easy import EASY
+from environment.schedulers.fair_share import FairShare
+from environment.schedulers.fcfs import FCFS
+from environment.schedulers.multi_queue import MultiQueue
+from environment.schedulers.order import LJF, SJF, Order
 from environment.schedulers.selective import Selective, SelectiveCategorized
 
 if TYPE_CHECKING:
@@ -22,6 +28,10 @@ if TYPE_CHECKING:
 #: Classes of compiled passes, ``module:class``, by the class of the plain scheduler. Loading one
 #: loads the compiler, so only names stand here.
 PASSES: dict[type[Scheduler], str] = {
+    **dict.fromkeys(
+        (FCFS, EASY, SJF, LJF, Order, MultiQueue, FairShare, Creasy),
+        "environment.passes.ordered:OrderedPass",
+    ),
     Conservative: "environment.passes.planned:PlannedPass",
     Selective: "environment.passes.planned:SelectivePass",
     SelectiveCategorized: "environment.passes.planned:SelectivePass",
@@ -88,6 +98,21 @@ class CompiledPass(ABC):
             ``environment.stops.FOREVER`` for no such time.
         """
 
+    def advance(self, engine: tuple[Any, ...]) -> int:
+        """Let the engine's loop run; return why it stopped.
+
+        A policy whose passes need nothing from outside may run them within.
+
+        Parameters
+        ----------
+        engine
+            What ``environment.kernel.loop.advance`` takes.
+        """
+        from environment.kernel import loop
+
+        stop: int = loop.advance(*engine)
+        return stop
+
 
 def compiled_pass(scheduler: Scheduler) -> type[CompiledPass] | None:
     """Return the compiled pass of a scheduler; None where it has none, as one's own has."""
@@ -106,7 +131,4 @@ def runs_compiled(scheduler: Scheduler) -> bool:
 
 def is_built_in(scheduler: Scheduler) -> bool:
     """Return whether the engine's own loop runs a scheduler: FCFS or EASY without options."""
-    from environment.schedulers.easy import EASY
-    from environment.schedulers.fcfs import FCFS
-
     return type(scheduler) in (FCFS, EASY) and str(scheduler) == scheduler.name

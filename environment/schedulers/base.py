@@ -61,7 +61,7 @@ class Scheduler:
     """Decides which waiting jobs start. Subclass it and write :meth:`select`.
 
     What a policy can be told are keyword arguments of its constructor, each kept as an attribute of
-    that name; so ``name:option=value`` makes one from text.
+    that name; so ``name:option=value`` makes one from text, with ``-`` for ``_`` in the option.
 
     Attributes
     ----------
@@ -93,6 +93,12 @@ class Scheduler:
         One who overrides it calls ``super().begin(total)``.
         """
         self.promises = {}
+
+    def take_over(self, now: int, running: Sequence[RunningJob]) -> None:
+        """Hear that these jobs run now, whoever started them.
+
+        Called after :meth:`begin` where the policy was switched, and before :meth:`changed`.
+        """
 
     def ended(self, now: int, jobs: Sequence[EndedJob]) -> None:
         """Hear which jobs ended at this instant; called before :meth:`select`."""
@@ -143,7 +149,7 @@ class Scheduler:
     def __str__(self) -> str:
         """Return the text that makes this scheduler: its name, and options that are not default."""
         options = [
-            f"{option}={_text(getattr(self, option))}"
+            f"{option.replace('_', '-')}={_text(getattr(self, option))}"
             for option, default in options_of(type(self)).items()
             if getattr(self, option, default) != default
         ]

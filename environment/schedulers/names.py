@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, get_type_hints
+from types import NoneType
+from typing import Any, get_args, get_type_hints
 
 from environment.errors import QuantityError
 from environment.schedulers.base import Scheduler, options_of
 from environment.schedulers.conservative import Conservative
+from environment.schedulers.creasy import Creasy
 from environment.schedulers.easy import EASY
+from environment.schedulers.fair_share import FairShare
 from environment.schedulers.fcfs import FCFS
+from environment.schedulers.multi_queue import MultiQueue
+from environment.schedulers.order import LJF, SJF, Order
 from environment.schedulers.selective import Selective, SelectiveCategorized
 
 #: Starts each job its recorded wait after its submission, capacity ignored; no policy.
@@ -16,7 +21,20 @@ RECORDED = "recorded"
 
 #: Policies by the name a user gives.
 SCHEDULERS: dict[str, type[Scheduler]] = {
-    policy.name: policy for policy in (FCFS, EASY, Conservative, Selective, SelectiveCategorized)
+    policy.name: policy
+    for policy in (
+        FCFS,
+        EASY,
+        Conservative,
+        Selective,
+        SelectiveCategorized,
+        SJF,
+        LJF,
+        Order,
+        MultiQueue,
+        FairShare,
+        Creasy,
+    )
 }
 
 #: All names that a user may give.
@@ -28,6 +46,8 @@ _WORDS = {"yes": True, "no": False}
 
 def parse_scheduler(text: str) -> Scheduler | None:
     """Return the scheduler that ``text`` means, None for ``recorded``.
+
+    Options are the keyword arguments of the policy, in text with ``-`` for ``_``.
 
     Raises
     ------
@@ -45,7 +65,7 @@ def parse_scheduler(text: str) -> Scheduler | None:
     if name not in SCHEDULERS:
         raise QuantityError(f"scheduler {text!r}: not known; choose {', '.join(SCHEDULER_NAMES)}")
     policy = SCHEDULERS[name]
-    known = options_of(policy)
+    known = [option.replace("_", "-") for option in options_of(policy)]
     options: dict[str, Any] = {}
     for part in rest.split(",") if colon else ():
         option, equals, value = (piece.strip() for piece in part.partition("="))
@@ -56,12 +76,16 @@ def parse_scheduler(text: str) -> Scheduler | None:
             )
             raise QuantityError(f"scheduler {text!r}: {option or part!r} is {rule}; {cure}")
         options[option] = _value(text, policy, option, value)
-    return policy(**options)
+    try:
+        return policy(**{option.replace("-", "_"): value for option, value in options.items()})
+    except QuantityError as error:
+        raise QuantityError(f"scheduler {text!r}: {error}") from None
 
 
 def _value(text: str, policy: type[Scheduler], option: str, value: str) -> Any:
     """Return what ``value`` means for this option."""
-    kind = get_type_hints(policy.__init__)[option]
+    hint = get_type_hints(policy.__init__)[option.replace("-", "_")]
+    kind = next((one for one in get_args(hint) if one is not NoneType), hint)
     try:
         if kind is bool:
             return _WORDS[value]

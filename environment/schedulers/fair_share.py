@@ -1,0 +1,183 @@
+"""Fair share: who used little lately goes first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import override
+
+from environment.errors import QuantityError
+from environment.quantities import parse_duration
+from environment.schedulers.base import EndedJob, RunningJob, WaitingJob
+from environment.schedulers.numbers import parse_numbers
+from environment.schedulers.ordered import OrderedScheduler
+from environment.schedulers.orders import check_backfill
+
+#: Usage counts half after so long: the default of Slurm's PriorityDecayHalfLife (slurm.conf).
+HALF_LIFE = "7d"
+
+LN2 = math.log(2)
+
+#: From so many half-lives on, nothing is left of a usage.
+GONE = 1100
+
+#: Terms of the series of exp(-x) for 0 <= x <= ln 2; the first left out is below 1e-20.
+TERMS = 18
+
+
+@dataclass
+class Usage:
+    """Processor-seconds that somebody used, decayed; in closed form between two changes.
+
+    Attributes
+    ----------
+    used
+        Processor-seconds at ``since``, decayed.
+    since
+        s, when a job of theirs started or ended last.
+    held
+        Processors that their running jobs hold since then.
+    """
+
+    used: float = 0.0
+    since: int = 0
+    held: int = 0
+
+    def at(self, now: int, half_life: int) -> float:
+        """Return the usage at ``now``: what was there decays, what is held adds up and decays.
+
+        That is u * d + p * (h / ln 2) * (1 - d) with d = 2^(-t / h) after t seconds.
+        """
+        left = half(float(now - self.since) / float(half_life))
+        return self.used * left + float(self.held) * (float(half_life) / LN2) * (1.0 - left)
+
+    def change(self, now: int, half_life: int, processors: int) -> None:
+        """Let jobs of theirs start (``processors`` > 0) or end at ``now``."""
+        self.used, self.since = self.at(now, half_life), now
+        self.held += processors
+
+
+def half(lives: float) -> float:
+    """Return 2^-lives, by sums and products alone, so that compiled code gives the same bits."""
+    if lives >= GONE:
+        return 0.0
+    whole = int(lives)
+    x = (lives - float(whole)) * LN2
+    left = 1.0
+    for term in range(TERMS, 0, -1):
+        left = 1.0 - x * left / float(term)
+    for _ in range(whole):
+        left *= 0.5
+    return left
+
+
+class FairShare(OrderedScheduler):
+    """Fair share with decay: the queue goes by usage over share, the smallest first.
+
+    The usage of a user (or group) is the processor-seconds that its jobs have held so far, also
+    those that run; a processor-second counts half after each half-life. Who has more shares may use
+    more for the same place. Jobs of one user go by submission, as do those of users who used
+    nothing yet. On top comes EASY backfilling, whose head is the first of that queue, or none.
+
+    Source: the idea is that of Kay and Lauder 1988; half-life and shares as in common batch systems
+    (Slurm's classic fair share). Those turn usage over share into a factor between 0 and 1 that is
+    weighed with age and size; here it alone orders the queue, which is our reading. Jobs of unknown
+    users count as one user's.
+
+    A pass costs time in proportion to the queue plus the users in it, and none for jobs that run:
+    usage is kept in closed form and changes only when a job of that user starts or ends.
+
+    Parameters
+    ----------
+    half_life
+        Such as ``7d`` (the default, that of Slurm) or ``12h``; seconds without a unit.
+    by
+        ``user`` or ``group``.
+    shares
+        Shares of those who have another than 1, such as ``3:2+17:0.5``: number, colon, share.
+    backfill
+        In which order later jobs are tried, see :class:`~environment.schedulers.easy.EASY`, or
+        ``none``.
+
+    Raises
+    ------
+    QuantityError
+        When an option has a wrong value.
+    """
+
+    name = "fair-share"
+
+    def __init__(
+        self,
+        *,
+        half_life: str = HALF_LIFE,
+        by: str = "user",
+        shares: str = "",
+        backfill: str = "queue",
+    ) -> None:
+        self.half_life = half_life
+        self.half_life_s = parse_duration(str(half_life))
+        if self.half_life_s < 1:
+            raise QuantityError(f"half-life {half_life!r}: must be at least 1 s")
+        if by not in ("user", "group"):
+            raise QuantityError(f"by {by!r}: not known; choose user, group")
+        self.by = by
+        self.shares = shares
+        self._shares = parse_numbers(shares, "shares", positive=True)
+        self.backfill = check_backfill(backfill, none=True)
+        self.usages: dict[int, Usage] = {}  #: by user or group
+        self._levels: dict[int, float] = {}
+
+    @override
+    def begin(self, total: int) -> None:
+        super().begin(total)
+        self.usages = {}
+
+    def share(self, holder: int) -> float:
+        """Return the share of a user or group."""
+        return self._shares.get(holder, 1.0)
+
+    def usage(self, holder: int, now: int) -> float:
+        """Return the decayed usage of a user or group, processor-seconds."""
+        return self.usages.get(holder, Usage()).at(now, self.half_life_s)
+
+    @override
+    def key(self, job: WaitingJob, now: int) -> float:
+        holder = self._holder(job)
+        if holder not in self._levels:
+            self._levels[holder] = self.usage(holder, now) / self.share(holder)
+        return self._levels[holder]
+
+    @override
+    def take_over(self, now: int, running: Sequence[RunningJob]) -> None:
+        for usage in self.usages.values():
+            usage.change(now, self.half_life_s, -usage.held)
+        for job in running:
+            self._change(job, now, job.processors)
+
+    @override
+    def ended(self, now: int, jobs: Sequence[EndedJob]) -> None:
+        for job in jobs:
+            self._change(job, job.end, -job.processors)
+
+    @override
+    def select(
+        self,
+        now: int,
+        waiting: Sequence[WaitingJob],
+        running: Sequence[RunningJob],
+        free: int,
+        total: int,
+    ) -> Iterable[WaitingJob]:
+        self._levels = {}
+        for job in super().select(now, waiting, running, free, total):
+            self._change(job, now, job.processors)
+            yield job
+
+    def _holder(self, job: WaitingJob | RunningJob | EndedJob) -> int:
+        return job.user if self.by == "user" else job.group
+
+    def _change(self, job: WaitingJob | RunningJob | EndedJob, now: int, processors: int) -> None:
+        usage = self.usages.setdefault(self._holder(job), Usage(since=now))
+        usage.change(now, self.half_life_s, processors)

@@ -1,0 +1,118 @@
+"""Queues with priorities, and limits by user and by queue."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import override
+
+from environment.errors import QuantityError
+from environment.schedulers.base import WaitingJob
+from environment.schedulers.limits import Charges, Limit
+from environment.schedulers.numbers import parse_numbers
+from environment.schedulers.ordered import OrderedScheduler
+from environment.schedulers.orders import check_backfill
+from environment.schedulers.queue_file import QueueRules, read_queues
+
+
+class MultiQueue(OrderedScheduler):
+    """Several queues with priorities, and limits on what runs at once.
+
+    Jobs of the queue with the highest priority come first, jobs of one priority by submission. A
+    job that would put its user or its queue over a limit on running jobs or processors is passed
+    over and holds no reservation. The first job that is not passed over and does not fit is the
+    head: it holds a reservation as in EASY, or blocks the others if there is no backfilling. Who
+    overtakes the head must leave room for it in the limits too.
+
+    Such tables are common in batch systems; there is no one source. Our reading: that the head
+    counts for the limits; that a limit on processors must hold with the job itself, unless nothing
+    else runs there (else a job larger than its limit would wait for ever); that a limit of a queue
+    counts all its jobs, also those of users at no limit; that jobs of unknown users, or of no
+    queue, count as one user's, or one queue's.
+
+    A pass costs time in proportion to the queue, and none for jobs that are only running.
+
+    Parameters
+    ----------
+    file
+        Path of a TOML file with a table for each queue, see
+        :func:`~environment.schedulers.queue_file.read_queues`.
+    user_jobs, user_processors
+        Limits on what runs at once of each user, over all queues.
+    queue_jobs, queue_processors
+        Limits on what runs at once of each queue that the file does not limit itself.
+    priorities
+        Priorities of queues by number, such as ``1:10+2:5``, others have 0; large ones first.
+    backfill
+        In which order later jobs are tried, see :class:`~environment.schedulers.easy.EASY`, or
+        ``none``.
+
+    Raises
+    ------
+    QuantityError
+        When the file cannot be read, or an option has a wrong value.
+    """
+
+    name = "multi-queue"
+
+    def __init__(
+        self,
+        *,
+        file: str = "",
+        user_jobs: int | None = None,
+        user_processors: int | None = None,
+        queue_jobs: int | None = None,
+        queue_processors: int | None = None,
+        priorities: str = "",
+        backfill: str = "queue",
+    ) -> None:
+        self.file = str(file)
+        self.user_jobs = user_jobs
+        self.user_processors = user_processors
+        self.queue_jobs = queue_jobs
+        self.queue_processors = queue_processors
+        self.priorities = priorities
+        self.backfill = check_backfill(backfill, none=True)
+        rules = read_queues(self.file) if self.file else None
+        self._user = Limit(user_jobs, user_processors)
+        self._other = QueueRules(limit=Limit(queue_jobs, queue_processors))
+        self._queues: dict[int, QueueRules] = {}
+        if rules is not None:
+            self._user = _or(self._user, rules.user)
+            self._other = replace(rules.other, limit=_or(rules.other.limit, self._other.limit))
+            limits = self._other.limit
+            self._queues = {
+                number: replace(queue, limit=_or(queue.limit, limits))
+                for number, queue in rules.queues.items()
+            }
+        for number, priority in parse_numbers(priorities, "priorities").items():
+            if number in self._queues:
+                raise QuantityError(
+                    f"priorities: queue {number} stands in {self.file} too; leave one"
+                )
+            self._queues[number] = replace(self._other, priority=priority)
+
+    def rules(self, queue: int) -> QueueRules:
+        """Return the rules of a queue."""
+        return self._queues.get(queue, self._other)
+
+    @override
+    def key(self, job: WaitingJob, now: int) -> float:
+        return -self.rules(job.queue).priority
+
+    @override
+    def charges(self, user: int, queue: int) -> Charges:
+        rules = self.rules(queue)
+        charges: Charges = (
+            (("user", user), self._user),
+            (("queue", queue), rules.limit),
+            (("user", user, "queue", queue), rules.user),
+        )
+        return tuple((account, limit) for account, limit in charges if limit)
+
+
+def _or(limit: Limit, other: Limit) -> Limit:
+    """Return ``limit``, with that of ``other`` where it has none."""
+    return Limit(
+        other.jobs if limit.jobs is None else limit.jobs,
+        other.processors if limit.processors is None else limit.processors,
+    )
