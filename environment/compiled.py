@@ -198,8 +198,6 @@ class CompiledEngine(TakingOver):
         s = self.scalars
         self._state[S.FINISHED_COUNT] = 0
         self._state[S.ALLOWANCE] = events
-        # A predictor is asked before each pass, so these all happen outside then.
-        policy = self._policy if self.predictor is None else None
         while True:
             engine = (
                 self.jobs.matrix,
@@ -216,6 +214,8 @@ class CompiledEngine(TakingOver):
                 self.units.rows,
                 halt,
             )
+            # A predictor is asked before each pass, so these all happen outside then.
+            policy = self._policy if self.predictor is None else None
             stop = loop.advance(*engine) if policy is None else policy.advance(engine)
             if stop == Stop.FINISHED:
                 self.finished = self._told()

@@ -110,15 +110,21 @@ def make_room(steps, heads, m, queue):
     position = 0
     while position < m[BLOCKS] * WIDTH:
         time = read(steps, heads, position, TIME)
-        while read(steps, heads, position, FREE) < 0:
+        while time < FOREVER and read(steps, heads, position, FREE) < 0:
             k = m[COUNT] - 1
+            coming = FOREVER  # the first reservation after this time
             while k >= 0:
                 start = queue[PLANNED, k]
                 if start != NEVER and start <= time < start + queue[LENGTH, k]:
                     break
+                if start > time:
+                    coming = min(coming, start)
                 k -= 1
-            if k < 0:
-                break
+            if k < 0:  # nothing but running jobs and maintenance, until perhaps later in the step
+                time = coming
+                if time < FOREVER:
+                    position = position_of(steps, heads, m, time)
+                continue
             queue[PLANNED, k] = NEVER
             m[UNPLACED] = 1
             change(steps, heads, m, start, start + queue[LENGTH, k], queue[NEED, k], BEFORE)
