@@ -105,7 +105,11 @@ def test_fair_share_with_one_user(rows: Rows, cluster: dict[str, Any], backfill:
     assert outcome(expected) == outcome(run(rows, f"fair-share:backfill={backfill}", cluster))
 
 
-@given(workloads, st.integers(3, 8), keys, backfills)
+#: Orders in which no job ever passes another while both wait.
+lasting = keys.filter(lambda key: not key.endswith("slowdown"))
+
+
+@given(workloads, st.integers(3, 8), lasting, backfills)
 def test_head_is_never_delayed(rows: Rows, processors: int, order: str, backfill: str) -> None:
     """Where estimates hold, the first job that has to wait starts as if nobody overtook it.
 
