@@ -276,8 +276,8 @@ def join(jobs, m, queue, arrived, reserved, cuts):
 
 
 @compiled
-def count_slowdowns(jobs, ended, cuts, bound, slowdowns, counts):
-    """Add the slowdowns of jobs that ended, by category."""
+def count_slowdowns(jobs, ended, cuts, bound, slowdowns, counts, thresholds):
+    """Add the slowdowns of jobs that ended, by category; thresholds are their means."""
     for k in range(len(ended)):
         job = ended[k]
         category = 0
@@ -286,6 +286,7 @@ def count_slowdowns(jobs, ended, cuts, bound, slowdowns, counts):
         run = max(jobs[END, job] - jobs[START, job], bound)
         slowdowns[category] += (jobs[END, job] - jobs[SUBMIT, job]) / run
         counts[category] += 1
+        thresholds[category] = slowdowns[category] / counts[category]
 
 
 @compiled

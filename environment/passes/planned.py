@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, override
+from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
 
 from environment.kernel import places as S
 from environment.kernel import plan as K
+from environment.kernel import planned_loop
 from environment.kernel import profile as P
 from environment.passes.base import CompiledPass
 from environment.stops import FOREVER
@@ -37,6 +38,9 @@ class PlannedPass(CompiledPass):
     def __init__(self, scheduler: PlanningScheduler, engine: CompiledEngine) -> None:
         super().__init__(scheduler, engine)
         self.cuts = NO_CUTS
+        self.adaptive, self.bound = False, 1
+        self._slowdowns = self._thresholds = np.zeros(0)
+        self._ended = NO_CUTS
         self._m = np.zeros(K.PLACES, np.int64)
         self._m[P.GAIN_FROM] = FOREVER
         self._m[P.BLOCKS] = 1
@@ -71,22 +75,49 @@ class PlannedPass(CompiledPass):
         return int(self._m[K.MOVES])
 
     @override
+    def advance(self, engine: tuple[Any, ...]) -> int:
+        self._make_room(0)
+        stop: int = planned_loop.advance_planned(*engine, *self._arrays(), *self._rules())
+        return stop
+
+    @override
     def schedule(self, ended: Int64s, arrived: Int64s) -> int:
         self._make_room(len(arrived))
-        jobs, s, m = self.engine.jobs.matrix, self.engine.scalars, self._m
-        steps, heads, queue = self._steps, self._heads, self._queue
-        K.take_back(jobs, s, steps, heads, m, self._believed, ended)
-        P.pass_time(steps, heads, m, s[S.NOW])
-        if K.expect_longer(jobs, s, steps, heads, m, self._believed, self._due):
-            K.make_room(steps, heads, m, queue)
-        K.join(jobs, m, queue, arrived, self.every, self.cuts)
-        K.compress(jobs, s, steps, heads, m, queue, self._misses, self.every)
-        self._select_others(ended)
-        wake: int = K.start_due(jobs, s, m, queue, self.engine.ends, self._believed, self._due)
+        engine = self.engine
+        wake: int = planned_loop.planned_pass(
+            engine.jobs.matrix,
+            engine.scalars,
+            engine.ends,
+            *self._arrays(),
+            *self._rules(),
+            ended,
+            arrived,
+        )
         return wake
 
-    def _select_others(self, ended: Int64s) -> None:
-        """Deal with jobs that have no reservation."""
+    def _arrays(self) -> tuple[Int64s, ...]:
+        """Return plan and queue, in the order in which compiled code takes them."""
+        return (
+            self._m,
+            self._steps,
+            self._heads,
+            self._queue,
+            self._due,
+            self._believed,
+            self._misses,
+        )
+
+    def _rules(self) -> tuple[Any, ...]:
+        """Return who gets a reservation, as compiled code takes it: see ``planned_pass``."""
+        return (
+            self.every,
+            self.adaptive,
+            self.cuts,
+            self.bound,
+            self._slowdowns,
+            self._ended,
+            self._thresholds,
+        )
 
     def _make_room(self, arrived: int) -> None:
         """Give room to the arrays for whatever this pass may put into them."""
@@ -102,9 +133,7 @@ class PlannedPass(CompiledPass):
             believed = np.full(2 * table, S.NEVER, np.int64)
             believed[: len(self._believed)] = self._believed
             self._believed = believed
-        # Steps begin and end with jobs, and with places that jobs left in this walk or the last;
-        # blocks beside each other fill more than half of one.
-        blocks = 4 * (6 * jobs + FIRST_ROOM) // P.WIDTH + FIRST_ROOM // P.WIDTH
+        blocks = planned_loop.blocks_for(jobs)
         if blocks > len(self._steps):
             steps, heads = _blocks(2 * blocks)
             old = len(self._steps)
@@ -120,6 +149,7 @@ class SelectivePass(PlannedPass):
     def __init__(self, scheduler: Selective, engine: CompiledEngine) -> None:
         super().__init__(scheduler, engine)
         self.cuts = np.array(scheduler.cuts, np.int64)
+        self.adaptive, self.bound = scheduler.fixed is None, scheduler.bound
         self._slowdowns = np.zeros(len(scheduler.cuts) + 1)
         self._ended = np.zeros(len(scheduler.cuts) + 1, np.int64)
         self._thresholds = np.full(len(self._ended), scheduler.fixed or 1.0)
@@ -132,17 +162,11 @@ class SelectivePass(PlannedPass):
 
     def _count(self, ended: Int64s) -> None:
         """Count the slowdowns of jobs that ended, if thresholds depend on them."""
-        if len(ended) and self.scheduler.fixed is None:
-            jobs, bound = self.engine.jobs.matrix, self.scheduler.bound
-            K.count_slowdowns(jobs, ended, self.cuts, bound, self._slowdowns, self._ended)
-            some = self._ended > 0
-            self._thresholds[some] = self._slowdowns[some] / self._ended[some]
-
-    @override
-    def _select_others(self, ended: Int64s) -> None:
-        jobs, s = self.engine.jobs.matrix, self.engine.scalars
-        self._count(ended)
-        K.select_others(jobs, s, self._steps, self._heads, self._m, self._queue, self._thresholds)
+        if self.adaptive:
+            jobs = self.engine.jobs.matrix
+            K.count_slowdowns(
+                jobs, ended, self.cuts, self.bound, self._slowdowns, self._ended, self._thresholds
+            )
 
 
 def _blocks(count: int) -> tuple[Int64s, Int64s]:
