@@ -87,7 +87,8 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         always runs so.
     estimates
         What the scheduler believes of run times: text of ``environment.estimates.parse_estimates``,
-        :class:`~environment.estimates.Estimates`, or a predictor, which serves this cluster only.
+        :class:`~environment.estimates.Estimates`, or a predictor, which serves this cluster only
+        and learns from the jobs that ran on it. Not for the recorded schedule, which asks nobody.
     name, number, speed
         What users call it, its number in the column CLUSTER, and the speed of its nodes as in
         :class:`ClusterSpec`.
@@ -193,6 +194,12 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
 def _engine(
     jobs: JobTable, processors: int, policy: Scheduler | None, plain: bool, **options: Any
 ) -> Engine:
+    estimates = options["estimates"]
+    if policy is None and isinstance(estimates, Predictor):
+        raise QuantityError(
+            f"estimates {estimates.name}: the recorded schedule asks for no predictions; "
+            "choose a scheduler, or see how well a recorded trace is predicted: hpcrowd predict"
+        )
     if plain or not (policy is None or runs_compiled(policy)):
         return PlainEngine(jobs, processors, policy, **options)
     from environment.compiled import CompiledEngine  # loads the compiler, so only when needed

@@ -233,17 +233,24 @@ class Engine(ABC):
         """Let predictor and scheduler hear what ended and arrived since the last pass."""
 
     def _predict(self, ended: Int64s, arrived: Int64s) -> None:
-        """Let the predictor, if any, learn from jobs that ended and foretell those that arrived."""
+        """Let the predictor, if any, learn from jobs that ended and foretell those that arrived.
+
+        It hears of everything at the second at which it happened, also where there was no pass
+        then, as during maintenance.
+        """
         if self.predictor is None:
             return
-        jobs, now = self.jobs, self.now
+        jobs, predictor = self.jobs, self.predictor
         ended = ended[jobs.state[ended] == State.COMPLETED]
-        if len(ended):
-            self.predictor.ended(np.sort(ended), now)
-        if len(arrived):
-            arrived = np.sort(arrived)
-            self.predictor.arrived(arrived, now)
-            jobs.estimate[arrived] = self.predictor.predict(arrived, now)
+        ends, submits = jobs.end[ended], jobs.submit[arrived]
+        for now in sorted({*ends.tolist(), *submits.tolist()}):
+            rows = np.sort(ended[ends == now])
+            if len(rows):
+                predictor.ended(rows, now)
+            rows = np.sort(arrived[submits == now])
+            if len(rows):
+                predictor.arrived(rows, now)
+                jobs.estimate[rows] = predictor.predict(rows, now)
 
     @staticmethod
     def _by_submission(jobs: JobTable, rows: Int64s) -> Int64s:

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from itertools import accumulate
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from environment.errors import QuantityError
 from environment.quantities import parse_factor
+
+if TYPE_CHECKING:
+    from environment.predictors.base import Predictor
 
 #: s; by so much more is a job believed to run at each time that it outruns what was believed: 1, 5,
 #: 15, 30 minutes, 1, 2, 5, 10, 20, 50, 100 hours (Tsafrir, Etsion and Feitelson 2007; unconfirmed).
@@ -71,13 +74,24 @@ class Estimates:
         return f"{self.factor:g}x" if self.kind == "factor" else self.kind
 
 
-def parse_estimates(text: str) -> Estimates:
-    """Return the estimates that ``text`` means: ``requested``, ``exact``, ``1.5x``.
+#: What texts of predictors begin with; that of a file of one ends in ``.json``.
+PREDICTOR_NAMES = ("last-two", "nearest", "history")
+
+
+def parse_estimates(text: str) -> Estimates | Predictor:
+    """Return the estimates that ``text`` means: ``requested``, ``exact``, ``1.5x``, a predictor.
+
+    Predictors are written as in :mod:`environment.predictors.models`, for example ``last-two``,
+    ``nearest:k=3``, ``history:SDSC04``, or the path of a file of a trained model.
 
     Raises
     ------
     QuantityError
         When it means none.
+    PredictorError
+        When it means a predictor that has to be trained first.
+    ModelFileError
+        When it names a file that cannot be used.
     """
     if text == "requested":
         return Estimates("requested")
@@ -85,7 +99,16 @@ def parse_estimates(text: str) -> Estimates:
         return Estimates("exact")
     if text.strip().endswith("x"):
         return Estimates("factor", parse_factor(text, "estimates"))
-    raise QuantityError(f"estimates {text!r}: not known; choose requested, exact, or such as 1.5x")
+    if text.endswith(".json") or text.partition(":")[0] in PREDICTOR_NAMES:
+        from environment.predictors.models import parse_predictor  # loads the compiler
+
+        predictor = parse_predictor(text)
+        predictor.check_ready()
+        return predictor
+    raise QuantityError(
+        f"estimates {text!r}: not known; choose requested, exact, such as 1.5x, "
+        f"{', '.join(PREDICTOR_NAMES)}, or a file of a trained model (.json)"
+    )
 
 
 def believed_end(start: int, estimate: int, requested: int, now: int) -> int:

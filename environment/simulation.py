@@ -114,6 +114,7 @@ class Simulation(Frame):
         units = UnitTable(jobs) if others else None
         self.clusters: dict[str, Cluster] = {}
         home = ClusterSpec(processors, scheduler, estimates=estimates, platform=platform)
+        _check_apart([home, *(others or {}).values()])
         for name, spec in (HOME, home), *(others or {}).items():
             if name in self.clusters:
                 raise QuantityError(f"cluster {name!r}: the first is called so; choose another")
@@ -247,3 +248,14 @@ class Simulation(Frame):
         """Run one simulated hour."""
         self.run(until=self.time + HOUR)
         self.steps += 1
+
+
+def _check_apart(specs: Sequence[ClusterSpec]) -> None:
+    """Make sure that no two clusters share a predictor: each learns from its own jobs."""
+    found = [spec.estimates for spec in specs if isinstance(spec.estimates, Predictor)]
+    for place, predictor in enumerate(found):
+        if any(predictor is other for other in found[:place]):
+            raise QuantityError(
+                f"estimates {predictor.name}: one predictor for two clusters; make another, each "
+                "learns from the jobs of its own"
+            )

@@ -104,6 +104,7 @@ class TakingOver(Engine):
         s[S.STALE] = 1
         s[S.EXPECTED_FIRST] = s[S.EXPECTED_END] = 0
         s[S.WAKE] = s[S.NOW]
+        self._foretold = waiting  # estimates are made once, when a job arrives
         self._set_platform()
         before = self._policy
         self._set_policy(self.scheduler)

@@ -62,8 +62,9 @@ class ReplayConfig(BaseModel):
     )
     estimates: str | Estimates | Predictor = Field(
         "requested",
-        description="what the scheduler believes of run times: requested, exact, or a multiple of "
-        "the requested time such as 1.5x",
+        description="what the scheduler believes of run times: requested, exact, a multiple of the "
+        "requested time such as 1.5x, or a predictor as in `hpcrowd predict`: last-two, nearest, "
+        "history:SDSC04, or a FILE.json",
     )
     nodes: str = Field("1x", description="processors: a number, or a multiple of the trace's")
     speed: str = Field("1x", description="speed of the nodes; run times are divided by it")
@@ -103,6 +104,8 @@ class ReplayConfig(BaseModel):
     def _known_estimates(cls, estimates: str | Estimates | Predictor) -> Any:
         if isinstance(estimates, str):
             parse_estimates(estimates)
+        elif isinstance(estimates, Predictor):
+            estimates.check_ready()
         return estimates
 
     @model_validator(mode="after")
@@ -131,7 +134,9 @@ class ReplayConfig(BaseModel):
             values["users"] = getattr(self.users, "__qualname__", repr(self.users))
         if not isinstance(self.scheduler, str):
             values["scheduler"] = str(self.scheduler)
-        values["estimates"] = str(self.estimates)
+        settings: dict[str, Any] = getattr(self.estimates, "to_json", dict)()
+        name = str(self.estimates)
+        values["estimates"] = {"name": name, **settings} if settings else name
         if self.platform is not None:
             values["platform"] = self.platform.model_dump(mode="json", exclude_none=True)
         return values

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from environment.errors import HpcrowdError, QuantityError
+from environment.estimates import parse_estimates
 from environment.schedulers.names import parse_scheduler
 from scenarios.fields import DAYS, Duration, HoursConfig, Strict
 from scenarios.mistakes import first_mistake
@@ -185,7 +186,8 @@ class ClusterConfig(Strict):
     """A cluster beside the first, for users who switch."""
 
     processors: int = Field(ge=1, description="its size")
-    scheduler: str = Field("easy", description="fcfs or easy")
+    scheduler: str = Field("easy", description="as `hpcrowd replay --scheduler`")
+    estimates: str = Field("requested", description="as `hpcrowd replay --estimates`")
     speed: float = Field(
         1.0, gt=0, allow_inf_nan=False, description="of its nodes, 1 is that of the first cluster"
     )
@@ -210,6 +212,8 @@ class PopulationConfig(Strict):
         self.mixture()
         if "home" in self.clusters:
             raise ValueError("clusters.home: is the first cluster; choose another name")
+        for spec in self._specs().values():
+            parse_estimates(spec["estimates"])
         names = ["home", *self.clusters]
         for place, entry in enumerate(self.users):
             for reaction in entry.reactions:
@@ -224,12 +228,22 @@ class PopulationConfig(Strict):
         """Return the other clusters by name."""
         from environment.cluster import ClusterSpec
 
-        return {name: ClusterSpec(**spec.model_dump()) for name, spec in self.clusters.items()}
+        return {name: ClusterSpec(**spec) for name, spec in self._specs().items()}
+
+    def _specs(self) -> dict[str, dict[str, Any]]:
+        """Return the other clusters; files of models are found beside this one."""
+        specs = {name: cluster.model_dump() for name, cluster in self.clusters.items()}
+        for spec in specs.values():
+            if spec["estimates"].endswith(".json"):
+                spec["estimates"] = str(self.folder / spec["estimates"])
+        return specs
 
     def files(self) -> dict[str, str]:
-        """Return the SHA-256 of each file that reactions name."""
+        """Return the SHA-256 of each file that reactions and estimates name."""
         names = [reaction["file"] for entry in self.users for reaction in entry.reactions
                  if "file" in reaction]  # fmt: skip
+        models = [cluster.estimates for cluster in self.clusters.values()]
+        names += [model for model in models if model.endswith(".json")]
         return {name: sha256((self.folder / name).read_bytes()).hexdigest() for name in names}
 
     def mixture(self) -> Mixture:

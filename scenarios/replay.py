@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -132,6 +134,8 @@ def _configuration(config: ReplayConfig) -> dict[str, Any]:
     files = config.users.files() if isinstance(config.users, PopulationConfig) else {}
     if config.platform is not None and config.platform.file:
         files[config.platform.file] = config.platform.sha256
+    if isinstance(config.estimates, str) and config.estimates.endswith(".json"):
+        files[config.estimates] = sha256(Path(config.estimates).read_bytes()).hexdigest()
     if files:
         found["files_sha256"] = files
     return found

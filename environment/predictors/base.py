@@ -125,6 +125,15 @@ class Predictor(ABC):
             When it has not begun, or a job has not arrived.
         """
 
+    def check_ready(self) -> None:  # noqa: B027
+        """Make sure that :meth:`begin` may be called.
+
+        Raises
+        ------
+        PredictorError
+            When it has to be trained first.
+        """
+
     def follow(self, events: Events) -> Int64s:
         """Go through events, after :meth:`begin`, and predict each job at its arrival.
 
@@ -143,6 +152,10 @@ class Predictor(ABC):
                 self.arrived(rows, now)
                 predicted[rows] = self.predict(rows, now)
         return predicted
+
+    def __str__(self) -> str:
+        """Return its name."""
+        return self.name
 
 
 def not_begun(name: str) -> PredictorError:

@@ -159,11 +159,16 @@ class HistoryPredictor(ComparingPredictor):
         each = [value for g in groups for value in (g.n, g.k, g.alpha, g.beta)]
         self._settings = np.array([parameters.pivot_s, *each], np.float64)
 
+    def check_ready(self) -> None:
+        """Make sure that there are parameters."""
+        self._trained()
+
     def _trained(self) -> HistoryParameters:
         if self.parameters is None:
             raise PredictorError(
-                f"{self.name}: asked before it was trained; train it, or give it parameters such "
-                'as HistoryParameters.published("SDSC04")'
+                f"{self.name}: asked before it was trained; name published parameters "
+                f"({', '.join(f'history:{name}' for name in published_names())}), or the file that "
+                "training writes: hpcrowd predict TRACE --model history --train --out model.json"
             )
         return self.parameters
 

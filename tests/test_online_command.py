@@ -1,0 +1,127 @@
+"""Predictors as ``--estimates`` of the command line, of configurations and of populations."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from environment import HistoryParameters, HistoryPredictor, LastTwo, Nearest, write_predictor
+from environment.errors import HpcrowdError, PredictorError, QuantityError
+from environment.swf import write_swf
+from environment.trace import Trace
+from scenarios import configure, replay
+from scenarios.cli import app
+from scenarios.population_config import read_population
+
+
+@pytest.fixture
+def log(make_trace: Callable[..., Trace], tmp_path: Path) -> Path:
+    """Return a log of 60 jobs by two users who ask for far more than they need."""
+    random = np.random.default_rng(1)
+    jobs = [
+        {
+            "submit": 200 * number,
+            "wait": 0,
+            "run": 300 * (1 + number % 2) + int(random.integers(0, 30)),
+            "requested_processors": int(random.integers(1, 9)),
+            "requested_time": 7200,
+            "status": 1,
+            "user": number % 2,
+        }
+        for number in range(60)
+    ]
+    path = tmp_path / "log.swf"
+    write_swf(make_trace(*jobs, header="; MaxProcs: 8\n; UnixStartTime: 1072911600"), path)
+    return path
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """Return a file of a predictor."""
+    path = tmp_path / "model.json"
+    write_predictor(HistoryPredictor(HistoryParameters.published("SDSC04")), path)
+    return path
+
+
+def run(command: str, *words: object) -> Result:
+    """Run the command line in this process."""
+    return CliRunner().invoke(app, [command, *map(str, words)])
+
+
+@pytest.mark.parametrize("text", ["last-two:cap=yes", "nearest:k=3", "history:SDSC04", "FILE"])
+def test_one_spelling_for_both_commands(log: Path, model: Path, text: str) -> None:
+    """What `hpcrowd predict` takes as a model, `hpcrowd replay` takes as estimates."""
+    text = str(model) if text == "FILE" else text
+    assert 0 == run("predict", log, "--model", text, "--json").exit_code
+    for scheduler in ("easy", "conservative"):
+        found = run("replay", log, "--estimates", text, "--scheduler", scheduler, "--json")
+        assert (0, 60) == (found.exit_code, json.loads(found.stdout)["jobs_completed"])
+
+
+def test_models_are_in_the_provenance(log: Path, model: Path, tmp_path: Path) -> None:
+    """A run tells which estimates it had, and the checksum of the file of a model."""
+    out = tmp_path / "run"
+    assert 0 == run("replay", log, "--estimates", model, "--out", out).exit_code
+    told = json.loads((out / "provenance.json").read_text())["configuration"]
+    assert str(model) == told["estimates"]
+    assert {str(model): sha256(model.read_bytes()).hexdigest()} == told["files_sha256"]
+
+
+def test_predictors_from_python(make_trace: Callable[..., Trace]) -> None:
+    """A predictor object stands in the configuration with its settings, and in the label by name.
+
+    It begins anew with each run.
+    """
+    one = {"run": 5, "requested_processors": 1, "requested_time": 90, "status": 1, "user": 1}
+    trace = make_trace(*(one | {"submit": at} for at in (0, 10, 20)))
+    predictor = Nearest(k=3)
+    runs = [replay(trace, estimates=predictor) for _ in range(2)]
+    assert [[90, 5, 5]] * 2 == [run.jobs.estimate.tolist() for run in runs]
+    told = runs[0].configuration["estimates"]
+    assert ("nearest", 3, "submission") == (told["name"], told["k"], told["history"])
+    assert runs[0].label.endswith("estimates nearest")
+    assert "last-two" == configure(estimates=LastTwo()).plain()["estimates"]["name"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("history",), "history: asked before it was trained; name published parameters (history:"),
+        (("history:history=category",), "asked before it was trained"),
+        (("oracle",), "estimates 'oracle': not known; choose requested, exact, such as 1.5x, last"),
+        (("nearest:x=1",), "predictor 'nearest:x=1': 'x=1' is no option of nearest"),
+        (("absent.json",), "absent.json: cannot be read"),
+        (("nearest", "--scheduler", "recorded"), "the recorded schedule asks for no predictions"),
+    ],
+)
+def test_wrong_estimates(log: Path, words: tuple[str, ...], told: str) -> None:
+    """What is wrong is told in one line with its cure."""
+    error = run("replay", log, "--estimates", *words).exception
+    assert isinstance(error, HpcrowdError)
+    assert told in str(error)
+
+
+def test_untrained_predictors_are_refused_before_anything() -> None:
+    """The configuration itself refuses them, as text and as an object."""
+    for estimates in ("history", HistoryPredictor()):
+        with pytest.raises(PredictorError, match="asked before it was trained"):
+            configure(estimates=estimates)
+
+
+def test_other_clusters_have_estimates_too(model: Path, tmp_path: Path) -> None:
+    """A population's clusters name theirs; a file of a model is found beside the population's."""
+    path = tmp_path / "population.toml"
+    text = '[[users]]\nbehaviour = "rigid"\n[clusters.big]\nprocessors = 9\nestimates = "{}"\n'
+    path.write_text(text.format(model.name))
+    found = read_population(path)
+    assert str(model) == found.others()["big"].estimates
+    assert {model.name: sha256(model.read_bytes()).hexdigest()} == found.files()
+    path.write_text(text.format("absent.json"))
+    with pytest.raises(QuantityError, match=r"absent\.json: cannot be read"):
+        read_population(path)
