@@ -49,11 +49,13 @@ BY_SUBMISSION, BY_COMPLETION, BY_CATEGORY = 0, 1, 2
 (
     CATEGORY,
     LATEST,  # its latest job in the history
+    LATEST_RANK,  # and that one's RANK and PLACE
+    LATEST_PLACE,
     FRESHER,  # neighbours in the category, by latest job
     STALER,
     NEXT_CLASS,  # in the same bucket
     CLASS_FIELDS,
-) = range(7, 13)
+) = range(7, 15)
 
 # What is kept of a category: 4 nominal attributes, then:
 (
@@ -146,6 +148,7 @@ def remember(memory, row, rank):
     categories[category, KNOWN] += 1
     jobs[row, OLDER] = classes[which, LATEST]
     classes[which, LATEST] = row
+    classes[which, LATEST_RANK], classes[which, LATEST_PLACE] = rank, jobs[row, PLACE]
     first = categories[category, FRESHEST]
     if first == which:
         return
@@ -213,6 +216,7 @@ def class_of(memory, table, row):
         value = numeric(table, row, which) if which < numbers else 0
         classes[found, NOMINAL + which] = value
     classes[found, CATEGORY] = category_of(memory, found)
+    classes[found, LATEST_RANK] = classes[found, LATEST_PLACE] = NONE
     classes[found, LATEST] = classes[found, FRESHER] = classes[found, STALER] = NONE
     classes[found, NEXT_CLASS] = buckets[0, bucket]
     buckets[0, bucket] = found

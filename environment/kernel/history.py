@@ -15,6 +15,8 @@ from environment.kernel.experience import (
     KIND,
     KNOWN,
     LATEST,
+    LATEST_PLACE,
+    LATEST_RANK,
     NONE,
     NUMERIC,
     PLACE,
@@ -48,24 +50,22 @@ def estimate(memory, settings, requested, row):
     high = jobs[row, SUBMITTED] if counters[KIND] == BY_SUBMISSION else counters[JOBS_KNOWN]
     low = high - window
 
-    order, first, end = RANK, low, high
+    order, latest, first, end = RANK, LATEST_RANK, low, high
     if counters[KIND] == BY_CATEGORY:
-        order, end = PLACE, memory.categories[category, KNOWN]
+        order, latest, end = PLACE, LATEST_PLACE, memory.categories[category, KNOWN]
         first = end - window
     found = 0
     other = memory.categories[category, FRESHEST]
-    while other != NONE and jobs[classes[other, LATEST], order] >= first:
-        found = consider(
-            memory, other, similarity(memory, own, other), order, first, end, found, wanted
-        )
+    while other != NONE and classes[other, latest] >= first:
+        key = similarity(memory, own, other)
+        if found < wanted or key >= memory.keys[wanted - 1]:
+            found = consider(memory, other, key, order, first, end, found, wanted)
         other = classes[other, STALER]
     if found == 0:  # no job of the category: the empty template
         for other in range(counters[CLASSES]):
-            latest = classes[other, LATEST]
-            if latest != NONE and jobs[latest, RANK] >= low:
-                found = consider(
-                    memory, other, similarity(memory, own, other), RANK, low, high, found, wanted
-                )
+            if classes[other, LATEST_RANK] >= low and classes[other, LATEST] != NONE:
+                key = similarity(memory, own, other)
+                found = consider(memory, other, key, RANK, low, high, found, wanted)
     limit = settings[group + BETA] * requested
     if found == 0:
         return limit

@@ -11,7 +11,7 @@ from environment.kernel.experience import (
     FRESHEST,
     JOBS_KNOWN,
     KIND,
-    LATEST,
+    LATEST_RANK,
     NOMINAL,
     NONE,
     NUMERIC,
@@ -47,7 +47,7 @@ def estimate(memory, settings, requested, row):
     for place in range(NOMINAL + NUMERIC):
         weight += weights[place]
     other = memory.categories[classes[own, CATEGORY], FRESHEST]
-    while other != NONE and jobs[classes[other, LATEST], RANK] >= low:
+    while other != NONE and classes[other, LATEST_RANK] >= low:
         apart = squares(memory, weights, own, other, limit)
         if apart <= limit:
             key = -floor(sqrt(apart / weight) * RESOLUTION + 0.5)
