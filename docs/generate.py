@@ -33,6 +33,7 @@ from behaviour_tables import (  # noqa: E402
 )
 from markdown_tables import first_line, table  # noqa: E402
 from requested_times import replays_table, requests_table  # noqa: E402
+from policy_pictures import places_of_policies  # noqa: E402
 
 #: The packages, in the order of their imports.
 PACKAGES = ("environment", "agents", "analysis", "scenarios")
@@ -307,6 +308,7 @@ def errors_tree() -> str:
 #: What fills the marked places, by name.
 PLACES = {
     **places_of_behaviours(),
+    **places_of_policies(),
     "presets": presets_table,
     "choices": choices_table,
     "measured": measured_tables,

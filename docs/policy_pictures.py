@@ -1,0 +1,178 @@
+"""The example of the pages about policies: one small workload under each of them.
+
+    python docs/policy_pictures.py [NAME ...]
+
+draws the pictures, all or those named. The workload is ``docs/policies/example.swf``;
+``generate.py`` takes the tables from here.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from markdown_tables import first_line, table
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ROOT / "docs" / "policies"
+PICTURES_FOLDER = ROOT / "docs" / "pictures" / "policies"
+WORKLOAD = PAGES / "example.swf"
+
+#: Policies that share the page of another one.
+SHARED_PAGES = {"ljf": "sjf", "order": "sjf", "selective-categorized": "selective"}
+
+#: Policies on shared pages that have no options, and no table of them.
+WITHOUT_OPTIONS = ("sjf", "ljf")
+
+#: Pictures by name: the scheduler as a user gives it, and the title.
+PICTURES: dict[str, tuple[str, str]] = {
+    "fcfs": ("fcfs", "FCFS: first come, first served"),
+    "sjf": ("sjf", "SJF: shortest job first"),
+    "ljf": ("ljf", "LJF: longest job first"),
+    "easy": ("easy", "EASY backfilling"),
+    "easy-sjbf": ("easy:backfill=sjbf", "EASY, shortest backfilled first"),
+    "easy-largest": ("easy:backfill=largest", "EASY, largest backfilled first"),
+    "easy-best-fit": ("easy:backfill=best-fit", "EASY, best fit backfilled first"),
+    "conservative": ("conservative", "Conservative backfilling"),
+    "selective": ("selective", "Selective backfilling"),
+    "selective-categorized": ("selective-categorized", "Selective, by category"),
+    "creasy": ("creasy", "CREASY"),
+    "multi-queue": ("multi-queue:priorities=1:10,user-jobs=2", "Two queues, at most two jobs a user"),
+    "fair-share": ("fair-share:half-life=1d", "Fair share"),
+}
+
+
+def page_of(policy: str) -> str:
+    """Return the name of the page of a policy."""
+    return f"{SHARED_PAGES.get(policy, policy)}.md"
+
+
+def names() -> dict[int, str]:
+    """Return the letters of the jobs, by number."""
+    return {number: chr(ord("A") + number - 1) for number in range(1, 27)}
+
+
+def example(scheduler: Any) -> Any:
+    """Return the run of the workload under a scheduler, with users who submit as recorded."""
+    from environment.swf import read_swf
+    from scenarios.replay import replay
+
+    return replay(read_swf(WORKLOAD), users="rigid", scheduler=scheduler)
+
+
+def last_second() -> int:
+    """Return when the last job ends under the slowest policy, s: the end of every picture."""
+    return max(int(example(scheduler).jobs.end.max()) for scheduler, _ in PICTURES.values())
+
+
+def minutes(seconds: float) -> str:
+    """Return a time in whole minutes."""
+    return f"{seconds / 60:.0f}"
+
+
+def starts_table() -> str:
+    """Return when each job starts under each policy, mean and longest wait, and the last end."""
+    runs = {scheduler: example(scheduler) for scheduler, _ in PICTURES.values()}
+    letters = [names()[int(number)] for number in next(iter(runs.values())).jobs.number]
+    rows = []
+    for scheduler, run in runs.items():
+        jobs = run.jobs
+        starts = [minutes(start) for start in jobs.start]
+        waits = jobs.start - jobs.submit
+        rows.append(
+            (f"[`{scheduler}`]({page_of(scheduler.partition(':')[0])})", *starts,
+             minutes(waits.mean()), minutes(waits.max()), minutes(jobs.end.max()))
+        )  # fmt: skip
+    return table(("policy", *letters, "mean wait", "longest wait", "last end"), rows)
+
+
+def policies_table() -> str:
+    """Return every policy with what it does, in short."""
+    from environment.schedulers.names import SCHEDULERS
+
+    rows = [
+        (f"[`{name}`]({page_of(name)})", first_line(policy.__doc__))
+        for name, policy in SCHEDULERS.items()
+    ]
+    return table(("policy", "what it does"), rows)
+
+
+def options_table(name: str) -> str:
+    """Return the options of a policy, from its docstring or that of the class it comes from."""
+    from environment.schedulers.base import options_of
+    from environment.schedulers.names import SCHEDULERS
+
+    policy = SCHEDULERS[name]
+    meanings: dict[str, str] = {}
+    for base in reversed(policy.__mro__):
+        meanings |= _parameters(inspect.getdoc(base) or "" if "__doc__" in vars(base) else "")
+    rows = [
+        (f"`{option.replace('_', '-')}`", _plain(default), meanings[option])
+        for option, default in options_of(policy).items()
+    ]
+    if not rows:
+        return "It has no options.\n"
+    return table(("option", "default", "meaning"), rows)
+
+
+def _plain(default: Any) -> str:
+    if default is None or default == "":
+        return ""
+    return "`yes`" if default is True else "`no`" if default is False else f"`{default}`"
+
+
+def keys_table() -> str:
+    """Return the keys of orders."""
+    from environment.schedulers.orders import KEY_MEANING
+
+    return table(("key", "meaning"), [(f"`{key}`", what) for key, what in KEY_MEANING.items()])
+
+
+def places_of_policies() -> dict[str, Callable[[], str]]:
+    """Return what fills the marked places on the pages of policies."""
+    from environment.schedulers.names import SCHEDULERS
+
+    places: dict[str, Callable[[], str]] = {
+        "policies": policies_table,
+        "policy_starts": starts_table,
+        "policy_keys": keys_table,
+    }
+    for name in SCHEDULERS:
+        if name not in WITHOUT_OPTIONS:
+            places[f"policy_{name.replace('-', '_')}"] = partial(options_table, name)
+    return places
+
+
+def _parameters(doc: str) -> dict[str, str]:
+    """Return the parameters that a docstring in numpy style describes."""
+    section = re.search(r"^Parameters\n-+\n(.*?)(?=^\w[^\n]*\n-+$|\Z)", doc, re.M | re.S)
+    if section is None:
+        return {}
+    found: dict[str, str] = {}
+    for each in re.finditer(r"^(\w[\w, ]*)\n((?:^    .*\n?|^\n)+)", section[1] + "\n", re.M):
+        text = " ".join(each[2].split())
+        found |= {name.strip(): first_line(text) for name in each[1].split(",")}
+    return found
+
+
+def write_pictures(chosen: list[str] | None = None) -> None:
+    """Draw the pictures, all or those named."""
+    from analysis.gantt_small import small_gantt
+    from analysis.picture_files import write_picture
+
+    PICTURES_FOLDER.mkdir(parents=True, exist_ok=True)
+    last = last_second()
+    for name in chosen or list(PICTURES):
+        scheduler, title = PICTURES[name]
+        figure = small_gantt(example(scheduler), names=names(), title=title, last=last)
+        write_picture(figure, PICTURES_FOLDER / f"{name}.png")
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    write_pictures(sys.argv[1:])

@@ -1,0 +1,104 @@
+"""The pages of policies: one for each name, with what belongs there, and pictures from runs."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis import small_gantt
+from analysis.plots import figure_png
+from environment.schedulers.base import options_of
+from environment.schedulers.names import SCHEDULERS
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ROOT / "docs" / "policies"
+PICTURES = ROOT / "docs" / "pictures" / "policies"
+
+#: Most bytes of a picture.
+LARGEST = 40_000
+
+#: Sections that the page of a policy has.
+SECTIONS = ["Rule", "Example", "Complexity", "Options", "Source"]
+
+
+@pytest.fixture(scope="module")
+def script() -> Any:
+    """The script that draws the pictures."""
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        import policy_pictures
+    finally:
+        sys.path.remove(str(ROOT / "docs"))
+    return policy_pictures
+
+
+def page(script: Any, name: str) -> str:
+    """The text of the page of a policy."""
+    return (PAGES / script.page_of(name)).read_text()
+
+
+@pytest.mark.parametrize("name", list(SCHEDULERS))
+def test_every_policy_has_a_page(script: Any, name: str) -> None:
+    """The page has rule, picture, complexity, options and source, and the index lists it."""
+    text = page(script, name)
+    assert SECTIONS == re.findall(r"^## (.*)$", text, re.M)
+    assert re.search(r"!\[[^]]+\]\(\.\./pictures/policies/[\w-]+\.png\)", text)
+    compared = (PAGES / "index.md").read_text().split("## How they differ")[1].split("\n## ")[0]
+    assert f"`{name}`" in compared
+
+
+@pytest.mark.parametrize("name", list(SCHEDULERS))
+def test_every_option_is_told(script: Any, name: str) -> None:
+    """Each option of a policy stands on its page with its default and a meaning."""
+    text = page(script, name)
+    for option in options_of(SCHEDULERS[name]):
+        row = re.search(rf"^\| `{option.replace('_', '-')}` \| [^|]+ \| ([^|]+) \|$", text, re.M)
+        assert row is not None, option
+        assert row[1].strip()
+
+
+def test_all_pages_are_in_the_navigation() -> None:
+    """The site lists each page of a policy."""
+    listed = set(re.findall(r"policies/([\w-]+)\.md", (ROOT / "mkdocs.yml").read_text()))
+    assert {path.stem for path in PAGES.glob("*.md")} == listed
+
+
+def test_every_picture_is_small_and_used(script: Any) -> None:
+    """Every picture of the list was drawn, is small and stands on a page, and no other is there."""
+    text = "".join(path.read_text() for path in PAGES.glob("*.md"))
+    drawn = {path.stem: path.stat().st_size for path in PICTURES.glob("*.png")}
+    assert set(script.PICTURES) == set(drawn)
+    assert {} == {name: size for name, size in drawn.items() if size > LARGEST}
+    assert [] == [name for name in drawn if f"policies/{name}.png" not in text]
+
+
+def test_every_policy_is_drawn(script: Any) -> None:
+    """Each policy has a picture of its own, but for the order that has to be named."""
+    drawn = {scheduler.partition(":")[0] for scheduler, _ in script.PICTURES.values()}
+    assert set(SCHEDULERS) - {"order"} == drawn
+
+
+def test_policies_differ(script: Any) -> None:
+    """The example tells the policies apart: no two pictures show the same schedule."""
+    starts = {
+        name: tuple(script.example(scheduler).jobs.start.tolist())
+        for name, (scheduler, _) in script.PICTURES.items()
+    }
+    assert len(starts) == len(set(starts.values()))
+
+
+def test_the_workload_stands_on_the_page(script: Any) -> None:
+    """The index shows the workload that is drawn."""
+    assert script.WORKLOAD.read_text() in (PAGES / "index.md").read_text()
+
+
+def test_pictures_can_be_drawn(script: Any) -> None:
+    """Each picture is drawn from a run, with its title and without a warning."""
+    for scheduler, title in script.PICTURES.values():
+        figure = small_gantt(script.example(scheduler), names=script.names(), title=title)
+        assert title in [text.get_text() for text in figure.texts]
+        assert figure_png(figure).startswith(b"\x89PNG")
