@@ -147,7 +147,10 @@ def _draw_waits(
     axes.set_ylim(len(order) - 0.5, -0.5)
     axes.set_yticks(range(len(order)), [called[int(number)] for number in jobs.number[order]])
     axes.grid(visible=False, axis="y")
-    axes.set_title("Submitted (dot) and waiting (bar)", **TITLE)
+    shown = "Submitted (dot) and waiting (bar)"
+    if (promised != UNKNOWN).any():
+        shown = "Submitted (dot), waiting (bar) and first promise of a start (triangle)"
+    axes.set_title(shown, **TITLE)
     for line, row in enumerate(order.tolist()):
         if jobs.submit[row] == UNKNOWN:
             continue

@@ -4,6 +4,11 @@
 
 draws the pictures, all or those named. The workload is ``docs/policies/example.swf``;
 ``generate.py`` takes the tables from here.
+
+For a new policy: a page ``docs/policies/NAME.md`` with the sections of the others and the marked
+place ``policy_NAME`` for its options (``-`` in the name is ``_`` there), an entry in PICTURES, a row
+in the second table of ``index.md``, a line in ``mkdocs.yml``; then this script with its name, and
+``generate.py``. ``tests/test_policy_pages.py`` says what is missing.
 """
 
 from __future__ import annotations
@@ -122,7 +127,7 @@ def options_table(name: str) -> str:
 
 def _plain(default: Any) -> str:
     if default is None or default == "":
-        return ""
+        return "not set"
     return "`yes`" if default is True else "`no`" if default is False else f"`{default}`"
 
 
