@@ -32,8 +32,8 @@ from behaviour_tables import (  # noqa: E402
     windows_table,
 )
 from markdown_tables import first_line, table  # noqa: E402
-from requested_times import replays_table, requests_table  # noqa: E402
 from policy_pictures import places_of_policies  # noqa: E402
+from requested_times import replays_table, requests_table  # noqa: E402
 
 #: The packages, in the order of their imports.
 PACKAGES = ("environment", "agents", "analysis", "scenarios")

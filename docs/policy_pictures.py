@@ -6,9 +6,9 @@ draws the pictures, all or those named. The workload is ``docs/policies/example.
 ``generate.py`` takes the tables from here.
 
 For a new policy: a page ``docs/policies/NAME.md`` with the sections of the others and the marked
-place ``policy_NAME`` for its options (``-`` in the name is ``_`` there), an entry in PICTURES, a row
-in the second table of ``index.md``, a line in ``mkdocs.yml``; then this script with its name, and
-``generate.py``. ``tests/test_policy_pages.py`` says what is missing.
+place ``policy_NAME`` for its options (``-`` in the name is ``_`` there), an entry in PICTURES, a
+row in the second table of ``index.md``, a line in ``mkdocs.yml``; then this script with its name,
+and ``generate.py``. ``tests/test_policy_pages.py`` says what is missing.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ PICTURES: dict[str, tuple[str, str]] = {
     "selective": ("selective", "Selective backfilling"),
     "selective-categorized": ("selective-categorized", "Selective, by category"),
     "creasy": ("creasy", "CREASY"),
-    "multi-queue": ("multi-queue:priorities=1:10,user-jobs=2", "Two queues, at most two jobs a user"),
+    "multi-queue": (
+        "multi-queue:priorities=1:10,user-jobs=2",
+        "Two queues, at most two jobs a user",
+    ),
     "fair-share": ("fair-share:half-life=1d", "Fair share"),
 }
 
