@@ -38,7 +38,9 @@ def script() -> Any:
 
 def page(script: Any, name: str) -> str:
     """The text of the page of a policy."""
-    return (PAGES / script.page_of(name)).read_text()
+    path = PAGES / script.page_of(name)
+    assert path.exists(), f"{name} has no page; docs/policy_pictures.py says what belongs there"
+    return path.read_text()
 
 
 @pytest.mark.parametrize("name", list(SCHEDULERS))
