@@ -16,6 +16,7 @@ from analysis.gantt_colours import Look, Looks, looks_of
 from analysis.gantt_window import Window, find_window, window_name
 from analysis.hours_axis import label_hours
 from analysis.placement import Placement, place
+from analysis.platform_accounts import processor_seconds, size_steps, sizes_of
 from analysis.plots import COLOURS, DPI, LEGEND, TITLE, new_figure, say_nothing, tidy
 from analysis.run import Run
 from environment.jobs import UNKNOWN, Int64s, JobTable, State
@@ -89,25 +90,30 @@ def gantt(
     machine, count, asked = (figure.add_subplot(grid[place]) for place in range(3))
     rows = running_between(jobs, first, last)
     begin, end = jobs.start[rows], _ends(jobs, last)[rows]
-    where = place(begin, end, jobs.processors[rows], run.processors)
+    steps = size_steps(run.processors, sizes_of(run.platform), first, last)
+    fewest, most = min(size for _, size in steps), max(size for _, size in steps)
+    where = place(begin, end, jobs.processors[rows], most)
     held = np.minimum(end, last) - np.maximum(begin, first)
     work = (jobs.processors[rows] * held).astype(float)
-    share = work.sum() / (run.processors * (last - first)) if run.processors else 0.0
+    there = processor_seconds(run.processors, sizes_of(run.platform), first, last)
+    share = work.sum() / there if there else 0.0
+    there_were = f"{fewest:,} to {most:,}" if fewest < most else f"{most:,}"
     _subtitle(
         figure,
         run,
         f"{window_name(run, first, last)}: {plural(len(rows), 'job')} of "
-        f"{plural(len(np.unique(jobs.user[rows])), 'user')} ran on {run.processors:,} processors, "
+        f"{plural(len(np.unique(jobs.user[rows])), 'user')} ran on {there_were} processors, "
         f"{100 * share:.1f} % of them in use",
     )
     tidy(machine)
     machine.grid(visible=False)
-    dashed = "; dashed: all there are" if where.rows > run.processors else ""
+    bounded = fewest < most or where.rows > most
+    dashed = "; dashed: all there are" if bounded else ""
     machine.set_title(
         f"Processors; which of them a job holds is drawn by first fit{dashed}", **TITLE
     )
     label_hours(machine, run.clock, first, last, named=False)
-    machine.set_ylim(0, max(where.rows, 1))
+    machine.set_ylim(0, max(where.rows, most, 1))
     count_axis(machine)
     if len(rows):
         draw_pieces(machine, looks, rows, (begin, end), where)
@@ -122,8 +128,10 @@ def gantt(
         )
     else:
         say_nothing(machine, "nothing ran then")
-    if where.rows > run.processors:
-        machine.axhline(run.processors, color="black", linewidth=1, linestyle=(0, (4, 3)))
+    if bounded:
+        times, sizes = zip(*steps, (last, steps[-1][1]), strict=True)
+        style: dict[str, Any] = {"color": "black", "linewidth": 1, "linestyle": (0, (4, 3))}
+        machine.step(times, sizes, where="post", **style)
     draw_queue_steps(count, asked, run, first, last)
     return figure
 

@@ -92,6 +92,7 @@ def read_results(folder: str | os.PathLike[str]) -> Run:
             label=str(stored["label"]),
             configuration=dict(stored["configuration"]),
             clock=_clock(summary["clock"]),
+            platform=dict(summary.get("platform", {})),
             repaired=Counter(stored["jobs_repaired"]),
             dropped=Counter(stored["jobs_dropped"]),
             wall_s=dict(stored.get("wall_s", {})),

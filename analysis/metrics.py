@@ -7,13 +7,14 @@ job, also rejected ones (Madon et al. 2024, section 6).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.platform_accounts import processor_seconds
 from environment.clock import DAY
 from environment.jobs import UNKNOWN, Int64s, JobTable, State
 
@@ -62,7 +63,10 @@ METRICS = (
     Metric("response_mean_s", "mean time from submission to end"),
     Metric("slowdown_mean", "mean of response over run time (at least 1 s)"),
     Metric("bounded_slowdown_mean", "the same with run times of at least 10 s, never below 1"),
-    Metric("utilization", "share of processor-seconds in use over the makespan"),
+    Metric(
+        "utilization",
+        "share of processor-seconds in use over the makespan",
+    ),
     Metric("throughput_jobs_per_day", "jobs that ended per day of the makespan"),
     Metric("lateness_mean_s", "mean of simulated minus recorded submission (Madon Eq. 3)"),
     Metric("relative_lateness", "1 + mean lateness over the span of submissions (Madon Eq. 4)"),
@@ -82,7 +86,12 @@ PER_USER = (
 )
 
 
-def summarize(jobs: JobTable, processors: int, dropped: int = 0) -> dict[str, Any]:
+def summarize(
+    jobs: JobTable,
+    processors: int,
+    dropped: int = 0,
+    sizes: Iterable[tuple[int, int, int]] = (),
+) -> dict[str, Any]:
     """Return every metric of a run by name; what cannot be said is None.
 
     Parameters
@@ -90,9 +99,12 @@ def summarize(jobs: JobTable, processors: int, dropped: int = 0) -> dict[str, An
     jobs
         The simulated jobs.
     processors
-        Size of the machine, or of all clusters together where jobs were submitted to several.
+        Size of the machine at first, or of all clusters together where jobs were submitted to
+        several.
     dropped
         Jobs of the trace that could not be simulated.
+    sizes
+        Changes of the size of a cluster: s, processors before, processors after.
 
     Returns
     -------
@@ -137,7 +149,8 @@ def summarize(jobs: JobTable, processors: int, dropped: int = 0) -> dict[str, An
         }
         if makespan:
             work = float(jobs.processors[ran].astype(np.float64) @ run)
-            values["utilization"] = _number(work / (processors * makespan))
+            there = processor_seconds(processors, sizes, int(submit.min()), int(end.max()))
+            values["utilization"] = _number(work / there)
             values["throughput_jobs_per_day"] = _number(len(run) * DAY / makespan)
     late = lateness(jobs)
     if late is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,13 @@ ACCOUNTS = {
     "runs_resubmitted": "of these, submitted again by their users",
     "runs_failed": "of these, over for good",
     "lost_processor_s": "processor-seconds of the runs that were stopped",
+    "sizes": "changes of the size: s since the origin, processors before and after",
+    "speeds": "changes of speed: s since the origin, factor",
+    "schedulers": "switches of the scheduler: s since the origin, the new one",
 }
+
+#: Sizes, speeds or schedulers that the line for people names one by one.
+MOST_TURNS = 3
 
 
 def accounts_of(model: Simulation) -> dict[str, dict[str, Any]]:
@@ -33,6 +40,44 @@ def accounts_of(model: Simulation) -> dict[str, dict[str, Any]]:
         for name, cluster in model.clusters.items()
         if cluster.engine.timeline is not None
     }
+
+
+def sizes_of(accounts: Mapping[str, Mapping[str, Any]]) -> list[tuple[int, int, int]]:
+    """Return s, processors before and processors after, for each time a cluster was resized."""
+    return [
+        (at, before, after)
+        for account in accounts.values()
+        for at, before, after in account.get("sizes", ())
+    ]
+
+
+def size_steps(
+    processors: int, sizes: Iterable[tuple[int, int, int]], first: int, last: int
+) -> list[tuple[int, int]]:
+    """Return from which second on there were how many processors, from ``first`` to ``last``.
+
+    Parameters
+    ----------
+    processors
+        At first, of all clusters.
+    sizes
+        What :func:`sizes_of` returns.
+    first, last
+        s since the origin.
+    """
+    steps = [(first, processors)]
+    for at, before, after in sorted(sizes):
+        if at < last:
+            steps.append((max(at, first), steps[-1][1] + after - before))
+    return steps
+
+
+def processor_seconds(
+    processors: int, sizes: Iterable[tuple[int, int, int]], first: int, last: int
+) -> int:
+    """Return the processor-seconds of the machine from ``first`` to ``last``."""
+    steps = [*size_steps(processors, sizes, first, last), (last, 0)]
+    return sum(size * (end - begin) for (begin, size), (end, _) in pairwise(steps))
 
 
 def attempts_of(model: Simulation) -> list[Attempt]:
@@ -60,8 +105,18 @@ def platform_lines(accounts: Mapping[str, Mapping[str, Any]]) -> list[str]:
             ]
             words.append(f"{plural(account['runs_stopped'], 'run')} stopped ({', '.join(fates)})")
             words.append(f"{account['lost_processor_s'] / HOUR:,.1f} processor-hours lost")
-        lines.append(f"cluster {name}: {', '.join(words) or 'nothing went down'}")
+        words += _turns("resizes", [f"{after:,} processors" for *_, after in account["sizes"]])
+        words += _turns("changes of speed", [f"speed {by:g}x" for _, by in account["speeds"]])
+        words += _turns("switches", [f"scheduler {one}" for _, one in account["schedulers"]])
+        lines.append(f"cluster {name}: {', '.join(words) or 'nothing changed in the run'}")
     return lines
+
+
+def _turns(what: str, turns: list[str]) -> list[str]:
+    """Return what a cluster got in turn, or how often where that is too long to read."""
+    if len(turns) > MOST_TURNS:
+        return [f"{len(turns):,} {what}"]
+    return turns
 
 
 def write_attempts(attempts: Sequence[Attempt], path: Path) -> None:

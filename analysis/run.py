@@ -16,6 +16,7 @@ from agents.reactions import Note
 from agents.units import Units
 from agents.work import Work
 from analysis.metrics import summarize
+from analysis.platform_accounts import sizes_of
 from analysis.reaction_accounts import account, resized
 from environment.attempts import Attempt
 from environment.clock import Clock
@@ -33,7 +34,8 @@ class Run:
     jobs
         Every job with its simulated times and state.
     processors
-        Size of the machine, or of all clusters together where jobs were submitted to several.
+        Size of the machine at first, or of all clusters together where jobs were submitted to
+        several.
     label
         A short name for tables and pictures.
     configuration
@@ -90,7 +92,7 @@ class Run:
     @cached_property
     def metrics(self) -> dict[str, Any]:
         """Every metric by name, see :func:`analysis.metrics.summarize`."""
-        return summarize(self.jobs, self.processors, self.dropped.total())
+        return summarize(self.jobs, self.processors, self.dropped.total(), sizes_of(self.platform))
 
     @property
     def source(self) -> dict[str, str] | None:

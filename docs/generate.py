@@ -58,7 +58,8 @@ FORMULAS = {
     "response_mean_s": "mean(end - submit)",
     "slowdown_mean": "mean((end - submit) / max(end - start, 1))",
     "bounded_slowdown_mean": "mean(max(1, (end - submit) / max(end - start, 10)))",
-    "utilization": "sum(processors * (end - start)) / (machine size * makespan)",
+    "utilization": "sum(processors * (end - start)) / (machine size * makespan); "
+    "a new size counts from its second on",
     "throughput_jobs_per_day": "jobs that ran * 86400 / makespan",
     "lateness_mean_s": "mean(submit - recorded submit) over submitted jobs; Eq. 3",
     "relative_lateness": "1 + mean lateness / (max - min of recorded submit); Eq. 4",

@@ -21,7 +21,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 from environment.clock import WEEK
 from environment.errors import QuantityError
@@ -170,6 +170,43 @@ class SwitchPolicy:
 
 #: Any of them.
 Change = NodesDown | Failures | Maintenance | Resize | SpeedChange | SwitchPolicy
+
+
+def changes_until(now: int, changes: Sequence[Change], processors: int) -> dict[str, list[Any]]:
+    """Return sizes, speeds and schedulers that a cluster got until ``now``, fit for JSON.
+
+    Parameters
+    ----------
+    now
+        s since the origin.
+    changes
+        Of one cluster.
+    processors
+        Its size at first.
+
+    Returns
+    -------
+    dict
+        Lists by time: ``sizes`` of [s, processors before, processors after], ``speeds`` of
+        [s, factor] and ``schedulers`` of [s, text].
+    """
+    done = sorted(
+        (one for one in changes if isinstance(one, Resize | SpeedChange | SwitchPolicy)),
+        key=lambda one: one.at,
+    )
+    found: dict[str, list[Any]] = {"sizes": [], "speeds": [], "schedulers": []}
+    for one in done:
+        if one.at > now:
+            break
+        match one:
+            case Resize():
+                found["sizes"].append([one.at, processors, one.processors])
+                processors = one.processors
+            case SpeedChange():
+                found["speeds"].append([one.at, one.factor])
+            case SwitchPolicy():
+                found["schedulers"].append([one.at, str(one.scheduler)])
+    return found
 
 
 def check_changes(changes: Sequence[Change], processors: int) -> None:

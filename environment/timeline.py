@@ -29,6 +29,7 @@ from environment.platform import (
     Resize,
     SpeedChange,
     SwitchPolicy,
+    changes_until,
     check_changes,
 )
 from environment.quantities import time_at_pace
@@ -91,6 +92,7 @@ class Timeline:
         self.down = 0
         self.failures = 0
         self._lost = lost
+        self._changes, self._size = tuple(changes), engine.processors
         self._steps: list[tuple[int, int, int, int, Callable[[], None]]] = []
         self._numbers = 0
         self._single = 0  # steps to come that are not of a random process
@@ -212,6 +214,7 @@ class Timeline:
             "runs_resubmitted": fates.count("resubmit"),
             "runs_failed": fates.count("fail"),
             "lost_processor_s": sum(one.processor_seconds for one in self.attempts),
+            **changes_until(now, self._changes, self._size),
         }
 
     # What the steps do.

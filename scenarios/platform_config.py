@@ -25,13 +25,16 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 
 from environment.errors import QuantityError
+from environment.schedulers.names import parse_scheduler
 from scenarios.fields import Duration, Strict, parse_moment
 from scenarios.mistakes import first_mistake
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from environment.clock import Clock
     from environment.platform import Change
 
@@ -42,6 +45,12 @@ Fate = Literal["requeue", "resubmit", "fail"]
 Family = Literal["exponential", "weibull"]
 
 FATE = "fate of running jobs that are stopped: requeue, resubmit or fail"
+
+
+def _known(scheduler: str) -> str:
+    """Make sure that there is such a scheduler."""
+    parse_scheduler(scheduler)
+    return scheduler
 
 
 class ChangeConfig(Strict):
@@ -60,6 +69,11 @@ class ChangeConfig(Strict):
         for name, value in values.items():
             if isinstance(value, datetime):
                 values[name] = second_of(value, clock)
+                if values[name] < 0:
+                    first = f"{clock.local(0):%Y-%m-%d %H:%M}"
+                    raise QuantityError(
+                        f"{name} {value}: before the run begins, {first}; take a later date"
+                    )
         made: Change = getattr(platform, kind)(**values)
         return made
 
@@ -132,7 +146,9 @@ class SwitchConfig(ChangeConfig):
 
     do: Literal["switch"]
     at: Moment = Field(description="when")
-    scheduler: str = Field(description="as for --scheduler, but not recorded")
+    scheduler: Annotated[str, AfterValidator(_known)] = Field(
+        description="as for --scheduler, but not recorded"
+    )
 
 
 #: The class of ``environment.platform`` by what to do.
@@ -168,23 +184,54 @@ class PlatformConfig(Strict):
     sha256: str = Field("", exclude=True, description="checksum of the file")
 
     def of(self, clock: Clock, cluster: str = "home") -> list[Change]:
-        """Return the changes of one cluster; dates are local times of the clock."""
-        return [change.of(clock) for change in self.changes if change.cluster == cluster]
-
-    def check_clusters(self, names: list[str]) -> None:
-        """Make sure that changes are of clusters that there are.
+        """Return the changes of one cluster; dates are local times of the clock.
 
         Raises
         ------
         QuantityError
-            Naming the first that is not.
+            When a date cannot be in the run.
         """
+        made = []
         for place, change in enumerate(self.changes):
-            if change.cluster not in names:
-                raise QuantityError(
-                    f"{self.file or self.name}: changes[{place}]: cluster {change.cluster!r}: no "
-                    f"such cluster; choose {', '.join(names)}"
+            if change.cluster == cluster:
+                try:
+                    made.append(change.of(clock))
+                except QuantityError as error:
+                    raise self._mistake(f"changes[{place}]: {error}") from None
+        return made
+
+    def check(self, clock: Clock, sizes: Mapping[str, int]) -> None:
+        """Make sure that changes can be, and do not contradict each other.
+
+        Parameters
+        ----------
+        clock
+            Of the run.
+        sizes
+            Processors of each cluster by its name.
+
+        Raises
+        ------
+        QuantityError
+            Naming the file, the first that cannot be, and the rule.
+        """
+        from environment.platform import check_changes
+
+        for place, change in enumerate(self.changes):
+            if change.cluster not in sizes:
+                raise self._mistake(
+                    f"changes[{place}]: cluster {change.cluster!r}: no such cluster; choose "
+                    f"{', '.join(sizes)}"
                 )
+        for name, processors in sizes.items():
+            changes = self.of(clock, name)
+            try:
+                check_changes(changes, processors)
+            except QuantityError as error:
+                raise self._mistake(f"cluster {name}: {error}") from None
+
+    def _mistake(self, what: str) -> QuantityError:
+        return QuantityError(f"{self.file or self.name}: {what}")
 
 
 def read_platform(path: str | os.PathLike[str]) -> PlatformConfig:

@@ -82,7 +82,8 @@ def replay(
     others = population.others() if population else {}
     platform: list[Change] = []
     if (changes := config.platform) is not None:
-        changes.check_clusters(["home", *others])
+        sizes = {name: spec.processors for name, spec in others.items()}
+        changes.check(clock, {"home": processors} | sizes)
         platform = changes.of(clock)
         others = {
             name: replace(spec, platform=changes.of(clock, name)) for name, spec in others.items()

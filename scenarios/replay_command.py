@@ -61,7 +61,7 @@ def replay_command(
     else:
         console = standard_output()
         for line in headline(run):
-            console.print(line, highlight=False)
+            console.print(line, highlight=False, soft_wrap=True)
         console.print(summary_table(run))
 
 

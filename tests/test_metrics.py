@@ -47,6 +47,7 @@ def test_every_metric_of_a_story() -> None:
         "jobs_rejected": 1,
         "jobs_cancelled": 0,
         "jobs_renounced": 0,
+        "jobs_failed": 0,
         "jobs_unfinished": 1,
         "jobs_dropped": 6,
         "makespan_s": 120,

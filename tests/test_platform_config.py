@@ -12,6 +12,10 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from analysis.gantt import gantt
+from analysis.loading import read_results
+from analysis.platform_accounts import platform_lines
+from analysis.results import write_results
 from environment import (
     Clock,
     Failures,
@@ -22,6 +26,7 @@ from environment import (
     SpeedChange,
     SwitchPolicy,
     Trace,
+    parse_swf,
     write_swf,
 )
 from environment.attempts import MEANING
@@ -123,6 +128,10 @@ def test_every_kind(write: Callable[[str], str]) -> None:
         ('[[changes]]\ndo = "resize"\nat = 3\nprocessors = 0', "greater than or equal to 1"),
         ('[[changes]]\ndo = "resize"\nat = "soon"\nprocessors = 3', "moment 'soon'"),
         ('[[changes]]\ndo = "resize"\nat = 3\nsize = 3\nprocessors = 3', "no such setting"),
+        (
+            '[[changes]]\ndo = "switch"\nat = 3\nscheduler = "nosuch"',
+            "changes[0].switch.scheduler: scheduler 'nosuch': not known; choose fcfs",
+        ),
         ('resubmit_after = "never"\n[[changes]]\ndo = "down"\nat = 1', "duration 'never'"),
     ],
 )
@@ -156,6 +165,91 @@ def test_date_needs_an_origin(make_trace: MakeTrace, write: Callable[[str], str]
         replay(make_trace(job(0, 10, 1)), platform=path)
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            '[[changes]]\ndo = "down"\nat = 3\nprocessors = 5',
+            "outage.toml: cluster home: nodes down at 3 s: 5 processors would be down",
+        ),
+        (
+            '[[changes]]\ndo = "resize"\nat = "2024-01-09 07:00"\nprocessors = 5\n'
+            '[[changes]]\ndo = "resize"\nat = "1d"\nprocessors = 6',
+            "outage.toml: cluster home: resize at 86400 s: there are two in this second; keep one",
+        ),
+        (
+            '[[changes]]\ndo = "down"\nat = "2024-01-07 08:00"',
+            "changes[0]: at 2024-01-07 08:00:00: before the run begins, 2024-01-08 07:00",
+        ),
+        (
+            '[[changes]]\ndo = "switch"\nat = 1\nscheduler = "recorded"',
+            "outage.toml: cluster home: switch at 1 s to 'recorded': not a scheduler to switch to",
+        ),
+    ],
+)
+def test_contradictions_name_the_file(write: Callable[[str], str], text: str, words: str) -> None:
+    """What cannot be on this cluster in this run is told with the file, in one line."""
+    monday = "; UnixStartTime: 1704697200\n"
+    trace = parse_swf(monday + " 1 0 0 10 4 -1 -1 4 10 -1 1 1 1 -1 1 -1 -1 -1\n")
+    with pytest.raises(QuantityError) as caught:
+        replay(trace, platform=write(text))
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "starts"),
+    [
+        ("fcfs", [0, 100, 150, 150]),
+        ("easy", [0, 100, 10, 150]),
+        ("easy:backfill=sjbf", [0, 100, 150, 10]),
+        ("conservative", [0, 100, 10, 150]),
+    ],
+)
+def test_switch_to_any_policy(
+    make_trace: MakeTrace, write: Callable[[str], str], scheduler: str, starts: list[int]
+) -> None:
+    """The policy that the file names, with its options, rules from its second on."""
+    path = write(f'[[changes]]\ndo = "switch"\nat = 10\nscheduler = "{scheduler}"')
+    trace = make_trace(job(0, 100, 3), job(1, 50, 4), job(2, 90, 1), job(3, 30, 1))
+    run = replay(trace, users="rigid", scheduler="fcfs", platform=path)
+    assert starts == run.jobs.start.tolist()
+    assert [[10, scheduler]] == run.summary()["platform"]["home"]["schedulers"]
+    assert [f"cluster home: scheduler {scheduler}"] == platform_lines(run.platform)
+
+
+def test_utilization_is_of_the_size_that_there_was(
+    make_trace: MakeTrace, write: Callable[[str], str], tmp_path: Path
+) -> None:
+    """A machine that is full before and after it grows is used at 100 %, read back as well."""
+    path = write('[[changes]]\ndo = "resize"\nat = 50\nprocessors = 8')
+    trace = make_trace(job(0, 100, 4), job(0, 50, 4))
+    run = replay(trace, users="rigid", platform=path)
+    assert [0, 50] == run.jobs.start.tolist()
+    assert 4 == run.processors
+    assert 1.0 == run.metrics["utilization"]
+    assert ["cluster home: 8 processors"] == platform_lines(run.platform)
+    write_results(run, tmp_path / "out", plots=False)
+    assert run.metrics == read_results(tmp_path / "out").metrics
+
+
+def test_sizes_in_a_gantt_picture(make_trace: MakeTrace, write: Callable[[str], str]) -> None:
+    """The share in use is of the size that there was, which a dashed line shows."""
+    path = write('[[changes]]\ndo = "resize"\nat = 50\nprocessors = 8')
+    run = replay(make_trace(job(0, 100, 4), job(0, 50, 4)), users="rigid", platform=path)
+    figure = gantt(run, (0, 100))
+    assert "ran on 4 to 8 processors, 100.0 % of them in use" in figure.texts[1].get_text()
+    (line,) = figure.axes[0].lines
+    assert ([0, 50, 100], [4, 8, 8]) == tuple(list(data) for data in line.get_data())
+
+
+def test_changes_after_the_last_job(make_trace: MakeTrace, write: Callable[[str], str]) -> None:
+    """Where the run is over before its changes, it says that nothing changed."""
+    path = write('[[changes]]\ndo = "resize"\nat = "2d"\nprocessors = 8')
+    run = replay(make_trace(job(0, 100, 4)), platform=path)
+    assert ["cluster home: nothing changed in the run"] == platform_lines(run.platform)
+
+
 def test_without_changes_nothing_is_said(make_trace: MakeTrace) -> None:
     """A run on a platform that stays says nothing of changes."""
     run = replay(make_trace(job(0, 10, 1)))
@@ -182,6 +276,9 @@ def test_command(make_trace: MakeTrace, tmp_path: Path, write: Callable[[str], s
         "runs_resubmitted": 0,
         "runs_failed": 1,
         "lost_processor_s": 240,
+        "sizes": [],
+        "speeds": [],
+        "schedulers": [],
     } == summary["platform"]["home"]
     assert (1, 1, 2) == tuple(summary[f"jobs_{what}"] for what in ("failed", "completed", "in"))
     attempts = pd.read_parquet(out / "attempts.parquet")
