@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import mesa
+import numpy as np
 from numpy.typing import ArrayLike
 
 from environment.attempts import Attempt
 from environment.engine import Engine
-from environment.errors import QuantityError
+from environment.errors import QuantityError, SchedulerError
 from environment.estimates import Estimates, parse_estimates
 from environment.jobs import Int64s, JobTable
 from environment.passes.base import compiled_pass, is_built_in, runs_compiled
 from environment.plain import PlainEngine
 from environment.platform import Change, Maintenance, SwitchPolicy
 from environment.predictors.base import Predictor
+from environment.quantities import plural
 from environment.schedulers.base import Scheduler
 from environment.schedulers.names import parse_scheduler
 from environment.timeline import Timeline
@@ -174,6 +176,29 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         """Return what changes of the platform did until ``now``, see ``Timeline.account``."""
         timeline = self.engine.timeline
         return {} if timeline is None else timeline.account(now)
+
+    def check_none_lost(self) -> None:
+        """Check, when nothing is left to happen, that the scheduler left no job waiting.
+
+        It may hold jobs back for maintenance, and for a job that is too large for what is up.
+
+        Raises
+        ------
+        SchedulerError
+            Names the scheduler and the first such job.
+        """
+        engine = self.engine
+        if engine.scheduler is None or engine.closed or engine.windows:
+            return
+        lost = engine.waiting
+        if len(lost) and np.all(self.jobs.processors[lost] <= engine.up):
+            row = int(lost[0])
+            raise SchedulerError(
+                f"{engine.scheduler.name}: {plural(len(lost), 'job')} left waiting at "
+                f"{engine.now} s when nothing is left to happen, the first in row {row} with "
+                f"{self.jobs.processors[row]} processors, {engine.free} are free; select() must "
+                "name each job some time, or wake() a second to be asked again"
+            )
 
     def submit(self, rows: ArrayLike, at: ArrayLike) -> None:
         """Let jobs arrive at the given seconds (one, or one per job).

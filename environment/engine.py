@@ -70,9 +70,13 @@ class Engine(ABC):
         the speed never changes.
     timeline
         What changes of the platform and when; None for nothing.
+    scheduler
+        The policy in its plain form; None for the recorded schedule.
     finished
         Units that are over at this instant, after :attr:`~environment.stops.Stop.FINISHED`.
     """
+
+    scheduler: Scheduler | None
 
     def __init__(
         self,

@@ -70,7 +70,7 @@ class ModelFileError(HpcrowdError, ValueError):
 
 
 class SchedulerError(HpcrowdError, RuntimeError):
-    """A scheduler started what cannot start."""
+    """A scheduler started what cannot start, or left jobs waiting for ever."""
 
 
 class PredictorError(HpcrowdError, RuntimeError):

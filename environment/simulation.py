@@ -208,6 +208,12 @@ class Simulation(Frame):
             Second to stop at: completions of that second have happened, arrivals have not.
         progress
             Called now and then with the simulation.
+
+        Raises
+        ------
+        SchedulerError
+            When a scheduler asks for the impossible, or leaves jobs waiting when nothing is left to
+            happen.
         """
         engine = self._engine
         end = FOREVER if until is None else until
@@ -227,6 +233,8 @@ class Simulation(Frame):
                 else:
                     break
             elif stop == Stop.DONE:
+                for cluster in self.clusters.values():
+                    cluster.check_none_lost()
                 break
             elif progress is not None:
                 progress(self)

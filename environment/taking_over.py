@@ -26,15 +26,8 @@ POLICIES = {"fcfs": S.FCFS, "easy": S.EASY, "recorded": S.RECORDED}
 
 
 class TakingOver(Engine):
-    """The part of :class:`~environment.compiled.CompiledEngine` that knows policies.
+    """The part of :class:`~environment.compiled.CompiledEngine` that knows policies."""
 
-    Attributes
-    ----------
-    scheduler
-        The plain form of the policy; None for the recorded schedule.
-    """
-
-    scheduler: Scheduler | None
     scalars: Int64s
     ends: Int64s
     _queue: Int64s

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from environment import JobTable, Predictor, Simulation, parse_scheduler
 from environment.jobs import Int64s
+from environment.kernel.profile import WIDTH
 from environment.schedulers.orders import BACKFILL_MEANING, KEYS
 
 Rows = list[tuple[int, ...]]
@@ -52,8 +53,23 @@ def text(name: str, **options: Any) -> str:
     return f"{name}:" + ",".join(f"{key}={value}" for key, value in options.items())
 
 
+#: Texts of policies that keep a plan of reservations.
+plans = st.one_of(
+    st.just("conservative"),
+    st.builds(
+        lambda name, threshold, cuts, bound: text(
+            name, threshold=threshold, categories=cuts, bound=bound
+        ),
+        st.sampled_from(["selective", "selective-categorized"]),
+        st.sampled_from(["adaptive", 1, 1.5, 4]),
+        st.sampled_from(["none", "4", "2/6", "1/3/5/8"]),
+        st.sampled_from([1, 3]),
+    ),
+)
+
 #: Texts of policies with random options.
 policies = st.one_of(
+    plans,
     st.sampled_from(["fcfs", "easy", "sjf", "ljf"]),
     st.builds(lambda by: text("order", by=by), keys),
     st.builds(lambda order, how: text("easy", order=order, backfill=how), keys, backfills),
@@ -154,6 +170,7 @@ def run(
         patch.setattr("environment.compiled.FIRST_ROOM", room)
         patch.setattr("environment.passes.ordered.FIRST_ROOM", room)
         patch.setattr("environment.passes.ordered.FIRST_BLOCKS", room)
+        patch.setattr("environment.passes.planned.FIRST_ROOM", max(room, WIDTH))
         model = Simulation(jobs, scheduler=scheduler, plain=plain, **cluster)
         model.cluster.submit(np.arange(len(jobs)), jobs.recorded_submit)
         if switch is not None:

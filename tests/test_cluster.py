@@ -10,8 +10,10 @@ import pytest
 
 from agents import Work, add_users
 from environment import (
+    EASY,
     Cluster,
     JobTable,
+    NodesDown,
     QuantityError,
     Scheduler,
     SchedulerError,
@@ -66,6 +68,33 @@ def test_scheduler_that_asks_for_the_impossible(
     jobs = make_jobs((3, 10, 2), (3, 10, 2))
     with pytest.raises(SchedulerError, match=f"{scheduler.name}: .*{text}"):
         run_rigid(jobs, 3, scheduler)
+
+
+class Forgetful(EASY):
+    """Never looks at the first in the queue."""
+
+    name = "forgetful"
+
+    def select(self, now: int, waiting: Any, running: Any, free: int, total: int) -> Any:
+        """Leave one out."""
+        return super().select(now, waiting[1:], running, free, total)
+
+
+def test_scheduler_that_loses_jobs(make_jobs: MakeJobs) -> None:
+    """A scheduler that leaves a job waiting for ever is named, with the first such job."""
+    jobs = make_jobs((3, 10, 2), (3, 10, 2), (3, 10, 2))
+    with pytest.raises(SchedulerError, match=r"^forgetful: 1 job left waiting at 23 s.* row 0 "):
+        run_rigid(jobs, 3, Forgetful())
+
+
+def test_halted_run_has_lost_nothing(make_jobs: MakeJobs) -> None:
+    """Who still waits when a run is halted is not lost, nor who is too large for what is left."""
+    assert 1 == len(run_rigid(make_jobs((0, 10, 2), (0, 10, 2)), 3, "easy", 5).cluster.waiting)
+    jobs = make_jobs((0, 10, 1), (2, 10, 3))
+    model = Simulation(jobs, 3, platform=[NodesDown(1, None, 1, "requeue")])
+    add_users(model, Work.of(jobs), "rigid")
+    model.run()
+    assert -1 == jobs.start[1]
 
 
 @both

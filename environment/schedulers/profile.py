@@ -42,13 +42,6 @@ class Profile:
                 start = self.times[i + 1] if i + 1 < len(self.times) else FOREVER
         return start
 
-    def shortage(self) -> int | None:
-        """Return the first time at which less than nothing is free, None if there is none."""
-        for time, free in zip(self.times, self.free, strict=True):
-            if free < 0:
-                return time
-        return None
-
     def _step(self, time: int) -> int:
         """Return the number of the step that begins at ``time``; begin one if need be."""
         i = bisect_right(self.times, time) - 1

@@ -1,0 +1,178 @@
+"""Plans of reservations on random workloads: what they promise, and what comes to the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, override
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from policy_cases import Rows, clusters, outcome, plans, rooms, run, workloads
+
+from environment import Conservative, RunningJob, State, WaitingJob
+
+#: Clusters on which no job runs longer than its estimate.
+certain = st.fixed_dictionaries(
+    {
+        "processors": st.integers(3, 8),
+        "overrun": st.sampled_from(["keep", "kill"]),
+        "estimates": st.sampled_from(["requested", "exact", "2x"]),
+    }
+)
+
+
+def bounded(rows: Rows) -> Rows:
+    """The jobs, each asking for its run time and that many seconds more."""
+    return [(submit, run, need, run + more, *rest) for submit, run, need, more, *rest in rows]
+
+
+@settings(max_examples=150)
+@given(workloads, certain, rooms, st.booleans())
+def test_conservative_keeps_its_first_promise(
+    rows: Rows, cluster: dict[str, Any], room: int, plain: bool
+) -> None:
+    """Every job is promised a start, and with upper bounds as estimates starts then or before."""
+    jobs = run(bounded(rows), "conservative", cluster, room, plain=plain)
+    ran = jobs.state != State.REJECTED
+    assert np.all(jobs.promised[ran] >= jobs.submit[ran])
+    assert np.all(jobs.start[ran] <= jobs.promised[ran])
+
+
+@given(workloads, st.integers(3, 8), st.booleans())
+def test_exact_estimates_leave_nothing_to_compress(
+    rows: Rows, processors: int, plain: bool
+) -> None:
+    """If every job ends when planned, each starts at the second that it was promised first."""
+    cluster = {"processors": processors, "estimates": "exact", "overrun": "keep"}
+    rows = [(row[0], row[1] + 1, *row[2:]) for row in rows]  # no run time is planned as 1 s
+    jobs = run(rows, "conservative", cluster, plain=plain)
+    ran = jobs.state != State.REJECTED
+    assert jobs.promised[ran].tolist() == jobs.start[ran].tolist()
+
+
+class Watched(Conservative):
+    """Checks its plan before and after each pass."""
+
+    def __init__(self) -> None:
+        self.held = 0
+        self.moved = 0
+        self.lost = 0
+
+    @override
+    def _reserve(self, job: WaitingJob) -> int:
+        before = self._starts.get(job.row)
+        after = super()._reserve(job)
+        if before is not None:
+            assert after <= before
+            self.held += 1
+            self.moved += after < before
+        return after
+
+    @override
+    def select(
+        self,
+        now: int,
+        waiting: Sequence[WaitingJob],
+        running: Sequence[RunningJob],
+        free: int,
+        total: int,
+    ) -> Iterable[WaitingJob]:
+        before = dict(self._starts)
+        started = super().select(now, waiting, running, free, total)
+        for job in waiting:
+            if job.row in before:
+                self.lost += self._starts[job.row] > before[job.row]
+        assert min(self._profile.free) >= 0
+        assert {job.row for job in waiting} == set(self._starts)
+        return started
+
+
+@settings(max_examples=150)
+@given(workloads, certain)
+def test_passes_never_delay_anyone(rows: Rows, cluster: dict[str, Any]) -> None:
+    """From pass to pass each planned start stays or becomes earlier, for every job in the queue."""
+    watched = Watched()
+    run(bounded(rows), watched, cluster)
+    assert 0 == watched.lost
+
+
+@settings(max_examples=100)
+@given(workloads, clusters)
+def test_compression_never_delays_anyone(rows: Rows, cluster: dict[str, Any]) -> None:
+    """Where jobs outrun their estimates, compression itself still delays nobody; see Watched."""
+    run(rows, Watched(), cluster | {"estimates": "requested"})
+
+
+def test_plans_are_compressed() -> None:
+    """The check above meets jobs that move, and with estimates too low, jobs that lose."""
+    random = np.random.default_rng(1)
+    rows: Rows = [
+        (i, 1 + i % 7, 1 + i % 5, int(random.integers(0, 20)), 1, 1, 0) for i in range(99)
+    ]
+    cluster = {"processors": 6, "overrun": "keep", "estimates": "requested"}
+    certain, uncertain = Watched(), Watched()
+    run(bounded(rows), certain, cluster)
+    assert certain.held > certain.moved > 50
+    run(rows, uncertain, cluster)
+    assert uncertain.lost > 5
+
+
+@given(workloads, st.sampled_from(["fcfs", "easy", "conservative"]), st.booleans())
+def test_one_job_at_a_time_is_fcfs(rows: Rows, other: str, plain: bool) -> None:
+    """Where each job needs the whole machine, all start in the order of their submission."""
+    cluster = {"processors": 5, "overrun": "keep", "estimates": "requested"}
+    rows = bounded([(*row[:2], 5, *row[3:]) for row in rows])
+    expected = run(rows, "fcfs", cluster).start
+    assert expected.tolist() == run(rows, other, cluster, plain=plain).start.tolist()
+    order = np.lexsort((np.arange(len(rows)), [row[0] for row in rows]))
+    assert np.all(np.diff(expected[order]) >= 0)
+
+
+@given(workloads, plans, st.booleans())
+def test_who_finds_room_starts_at_once(rows: Rows, policy: str, plain: bool) -> None:
+    """On a machine with room for all, every policy starts each job when it arrives, as FCFS."""
+    cluster = {"processors": sum(row[2] for row in rows), "estimates": "0.5x", "overrun": "keep"}
+    jobs = run(rows, policy, cluster, plain=plain)
+    assert jobs.submit.tolist() == jobs.start.tolist()
+    assert outcome(run(rows, "fcfs", cluster))["start"] == jobs.start.tolist()
+
+
+@given(workloads, certain, st.booleans())
+def test_first_in_the_queue_is_not_passed_over(
+    rows: Rows, cluster: dict[str, Any], plain: bool
+) -> None:
+    """On an empty machine, jobs that arrive together start as under FCFS up to the first to wait.
+
+    That one starts no later than under FCFS: nobody who overtakes delays it.
+    """
+    rows = bounded([(0, *row[1:]) for row in rows])
+    strict = run(rows, "fcfs", cluster)
+    filled = run(rows, "conservative", cluster, plain=plain)
+    late = np.flatnonzero(strict.start > 0)
+    first = late[0] if len(late) else len(rows)
+    assert strict.start[:first].tolist() == filled.start[:first].tolist()
+    assert np.all(filled.start[late[:1]] <= strict.start[late[:1]])
+
+
+@settings(max_examples=100)
+@given(workloads, certain, st.sampled_from(["selective", "selective-categorized"]), st.booleans())
+def test_selective_keeps_its_promises(
+    rows: Rows, cluster: dict[str, Any], policy: str, plain: bool
+) -> None:
+    """Whoever got a reservation starts then or before, where estimates are upper bounds."""
+    jobs = run(bounded(rows), policy, cluster, plain=plain)
+    reserved = jobs.promised >= 0
+    assert np.all(jobs.start[reserved] <= jobs.promised[reserved])
+
+
+@given(workloads, clusters, st.booleans())
+def test_highest_threshold_gives_no_reservation(
+    rows: Rows, cluster: dict[str, Any], plain: bool
+) -> None:
+    """With a threshold that nobody reaches there are no promises but those kept at once."""
+    jobs = run(rows, "selective:threshold=1e9", cluster, plain=plain)
+    reserved = jobs.promised >= 0
+    assert jobs.promised[reserved].tolist() == jobs.start[reserved].tolist()
+    everybody = run(rows, "selective:threshold=1e9,categories=2/5", cluster)
+    assert outcome(jobs) == outcome(everybody)
