@@ -125,9 +125,12 @@ class TakingOver(Engine):
 
     def _foretell(self, ended: Int64s, arrived: Int64s) -> None:
         """Let the predictor hear, but not again of what a pass that takes over hears anew."""
-        if self.predictor is not None:
-            self._predict(ended, arrived[~np.isin(arrived, self._foretold)])
-        self._foretold = self._foretold[:0]
+        if self.predictor is None:
+            return
+        if len(self._foretold):
+            arrived = arrived[~np.isin(arrived, self._foretold)]
+            self._foretold = self._foretold[:0]
+        self._predict(ended, arrived)
 
 
 def with_room(array: Int64s, columns: int) -> Int64s:
