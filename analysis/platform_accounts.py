@@ -27,6 +27,8 @@ ACCOUNTS = {
     "sizes": "changes of the size: s since the origin, processors before and after",
     "speeds": "changes of speed: s since the origin, factor",
     "schedulers": "switches of the scheduler: s since the origin, the new one",
+    "policy_switches": "how often another policy took over",
+    "policies_s": "for how long each policy was in charge",
 }
 
 #: Sizes, speeds or schedulers that the line for people names one by one.
@@ -108,6 +110,8 @@ def platform_lines(accounts: Mapping[str, Mapping[str, Any]]) -> list[str]:
         words += _turns("resizes", [f"{after:,} processors" for *_, after in account["sizes"]])
         words += _turns("changes of speed", [f"speed {by:g}x" for _, by in account["speeds"]])
         words += _turns("switches", [f"scheduler {one}" for _, one in account["schedulers"]])
+        if account["policy_switches"] > len(account["schedulers"]):
+            words += _policies(account)
         lines.append(f"cluster {name}: {', '.join(words) or 'nothing changed in the run'}")
     return lines
 
@@ -117,6 +121,15 @@ def _turns(what: str, turns: list[str]) -> list[str]:
     if len(turns) > MOST_TURNS:
         return [f"{len(turns):,} {what}"]
     return turns
+
+
+def _policies(account: Mapping[str, Any]) -> list[str]:
+    """Say how often policies changed, and which share of the time each was in charge."""
+    total = max(sum(account["policies_s"].values()), 1)
+    by_time = sorted(account["policies_s"].items(), key=lambda item: -item[1])
+    shares = ", ".join(f"{policy} {seconds / total:.0%}" for policy, seconds in by_time)
+    switches = plural(account["policy_switches"], "switch")
+    return [f"{switches} of policy ({shares})"]
 
 
 def write_attempts(attempts: Sequence[Attempt], path: Path) -> None:

@@ -53,6 +53,10 @@ PICTURES: dict[str, tuple[str, str]] = {
         "Two queues, at most two jobs a user",
     ),
     "fair-share": ("fair-share:half-life=1d", "Fair share"),
+    "adaptive": (
+        "adaptive:every=2h,underload-positive=easy,overload-positive=sjf",
+        "Adaptive: EASY, and SJF when overloaded",
+    ),
 }
 
 

@@ -36,6 +36,7 @@ from .predictors.last_two import LastTwo
 from .predictors.models import parse_predictor, read_predictor, write_predictor
 from .predictors.nearest import Nearest
 from .request_model import RequestModel
+from .schedulers.adaptive import Adaptive
 from .schedulers.base import (
     EndedJob,
     RunningJob,
@@ -72,6 +73,7 @@ __all__ = [
     "FCFS",
     "LJF",
     "SJF",
+    "Adaptive",
     "Clock",
     "Cluster",
     "ClusterSpec",

@@ -20,6 +20,7 @@ from environment.plain import PlainEngine
 from environment.platform import Change, Maintenance, SwitchPolicy
 from environment.predictors.base import Predictor
 from environment.quantities import plural
+from environment.schedulers.adaptive import Adaptive
 from environment.schedulers.base import Scheduler
 from environment.schedulers.names import parse_scheduler
 from environment.timeline import Timeline
@@ -134,10 +135,11 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         self.scheduler = str(scheduler)
         self.overrun = overrun
         policy = parse_scheduler(scheduler) if isinstance(scheduler, str) else scheduler
+        adaptive = policy if isinstance(policy, Adaptive) else None
         self.engine = _engine(
             jobs,
             processors,
-            policy,
+            policy if adaptive is None else parse_scheduler(adaptive.policies[0]),
             plain or not _changes_compiled(policy, platform),
             kill=overrun == "kill",
             estimates=parse_estimates(estimates) if isinstance(estimates, str) else estimates,
@@ -145,8 +147,10 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
             speed=speed,
             units=units,
         )
-        if platform:
-            self.engine.timeline = Timeline(self.engine, platform, model.streams, model.on_lost)
+        if platform or adaptive is not None:
+            self.engine.timeline = Timeline(
+                self.engine, platform, model.streams, model.on_lost, adaptive
+            )
 
     def __repr__(self) -> str:
         return f"<Cluster {self.name} of {self.processors:,} processors under {self.scheduler}>"
@@ -252,6 +256,8 @@ def _changes_compiled(policy: Scheduler | None, platform: Sequence[Change]) -> b
             new = change.scheduler
             made = parse_scheduler(new) if isinstance(new, str) else new
             policies += [] if made is None else [made]
+    # An adaptive scheduler's are known by name, so they are all compiled.
+    policies = [one for one in policies if not isinstance(one, Adaptive)]
     drains = any(isinstance(change, Maintenance) for change in platform)
     return all(runs_compiled(one) and (not drains or _drains(one)) for one in policies)
 

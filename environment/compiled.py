@@ -13,7 +13,6 @@ from environment.jobs import Column, Int64s, JobTable
 from environment.kernel import cache, loop
 from environment.kernel import places as S
 from environment.passes.base import CompiledPass
-from environment.predictors.experience import ComparingPredictor, Foresight
 from environment.schedulers.base import Scheduler
 from environment.schedulers.names import parse_scheduler
 from environment.stops import FOREVER, Stop
@@ -200,7 +199,6 @@ class CompiledEngine(TakingOver):
         self._state[S.FINISHED_COUNT] = 0
         self._state[S.ALLOWANCE] = events
         while True:
-            foresight = None if self.predictor is None else self._foresight()
             engine = (
                 self.jobs.matrix,
                 s,
@@ -215,17 +213,15 @@ class CompiledEngine(TakingOver):
                 self._edges,
                 self.units.rows,
                 halt,
-                foresight,
             )
-            # A predictor that is not compiled is asked before each pass, so these happen outside.
-            outside = self.predictor is not None and foresight is None
-            policy = None if outside else self._policy
+            # A predictor is asked before each pass, so these all happen outside then.
+            policy = self._policy if self.predictor is None else None
             stop = loop.advance(*engine) if policy is None else policy.advance(engine)
             if stop == Stop.FINISHED:
                 self.finished = self._told()
                 return Stop.FINISHED
             if stop == Stop.PASS:
-                self._pass(foretold=not outside)
+                self._pass()
             elif stop == Stop.CHANGE:
                 if self._change():
                     return Stop.FINISHED
@@ -309,21 +305,13 @@ class CompiledEngine(TakingOver):
         ):
             self._enlarge()
 
-    def _foresight(self) -> Foresight | None:
-        """Return what the loop needs to predict by itself; None where it must not or cannot."""
-        predictor = self.predictor
-        if len(self._foretold) or not isinstance(predictor, ComparingPredictor):
-            return None
-        return predictor.foresight()
-
-    def _pass(self, foretold: bool = False) -> None:
-        """Let the policy outside the loop have its pass, and the predictor before if it has not."""
+    def _pass(self) -> None:
+        """Let the policy outside the loop have its pass."""
         s, policy = self.scalars, self._policy
         assert policy is not None
         ended = self._expected[0, : s[S.EXPECTED_END]]
         arrived = self._queue[0, s[S.QUEUE_HEAD] : s[S.QUEUE_TAIL]]
-        if not foretold:
-            self._foretell(ended, arrived)
+        self._foretell(ended, arrived)
         need = int(s[S.RUNNING] + s[S.WAITING])
         if need >= self.ends.shape[1]:
             self.ends = wider(self.ends, 2 * need)

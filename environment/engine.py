@@ -58,6 +58,8 @@ class Engine(ABC):
 
     Attributes
     ----------
+    scheduler
+        The plain form of the policy; None for the recorded schedule.
     up
         Processors that are up, what schedulers are told as the size of the machine.
     closed, windows
@@ -244,26 +246,17 @@ class Engine(ABC):
         """
         if self.predictor is None:
             return
-        matrix = self.jobs.matrix
-        if len(ended):
-            ended = np.sort(ended[matrix[Column.STATE, ended] == State.COMPLETED])
-        arrived = np.sort(arrived)
-        ends, submits = matrix[Column.END, ended], matrix[Column.SUBMIT, arrived]
-        times = {*ends.tolist(), *submits.tolist()}
-        if len(times) == 1:
-            self._tell(ended, arrived, times.pop())
-        else:
-            for now in sorted(times):
-                self._tell(ended[ends == now], arrived[submits == now], now)
-
-    def _tell(self, ended: Int64s, arrived: Int64s, now: int) -> None:
-        predictor = self.predictor
-        assert predictor is not None
-        if len(ended):
-            predictor.ended(ended, now)
-        if len(arrived):
-            predictor.arrived(arrived, now)
-            self.jobs.matrix[Column.ESTIMATE, arrived] = predictor.predict(arrived, now)
+        jobs, predictor = self.jobs, self.predictor
+        ended = ended[jobs.state[ended] == State.COMPLETED]
+        ends, submits = jobs.end[ended], jobs.submit[arrived]
+        for now in sorted({*ends.tolist(), *submits.tolist()}):
+            rows = np.sort(ended[ends == now])
+            if len(rows):
+                predictor.ended(rows, now)
+            rows = np.sort(arrived[submits == now])
+            if len(rows):
+                predictor.arrived(rows, now)
+                jobs.estimate[rows] = predictor.predict(rows, now)
 
     @staticmethod
     def _by_submission(jobs: JobTable, rows: Int64s) -> Int64s:

@@ -215,6 +215,12 @@ class JobTable:
         """Return how many jobs are in ``state``."""
         return int(np.count_nonzero(self.state == state))
 
+    def ended(self, cluster: int) -> Int64s:
+        """Return the rows of :attr:`over` on one cluster, by end, then by row."""
+        rows = np.flatnonzero(self.over & (self.cluster == cluster))
+        ordered: Int64s = rows[np.lexsort((rows, self.end[rows]))]
+        return ordered
+
     @property
     def over(self) -> NDArray[np.bool_]:
         """Which jobs ran to an end on the machine (completed or killed)."""

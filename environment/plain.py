@@ -254,6 +254,10 @@ class PlainEngine(Engine):
         self.scheduler = scheduler
         self._corrects = self.predictor is not None or scheduler.plans
         scheduler.begin(self.up)
+        if scheduler.remembers:
+            scheduler.ended(
+                self._now, [self._as_ended(row) for row in self.jobs.ended(self.number).tolist()]
+            )
         self.take_over(waiting, running)
 
     @override

@@ -79,6 +79,8 @@ class TakingOver(Engine):
         waiting, running = self.waiting, self.running
         self.scheduler, self._policy = scheduler, None
         self.take_over(waiting, running)
+        if self._policy is not None and scheduler.remembers:
+            self._policy.remember(self.jobs.ended(self.number))
 
     @override
     def take_over(self, waiting: Int64s, running: Int64s) -> None:
@@ -125,12 +127,9 @@ class TakingOver(Engine):
 
     def _foretell(self, ended: Int64s, arrived: Int64s) -> None:
         """Let the predictor hear, but not again of what a pass that takes over hears anew."""
-        if self.predictor is None:
-            return
-        if len(self._foretold):
-            arrived = arrived[~np.isin(arrived, self._foretold)]
-            self._foretold = self._foretold[:0]
-        self._predict(ended, arrived)
+        if self.predictor is not None:
+            self._predict(ended, arrived[~np.isin(arrived, self._foretold)])
+        self._foretold = self._foretold[:0]
 
 
 def with_room(array: Int64s, columns: int) -> Int64s:

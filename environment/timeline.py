@@ -1,7 +1,7 @@
 """The changes of one cluster in the order of time, and what each does to its engine.
 
-At one second: processors come up, maintenance ends, the size, the speed and the policy change,
-maintenance is announced, processors go down, maintenance begins.
+At one second: an adaptive scheduler has its look, processors come up, maintenance ends, the size,
+the speed and the policy change, maintenance is announced, processors go down, maintenance begins.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ from environment.platform import (
     check_changes,
 )
 from environment.quantities import time_at_pace
+from environment.reviews import Reviews
+from environment.schedulers.adaptive import Adaptive
 from environment.schedulers.base import Scheduler
 from environment.schedulers.names import parse_scheduler
 from environment.stops import FOREVER
@@ -64,6 +66,8 @@ class Timeline:
         Random streams of the run.
     lost
         Hears of jobs that their users have to submit again.
+    adaptive
+        Which scheduler decides of the policy from the beginning, if any.
 
     Attributes
     ----------
@@ -75,6 +79,8 @@ class Timeline:
         Processors that are down.
     failures
         How often random failures have struck so far.
+    reviews
+        Which policy is in charge.
 
     Raises
     ------
@@ -83,7 +89,12 @@ class Timeline:
     """
 
     def __init__(
-        self, engine: Engine, changes: Sequence[Change], streams: Streams, lost: Lost
+        self,
+        engine: Engine,
+        changes: Sequence[Change],
+        streams: Streams,
+        lost: Lost,
+        adaptive: Adaptive | None = None,
     ) -> None:
         check_changes(changes, engine.processors)
         self.engine = engine
@@ -91,6 +102,7 @@ class Timeline:
         self.attempts: list[Attempt] = []
         self.down = 0
         self.failures = 0
+        self.reviews = Reviews(engine, adaptive)
         self._lost = lost
         self._changes, self._size = tuple(changes), engine.processors
         self._steps: list[tuple[int, int, int, int, Callable[[], None]]] = []
@@ -150,7 +162,8 @@ class Timeline:
             return
 
     def _look_ahead(self) -> None:
-        self.next_at = self._steps[0][0] if self._steps else FOREVER
+        step = self._steps[0][0] if self._steps else FOREVER
+        self.next_at = min(step, self.reviews.next_at)
 
     def catch_up(self, now: int) -> None:
         """Do what happened before ``now`` while nothing ran, waited or was to arrive."""
@@ -165,6 +178,11 @@ class Timeline:
         if self._is_hopeless(now):
             self.next_at = FOREVER
             return self._over
+        if self.reviews.next_at <= now:
+            self._successor = self.reviews.look(now)
+            if self._successor is None and not (self._steps and self._steps[0][0] <= now):
+                self._look_ahead()
+                return self._over
         engine.settle()
         self._account(now)
         self._waiting, self._running = engine.waiting, np.sort(engine.running)
@@ -177,6 +195,7 @@ class Timeline:
         engine.take_over(self._waiting, self._running)
         if self._successor is not None:
             engine.switch(self._successor)
+            self.reviews.took_over(self._successor, now)
         if self._told:
             self._lost(np.array(sorted(self._told), np.int64), now)
         return sorted(self._over)
@@ -192,7 +211,9 @@ class Timeline:
             return False
         # Whoever arrives or has room made now has the pass of this second yet to come.
         submits, ends = engine.jobs.submit[engine.waiting], engine.jobs.end
-        return bool(np.all(submits < now)) and not np.any(ends == now)
+        if np.any(submits >= now) or np.any(ends == now):
+            return False
+        return not self.reviews.would_switch(now)
 
     def _account(self, now: int) -> None:
         """Add up what was down or closed since the last change."""
@@ -204,6 +225,7 @@ class Timeline:
     def account(self, now: int) -> dict[str, Any]:
         """Return what happened until ``now``, fit for JSON."""
         self._account(max(now, self._since))
+        self.reviews.account(max(now, self._since))
         fates = [attempt.fate for attempt in self.attempts]
         return {
             "node_failures": self.failures,
@@ -215,6 +237,8 @@ class Timeline:
             "runs_failed": fates.count("fail"),
             "lost_processor_s": sum(one.processor_seconds for one in self.attempts),
             **changes_until(now, self._changes, self._size),
+            "policy_switches": self.reviews.switches,
+            "policies_s": dict(sorted(self.reviews.in_charge.items())),
         }
 
     # What the steps do.
@@ -282,6 +306,9 @@ class Timeline:
 
     def _switch(self, scheduler: str | Scheduler) -> None:
         made = parse_scheduler(scheduler) if isinstance(scheduler, str) else scheduler
+        self.reviews.end()
+        if isinstance(made, Adaptive):
+            made = self.reviews.begin(made, self._now)
         self._successor = made
 
     def _set_speed(self, factor: float) -> None:

@@ -125,12 +125,6 @@ class ReplayConfig(BaseModel):
             seed=self.seed,
         )
 
-    @property
-    def predicts(self) -> bool:
-        """Whether estimates come from a predictor."""
-        found = self.estimates
-        return isinstance(parse_estimates(found) if isinstance(found, str) else found, Predictor)
-
     def plain(self) -> dict[str, Any]:
         """Return the configuration fit for JSON; own behaviours and schedulers by their names."""
         values = self.model_dump()

@@ -46,8 +46,7 @@ def replay_command(
     from scenarios.replay import replay
 
     population = config.users if isinstance(config.users, PopulationConfig) else None
-    predicts = config.predicts
-    say_if_compiling(1 + len(population.clusters) if population else 1, predicts)
+    say_if_compiling(1 + len(population.clusters) if population else 1)
     # The same schedule as with users that are called one by one, at a fraction of the time.
     compiled = config.users == "think-time"
     with simulation_progress(len(trace)) as progress:

@@ -48,14 +48,11 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def say_if_compiling(clusters: int = 1, predicts: bool = False) -> None:
-    """Tell that the first run on a machine compiles the engine, for one cluster or for several.
-
-    And a second time when it is the first with a predictor (``predicts``).
-    """
+def say_if_compiling(clusters: int = 1) -> None:
+    """Tell that the first run on a machine compiles the engine, for one cluster or for several."""
     from environment.kernel.cache import is_compiled
 
-    if not is_compiled(clusters, predicts):
+    if not is_compiled(clusters):
         say("Compiling the cluster engine, once on this machine (some seconds) ...")
 
 

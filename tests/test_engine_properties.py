@@ -54,6 +54,8 @@ SCHEDULERS = [
     "selective",
     "selective:threshold=1.5",
     "selective-categorized:categories=3/6",
+    "adaptive:every=3s,overload=0.5",
+    "adaptive:every=7s,overload-positive=sjf,underload-positive=conservative",
 ]
 clusters = st.fixed_dictionaries(
     {

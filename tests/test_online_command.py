@@ -13,7 +13,6 @@ from typer.testing import CliRunner, Result
 
 from environment import HistoryParameters, HistoryPredictor, LastTwo, Nearest, write_predictor
 from environment.errors import HpcrowdError, PredictorError, QuantityError
-from environment.kernel import cache
 from environment.swf import write_swf
 from environment.trace import Trace
 from scenarios import configure, replay
@@ -126,21 +125,3 @@ def test_other_clusters_have_estimates_too(model: Path, tmp_path: Path) -> None:
     path.write_text(text.format("absent.json"))
     with pytest.raises(QuantityError, match=r"absent\.json: cannot be read"):
         read_population(path)
-
-
-@pytest.mark.parametrize(
-    ("files", "expected"),
-    [
-        ([], [False, False]),
-        (["loop.advance-1.nbi"], [True, False]),
-        (["loop.advance-1.nbi", "prediction.foretell-1.nbi"], [True, True]),
-    ],
-)
-def test_predictors_are_compiled_by_themselves(
-    monkeypatch: pytest.MonkeyPatch, files: list[str], expected: list[bool]
-) -> None:
-    """The first run with a predictor compiles once more, which is told."""
-    monkeypatch.setattr(cache, "_indexes", lambda: [Path(name) for name in files])
-    assert expected == [cache.is_compiled(), cache.is_compiled(predicts=True)]
-    assert configure(estimates="last-two").predicts
-    assert not configure(estimates="1.5x").predicts

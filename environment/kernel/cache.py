@@ -12,16 +12,10 @@ from pathlib import Path
 from environment.kernel import loop
 
 
-def is_compiled(clusters: int = 1, predicts: bool = False) -> bool:
-    """Return whether what so many clusters need is compiled for this Python already.
-
-    ``predicts``: where estimates come from a predictor, too.
-    """
-    needed = ["loop.advance-" if clusters == 1 else "loop.schedule-"]
-    if predicts:
-        needed.append("prediction.foretell-" if clusters == 1 else "prediction.predict_all-")
-    names = [path.name for path in _indexes()]
-    return all(any(name.startswith(one) for name in names) for one in needed)
+def is_compiled(clusters: int = 1) -> bool:
+    """Return whether what so many clusters need is compiled for this Python already."""
+    needed = "loop.advance-" if clusters == 1 else "loop.schedule-"
+    return any(path.name.startswith(needed) for path in _indexes())
 
 
 def drop_stale() -> None:

@@ -71,7 +71,6 @@ from environment.kernel.places import (
     compiled,
     inlined,
 )
-from environment.kernel.prediction import foretell
 from environment.kernel.scheduling import (
     close_gaps,
     easy_pass,
@@ -288,12 +287,8 @@ def advance(
     edges,
     unit_rows,
     halt,
-    foresight,
 ):
-    """Run until users must hear something or ``halt``; return why it stopped, a :class:`Stop`.
-
-    Before a pass outside, the predictor of ``foresight`` fills in estimates, if it is not None.
-    """
+    """Run until users must hear something or ``halt``; return why it stopped, a :class:`Stop`."""
     while True:
         if s[PHASE] == COMPLETIONS:
             time = next_time(jobs, s, sorted_arrivals, heap, ends)
@@ -341,8 +336,6 @@ def advance(
             s[PHASE] = COMPLETIONS
             continue
         if s[POLICY] == OUTSIDE:
-            if foresight is not None:
-                foretell(foresight, jobs, s, queue, expected)
             s[PHASE] = COMPLETIONS
             return PASS
         if not schedule(jobs, s, queue, ends, expected):

@@ -34,13 +34,13 @@ def has_room(s, ends, q, queue, keys, blocks, b, arrived):
 @compiled
 def advance_ordered(
     jobs, s, sorted_arrivals, heap, arrived, ends, ended, remaining, finished, links, edges,
-    unit_rows, halt, foresight,
+    unit_rows, halt,
     q, c, queue, keys, chosen, entries, blocks, b, believed, accounts, amounts, of, priorities,
 ):  # fmt: skip
     """Run as ``loop.advance`` does; return ``PASS`` only when an array has to grow for it."""
     while True:
         stop = advance(jobs, s, sorted_arrivals, heap, arrived, ends, ended, remaining, finished,
-                       links, edges, unit_rows, halt, foresight)  # fmt: skip
+                       links, edges, unit_rows, halt)  # fmt: skip
         if stop != PASS:
             return stop
         newcomers = s[QUEUE_TAIL] - s[QUEUE_HEAD]

@@ -81,14 +81,14 @@ def planned_pass(
 @compiled
 def advance_planned(
     jobs, s, sorted_arrivals, heap, arrived, ends, ended, remaining, finished, links, edges,
-    unit_rows, halt, foresight,
+    unit_rows, halt,
     m, steps, heads, queue, due, believed, misses, every, adaptive, cuts, bound, slowdowns, counts,
     thresholds,
 ):  # fmt: skip
     """Run as ``loop.advance`` does; return ``PASS`` only when an array has to grow for it."""
     while True:
         stop = advance(jobs, s, sorted_arrivals, heap, arrived, ends, ended, remaining, finished,
-                       links, edges, unit_rows, halt, foresight)  # fmt: skip
+                       links, edges, unit_rows, halt)  # fmt: skip
         if stop != PASS:
             return stop
         if not has_room(s, ends, m, steps, queue, due, s[QUEUE_TAIL] - s[QUEUE_HEAD]):

@@ -14,19 +14,7 @@ from environment.kernel.experience import (
     learn,
     meet,
 )
-from environment.kernel.places import (
-    COMPLETED,
-    END,
-    ESTIMATE,
-    EXPECTED_END,
-    QUEUE_HEAD,
-    QUEUE_TAIL,
-    STATE,
-    SUBMIT,
-    compiled,
-    released,
-)
-from environment.stops import FOREVER
+from environment.kernel.places import compiled, released
 
 # Models.
 LAST_TWO, NEAREST, HISTORY = range(3)
@@ -76,35 +64,6 @@ def learn_all(arrays, table, rows, now):
     memory = Experience(*arrays)
     for place in range(len(rows)):
         learn(memory, rows[place], now - table[START, rows[place]])
-
-
-@compiled
-def foretell(foresight, jobs, s, queue, ended):
-    """Let a predictor hear what ended and arrived since the last pass, and fill in estimates.
-
-    As ``environment.engine.Engine._predict``. ``foresight`` is its model, arrays and settings.
-    """
-    model, arrays, settings = foresight
-    memory = Experience(*arrays)
-    end, next_end = s[EXPECTED_END], 0
-    tail, first = s[QUEUE_TAIL], s[QUEUE_HEAD]
-    while next_end < end or first < tail:
-        now = jobs[END, ended[0, next_end]] if next_end < end else FOREVER
-        if first < tail:
-            now = min(now, jobs[SUBMIT, queue[0, first]])
-        while next_end < end and jobs[END, ended[0, next_end]] == now:
-            job = ended[0, next_end]
-            if jobs[STATE, job] == COMPLETED:
-                learn(memory, job, now - jobs[START, job])
-            next_end += 1
-        last = first
-        while last < tail and jobs[SUBMIT, queue[0, last]] == now:
-            meet(memory, jobs, queue[0, last])
-            last += 1
-        for place in range(first, last):
-            job = queue[0, place]
-            jobs[ESTIMATE, job] = predict(model, memory, settings, jobs, job)
-        first = last
 
 
 @released

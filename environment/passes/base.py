@@ -75,6 +75,15 @@ class CompiledPass(ABC):
             Rows of the jobs that ended since its last pass, which are not told in :meth:`schedule`.
         """
 
+    def remember(self, ended: Int64s) -> None:  # noqa: B027
+        """Hear of the jobs that ended before this policy took over, see ``Scheduler.remembers``.
+
+        Parameters
+        ----------
+        ended
+            Rows by end, then by row.
+        """
+
     @property
     @abstractmethod
     def waiting(self) -> Int64s:

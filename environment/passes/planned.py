@@ -160,6 +160,10 @@ class SelectivePass(PlannedPass):
         self._thresholds = before._thresholds
         self._count(ended)
 
+    @override
+    def remember(self, ended: Int64s) -> None:
+        self._count(ended)
+
     def _count(self, ended: Int64s) -> None:
         """Count the slowdowns of jobs that ended, if thresholds depend on them."""
         if self.adaptive:

@@ -29,9 +29,6 @@ cache.drop_stale()
 History = Literal["submission", "completion", "category"]
 Bounds = Literal["table", "seen"]
 
-#: A compiled model, its arrays, and its settings.
-Foresight = tuple[int, tuple[Any, ...], Float64s]
-
 #: The kinds of history and of bounds, by name.
 HISTORIES: tuple[str, ...] = get_args(History)
 BOUNDS: tuple[str, ...] = get_args(Bounds)
@@ -146,17 +143,6 @@ class ComparingPredictor(Predictor):
             events.time, events.row, events.kind, predicted,
         )  # fmt: skip
         return predicted
-
-    def foresight(self) -> Foresight | None:
-        """Return its model, arrays and settings, for compiled code to go on with them.
-
-        None for a class of one's own, which may do other things than the compiled model. The arrays
-        have room for the jobs that the table has now.
-        """
-        if not type(self).__module__.startswith("environment.predictors."):
-            return None
-        _, arrays = self._ready()
-        return self._model, arrays, self._settings
 
     def _ready(self) -> tuple[JobTable, tuple[Any, ...]]:
         """Return the table, and the arrays with room for every job of the table."""

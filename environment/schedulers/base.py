@@ -73,6 +73,9 @@ class Scheduler:
     promises
         Rows of jobs and the starts promised to them since the engine looked last; it notes the
         first of each job in the column PROMISED.
+    remembers
+        Whether it hears, where it takes over from another policy, of all jobs that have ended so
+        far, as if it had been in charge: :meth:`ended`, before :meth:`take_over`.
     windows
         Maintenance that is announced and not over, (start, end) in s since the origin, in order.
         No job may start that is believed to run into the first.
@@ -83,6 +86,7 @@ class Scheduler:
 
     name = "scheduler"
     plans = False
+    remembers = False
     promises: dict[int, int]
     windows: tuple[tuple[int, int], ...] = ()
     drains = False

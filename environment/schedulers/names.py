@@ -6,6 +6,7 @@ from types import NoneType
 from typing import Any, get_args, get_type_hints
 
 from environment.errors import QuantityError
+from environment.schedulers.adaptive import Adaptive
 from environment.schedulers.base import Scheduler, options_of
 from environment.schedulers.conservative import Conservative
 from environment.schedulers.creasy import Creasy
@@ -34,6 +35,7 @@ SCHEDULERS: dict[str, type[Scheduler]] = {
         MultiQueue,
         FairShare,
         Creasy,
+        Adaptive,
     )
 }
 

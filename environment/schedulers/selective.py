@@ -11,9 +11,9 @@ from environment.errors import QuantityError
 from environment.schedulers.base import EndedJob, RunningJob, WaitingJob
 from environment.schedulers.plan import PlanningScheduler, duration
 
-#: s; small jobs are shorter than the first, large ones not shorter than the second (Minh 2012,
-#: section 7.2.2, which leaves open where jobs of exactly these run times belong).
-CATEGORIES = "1000/10000"
+#: s; small jobs are shorter than the first, large ones not shorter than the second: medium are
+#: those "from 1,000 to 10,000 seconds" (Minh 2012, section 7.2.2).
+CATEGORIES = "1000/10001"
 
 
 class Selective(PlanningScheduler):
@@ -34,7 +34,7 @@ class Selective(PlanningScheduler):
         ``adaptive``, or a number of at least 1 that never changes.
     categories
         Run times, s, that part the jobs into categories, each with a threshold of its own, such as
-        ``1000/10000``; ``none`` for one threshold for all. A job belongs to the category of its
+        ``1000/10001``; ``none`` for one threshold for all. A job belongs to the category of its
         estimate.
     bound
         s; the run time of a shorter job counts as this much in its slowdown.
@@ -46,6 +46,7 @@ class Selective(PlanningScheduler):
     """
 
     name = "selective"
+    remembers = True
 
     def __init__(
         self, *, threshold: str = "adaptive", categories: str = "none", bound: int = 1
@@ -108,7 +109,7 @@ class Selective(PlanningScheduler):
 class SelectiveCategorized(Selective):
     """Selective backfilling with a threshold for each of small, medium and large jobs.
 
-    Small jobs run for less than 1,000 s, large ones for 10,000 s or more (Minh 2012, section
+    Small jobs run for less than 1,000 s, large ones for more than 10,000 s (Minh 2012, section
     7.2.2). See :class:`Selective`.
     """
 
