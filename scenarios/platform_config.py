@@ -19,7 +19,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -29,6 +28,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 
 from environment.errors import QuantityError
 from environment.schedulers.names import parse_scheduler
+from environment.toml_files import read_toml
 from scenarios.fields import Duration, Strict, parse_moment
 from scenarios.mistakes import first_mistake
 
@@ -243,13 +243,7 @@ def read_platform(path: str | os.PathLike[str]) -> PlatformConfig:
         When it cannot be read or something in it is wrong; with file, place, value and rule.
     """
     place = Path(path)
-    try:
-        content = place.read_bytes()
-        values = tomllib.loads(content.decode("utf-8"))
-    except OSError as error:
-        raise QuantityError(f"{place}: cannot be read: {error.strerror or error}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise QuantityError(f"{place}: not TOML: {error}") from error
+    values, content = read_toml(place)
     found: dict[str, Any] = {"file": place.name, "sha256": sha256(content).hexdigest()}
     try:
         return PlatformConfig(**{"name": place.stem, **values, **found})

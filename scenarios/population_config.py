@@ -20,7 +20,6 @@ the rule.
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
@@ -32,6 +31,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from environment.errors import HpcrowdError, QuantityError
 from environment.estimates import parse_estimates
 from environment.schedulers.names import parse_scheduler
+from environment.toml_files import read_toml
 from scenarios.fields import DAYS, Duration, HoursConfig, Strict
 from scenarios.mistakes import first_mistake
 from scenarios.reaction_config import reaction_from
@@ -277,12 +277,7 @@ def read_population(path: str | os.PathLike[str]) -> PopulationConfig:
         When it cannot be read or something in it is wrong; with file, place, value and rule.
     """
     place = Path(path)
-    try:
-        values = tomllib.loads(place.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise QuantityError(f"{place}: cannot be read: {error.strerror or error}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise QuantityError(f"{place}: not TOML: {error}") from error
+    values, _ = read_toml(place)
     try:
         return PopulationConfig(**{"name": place.stem, "folder": place.parent, **values})
     except ValidationError as error:

@@ -279,6 +279,8 @@ def test_command(make_trace: MakeTrace, tmp_path: Path, write: Callable[[str], s
         "sizes": [],
         "speeds": [],
         "schedulers": [],
+        "policy_switches": 0,
+        "policies_s": {"easy": 120},
     } == summary["platform"]["home"]
     assert (1, 1, 2) == tuple(summary[f"jobs_{what}"] for what in ("failed", "completed", "in"))
     attempts = pd.read_parquet(out / "attempts.parquet")

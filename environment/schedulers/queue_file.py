@@ -21,7 +21,6 @@ the rule.
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import isfinite
@@ -30,6 +29,7 @@ from typing import Any
 
 from environment.errors import QuantityError
 from environment.schedulers.limits import Limit
+from environment.toml_files import read_toml
 
 #: Settings of the limits on users; of queues.
 USER = ("user-jobs", "user-processors")
@@ -88,12 +88,7 @@ def read_queues(path: str | os.PathLike[str]) -> QueueTable:
         When it cannot be read or something in it is wrong; with file, place, value and rule.
     """
     place = Path(path)
-    try:
-        values = tomllib.loads(place.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise QuantityError(f"{place}: cannot be read: {error.strerror or error}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise QuantityError(f"{place}: not TOML: {error}") from error
+    values, _ = read_toml(place)
     try:
         return _table(values)
     except QuantityError as error:
