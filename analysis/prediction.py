@@ -19,7 +19,7 @@ import numpy as np
 
 from environment.clock import Clock
 from environment.errors import QuantityError, TraceError
-from environment.jobs import UNKNOWN, Int64s, JobTable
+from environment.jobs import UNKNOWN, Int64s, JobTable, State
 from environment.predictors.base import Events, Predictor
 from environment.quantities import plural
 from environment.trace import Trace, jobs_from_trace
@@ -259,6 +259,17 @@ def evaluate(past: PastJobs, predictor: Predictor, training: int = 0) -> Accurac
 def accuracy(past: PastJobs, predicted: Int64s, training: int = 0) -> Accuracy:
     """Return how good predictions of all jobs are after the first ``training``."""
     return Accuracy.of(predicted[training:], past.run[training:], past.jobs.processors[training:])
+
+
+def estimate_accuracy(jobs: JobTable) -> Accuracy:
+    """Return how good the estimates of a run were, of the jobs that ran to their end.
+
+    Jobs that were killed at their requested time do not count: how long they would have run is not
+    known to anybody there.
+    """
+    rows = np.flatnonzero(jobs.state == State.COMPLETED)
+    ran = jobs.end[rows] - jobs.start[rows]
+    return Accuracy.of(jobs.estimate[rows], ran, jobs.processors[rows])
 
 
 def looks_ahead(make: Callable[[], Predictor], past: PastJobs) -> bool:

@@ -32,6 +32,7 @@ from behaviour_tables import (  # noqa: E402
     windows_table,
 )
 from markdown_tables import first_line, table  # noqa: E402
+from online_predictors import accuracy_table, waits_table  # noqa: E402
 from policy_pictures import places_of_policies  # noqa: E402
 from requested_times import replays_table, requests_table  # noqa: E402
 
@@ -320,6 +321,8 @@ PLACES = {
     "settings": settings_table,
     "requests": requests_table,
     "request_replays": replays_table,
+    "predictor_waits": waits_table,
+    "predictor_accuracy": accuracy_table,
     "errors": errors_tree,
     "reaction_columns": reaction_columns_table,
     "attempt_columns": attempt_columns_table,
