@@ -153,16 +153,15 @@ def test_categories_have_thresholds_of_their_own(make_jobs: MakeJobs, plain: boo
 
 
 def test_borders_of_the_categories() -> None:
-    """Small are jobs below 1,000 s, large those of 10,000 s or more, by their estimates."""
+    """Medium are jobs from 1,000 to 10,000 s, both included, by their estimates."""
     policy = SelectiveCategorized()
     policy.begin(1)
     assert {1.0} == {policy.threshold_of(estimate) for estimate in (1, 5000, 20_000)}
-    for estimate, slowdown in ((999, 3), (1000, 5), (9999, 7), (10_000, 9)):
-        policy.ended(
-            100 * slowdown, [EndedJob(0, 1, estimate, 0, 100 * slowdown - 100, 100 * slowdown)]
-        )
-    found = {estimate: policy.threshold_of(estimate) for estimate in (0, 999, 1000, 9999, 10_000)}
-    assert {0: 3.0, 999: 3.0, 1000: 6.0, 9999: 6.0, 10_000: 9.0} == found
+    for estimate, slowdown in ((999, 3), (1000, 5), (10_000, 7), (10_001, 9)):
+        end = 100 * slowdown
+        policy.ended(end, [EndedJob(0, 1, estimate, 0, end - 100, end)])
+    found = {estimate: policy.threshold_of(estimate) for estimate in (0, 999, 1000, 10_000, 10_001)}
+    assert {0: 3.0, 999: 3.0, 1000: 6.0, 10_000: 6.0, 10_001: 9.0} == found
     policy.begin(1)
     assert 1.0 == policy.threshold_of(999)
 
@@ -197,4 +196,4 @@ def test_policies_are_given_back_as_text() -> None:
     """Options that are not default stand in the text of a policy."""
     assert "conservative" == str(Conservative())
     assert "selective:threshold=1.5,bound=10" == str(Selective(threshold="1.5", bound=10))
-    assert "selective-categorized" == str(SelectiveCategorized(categories="1000/10000"))
+    assert "selective-categorized" == str(SelectiveCategorized(categories="1000/10001"))
