@@ -44,8 +44,11 @@ LOCALITY: tuple[dict[str, Any], ...] = (
 #: What all lines have in common.
 LINE: dict[str, Any] = {"linewidth": 1.4, "markersize": 3.5}
 
-#: Ticks in each decade of slowdown, and those of correlation.
-TICKS, DEGREES = (1.0, 3.0), (-1, -0.5, 0, 0.5, 1)
+#: Ticks in each decade of slowdown, on an axis of several and of less than one.
+TICKS, FINE = (1.0, 3.0), (1.0, 1.5, 2.0, 3.0, 5.0)
+
+#: Ticks of correlation.
+DEGREES = (-1, -0.5, 0, 0.5, 1)
 
 #: Width and height of a panel, and what stands around all of them, in inches.
 PANEL, LEFT, RIGHT, BOTTOM, TOP = (2.75, 2.15), 0.62, 0.15, 0.55, 1.15
@@ -53,8 +56,6 @@ PANEL, LEFT, RIGHT, BOTTOM, TOP = (2.75, 2.15), 0.62, 0.15, 0.55, 1.15
 
 def panels(rows: int, columns: int, title: str, below: str) -> tuple[Figure, list[list[Axes]]]:
     """Return a figure with rows of panels that share the axes of their row."""
-    from matplotlib.ticker import LogLocator
-
     width, height = max(columns * PANEL[0], 6.4) + LEFT + RIGHT, rows * PANEL[1] + BOTTOM + TOP
     figure = new_figure(width, height, title, below)
     grid = figure.add_gridspec(
@@ -69,7 +70,6 @@ def panels(rows: int, columns: int, title: str, below: str) -> tuple[Figure, lis
             panel = figure.add_subplot(grid[row, column], sharey=line[0] if line else None)
             panel.set_yscale("log")
             tidy(panel)
-            panel.yaxis.set_major_locator(LogLocator(subs=TICKS))
             panel.tick_params(labelleft=not line, which="both")
             panel.yaxis.set_minor_formatter("")
             line.append(panel)
@@ -86,8 +86,13 @@ def curve(panel: Axes, x: Sequence[float], values: Floats, **style: Any) -> None
     panel.fill_between(x, low, high, color=style["color"], alpha=0.18, linewidth=0)
 
 
-def legend(figure: Figure, panel: Axes) -> None:
-    """Put the legend of a panel under the title of the figure."""
+def finish(figure: Figure, panel: Axes) -> None:
+    """Put the legend of a panel under the title of the figure, and ticks where lines end now."""
+    from matplotlib.ticker import LogLocator
+
+    for one in figure.axes:
+        low, high = one.get_ylim()
+        one.yaxis.set_major_locator(LogLocator(subs=FINE if high < 10 * low else TICKS))
     handles, labels = panel.get_legend_handles_labels()
     figure.legend(
         handles, labels, loc="upper left", ncols=len(handles),
@@ -117,7 +122,7 @@ def figure7_3(study: Experiments) -> Figure:
         panel.set_xticks(DEGREES)
         if place + columns >= len(runs.policies):
             panel.set_xlabel("degree of correlation", fontsize=8.5)
-    legend(figure, flat[0])
+    finish(figure, flat[0])
     return figure
 
 
@@ -136,7 +141,7 @@ def figure7_4(study: Experiments) -> Figure:
             curve(panel, runs.degrees, runs.of(policy, load), **style)
         panel.set_xticks(DEGREES)
         panel.set_xlabel("degree of correlation", fontsize=8.5)
-    legend(figure, line[0])
+    finish(figure, line[0])
     return figure
 
 
@@ -156,7 +161,7 @@ def _locality(cases: Sequence[LocalityRuns], title: str) -> Figure:
             panel.axvline(OVERLOADED, color="#888888", linewidth=0.8, linestyle=(0, (4, 3)))
     for panel in axes[-1]:
         panel.set_xlabel("system load", fontsize=8.5)
-    legend(figure, axes[0][0])
+    finish(figure, axes[0][0])
     return figure
 
 

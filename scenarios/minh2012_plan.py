@@ -83,7 +83,7 @@ class Plan:
     seed: int = 0
     degrees: tuple[float, ...] = DEGREES
     loads: tuple[float, ...] = LOADS
-    policies: tuple[str, ...] = tuple(POLICIES)[:2]
+    policies: tuple[str, ...] = tuple(POLICIES)
     locality_loads: tuple[float, ...] = LOCALITY_LOADS
     locality_policies: tuple[str, ...] = LOCALITY_POLICIES
     cases: tuple[Case, ...] = CASES

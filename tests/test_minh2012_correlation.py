@@ -24,6 +24,7 @@ from environment.clock import WEEK
 from environment.errors import HpcrowdError, QuantityError, TraceError
 from environment.swf import write_swf
 from environment.trace import Trace
+from scenarios.cli import main
 from scenarios.minh2012_correlation import (
     completed_jobs,
     reproduce_minh2012_correlation,
@@ -205,6 +206,26 @@ def test_command_prints_one_object(
     data = json.loads(capsys.readouterr().out)
     assert json.loads((tmp_path / "study" / "minh2012-correlation.json").read_text()) == data
     assert data["reached"] is reached
+
+
+def test_command_line_makes_the_plan(
+    small_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Options reach the study; a wrong one ends in one line and exit code 2."""
+    words = ["--replications", "2", "--jobs", "120", "--processes", "1", "--seed", "3", "--json"]
+    command = ["hpcrowd", "reproduce", "minh2012-correlation", "--traces", str(small_folder)]
+    monkeypatch.setattr("sys.argv", [*command, *words, "--loads", "0.6"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code in (0, 1)  # by chance: few jobs may miss Table 7.1
+    data = json.loads(capsys.readouterr().out)
+    told = (data["replications"], data["jobs"], data["seed"], data["correlation"]["loads"])
+    assert (2, 120, 3, [0.6]) == told
+    monkeypatch.setattr("sys.argv", [*command, *words, "--loads", "much"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert 2 == ended.value.code
+    assert "hpcrowd: loads 'much': not numbers" in capsys.readouterr().err
 
 
 def test_hpc2n_is_needed(tmp_path: Path, make_trace: Callable[..., Trace]) -> None:
