@@ -7,6 +7,7 @@ can tell apart. :mod:`analysis.comparison` has the pictures of several runs.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -104,6 +105,24 @@ def figure_png(figure: Figure) -> bytes:
         buffer, format="png", metadata={"Software": None}, pil_kwargs={"compress_level": 4}
     )
     return buffer.getvalue()
+
+
+def write_figures_of[What](
+    figures: Mapping[str, Callable[[What], Figure]], what: What, folder: Path
+) -> list[str]:
+    """Draw every figure of something as PNG, by name, and return the names of the files."""
+    for name, draw in figures.items():
+        (folder / f"{name}.png").write_bytes(figure_png(draw(what)))
+    return [f"{name}.png" for name in figures]
+
+
+def legend_above(figure: Figure, panel: Axes, below: float = 0.56) -> None:
+    """Put the legend of a panel under the title of its figure, ``below`` inches from the top."""
+    handles, labels = panel.get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc="upper left", ncols=len(handles),
+        bbox_to_anchor=(0.0, 1 - below / figure.get_figheight()), **LEGEND,
+    )  # fmt: skip
 
 
 def draw_usage(axes: Axes, run: Run) -> None:

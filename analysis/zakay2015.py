@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from analysis.published import Printed, published_rows
+from analysis.study import Requirement, Study
 from analysis.zakay2015_measures import Outcome
 
 #: The rows of Table I, and our name of each user model (section VII).
@@ -142,27 +143,6 @@ class Cell:
     published_to_adjusted: float
 
 
-@dataclass(frozen=True)
-class Requirement:
-    """A figure that has to be reached.
-
-    Attributes
-    ----------
-    log, what
-        What it is.
-    ours, required
-        For people.
-    holds
-        Whether it is reached.
-    """
-
-    log: str
-    what: str
-    ours: str
-    required: str
-    holds: bool
-
-
 def published_waits(log: str) -> dict[str, int]:
     """Return the column of Table I of a log: mean wait by user model, s."""
     return {
@@ -172,7 +152,7 @@ def published_waits(log: str) -> dict[str, int]:
 
 
 @dataclass
-class Comparison:
+class Comparison(Study[Requirement]):
     """Our simulations beside the published figures.
 
     Attributes
@@ -197,16 +177,6 @@ class Comparison:
     def requirements(self) -> list[Requirement]:
         """What has to be reached."""
         return [one for log in self.logs.values() for one in requirements_of(log)]
-
-    @property
-    def failures(self) -> list[Requirement]:
-        """What was not reached."""
-        return [one for one in self.requirements if not one.holds]
-
-    @property
-    def reached(self) -> bool:
-        """Whether every required figure was reached."""
-        return not self.failures
 
 
 def cells_of(log: LogOutcomes) -> Iterator[Cell]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.profiles import profile_distance, unevenness
+from analysis.study import Claim, Finding, Rule
 from analysis.zakay2015 import LogOutcomes
 from analysis.zakay2015_measures import Outcome, sample_distance, share_distance
 from environment.clock import DAY
@@ -32,55 +33,20 @@ HYPERACTIVE = 10
 FEW = 0.1
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A statement of the text on one log.
-
-    Attributes
-    ----------
-    name, section, what
-        Which statement, where, and in words with the rule.
-    log
-        The log.
-    numbers
-        What was measured, by name.
-    text
-        The same for people.
-    holds
-        Whether the rule is kept.
-    """
-
-    name: str
-    section: str
-    what: str
-    log: str
-    numbers: dict[str, float]
-    text: str
-    holds: bool
-
-
-#: What was measured, the same for people, and whether the rule is kept.
-Finding = tuple[dict[str, float], str, bool]
-
 #: What is found of ratios of waits where there are none.
 NOBODY_WAITED: Finding = ({}, "-", False)
 
 
 @dataclass(frozen=True)
-class Rule:
+class LogRule(Rule):
     """How a statement is checked.
 
     Attributes
     ----------
-    name, section, what
-        As in :class:`Claim`.
     check
         Measures a log.
     """
 
-    name: str
-    section: str
-    what: str
     check: Callable[[LogOutcomes], Finding]
 
 
@@ -207,77 +173,77 @@ def _shorter(log: LogOutcomes) -> Finding:
 
 #: Every statement that is checked, in the order of the text.
 RULES = (
-    Rule(
+    LogRule(
         "identity", "VII",
         "Under exactly the recorded schedule, adjusted users submit every job at its recorded "
         "second: jobs that moved; none", _identity,
     ),
-    Rule(
+    LogRule(
         "adjusted flattens the week", "VII-A",
         "Adjusted users destroy the daily and weekly cycle: unevenness of the week, recorded to "
         "adjusted; less than half", _flattened,
     ),
-    Rule(
+    LogRule(
         "adjusted waits less", "VII-A",
         "Since jobs spread over the day, performance is much better: mean wait, adjusted / "
         "conventional; below 1", _improved,
     ),
-    Rule(
+    LogRule(
         "distribution has peaks", "VII-B",
         "Users arrive in two slots of two hours, where windows open: share of jobs there, recorded "
         "to distribution; at least 1.5 times", _peaks,
     ),
-    Rule(
+    LogRule(
         "distribution waits long", "VII-B",
         "Long waits for most logs: mean wait, distribution / conventional; above 1", _long_waits,
     ),
-    Rule(
+    LogRule(
         "distribution has high throughput", "VII-B",
         "High throughput per user for most logs: median activity length, recorded to "
         "distribution; shorter", _throughput,
     ),
-    Rule(
+    LogRule(
         "hyperactive users take long", "VII-B",
         "Those who are active excessively long are hyperactive: users active for longer than "
         "any recorded one, and their median number of jobs; at least 10 times that of all users",
         _hyperactive,
     ),
-    Rule(
+    LogRule(
         "fluid keeps the week", "VII-C",
         "Fluid users preserve the daily and weekly cycle: distance from the recorded week; less "
         "than half of that of adjusted", _cycle,
     ),
-    Rule(
+    LogRule(
         "fluid keeps the throughput", "VII-C",
         "Throughput per user is close to the recorded in most logs: KS distance of the activity "
         "lengths; at most 0.15", _fluid_throughput,
     ),
-    Rule(
+    LogRule(
         "a few fluid users take long", "VII-C",
         "A few users have very long activity periods: users active for longer than any recorded "
         "one, and the longest over the longest recorded; some, but below 10 %", _few_long,
     ),
-    Rule(
+    LogRule(
         "order of waits", "VII-C, Table I",
         "Waits are shorter under fluid: mean wait of fluid, adjusted, conventional; in this order",
         _order,
     ),
-    Rule(
+    LogRule(
         "FIFO close to EASY with feedback", "VIII",
         "With fluid users the queue under FIFO is hardly longer than under EASY: KS distance, and "
         "mean length from EASY to FIFO; at most 0.15", _queues("fluid", close=True),
     ),
-    Rule(
+    LogRule(
         "FIFO far from EASY without", "VIII",
         "Conventionally, FIFO has hugely longer queues for much of the time: the same; more than "
         "0.15", _queues("conventional", close=False),
     ),
-    Rule(
+    LogRule(
         "feedback narrows the gap", "VIII",
         "FIFO and EASY are closer with feedback than without: KS distances; smaller, and so is the "
         "difference of the mean lengths", _narrower,
     ),
-    Rule(
+    LogRule(
         "shorter queues with feedback", "VIII",
         "EASY has shorter queues with fluid users, on all logs: mean length, conventional to "
         "fluid; less", _shorter,
@@ -288,10 +254,4 @@ RULES = (
 def claims_of(logs: Iterable[LogOutcomes]) -> list[Claim]:
     """Return every statement on every log, statement by statement."""
     logs = list(logs)
-    found = []
-    for rule in RULES:
-        for log in logs:
-            numbers, text, holds = rule.check(log)
-            holds = bool(holds)
-            found.append(Claim(rule.name, rule.section, rule.what, log.log, numbers, text, holds))
-    return found
+    return [rule.claim(log.log, rule.check(log)) for rule in RULES for log in logs]

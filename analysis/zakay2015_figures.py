@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analysis.curves import WEEK_HOURS, Floats
-from analysis.plots import COLOURS, LEGEND, TITLE, figure_png, new_figure, tidy
+from analysis.plots import COLOURS, TITLE, legend_above, new_figure, tidy, write_figures_of
 from analysis.zakay2015 import LogOutcomes
 from analysis.zakay2015_measures import mean_shares
 from environment.clock import DAY, HOUR
@@ -68,18 +68,6 @@ def _panels(
     return figure, axes
 
 
-def _legend(figure: Figure, panel: Axes) -> None:
-    handles, labels = panel.get_legend_handles_labels()
-    figure.legend(
-        handles,
-        labels,
-        loc="upper left",
-        bbox_to_anchor=(0.0, 1 - 0.56 / figure.get_figheight()),
-        ncols=len(handles),
-        **LEGEND,
-    )
-
-
 def _week(logs: Sequence[LogOutcomes], model: str, number: int) -> Figure:
     """Draw the week of a model beside the recorded one."""
     figure, axes = _panels(
@@ -98,7 +86,7 @@ def _week(logs: Sequence[LogOutcomes], model: str, number: int) -> Figure:
         for label in panel.get_xticklabels():
             label.set_horizontalalignment("left")
     axes[-1].set_xlabel("local time", fontsize=8.5)
-    _legend(figure, axes[0])
+    legend_above(figure, axes[0])
     return figure
 
 
@@ -135,7 +123,7 @@ def _activity(logs: Sequence[LogOutcomes], model: str, number: int) -> Figure:
         panel.set_ylim(0, 1.02)
     for panel in axes[-min(COLUMNS, len(axes)) :]:
         panel.set_xlabel("days from first to last submission", fontsize=8.5)
-    _legend(figure, axes[0])
+    legend_above(figure, axes[0])
     return figure
 
 
@@ -170,7 +158,7 @@ def figure10(logs: Sequence[LogOutcomes]) -> Figure:
         panel.set_ylim(0, 1.02)
     for panel in axes[-min(COLUMNS, len(axes)) :]:
         panel.set_xlabel("jobs waiting", fontsize=8.5)
-    _legend(figure, axes[0])
+    legend_above(figure, axes[0])
     return figure
 
 
@@ -187,8 +175,4 @@ FIGURES: dict[str, Callable[[Sequence[LogOutcomes]], Figure]] = {
 
 def write_figures(logs: Sequence[LogOutcomes], folder: Path) -> list[str]:
     """Write every figure as PNG and return the names of the files."""
-    names = []
-    for name, draw in FIGURES.items():
-        (folder / f"{name}.png").write_bytes(figure_png(draw(logs)))
-        names.append(f"{name}.png")
-    return names
+    return write_figures_of(FIGURES, logs, folder)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import csv
-import html
-import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.pages import HTML_HEAD, PLAIN_TABLE, markdown_table
+from analysis.pages import markdown_table
 from analysis.published import SOURCES
-from analysis.results import versions, whole_folder, write_json
+from analysis.study import Claim, as_data
+from analysis.study_report import (
+    Rows,
+    StudyReport,
+    console_table,
+    html_page,
+    html_section,
+    required_rows,
+)
 from analysis.zakay2015 import Cell, Comparison, LogOutcomes, Spread
-from analysis.zakay2015_claims import RULES, Claim, claims_of
+from analysis.zakay2015_claims import RULES, claims_of
 from analysis.zakay2015_figures import FIGURES, write_figures
 
 if TYPE_CHECKING:
@@ -31,21 +36,9 @@ SHOWN = (
     "log", "users", "wait", "least to largest", "paper", "/ conv.", "paper", "/ adj.", "paper",
 )  # fmt: skip
 
-
-class Reproduction(Comparison):
-    """The whole study: data, tables, and a folder with both and the pictures."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return everything as plain data, fit for JSON."""
-        return plain(self)
-
-    def show(self, console: Console) -> None:
-        """Print the tables on a console."""
-        show(self, console)
-
-    def write(self, folder: str | os.PathLike[str]) -> None:
-        """Write data, pictures and a page into a folder that is whole or absent."""
-        write(self, folder)
+#: Headings of what was required, and of the statements on a page.
+REQUIRED = ("log", "what", "ours", "required", "reached")
+STATEMENTS = ("statement: measure; rule", "section", "log", "found", "holds")
 
 
 def table1_row(cell: Cell) -> list[str]:
@@ -76,53 +69,13 @@ def _range(spread: Spread, form: str) -> str:
 
 def summary(study: Comparison, claims: Sequence[Claim]) -> list[str]:
     """Return what was reached, what holds, and which logs were not there, a line each."""
-    required = len(study.requirements)
     lines = [
-        f"{required - len(study.failures)} of {required} required figures reached; "
-        f"{sum(claim.holds for claim in claims)} of {len(claims)} statements hold"
+        f"{study.score} required figures reached; "
+        f"{sum(claim.holds is True for claim in claims)} of {len(claims)} statements hold"
     ]
     if study.absent:
         lines.append(f"Logs of Table I that are not there: {', '.join(study.absent)}")
     return lines
-
-
-def show(study: Comparison, console: Console) -> None:
-    """Print Table I, the statements and what was required on a ``rich`` console."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    look: dict[str, Any] = {**PLAIN_TABLE, "box": SIMPLE_HEAD}
-    view = Table(title="Table I: mean wait by user model under EASY, s", **look)
-    for place, heading in enumerate(SHOWN):
-        number: dict[str, Any] = {"justify": "right", "no_wrap": True} if place > 1 else {}
-        view.add_column(heading, style="dim" if heading == "paper" else None, **number)
-    before = None
-    for cell in study.cells:
-        row = table1_row(cell)
-        # The range of the last ratio is for the page; it does not fit beside the rest.
-        view.add_row("" if cell.log == before else cell.log, *row[1:8], row[9])
-        before = cell.log
-    console.print(view)
-    claims = claims_of(study.logs.values())
-    console.print("[bold]Statements of the text[/bold]")
-    for rule in RULES:
-        console.print(f"\n{rule.what} ({rule.section})", highlight=False)
-        view = Table(box=None, show_header=False, padding=(0, 1))
-        for claim in claims:
-            if claim.name == rule.name:
-                verdict = "holds" if claim.holds else "[yellow]does not hold[/yellow]"
-                view.add_row(f"  {claim.log}", verdict, claim.text)
-        console.print(view)
-    console.print()
-    view = Table(title="Required", **look)
-    for heading in ("log", "what", "ours", "required", "reached"):
-        view.add_column(heading)
-    for one in study.requirements:
-        reached = "yes" if one.holds else "[red]no[/red]"
-        view.add_row(one.log, one.what, one.ours, one.required, reached)
-    console.print(view)
-    for line in summary(study, claims):
-        console.print(line, highlight=False)
 
 
 def markdown_claims(logs: Sequence[LogOutcomes]) -> str:
@@ -147,11 +100,11 @@ def markdown_table1(study: Comparison) -> str:
 
 def markdown_required(study: Comparison) -> str:
     """Return what was required in Markdown."""
-    lines = [
-        [one.log, one.what, one.ours, one.required, "yes" if one.holds else "**no**"]
-        for one in study.requirements
+    rows = [
+        [*row, "yes" if verdict == "yes" else "**no**"]
+        for *row, verdict in required_rows(study.requirements)
     ]
-    return markdown_table(["log", "what", "ours", "required", "reached"], lines, 5)
+    return markdown_table(REQUIRED, rows, 5)
 
 
 def page_parts(study: Comparison) -> dict[str, str]:
@@ -161,21 +114,6 @@ def page_parts(study: Comparison) -> dict[str, str]:
         "table 1": markdown_table1(study),
         "statements": markdown_claims(logs),
         "required": markdown_required(study),
-    }
-
-
-def plain(study: Comparison) -> dict[str, Any]:
-    """Return everything as plain data, fit for JSON."""
-    claims = claims_of(study.logs.values())
-    return {
-        "study": "zakay2015",
-        "sources": {name: text for name, text in SOURCES.items() if "zakay2015" in name},
-        "logs": {name: _plain_log(log) for name, log in study.logs.items()},
-        "absent": study.absent,
-        "table1": [asdict(cell) for cell in study.cells],
-        "statements": [asdict(claim) for claim in claims],
-        "required": [asdict(one) for one in study.requirements],
-        "reached": study.reached,
     }
 
 
@@ -200,82 +138,92 @@ def _plain_log(log: LogOutcomes) -> dict[str, Any]:
     }
 
 
-def write(study: Comparison, folder: str | os.PathLike[str]) -> None:
-    """Write ``zakay2015.json``, ``.csv``, the pictures and ``report.html``; whole or absent."""
-    data = plain(study)
-    with whole_folder(folder) as place:
-        write_json(data, place / "zakay2015.json")
-        write_csv(study, place / "zakay2015.csv")
-        pictures = write_figures(list(study.logs.values()), place)
-        (place / "report.html").write_text(report(study, pictures), encoding="utf-8")
-        traces = {name: log.facts for name, log in study.logs.items()}
-        settings = {name: {**log.settings, "seeds": log.seeds} for name, log in study.logs.items()}
-        origin = {"study": "zakay2015", "traces": traces, "settings": settings}
-        write_json({**origin, "versions": versions()}, place / "provenance.json")
+class Reproduction(Comparison, StudyReport):
+    """The whole study: data, tables, and a folder with both and the pictures."""
 
+    name = "zakay2015"
 
-def write_csv(study: Comparison, path: Path) -> None:
-    """Write every simulation in long form, one seed a line, with the published figure."""
-    published = {(cell.log, cell.model): cell.published for cell in study.cells}
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(
-            ("log", "users", "scheduler", "seed", "wait_mean_s", "published_s", "queue_mean_jobs")
-        )
-        for log in study.logs.values():
-            for (model, scheduler), outcomes in log.outcomes.items():
-                printed = published[log.log, model] if scheduler == "easy" else ""
-                for one in outcomes:
-                    row = (log.log, model, scheduler, one.seed, one.wait_mean_s, printed)
-                    writer.writerow((*row, one.queue_mean))
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as plain data, fit for JSON."""
+        return {
+            "study": self.name,
+            "sources": {name: text for name, text in SOURCES.items() if self.name in name},
+            "logs": {name: _plain_log(log) for name, log in self.logs.items()},
+            "absent": self.absent,
+            "table1": [asdict(cell) for cell in self.cells],
+            "statements": as_data(claims_of(self.logs.values()), "log"),
+            "required": as_data(self.requirements, "log"),
+            "reached": self.reached,
+        }
 
+    def show(self, console: Console) -> None:
+        """Print Table I, the statements and what was required on a ``rich`` console."""
+        from rich.table import Table
 
-def report(study: Comparison, pictures: Sequence[str]) -> str:
-    """Return a page with the tables and the pictures beside it."""
-    claims = claims_of(study.logs.values())
-    source = SOURCES["zakay2015_table1"].partition(", Table")[0]
-    parts = [
-        HTML_HEAD.format(title="User behaviour in trace-based simulation, reproduced"),
-        f"<p>{html.escape(source)}.</p>",
-        *(f"<p>{html.escape(line)}.</p>" for line in summary(study, claims)),
-        "<h2>Table I</h2>",
-        _html_table(TABLE1, [table1_row(cell) for cell in study.cells], 2),
-        "<h2>Required</h2>",
-        _html_table(
-            ("log", "what", "ours", "required", "reached"),
+        # The range of the last ratio is for the page; it does not fit beside the rest.
+        rows = [[*row[:8], row[9]] for row in map(table1_row, self.cells)]
+        title = "Table I: mean wait by user model under EASY, s"
+        console.print(console_table(title, SHOWN, rows, 2, once=True))
+        claims = claims_of(self.logs.values())
+        console.print("[bold]Statements of the text[/bold]")
+        for rule in RULES:
+            console.print(f"\n{rule.what} ({rule.section})", highlight=False)
+            view = Table(box=None, show_header=False, padding=(0, 1))
+            for claim in claims:
+                if claim.name == rule.name:
+                    verdict = "holds" if claim.holds else "[yellow]does not hold[/yellow]"
+                    view.add_row(f"  {claim.setting}", verdict, claim.text)
+            console.print(view)
+        console.print()
+        console.print(console_table("Required", REQUIRED, required_rows(self.requirements), 5))
+        for line in summary(self, claims):
+            console.print(line, highlight=False)
+
+    def rows(self) -> Rows:
+        """Return every simulation, one seed a row, with the published figure."""
+        published = {(cell.log, cell.model): cell.published for cell in self.cells}
+        heading = (
+            "log", "users", "scheduler", "seed", "wait_mean_s", "published_s", "queue_mean_jobs",
+        )  # fmt: skip
+        rows = [
+            (
+                name, model, scheduler, one.seed, one.wait_mean_s,
+                published[name, model] if scheduler == "easy" else None, one.queue_mean,
+            )
+            for name, log in self.logs.items()
+            for (model, scheduler), outcomes in log.outcomes.items()
+            for one in outcomes
+        ]  # fmt: skip
+        return heading, rows
+
+    def origin(self) -> dict[str, Any]:
+        """Return the traces, and the settings of their simulations."""
+        return {
+            "traces": {name: log.facts for name, log in self.logs.items()},
+            "settings": {
+                name: {**log.settings, "seeds": log.seeds} for name, log in self.logs.items()
+            },
+        }
+
+    def write_pictures(self, place: Path) -> list[str]:
+        """Write the pictures into a folder and return the names of the files."""
+        return write_figures(list(self.logs.values()), place)
+
+    def page(self, pictures: Sequence[str]) -> str:
+        """Return a page in HTML with the tables and the pictures beside it."""
+        claims = claims_of(self.logs.values())
+        source = SOURCES["zakay2015_table1"].partition(", Table")[0]
+        statements = [
+            (one.what, one.section, one.setting, one.text, "yes" if one.holds else "no")
+            for one in claims
+        ]
+        return html_page(
+            "User behaviour in trace-based simulation, reproduced",
+            [source, *summary(self, claims)],
             [
-                (one.log, one.what, one.ours, one.required, "yes" if one.holds else "no")
-                for one in study.requirements
+                html_section("Table I", TABLE1, map(table1_row, self.cells), 2),
+                html_section("Required", REQUIRED, required_rows(self.requirements), 5),
+                html_section("Statements of the text", STATEMENTS, statements, 5),
             ],
-            5,
-        ),
-        "<h2>Statements of the text</h2>",
-        _html_table(
-            ("statement: measure; rule", "section", "log", "found", "holds"),
-            [
-                (one.what, one.section, one.log, one.text, "yes" if one.holds else "no")
-                for one in claims
-            ],
-            5,
-        ),
-    ]
-    for file in pictures:
-        words = html.escape((FIGURES[file.removesuffix(".png")].__doc__ or file).strip())
-        parts.append(f'<h3>{words}</h3>\n<img src="{file}" alt="{words}">')
-    return "\n".join([*parts, "</body></html>\n"])
-
-
-def _html_table(heading: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> str:
-    """Return a table; the first ``left`` columns are words, a "no" at the end stands out."""
-    kind = [" class=word"] * left + [""] * (len(heading) - left)
-    head = "".join(
-        f"<th{mark}>{html.escape(text)}</th>" for mark, text in zip(kind, heading, strict=True)
-    )
-    lines = [f"<tr>{head}</tr>"]
-    for row in rows:
-        marks = [*kind[:-1], " class=failed" if row[-1] == "no" else kind[-1]]
-        cells = "".join(
-            f"<td{mark}>{html.escape(text)}</td>" for mark, text in zip(marks, row, strict=True)
+            [(file, FIGURES[file.removesuffix(".png")]) for file in pictures],
         )
-        lines.append(f"<tr>{cells}</tr>")
-    return "<table>\n" + "\n".join(lines) + "\n</table>"

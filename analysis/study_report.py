@@ -1,0 +1,199 @@
+"""How reproductions of published studies are told: on a terminal, as a page, in a folder."""
+
+from __future__ import annotations
+
+import csv
+import html
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from analysis.pages import HTML_HEAD, PLAIN_TABLE
+from analysis.results import versions, whole_folder, write_json
+from analysis.study import Requirement
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+#: A table: its headings and its rows.
+Rows = tuple[Sequence[str], Iterable[Sequence[Any]]]
+
+
+class StudyReport(ABC):
+    """A study that has been run: data, tables, and a folder with both and the pictures."""
+
+    #: What the study is called, also in the names of its files.
+    name: ClassVar[str]
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as plain data, fit for JSON."""
+
+    @abstractmethod
+    def show(self, console: Console) -> None:
+        """Print the tables on a console."""
+
+    @abstractmethod
+    def rows(self) -> Rows:
+        """Return every figure in long form, as headings and rows; unknown is None."""
+
+    @abstractmethod
+    def origin(self) -> dict[str, Any]:
+        """Return where the figures come from: traces, and settings where there are any."""
+
+    @abstractmethod
+    def write_pictures(self, place: Path) -> list[str]:
+        """Write the pictures into a folder and return the names of the files."""
+
+    @abstractmethod
+    def page(self, pictures: Sequence[str]) -> str:
+        """Return a page in HTML with the tables and the pictures beside it."""
+
+    def write(self, folder: str | os.PathLike[str]) -> None:
+        """Write data, pictures and a page into a folder that is whole or absent."""
+        with whole_folder(folder) as place:
+            write_json(self.to_json(), place / f"{self.name}.json")
+            write_csv(place / f"{self.name}.csv", *self.rows())
+            pictures = self.write_pictures(place)
+            (place / "report.html").write_text(self.page(pictures), encoding="utf-8")
+            provenance = {"study": self.name, **self.origin(), "versions": versions()}
+            write_json(provenance, place / "provenance.json")
+
+
+def write_csv(path: Path, heading: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write a table as comma-separated values, floats in full; None is empty."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(heading)
+        writer.writerows(rows)
+
+
+def required_rows(requirements: Iterable[Requirement]) -> list[list[str]]:
+    """Return what was required as texts: setting, what, ours, required, and yes or no."""
+    return [
+        [one.setting, one.what, one.ours, one.required, "yes" if one.holds else "no"]
+        for one in requirements
+    ]
+
+
+# ---- on a terminal ---------------------------------------------------------------------------
+
+
+def console_table(
+    title: str,
+    heading: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    left: int,
+    *,
+    once: bool = False,
+    wrap: bool = False,
+) -> Table:
+    """Return a table for a ``rich`` console; a "no" at the end of a row stands out.
+
+    Parameters
+    ----------
+    title, heading, rows
+        What it holds; what the paper printed, headed ``paper``, is dim.
+    left
+        Columns of words; the others are numbers, to the right.
+    once
+        Whether the first column says only once what stands in several rows after each other.
+    wrap
+        Whether numbers may be broken into lines.
+    """
+    from rich.table import Table
+
+    view = Table(title=title, **console_look())
+    for place, name in enumerate(heading):
+        number: dict[str, Any] = {"justify": "right", "no_wrap": not wrap} if place >= left else {}
+        view.add_column(name, style="dim" if name == "paper" else None, **number)
+    before = None
+    for row in rows:
+        first = "" if once and row[0] == before else row[0]
+        before = row[0]
+        view.add_row(first, *row[1:-1], "[red]no[/red]" if row[-1] == "no" else row[-1])
+    return view
+
+
+def console_look() -> dict[str, Any]:
+    """Return the look of tables on a ``rich`` console."""
+    from rich.box import SIMPLE_HEAD
+
+    return {**PLAIN_TABLE, "box": SIMPLE_HEAD}
+
+
+# ---- as a page -------------------------------------------------------------------------------
+
+
+def says_no(text: str) -> bool:
+    """Return whether a cell tells that something was not reached or does not hold."""
+    return text == "no" or "**no**" in text
+
+
+def html_table(
+    heading: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    left: int,
+    failed: Callable[[str], bool] = says_no,
+) -> str:
+    """Return a table in HTML.
+
+    Parameters
+    ----------
+    heading, rows
+        What it holds; marks of Markdown are dropped.
+    left
+        Columns of words; the others are numbers, to the right.
+    failed
+        Which cells stand out.
+    """
+
+    def cell(kind: str, place: int, text: str) -> str:
+        mark = " class=word" if place < left else ""
+        if kind == "td" and place and failed(text):
+            mark = " class=failed"
+        return f"<{kind}{mark}>{html.escape(text.replace('**', '').strip('`'))}</{kind}>"
+
+    lines = [
+        "<tr>" + "".join(cell(kind, place, text) for place, text in enumerate(row)) + "</tr>"
+        for kind, row in (("th", heading), *(("td", row) for row in rows))
+    ]
+    return "<table>\n" + "\n".join(lines) + "\n</table>"
+
+
+def html_page(
+    title: str,
+    paragraphs: Iterable[str],
+    parts: Iterable[str],
+    pictures: Iterable[tuple[str, Callable[..., Any]]],
+) -> str:
+    """Return a page in HTML.
+
+    Parameters
+    ----------
+    title, paragraphs
+        Plain text, paragraphs without the full stop.
+    parts
+        Headings and tables in HTML.
+    pictures
+        Each file with the function that drew it, whose docstring tells what it shows.
+    """
+    lines = [
+        HTML_HEAD.format(title=title),
+        *(f"<p>{html.escape(text)}.</p>" for text in paragraphs),
+        *parts,
+    ]
+    for file, draw in pictures:
+        words = html.escape((draw.__doc__ or file).strip())
+        lines.append(f'<h3>{words}</h3>\n<img src="{file}" alt="{words}">')
+    return "\n".join([*lines, "</body></html>\n"])
+
+
+def html_section(
+    title: str, heading: Sequence[str], rows: Iterable[Sequence[str]], left: int, **options: Any
+) -> str:
+    """Return a table in HTML under its title; see :func:`html_table`."""
+    return f"<h2>{title}</h2>\n{html_table(heading, rows, left, **options)}"
