@@ -35,9 +35,9 @@ TIME, FREE, MARK = range(3)
 BEFORE, LATELY = 1, 2
 
 
-@compiled
-def position_of(steps, heads, m, time):
-    """Return the position of the step that holds at ``time``; of the first, if that is later."""
+@inlined
+def _block_at(heads, m, time):
+    """Return the block of the step that holds at ``time``; the first, if that is later."""
     low, high = 0, m[BLOCKS]
     while high - low > 1:
         middle = (low + high) >> 1
@@ -45,6 +45,13 @@ def position_of(steps, heads, m, time):
             low = middle
         else:
             high = middle
+    return low
+
+
+@compiled
+def position_of(steps, heads, m, time):
+    """Return the position of the step that holds at ``time``; of the first, if that is later."""
+    low = _block_at(heads, m, time)
     times = steps[heads[BLOCK, low], TIME]
     begun = 0  # counting all of them needs no branches
     for i in range(heads[SIZE, low]):
@@ -335,18 +342,21 @@ def earlier(steps, heads, m, processors, length, start, known):
 def most_gained(heads, m):
     """Return the most processors that are free where something became free."""
     most = -1
-    for column in range(m[BLOCKS]):
+    column = _block_at(heads, m, m[GAIN_FROM])
+    while column < m[BLOCKS] and heads[SINCE, column] < m[GAIN_TO]:
         most = max(most, heads[GAINED, column])
+        column += 1
     return most
 
 
 @compiled
 def age_gains(steps, heads, m):
     """After a walk through the queue: forget what was marked before it, keep what it marked."""
+    first = _block_at(heads, m, m[GAIN_FROM])
+    column = _block_at(heads, m, m[GAIN_TO])
+    end = FOREVER if column + 1 == m[BLOCKS] else heads[SINCE, column + 1]
     m[GAIN_FROM], m[GAIN_TO] = FOREVER, 0
-    column = m[BLOCKS] - 1
-    end = FOREVER
-    while column >= 0:
+    while column >= first:
         since = heads[SINCE, column]
         if heads[GAINED, column] >= 0:
             block = heads[BLOCK, column]

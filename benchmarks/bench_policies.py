@@ -1,0 +1,171 @@
+"""Policies with long queues, on a large machine, and with many jobs that only run: engine time.
+
+Times are those of the processor, the best of a few runs, after a short run that loads all compiled
+code. Jobs are submitted as recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import process_time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from environment import (
+    Conservative,
+    JobTable,
+    Scheduler,
+    Simulation,
+    Trace,
+    jobs_from_trace,
+    parse_scheduler,
+)
+from environment.jobs import Int64s
+from environment.passes.base import PASSES
+from environment.schedulers.names import SCHEDULERS
+from environment.trace import Conversion
+
+KTH = "KTH-SP2-1996-2.1-cln"
+CURIE = "CEA-Curie-2011-2.1-cln"
+
+Figure = Callable[[str, float, str, str], None]
+
+
+class Rebuilding(Conservative):
+    """Conservative backfilling whose compiled form lays its plan out anew at every pass."""
+
+    name = "rebuilding"
+
+
+PASSES[Rebuilding] = "rebuilding:RebuildingPass"
+
+#: Policies that run compiled.
+COMPILED = [name for name, kind in SCHEDULERS.items() if kind in PASSES]
+
+#: s of KTH at half speed.
+HALF_SPEED = {"easy": 0.3, "selective": 3, "selective-categorized": 3, "conservative": 10}
+
+#: Schedules of KTH at half speed, and s, by policy.
+_HALF: dict[str, tuple[float, JobTable]] = {}
+
+#: us a pass with the fewest running jobs, by policy.
+_FEWEST: dict[str, float] = {}
+
+#: Jobs that run all the time, and passes that are timed.
+RUNNING = (100, 5_000, 50_000)
+PASSES_TIMED = 20_000
+
+#: Jobs that wait at first.
+WAITING = (250, 1_000, 4_000)
+
+
+def policy(name: str) -> Scheduler:
+    """The policy of this name, or the one that is measured against."""
+    found = Rebuilding() if name == "rebuilding" else parse_scheduler(name)
+    assert found is not None
+    return found
+
+
+def ready(jobs: JobTable, processors: int, name: str) -> Simulation:
+    """A simulation to which all jobs are submitted as recorded."""
+    model = Simulation(jobs.copy(), processors, policy(name))
+    model.cluster.submit(np.arange(len(jobs)), jobs.recorded_submit)
+    return model
+
+
+def best(jobs: JobTable, processors: int, name: str, rounds: int) -> tuple[float, JobTable]:
+    """The shortest time of a whole run, s, and its jobs."""
+    ready(jobs.take(np.arange(min(300, len(jobs)))), processors, name).run()
+    times = []
+    for _ in range(rounds):
+        model = ready(jobs, processors, name)
+        start = process_time()
+        model.run()
+        times.append(process_time() - start)
+    return min(times), model.jobs
+
+
+def longest_queue(jobs: JobTable) -> int:
+    """How many jobs waited at most at one time."""
+    times = np.concatenate([jobs.start, jobs.submit])
+    change = np.repeat([-1, 1], len(jobs))
+    return int(np.cumsum(change[np.lexsort((change, times))]).max())
+
+
+@pytest.mark.parametrize("name", [*HALF_SPEED, "rebuilding"])
+def bench_long_queues(load: Any, figure: Figure, name: str) -> None:
+    """KTH on nodes of half the speed; every compiled plan is that of the one laid out anew."""
+    trace: Trace = load(KTH)[0]
+    jobs = jobs_from_trace(trace, Conversion(speed=0.5)).jobs
+    _HALF[name] = time, done = best(jobs, trace.processors, name, 1 if name == "rebuilding" else 3)
+    target = f"<= {HALF_SPEED[name]}" if name in HALF_SPEED else ""
+    figure(f"KTH, half speed, {name}", time, "s", target)
+    figure(f"KTH, half speed, {name}, longest queue", longest_queue(done), "jobs", "")
+    if name == "rebuilding" and "conservative" in _HALF:
+        kept, schedule = _HALF["conservative"]
+        assert np.array_equal(schedule.start, done.start)
+        assert np.array_equal(schedule.promised, done.promised)
+        figure("KTH, half speed, rebuilding / conservative", time / kept, "times", ">= 6")
+
+
+@pytest.mark.parametrize("name", SCHEDULERS)
+def bench_curie(load: Any, figure: Figure, name: str) -> None:
+    """CEA-Curie, 93,312 processors."""
+    trace, jobs = load(CURIE)
+    figure(f"CEA-Curie, {name}", best(jobs, trace.processors, name, 2)[0], "s", "<= 60")
+
+
+def with_running(count: int) -> JobTable:
+    """Jobs that run all the time, one processor each; then some that share eight, a few waiting.
+
+    Those end after half of what they ask for, so plans change at every end.
+    """
+    random = np.random.default_rng(1)
+    lasting = random.integers(10**7, 2 * 10**7, count)
+    short = random.integers(20, 60, PASSES_TIMED)
+    needs = random.integers(1, 9, PASSES_TIMED)
+    jobs = JobTable()
+    columns = {"run_time": lasting, "requested_time": lasting}
+    jobs.append(count, processors=1, recorded_submit=0, **columns)
+    submit = 1000 + np.cumsum(short * needs // 6)
+    columns = {"run_time": short, "requested_time": 2 * short, "recorded_submit": submit}
+    jobs.append(PASSES_TIMED, processors=needs, **columns)
+    jobs.user[:] = np.arange(len(jobs)) % 50
+    jobs.queue[:] = jobs.group[:] = 1
+    return jobs
+
+
+@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize("count", RUNNING)
+def bench_running(figure: Figure, count: int, name: str) -> None:
+    """The cost of a pass against the number of jobs that only run.
+
+    The ends of all running jobs stand in a heap, whose depth is 2.4 times that of the smallest.
+    """
+    jobs = with_running(count)
+    times = []
+    for _ in range(4):
+        model = ready(jobs, count + 8, name)
+        model.run(until=999)
+        start = process_time()
+        model.run(until=10**7 - 1)
+        times.append(process_time() - start)
+    cost = min(times) / PASSES_TIMED * 1e6
+    figure(f"{count:,} running, {name}", cost, "us a job", "")
+    if count == RUNNING[0]:
+        _FEWEST[name] = cost
+    elif name in _FEWEST:
+        target = "<= 2.5" if count == RUNNING[-1] else ""
+        figure(f"{count:,} running / {RUNNING[0]}, {name}", cost / _FEWEST[name], "times", target)
+
+
+@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize("count", WAITING)
+def bench_waiting(load: Any, figure: Figure, count: int, name: str) -> None:
+    """The cost of a job against the length of the queue: all were submitted in the first second."""
+    rows: Int64s = np.arange(10_000, 10_000 + count)
+    jobs: JobTable = load(KTH)[1].take(rows)
+    jobs.recorded_submit[:] = 0
+    figure(f"{count:,} waiting, {name}", best(jobs, 100, name, 3)[0] / count * 1e6, "us a job", "")
