@@ -14,6 +14,7 @@ from typing import Any
 
 from analysis.prediction import Accuracy
 from analysis.published import Printed, published_rows
+from analysis.study import Requirement, Study
 from environment.predictors.history import HistoryParameters
 
 #: How far underestimated shares and weighted errors may be off (our own acceptance, set
@@ -171,27 +172,6 @@ class Cell:
     published: Printed
 
 
-@dataclass(frozen=True)
-class Requirement:
-    """A figure that has to be reached.
-
-    Attributes
-    ----------
-    trace, what
-        What it is.
-    ours, required
-        For people.
-    holds
-        Whether it is reached.
-    """
-
-    trace: str
-    what: str
-    ours: str
-    required: str
-    holds: bool
-
-
 def published_row(trace: str) -> dict[str, str]:
     """Return the figures of a trace as printed."""
     return next(row for row in published_rows("minh2012_tables8") if row["trace"] == trace)
@@ -243,7 +223,7 @@ def requirements_of(outcomes: TraceOutcomes) -> Iterator[Requirement]:
 
 
 @dataclass
-class Comparison:
+class Comparison(Study[Requirement]):
     """Our figures beside the published ones.
 
     Attributes
@@ -269,13 +249,3 @@ class Comparison:
     def requirements(self) -> Sequence[Requirement]:
         """What has to be reached."""
         return [need for one in self.traces.values() for need in requirements_of(one)]
-
-    @property
-    def failures(self) -> list[Requirement]:
-        """What was not reached."""
-        return [one for one in self.requirements if not one.holds]
-
-    @property
-    def reached(self) -> bool:
-        """Whether every required figure was reached."""
-        return not self.failures

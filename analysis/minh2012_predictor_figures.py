@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analysis.minh2012_predictor import MEASURES, TraceOutcomes, cells_of, figure_of
-from analysis.plots import COLOURS, LEGEND, TITLE, figure_png, new_figure, tidy
+from analysis.plots import (
+    COLOURS,
+    LEGEND,
+    TITLE,
+    legend_above,
+    new_figure,
+    tidy,
+    write_figures_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,14 +60,6 @@ def _panels(traces: Sequence[TraceOutcomes], title: str, below: str) -> tuple[Fi
     return figure, axes
 
 
-def _legend(figure: Figure, panel: Axes) -> None:
-    handles, labels = panel.get_legend_handles_labels()
-    figure.legend(
-        handles, labels, loc="upper left", ncols=len(handles),
-        bbox_to_anchor=(0.0, 1 - 0.58 / figure.get_figheight()), **LEGEND,
-    )  # fmt: skip
-
-
 def tables(traces: Sequence[TraceOutcomes]) -> Figure:
     """Tables 8.4 to 8.6: published figures as rings, ours as dots."""
     figure, axes = _panels(
@@ -79,7 +79,7 @@ def tables(traces: Sequence[TraceOutcomes]) -> Figure:
                 if cell.ours is not None:
                     panel.scatter(cell.ours, at, s=16, color=colour)
         panel.set_xlim(0, 1.03 * panel.get_xlim()[1])
-    _legend(figure, axes[0])
+    legend_above(figure, axes[0], 0.58)
     return figure
 
 
@@ -102,7 +102,7 @@ def histories(traces: Sequence[TraceOutcomes]) -> Figure:
                 )  # fmt: skip
         low, high = panel.get_xlim()
         panel.set_xlim(min(low, 0.72), max(high, 1.13))
-    _legend(figure, axes[0])
+    legend_above(figure, axes[0], 0.58)
     return figure
 
 
@@ -138,8 +138,4 @@ FIGURES: dict[str, Callable[[Sequence[TraceOutcomes]], Figure]] = {
 
 def write_figures(traces: Sequence[TraceOutcomes], folder: Path) -> list[str]:
     """Write every picture as PNG and return the names of the files."""
-    names = []
-    for name, draw in FIGURES.items():
-        (folder / f"{name}.png").write_bytes(figure_png(draw(traces)))
-        names.append(f"{name}.png")
-    return names
+    return write_figures_of(FIGURES, traces, folder)
