@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from analysis.correlation import ForetoldSigns
 from analysis.paired import Estimate, t_interval
 from analysis.published import Printed, published_rows
+from analysis.study import Requirement, Study
 from environment.jobs import JobTable
 
 Floats = NDArray[np.float64]
@@ -136,18 +137,8 @@ class Correlation(NamedTuple):
     deviation: float  #: of the workloads, with n - 1
 
 
-@dataclass(frozen=True)
-class Requirement:
-    """A figure that has to be reached."""
-
-    what: str
-    ours: str
-    required: str
-    holds: bool
-
-
 @dataclass
-class Experiments:
+class Experiments(Study[Requirement]):
     """All that was run.
 
     Attributes
@@ -217,6 +208,7 @@ class Experiments:
             off = abs(one.mean - one.published.value)
             found.append(
                 Requirement(
+                    "",
                     f"Spearman's correlation of {one.workload} (Table 7.1)",
                     f"{one.mean:+.3f}",
                     f"{one.published.value:+.3f} ± {self.within:.3f}",
@@ -224,11 +216,6 @@ class Experiments:
                 )
             )
         return found
-
-    @property
-    def reached(self) -> bool:
-        """Whether every required figure was reached."""
-        return all(one.holds for one in self.requirements)
 
     @property
     def foretold(self) -> float | None:

@@ -24,6 +24,7 @@ from analysis.minh2012_correlation import (
     interval,
 )
 from analysis.paired import Estimate
+from analysis.study import Claim, Finding, Rule
 
 #: Weeks are foretold as well as in the thesis if the share is no farther from it than this.
 FORETOLD_WITHIN = 0.1
@@ -33,64 +34,25 @@ OVERLOADED = 1.0
 
 
 @dataclass(frozen=True)
-class Claim:
-    """A statement of the text in one setting.
-
-    Attributes
-    ----------
-    name, section, what
-        Which statement, where, and in words with the rule.
-    setting
-        The load, the kind of workload, or all logs.
-    numbers
-        What was measured, by name.
-    text
-        The same for people.
-    holds
-        Whether the rule is kept; None when the intervals leave it open.
-    """
-
-    name: str
-    section: str
-    what: str
-    setting: str
-    numbers: dict[str, float]
-    text: str
-    holds: bool | None
-
-
-#: What was measured, the same for people, and whether the rule is kept, None when that is open.
-Finding = tuple[dict[str, float], str, bool | None]
-
-
-@dataclass(frozen=True)
-class LoadRule:
+class LoadRule(Rule):
     """How a statement on correlation is checked at a load.
 
     Attributes
     ----------
-    name, section, what
-        As in :class:`Claim`.
     policies
         Those it needs.
     check
         Measures the runs at a load.
     """
 
-    name: str
-    section: str
-    what: str
     policies: tuple[str, ...]
     check: Callable[[CorrelationRuns, float], Finding]
 
 
 @dataclass(frozen=True)
-class LocalityRule:
+class LocalityRule(Rule):
     """How a statement on locality is checked on a kind of workload; see :class:`LoadRule`."""
 
-    name: str
-    section: str
-    what: str
     policy: str
     check: Callable[[LocalityRuns], Finding]
 
@@ -293,7 +255,7 @@ LOCALITY_RULES = (
 )  # fmt: skip
 
 #: The statement on weeks.
-WEEKS_RULE = (
+WEEKS_RULE = Rule(
     "weeks are foretold", "7.4",
     "The mean of two weeks foretells the sign of the third in about 74 % of weeks: mean over logs; "
     "within 10 points",
@@ -309,8 +271,7 @@ def _on_loads(runs: CorrelationRuns) -> Iterator[Claim]:
     for rule in LOAD_RULES:
         if set(rule.policies) <= set(runs.policies):
             for load in runs.loads:
-                found = rule.check(runs, load)
-                yield _claim(rule.name, rule.section, rule.what, load_name(load), found)
+                yield rule.claim(load_name(load), rule.check(runs, load))
 
 
 def _on_locality(cases: Iterable[LocalityRuns]) -> Iterator[Claim]:
@@ -318,7 +279,7 @@ def _on_locality(cases: Iterable[LocalityRuns]) -> Iterator[Claim]:
     for rule in LOCALITY_RULES:
         for runs in cases:
             if rule.policy in runs.policies:
-                yield _claim(rule.name, rule.section, rule.what, runs.name, rule.check(runs))
+                yield rule.claim(runs.name, rule.check(runs))
 
 
 def _on_weeks(study: Experiments) -> Iterator[Claim]:
@@ -326,12 +287,7 @@ def _on_weeks(study: Experiments) -> Iterator[Claim]:
     if share is not None:
         text = f"{100 * share:.0f} % over {len(study.weeks)} logs"
         holds = abs(share - FORETOLD) <= FORETOLD_WITHIN
-        yield _claim(*WEEKS_RULE, "all logs", ({"share": share}, text, holds))
-
-
-def _claim(name: str, section: str, what: str, setting: str, found: Finding) -> Claim:
-    numbers, text, holds = found
-    return Claim(name, section, what, setting, numbers, text, holds)
+        yield WEEKS_RULE.claim("all logs", ({"share": share}, text, holds))
 
 
 def load_name(load: float) -> str:

@@ -19,7 +19,7 @@ from analysis.minh2012_correlation import (
     interval,
 )
 from analysis.minh2012_correlation_claims import CATEGORIZED, OVERLOADED, UNCATEGORIZED, load_name
-from analysis.plots import COLOURS, LEGEND, TITLE, figure_png, new_figure, tidy
+from analysis.plots import COLOURS, TITLE, legend_above, new_figure, tidy, write_figures_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -93,11 +93,7 @@ def finish(figure: Figure, panel: Axes) -> None:
     for one in figure.axes:
         low, high = one.get_ylim()
         one.yaxis.set_major_locator(LogLocator(subs=FINE if high < 10 * low else TICKS))
-    handles, labels = panel.get_legend_handles_labels()
-    figure.legend(
-        handles, labels, loc="upper left", ncols=len(handles),
-        bbox_to_anchor=(0.0, 1 - 0.56 / figure.get_figheight()), **LEGEND,
-    )  # fmt: skip
+    legend_above(figure, panel)
 
 
 def figure7_3(study: Experiments) -> Figure:
@@ -196,8 +192,4 @@ def figures_of(study: Experiments) -> dict[str, Callable[[Experiments], Figure]]
 
 def write_figures(study: Experiments, folder: Path) -> list[str]:
     """Write every figure as PNG and return the names of the files."""
-    names = []
-    for name, draw in figures_of(study).items():
-        (folder / f"{name}.png").write_bytes(figure_png(draw(study)))
-        names.append(f"{name}.png")
-    return names
+    return write_figures_of(figures_of(study), study, folder)

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import csv
-import html
-import os
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis.minh2012_correlation import POLICIES, Experiments, interval
-from analysis.minh2012_correlation_claims import Claim, claims_of, load_name, number
+from analysis.minh2012_correlation_claims import claims_of, load_name, number
 from analysis.minh2012_correlation_data import runs_to_json
 from analysis.minh2012_correlation_figures import figures_of, write_figures
-from analysis.pages import HTML_HEAD, PLAIN_TABLE, markdown_table
+from analysis.pages import markdown_table
 from analysis.published import SOURCES
-from analysis.results import versions, whole_folder, write_json
+from analysis.study import Claim, as_data
+from analysis.study_report import (
+    Rows,
+    StudyReport,
+    console_table,
+    html_page,
+    html_section,
+    html_table,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,28 +35,15 @@ TOLD = (-1.0, -0.2, 0.0, 0.4, 1.0)
 #: Headings of the weeks.
 WEEKS = ("log", "weeks", "foretold", "share", "share if always the commoner sign")
 
+#: Headings of all simulations.
+SIMULATION = ("workload", "policy", "load", "locality", "replication", "correlation", "slowdown")
+
 #: What becomes of a statement, in tables and on a terminal.
 VERDICTS = {True: "yes", False: "**no**", None: "open"}
 SHOWN = {True: "holds", False: "[yellow]does not hold[/yellow]", None: "open"}
 
 #: The source, without the table.
 SOURCE = SOURCES["minh2012_table7_1"].partition(", Table")[0]
-
-
-class Reproduction(Experiments):
-    """The whole study: data, tables, and a folder with both and the pictures."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return everything as plain data, fit for JSON."""
-        return plain(self)
-
-    def show(self, console: Console) -> None:
-        """Print the tables on a console."""
-        show(self, console)
-
-    def write(self, folder: str | os.PathLike[str]) -> None:
-        """Write data, pictures and a page into a folder that is whole or absent."""
-        write(self, folder)
 
 
 def table_rows(study: Experiments) -> list[list[str]]:
@@ -120,6 +111,15 @@ def claim_tables(study: Experiments) -> dict[str, tuple[list[str], list[list[str
     return found
 
 
+def tables(study: Experiments) -> dict[str, Rows]:
+    """Return the tables by their titles on a terminal and on a page in HTML."""
+    return {
+        "Table 7.1: Spearman's correlation": (TABLE, table_rows(study)),
+        "Slowdown, no locality": slowdown_table(study),
+        "Signs of weekly correlations foretold": (WEEKS, week_rows(study)),
+    }
+
+
 def page_parts(study: Experiments) -> dict[str, str]:
     """Return the generated parts of the page on the study."""
     parts = {
@@ -135,10 +135,9 @@ def page_parts(study: Experiments) -> dict[str, str]:
 
 def summary(study: Experiments, claims: Sequence[Claim]) -> list[str]:
     """Return what was reached, what holds, and which logs were not there, a line each."""
-    required = study.requirements
     verdicts = Counter(claim.holds for claim in claims)
     lines = [
-        f"{sum(one.holds for one in required)} of {len(required)} required figures reached; "
+        f"{study.score} required figures reached; "
         f"of {len(claims)} statements, each in each setting, {verdicts[True]} hold, "
         f"{verdicts[False]} do not, and {verdicts[None]} stay open"
     ]
@@ -147,139 +146,101 @@ def summary(study: Experiments, claims: Sequence[Claim]) -> list[str]:
     return lines
 
 
-def show(study: Experiments, console: Console) -> None:
-    """Print the tables and the statements on a ``rich`` console."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
+def simulation_rows(study: Experiments) -> Iterator[tuple[Any, ...]]:
+    """Yield every simulation as a row of :data:`SIMULATION`."""
+    runs = study.correlation
+    for policy in runs.policies:
+        for load in runs.loads:
+            for degree, correlations, values in zip(
+                runs.degrees, runs.correlation, runs.of(policy, load), strict=True
+            ):
+                for r, pair in enumerate(zip(correlations, values, strict=True)):
+                    yield (f"HPC2N, {degree:+.1f}", policy, load, "off", r, *pair)
+    for case in study.locality:
+        for policy in case.policies:
+            for locality, by_load in zip(("on", "off"), case.of(policy), strict=True):
+                for load, values in zip(case.loads, by_load, strict=True):
+                    for r, pair in enumerate(zip(case.correlation, values, strict=True)):
+                        yield (case.name, policy, load, locality, r, *pair)
 
-    look: dict[str, Any] = {**PLAIN_TABLE, "box": SIMPLE_HEAD}
 
-    def print_table(title: str, heading: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        view = Table(title=title, **look)
-        for place, words in enumerate(heading):
-            view.add_column(words, justify="right" if place else "left")
-        for row in rows:
-            view.add_row(*row)
-        console.print(view)
+class Reproduction(Experiments, StudyReport):
+    """The whole study: data, tables, and a folder with both and the pictures."""
 
-    print_table("Table 7.1: Spearman's correlation", TABLE, table_rows(study))
-    print_table("Slowdown, no locality", *slowdown_table(study))
-    print_table("Signs of weekly correlations foretold", WEEKS, week_rows(study))
-    console.print("[bold]Statements of the text[/bold]")
-    last = None
-    for claim in claims_of(study):
-        if claim.what != last:
-            last = claim.what
-            console.print(f"\n{claim.what} ({claim.section})", highlight=False)
-        verdict = SHOWN[claim.holds]
-        console.print(f"  {claim.setting}: {verdict}: {claim.text}", highlight=False)
-    console.print()
-    for one in study.requirements:
-        if not one.holds:
+    name = "minh2012-correlation"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as plain data, fit for JSON."""
+        return {
+            "study": self.name,
+            "sources": {"minh2012_table7_1": SOURCES["minh2012_table7_1"]},
+            **runs_to_json(self),
+            "table7_1": [
+                {
+                    "workload": one.workload,
+                    "degree": one.degree,
+                    "correlation_mean": one.mean,
+                    "correlation_deviation": one.deviation,
+                    "published_mean": one.published.text,
+                    "published_deviation": one.published_deviation.text,
+                }
+                for one in self.table
+            ],
+            "statements": as_data(claims_of(self), "setting"),
+            "required": as_data(self.requirements, None),
+            "reached": self.reached,
+        }
+
+    def show(self, console: Console) -> None:
+        """Print the tables and the statements on a ``rich`` console."""
+        for title, (heading, rows) in tables(self).items():
+            console.print(console_table(title, heading, rows, 1, wrap=True))
+        console.print("[bold]Statements of the text[/bold]")
+        last = None
+        for claim in claims_of(self):
+            if claim.what != last:
+                last = claim.what
+                console.print(f"\n{claim.what} ({claim.section})", highlight=False)
+            verdict = SHOWN[claim.holds]
+            console.print(f"  {claim.setting}: {verdict}: {claim.text}", highlight=False)
+        console.print()
+        for one in self.failures:
             console.print(
                 f"[red]not reached[/red]: {one.what}: {one.ours}, required {one.required}"
             )
-    for line in summary(study, claims_of(study)):
-        console.print(line, highlight=False)
+        for line in summary(self, claims_of(self)):
+            console.print(line, highlight=False)
 
+    def rows(self) -> Rows:
+        """Return every simulation."""
+        return SIMULATION, simulation_rows(self)
 
-def plain(study: Experiments) -> dict[str, Any]:
-    """Return everything as plain data, fit for JSON."""
-    claims = claims_of(study)
-    return {
-        "study": "minh2012-correlation",
-        "sources": {name: text for name, text in SOURCES.items() if name == "minh2012_table7_1"},
-        **runs_to_json(study),
-        "table7_1": [
-            {
-                "workload": one.workload,
-                "degree": one.degree,
-                "correlation_mean": one.mean,
-                "correlation_deviation": one.deviation,
-                "published_mean": one.published.text,
-                "published_deviation": one.published_deviation.text,
-            }
-            for one in study.table
-        ],
-        "statements": [asdict(claim) for claim in claims],
-        "required": [asdict(one) for one in study.requirements],
-        "reached": study.reached,
-    }
-
-
-def write(study: Experiments, folder: str | os.PathLike[str]) -> None:
-    """Write ``minh2012-correlation.json``, ``.csv``, pictures, ``report.html``; whole or absent."""
-    with whole_folder(folder) as place:
-        write_json(plain(study), place / "minh2012-correlation.json")
-        write_csv(study, place / "minh2012-correlation.csv")
-        pictures = write_figures(study, place)
-        (place / "report.html").write_text(report(study, pictures), encoding="utf-8")
-        runs = study.correlation
+    def origin(self) -> dict[str, Any]:
+        """Return the traces, and the settings of the simulations."""
+        runs = self.correlation
         settings = {
-            "replications": study.replications,
-            "jobs": study.jobs,
-            "seed": study.seed,
+            "replications": self.replications,
+            "jobs": self.jobs,
+            "seed": self.seed,
             "loads": runs.loads,
             "policies": {policy: POLICIES[policy].scheduler for policy in runs.policies},
         }
-        origin = {"study": "minh2012-correlation", "traces": study.logs, "settings": settings}
-        write_json({**origin, "versions": versions()}, place / "provenance.json")
+        return {"traces": self.logs, "settings": settings}
 
+    def write_pictures(self, place: Path) -> list[str]:
+        """Write the pictures into a folder and return the names of the files."""
+        return write_figures(self, place)
 
-def write_csv(study: Experiments, path: Path) -> None:
-    """Write every simulation in long form, one a line."""
-    runs = study.correlation
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(
-            ("workload", "policy", "load", "locality", "replication", "correlation", "slowdown")
+    def page(self, pictures: Sequence[str]) -> str:
+        """Return a page in HTML with the tables and the pictures beside it."""
+        draw = figures_of(self)
+        return html_page(
+            "Correlation, locality and schedulers, reproduced",
+            [f"{SOURCE}, chapter 7", *summary(self, claims_of(self))],
+            [
+                *(html_section(title, *table, 1) for title, table in tables(self).items()),
+                "<h2>Statements of the text</h2>",
+                *(html_table(heading, rows, 1) for heading, rows in claim_tables(self).values()),
+            ],
+            [(file, draw[file.removesuffix(".png")]) for file in pictures],
         )
-        for policy in runs.policies:
-            for load in runs.loads:
-                for degree, correlations, values in zip(
-                    runs.degrees, runs.correlation, runs.of(policy, load), strict=True
-                ):
-                    for r, pair in enumerate(zip(correlations, values, strict=True)):
-                        writer.writerow((f"HPC2N, {degree:+.1f}", policy, load, "off", r, *pair))
-        for case in study.locality:
-            for policy in case.policies:
-                for locality, by_load in zip(("on", "off"), case.of(policy), strict=True):
-                    for load, values in zip(case.loads, by_load, strict=True):
-                        for r, pair in enumerate(zip(case.correlation, values, strict=True)):
-                            writer.writerow((case.name, policy, load, locality, r, *pair))
-
-
-def report(study: Experiments, pictures: Sequence[str]) -> str:
-    """Return a page with the tables and the pictures beside it."""
-    parts = [
-        HTML_HEAD.format(title="Correlation, locality and schedulers, reproduced"),
-        f"<p>{html.escape(SOURCE)}, chapter 7.</p>",
-        *(f"<p>{html.escape(line)}.</p>" for line in summary(study, claims_of(study))),
-        "<h2>Table 7.1: Spearman's correlation</h2>",
-        html_table(TABLE, table_rows(study)),
-        "<h2>Slowdown, no locality</h2>",
-        html_table(*slowdown_table(study)),
-        "<h2>Signs of weekly correlations foretold</h2>",
-        html_table(WEEKS, week_rows(study)),
-        "<h2>Statements of the text</h2>",
-        *(html_table(heading, rows) for heading, rows in claim_tables(study).values()),
-    ]
-    draw = figures_of(study)
-    for file in pictures:
-        words = html.escape((draw[file.removesuffix(".png")].__doc__ or file).strip())
-        parts.append(f'<h3>{words}</h3>\n<img src="{file}" alt="{words}">')
-    return "\n".join([*parts, "</body></html>\n"])
-
-
-def html_table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table whose first column is words; what does not hold stands out."""
-
-    def cell(kind: str, place: int, text: str) -> str:
-        mark = " class=word" if place == 0 else " class=failed" if "**no**" in text else ""
-        return f"<{kind}{mark}>{html.escape(text.replace('**', ''))}</{kind}>"
-
-    lines = [
-        "<tr>" + "".join(cell(kind, place, text) for place, text in enumerate(row)) + "</tr>"
-        for kind, row in (("th", heading), *(("td", row) for row in rows))
-    ]
-    return "<table>\n" + "\n".join(lines) + "\n</table>"

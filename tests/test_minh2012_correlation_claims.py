@@ -12,9 +12,9 @@ from analysis.minh2012_correlation_claims import (
     LOAD_RULES,
     LOCALITY_RULES,
     UNCATEGORIZED,
-    Claim,
     claims_of,
 )
+from analysis.study import Claim
 
 DEGREES = (-1.0, -0.5, 0.0, 0.5, 1.0)
 
