@@ -67,3 +67,13 @@ def test_changed_sources_are_compiled_anew(copy: Path, source: str) -> None:
     later = time.time() + 3600
     os.utime(path, (later, later))
     assert ["True", "False", "True", "0", "0", "1"] == run(copy)
+
+
+def test_removed_by_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code that another process throws away at the same time is no error."""
+    from environment.kernel import cache
+
+    gone = [tmp_path / "loop.advance-1.py312.nbi"]
+    monkeypatch.setattr(cache, "_indexes", lambda: gone)
+    cache.drop_stale()
+    assert not gone[0].exists()

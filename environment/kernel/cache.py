@@ -25,9 +25,17 @@ def drop_stale() -> None:
     sources = [*here.glob("*.py"), *(here.parent / name for name in names)]
     changed = max(path.stat().st_mtime for path in sources)
     indexes = _indexes()
-    if any(path.stat().st_mtime <= changed for path in indexes):
+    if any(_written(path) <= changed for path in indexes):
         for path in indexes:
             path.unlink(missing_ok=True)
+
+
+def _written(path: Path) -> float:
+    """Return when a file was written; for ever ahead if another process has just removed it."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return float("inf")
 
 
 def _indexes() -> list[Path]:
