@@ -14,15 +14,13 @@ row in the second table of ``index.md``, a line in ``mkdocs.yml``; then this scr
 
 from __future__ import annotations
 
-import inspect
-import re
 import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from markdown_tables import first_line, table
+from markdown_tables import table
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "policies"
@@ -106,37 +104,22 @@ def starts_table() -> str:
 
 def policies_table() -> str:
     """Return every policy with what it does, in short."""
-    from environment.schedulers.names import SCHEDULERS
+    from scenarios.policies_command import policies
 
-    rows = [
-        (f"[`{name}`]({page_of(name)})", first_line(policy.__doc__))
-        for name, policy in SCHEDULERS.items()
-    ]
+    rows = [(f"[`{one.name}`]({page_of(one.name)})", one.does) for one in policies()]
     return table(("policy", "what it does"), rows)
 
 
 def options_table(name: str) -> str:
-    """Return the options of a policy, from its docstring or that of the class it comes from."""
-    from environment.schedulers.base import options_of
+    """Return the options of a policy."""
     from environment.schedulers.names import SCHEDULERS
+    from scenarios.policies_command import options
 
-    policy = SCHEDULERS[name]
-    meanings: dict[str, str] = {}
-    for base in reversed(policy.__mro__):
-        meanings |= _parameters(inspect.getdoc(base) or "" if "__doc__" in vars(base) else "")
     rows = [
-        (f"`{option.replace('_', '-')}`", _plain(default), meanings[option])
-        for option, default in options_of(policy).items()
+        (f"`{one.name}`", f"`{one.default}`" if one.default else "not set", one.meaning)
+        for one in options(SCHEDULERS[name])
     ]
-    if not rows:
-        return "It has no options.\n"
-    return table(("option", "default", "meaning"), rows)
-
-
-def _plain(default: Any) -> str:
-    if default is None or default == "":
-        return "not set"
-    return "`yes`" if default is True else "`no`" if default is False else f"`{default}`"
+    return table(("option", "default", "meaning"), rows) if rows else "It has no options.\n"
 
 
 def keys_table() -> str:
@@ -159,18 +142,6 @@ def places_of_policies() -> dict[str, Callable[[], str]]:
         if name not in WITHOUT_OPTIONS:
             places[f"policy_{name.replace('-', '_')}"] = partial(options_table, name)
     return places
-
-
-def _parameters(doc: str) -> dict[str, str]:
-    """Return the parameters that a docstring in numpy style describes."""
-    section = re.search(r"^Parameters\n-+\n(.*?)(?=^\w[^\n]*\n-+$|\Z)", doc, re.M | re.S)
-    if section is None:
-        return {}
-    found: dict[str, str] = {}
-    for each in re.finditer(r"^(\w[\w, ]*)\n((?:^    .*\n?|^\n)+)", section[1] + "\n", re.M):
-        text = " ".join(each[2].split())
-        found |= {name.strip(): first_line(text) for name in each[1].split(",")}
-    return found
 
 
 def write_pictures(chosen: list[str] | None = None) -> None:

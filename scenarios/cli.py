@@ -14,6 +14,8 @@ from typing import Annotated, Any
 import typer
 
 from environment.errors import HpcrowdError
+from scenarios.cli_reproduce import reproduce
+from scenarios.cli_words import AsJson
 from scenarios.config import ReplayConfig
 
 app = typer.Typer(
@@ -24,21 +26,13 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-#: Exit code of a study that did not reach a published figure.
-NOT_REACHED = 1
+app.add_typer(reproduce, name="reproduce")
 
 #: Exit code of a command that Ctrl-C ended, as shells have it.
 INTERRUPTED = 130
 
 TracePath = Annotated[
     Path, typer.Argument(metavar="TRACE", help="Trace in the Standard Workload Format, or .gz.")
-]
-AsJson = Annotated[
-    bool, typer.Option("--json", help="One JSON object on standard output, and nothing else.")
-]
-Traces = Annotated[
-    Path, typer.Option("--traces", help="Folder with the traces of the Parallel Workloads Archive.")
 ]
 
 
@@ -169,6 +163,17 @@ def behaviours(as_json: AsJson = False) -> None:
 
 
 @app.command()
+def policies(
+    name: Annotated[str | None, typer.Argument(help="A policy whose options to tell.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the policies of schedulers, or the options of one."""
+    from scenarios.policies_command import policies_command
+
+    policies_command(name, as_json=as_json)
+
+
+@app.command()
 def validate(
     trace: TracePath,
     users: Annotated[
@@ -268,96 +273,6 @@ def predict(
         out=out,
         as_json=as_json,
     )
-
-
-reproduce = typer.Typer(help="Run a published study again and compare.", no_args_is_help=True)
-app.add_typer(reproduce, name="reproduce")
-
-
-@reproduce.callback()
-def _reproduce() -> None:
-    """Run a published study again and compare."""
-
-
-@reproduce.command()
-def madon2024(
-    traces: Traces,
-    out: Annotated[Path | None, typer.Option(help="Folder for tables and pictures.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Madon et al. 2024: Tables 1 and 2, Fig. 5c and the pictures, on KTH-SP2 (and SDSC-SP2)."""
-    from scenarios.reproduce import run_madon2024
-
-    if not run_madon2024(traces, out=out, as_json=as_json):
-        raise typer.Exit(NOT_REACHED)
-
-
-@reproduce.command()
-def zakay2015(
-    traces: Traces,
-    seeds: Annotated[
-        int | None,
-        typer.Option(min=1, help="Seeds of each simulation; by default 10, 5 for large logs."),
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for tables and pictures.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Zakay and Feitelson 2015: Table I, Figures 5 to 10 and the text's statements."""
-    from scenarios.zakay2015 import run_zakay2015
-
-    if not run_zakay2015(traces, seeds=seeds, out=out, as_json=as_json):
-        raise typer.Exit(NOT_REACHED)
-
-
-@reproduce.command(name="minh2012-correlation")
-def minh2012_correlation(
-    traces: Traces,
-    replications: Annotated[
-        int, typer.Option(help="Workloads at each degree of correlation.")
-    ] = 20,
-    jobs: Annotated[int, typer.Option(help="Jobs of a workload.")] = 70_000,
-    loads: Annotated[
-        str, typer.Option(metavar="LOAD[,LOAD...]", help="System loads, 1 is all of the machine.")
-    ] = "0.7,0.8,0.9",
-    processes: Annotated[int, typer.Option(min=1, help="Processes that share the work.")] = 2,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="Folder for tables and pictures.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Minh 2012, chapter 7: what correlation and locality do to schedulers, on HPC2N and others."""
-    from scenarios.minh2012_correlation import run_minh2012_correlation
-    from scenarios.minh2012_plan import Plan, parse_loads
-
-    plan = Plan(replications=replications, jobs=jobs, seed=seed, loads=parse_loads(loads))
-    if not run_minh2012_correlation(
-        traces, plan=plan, processes=processes, out=out, as_json=as_json
-    ):
-        raise typer.Exit(NOT_REACHED)
-
-
-@reproduce.command(name="minh2012-predictor")
-def minh2012_predictor(
-    traces: Traces,
-    train: Annotated[
-        bool,
-        typer.Option(
-            "--train", help="Train anew; otherwise parameters of an earlier training are taken."
-        ),
-    ] = False,
-    budget: Annotated[str, typer.Option(help="How long to train, each trace.")] = "2m",
-    seeds: Annotated[int, typer.Option(min=1, help="Searches that share it; the best counts.")] = 4,
-    out: Annotated[Path | None, typer.Option(help="Folder for tables and pictures.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Minh 2012, chapter 8: predictors of run times, Tables 8.4 to 8.6, on SDSC-DS and HPC2N."""
-    from environment.quantities import parse_duration
-    from scenarios.minh2012_predictor import run_minh2012_predictor
-
-    budget_s = float(parse_duration(budget))
-    if not run_minh2012_predictor(
-        traces, training=train, budget_s=budget_s, seeds=seeds, out=out, as_json=as_json
-    ):
-        raise typer.Exit(NOT_REACHED)
 
 
 @app.command()

@@ -58,7 +58,7 @@ class ReplayConfig(BaseModel):
     scheduler: str | Scheduler = Field(
         "easy",
         description=f"{', '.join(SCHEDULER_NAMES)} (each job waits as long as recorded); with "
-        "options as name:option=value,option=value",
+        "options as name:option=value,option=value. `hpcrowd policies` tells what each does",
     )
     estimates: str | Estimates | Predictor = Field(
         "requested",

@@ -19,6 +19,10 @@ def first_mistake(error: ValidationError) -> str:
     rule = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
         return f"{place}: no such setting; see the reference for what there is"
+    if first["type"] == "union_tag_invalid":
+        name, given = first["ctx"]["discriminator"].strip("'"), first["ctx"]["tag"]
+        known = first["ctx"]["expected_tags"].replace("'", "")
+        return f"{place}.{name} {given!r}: not known; choose {known}"
     if first["type"] == "missing":
         return f"{place}: missing; it has no default"
     return f"{place} {first['input']!r}: {rule}" if place else rule

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -11,8 +12,10 @@ import pytest
 
 from analysis import small_gantt
 from analysis.plots import figure_png
+from environment.errors import QuantityError
 from environment.schedulers.base import options_of
 from environment.schedulers.names import SCHEDULERS
+from scenarios.policies_command import policies_command
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "policies"
@@ -104,3 +107,21 @@ def test_pictures_can_be_drawn(script: Any) -> None:
         figure = small_gantt(script.example(scheduler), names=script.names(), title=title)
         assert title in [text.get_text() for text in figure.texts]
         assert figure_png(figure).startswith(b"\x89PNG")
+
+
+def test_policies_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """``hpcrowd policies`` names every policy; with a name it tells the options."""
+    policies_command(None, as_json=False)
+    shown = capsys.readouterr().out
+    assert all(f"\n{name} " in shown for name in SCHEDULERS)
+    policies_command("easy", as_json=False)
+    shown = capsys.readouterr().out
+    assert re.search(r"^backfill +queue +In which order", shown, re.M)
+    policies_command("sjf", as_json=False)
+    assert "It has no options." in capsys.readouterr().out
+    policies_command(None, as_json=True)
+    wire = json.loads(capsys.readouterr().out)["policies"]
+    assert list(SCHEDULERS) == [policy["name"] for policy in wire]
+    assert ["backfill", "order"] == [option["name"] for option in wire[1]["options"]]
+    with pytest.raises(QuantityError, match="policy 'easier': not known; choose fcfs, easy"):
+        policies_command("easier", as_json=False)

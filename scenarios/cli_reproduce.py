@@ -1,0 +1,105 @@
+"""The commands ``hpcrowd reproduce STUDY``. Each loads what it needs when it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from scenarios.cli_words import AsJson
+
+#: Exit code of a study that did not reach a published figure.
+NOT_REACHED = 1
+
+Traces = Annotated[
+    Path, typer.Option("--traces", help="Folder with the traces of the Parallel Workloads Archive.")
+]
+
+reproduce = typer.Typer(help="Run a published study again and compare.", no_args_is_help=True)
+
+
+@reproduce.callback()
+def _reproduce() -> None:
+    """Run a published study again and compare."""
+
+
+@reproduce.command()
+def madon2024(
+    traces: Traces,
+    out: Annotated[Path | None, typer.Option(help="Folder for tables and pictures.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Madon et al. 2024: Tables 1 and 2, Fig. 5c and the pictures, on KTH-SP2 (and SDSC-SP2)."""
+    from scenarios.reproduce import run_madon2024
+
+    if not run_madon2024(traces, out=out, as_json=as_json):
+        raise typer.Exit(NOT_REACHED)
+
+
+@reproduce.command()
+def zakay2015(
+    traces: Traces,
+    seeds: Annotated[
+        int | None,
+        typer.Option(min=1, help="Seeds of each simulation; by default 10, 5 for large logs."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for tables and pictures.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Zakay and Feitelson 2015: Table I, Figures 5 to 10 and the text's statements."""
+    from scenarios.zakay2015 import run_zakay2015
+
+    if not run_zakay2015(traces, seeds=seeds, out=out, as_json=as_json):
+        raise typer.Exit(NOT_REACHED)
+
+
+@reproduce.command(name="minh2012-correlation")
+def minh2012_correlation(
+    traces: Traces,
+    replications: Annotated[
+        int, typer.Option(help="Workloads at each degree of correlation.")
+    ] = 20,
+    jobs: Annotated[int, typer.Option(help="Jobs of a workload.")] = 70_000,
+    loads: Annotated[
+        str, typer.Option(metavar="LOAD[,LOAD...]", help="System loads, 1 is all of the machine.")
+    ] = "0.7,0.8,0.9",
+    processes: Annotated[int, typer.Option(min=1, help="Processes that share the work.")] = 2,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder for tables and pictures.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Minh 2012, chapter 7: what correlation and locality do to schedulers, on HPC2N and others."""
+    from scenarios.minh2012_correlation import run_minh2012_correlation
+    from scenarios.minh2012_plan import Plan, parse_loads
+
+    plan = Plan(replications=replications, jobs=jobs, seed=seed, loads=parse_loads(loads))
+    if not run_minh2012_correlation(
+        traces, plan=plan, processes=processes, out=out, as_json=as_json
+    ):
+        raise typer.Exit(NOT_REACHED)
+
+
+@reproduce.command(name="minh2012-predictor")
+def minh2012_predictor(
+    traces: Traces,
+    train: Annotated[
+        bool,
+        typer.Option(
+            "--train", help="Train anew; otherwise parameters of an earlier training are taken."
+        ),
+    ] = False,
+    budget: Annotated[str, typer.Option(help="How long to train, each trace.")] = "2m",
+    seeds: Annotated[int, typer.Option(min=1, help="Searches that share it; the best counts.")] = 4,
+    out: Annotated[Path | None, typer.Option(help="Folder for tables and pictures.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Minh 2012, chapter 8: predictors of run times, Tables 8.4 to 8.6, on SDSC-DS and HPC2N."""
+    from environment.quantities import parse_duration
+    from scenarios.minh2012_predictor import run_minh2012_predictor
+
+    budget_s = float(parse_duration(budget))
+    if not run_minh2012_predictor(
+        traces, training=train, budget_s=budget_s, seeds=seeds, out=out, as_json=as_json
+    ):
+        raise typer.Exit(NOT_REACHED)
