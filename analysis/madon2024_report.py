@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import html
-import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from analysis.madon2024 import (
     QUANTITIES,
@@ -20,12 +17,26 @@ from analysis.madon2024 import (
     window_of,
 )
 from analysis.madon2024_figures import FIGURES, NAMES, write_figures
-from analysis.madon2024_readings import Reading, Statement, figure5c_readings, statements
-from analysis.pages import HTML_HEAD, PLAIN_TABLE, markdown_table, trace_facts
+from analysis.madon2024_readings import Reading, figure5c_readings, statements
+from analysis.pages import markdown_table, trace_facts
 from analysis.published import SOURCES
-from analysis.results import versions, whole_folder, write_json
+from analysis.study_report import (
+    Rows,
+    StudyReport,
+    console_look,
+    console_table,
+    html_page,
+    html_section,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 _RECORDED = "recorded log"
+
+#: The ranges in the text: their title and headings.
+RANGES, RANGE_HEADINGS = "Ranges in the text, KTH", ("what", "ours", "published", "where")
 
 
 def rows_of(cells: Iterable[Cell]) -> dict[tuple[str, str, str, str], list[Cell]]:
@@ -86,69 +97,26 @@ def _headings(table: str) -> list[str]:
     ]
 
 
-def show(study: Comparison, console: Any) -> None:
-    """Print the tables on a ``rich`` console, with what held at the end."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    look: dict[str, Any] = {**PLAIN_TABLE, "box": SIMPLE_HEAD}
-    for table, log, rows in _groups(study):
-        bounded = any(cell.holds is not None for row in rows for cell in row)
-        view = Table(title=f"{TITLES[table]}, {log}", **look)
-        view.add_column("experiment", no_wrap=True)
-        view.add_column("users", no_wrap=True)
-        for heading in _headings(table):
-            words = "\n".join(heading.rsplit(" ", 1 if heading.count(" ") < 2 else 2))
-            numbers: dict[str, Any] = {"justify": "right", "no_wrap": True}
-            view.add_column(words, min_width=9, **numbers)
-            view.add_column("paper", **numbers)
-            view.add_column("off by", style="dim", **numbers)
-        if bounded:
-            view.add_column("holds", no_wrap=True, justify="right")
-        before = None
-        for row in rows:
-            name = name_of(row[0].experiment)
-            users = "" if row[0].replay == "recorded" else row[0].replay
-            shown = ["" if name == before else name, users]
-            before = name
-            for cell in row:
-                ours, printed, deviation = texts(cell)
-                failed = cell.holds is False
-                shown += [f"[red]{ours}[/red]" if failed else ours, printed, deviation]
-            verdict = _verdict(row)
-            view.add_row(*shown, *([verdict] if bounded else []))
-        console.print(view)
-    view = Table(title="Ranges in the text, KTH", **look)
-    for heading in ("what", "ours", "published", "where"):
-        view.add_column(heading)
-    for found in statements(study):
-        view.add_row(found.what, *_ranges(found), found.place)
-    console.print(view)
-    console.print(summary(study), highlight=False)
-    for cell in study.failures:
-        console.print(
-            f"not held: {cell.log} {name_of(cell.experiment)} {cell.replay} {cell.quantity}: ours "
-            f"{cell.ours}, published {cell.printed}, accepted deviation {cell.tolerance}",
-            highlight=False,
-        )
-
-
 def summary(study: Comparison) -> str:
     """Return one line: how many bounds hold."""
-    bounded = [cell for cell in study.cells if cell.holds is not None]
-    hold = len(bounded) - len(study.failures)
-    return f"{hold} of {len(bounded)} bounds hold; {len(study.cells)} figures compared"
+    return f"{study.score} bounds hold; {len(study.cells)} figures compared"
 
 
-def _ranges(found: Statement) -> tuple[str, str]:
-    """Return our range and the published one as printed."""
-    ours = f"{found.our_low:.1f} to {found.our_high:.1f} {found.unit}"
-    return ours, f"{found.low:g} to {found.high:g} {found.unit}"
+def range_rows(study: Comparison) -> list[list[str]]:
+    """Return our ranges and the published ones as printed, as :data:`RANGE_HEADINGS`."""
+    return [
+        [
+            found.what,
+            f"{found.our_low:.1f} to {found.our_high:.1f} {found.unit}",
+            f"{found.low:g} to {found.high:g} {found.unit}",
+            found.place,
+        ]
+        for found in statements(study)
+    ]
 
 
-def markdown_tables(study: Comparison) -> str:
-    """Return ours, published and deviation of every figure as tables in Markdown."""
-    parts = []
+def _tables(study: Comparison, failed: str) -> Iterator[tuple[str, list[str], list[list[str]]]]:
+    """Yield title, headings and rows of each table; ``failed`` marks ours where it fails."""
     for table, log, rows in _groups(study):
         heading = ["experiment", "users"]
         for name in _headings(table):
@@ -157,13 +125,19 @@ def markdown_tables(study: Comparison) -> str:
         for row in rows:
             line = [name_of(row[0].experiment), row[0].replay]
             for cell in row:
-                line += texts(cell)
+                ours, *others = texts(cell)
+                line += [failed.format(ours) if cell.holds is False else ours, *others]
             lines.append([*line, _verdict(row)])
-        parts.append(f"**{TITLES[table]}, {log}**")
-        parts.append(markdown_table([*heading, "bounds hold"], lines, 2))
-    lines = [[found.what, *_ranges(found), found.place] for found in statements(study)]
-    parts.append("**Ranges in the text, KTH**")
-    parts.append(markdown_table(["what", "ours", "published", "where"], lines, 4))
+        yield f"{TITLES[table]}, {log}", [*heading, "bounds hold"], lines
+
+
+def markdown_tables(study: Comparison) -> str:
+    """Return ours, published and deviation of every figure as tables in Markdown."""
+    parts = []
+    for title, heading, rows in _tables(study, "{}"):
+        parts += [f"**{title}**", markdown_table(heading, rows, 2)]
+    parts.append(f"**{RANGES}**")
+    parts.append(markdown_table(RANGE_HEADINGS, range_rows(study), 4))
     parts.append(f"{summary(study)}.")
     return "\n\n".join(parts)
 
@@ -186,108 +160,112 @@ def markdown_readings(readings: list[Reading], most: int = 6) -> str:
     return markdown_table(heading, lines, 4)
 
 
-def plain(study: Comparison) -> dict[str, Any]:
-    """Return everything as plain data, fit for JSON."""
-    bounded = [cell for cell in study.cells if cell.holds is not None]
-    runs = []
-    for log in study.logs.values():
-        for (experiment, replay), run in log.runs.items():
-            runs.append(
-                {
-                    "log": log.log,
-                    "experiment": experiment,
-                    "replay": replay,
-                    "processors": run.processors,
-                    "configuration": run.configuration,
-                    "metrics": run.metrics,
-                    "windows": [asdict(window_of(run, months)) for months in WINDOW_MONTHS],
-                }
-            )
-    return {
-        "study": "madon2024",
-        "sources": {name: text for name, text in SOURCES.items() if "madon2024" in name},
-        "traces": {name: trace_facts(log.baseline) for name, log in study.logs.items()},
-        "rounding": ROUNDING,
-        "bounds": {"cells": len(bounded), "hold": len(bounded) - len(study.failures)},
-        "cells": [asdict(cell) for cell in study.cells],
-        "statements": [asdict(found) for found in statements(study)],
-        "figure5c_readings": [asdict(found) for found in figure5c_readings(study)],
-        "runs": runs,
-    }
-
-
-def write(study: Comparison, folder: str | os.PathLike[str]) -> None:
-    """Write ``madon2024.json``, ``.csv``, the pictures and ``report.html``; whole or absent."""
-    data = plain(study)
-    with whole_folder(folder) as place:
-        write_json(data, place / "madon2024.json")
-        write_csv(study.cells, place / "madon2024.csv")
-        pictures = write_figures(study, place)
-        (place / "report.html").write_text(report(study, pictures), encoding="utf-8")
-        provenance = {"study": data["study"], "traces": data["traces"], "versions": versions()}
-        write_json(provenance, place / "provenance.json")
-
-
-def write_csv(cells: list[Cell], path: Path) -> None:
-    """Write the cells in long form, one a line, floats in full; unknown is empty."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [field.name for field in fields(Cell)], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(asdict(cell) for cell in cells)
-
-
-_PAGE = (
-    HTML_HEAD
-    + """<p>{source}.</p>
-<p>{summary}. {rounding}.</p>
-{body}
-</body></html>
-"""
-)
-
-
-def report(study: Comparison, pictures: list[str]) -> str:
-    """Return a page with the tables and the pictures beside it."""
-    parts = []
-    for table, log, rows in _groups(study):
-        head = "<th class=word>experiment</th><th class=word>users</th>"
-        for name in _headings(table):
-            head += f"<th>{html.escape(name)}</th><th>published</th><th>deviation</th>"
-        lines = [f"<tr>{head}<th>bounds hold</th></tr>"]
-        for row in rows:
-            line = f"<td class=word>{name_of(row[0].experiment)}</td><td class=word>{row[0].replay}"
-            for cell in row:
-                ours, printed, deviation = texts(cell)
-                mark = " class=failed" if cell.holds is False else ""
-                line += f"</td><td{mark}>{ours}</td><td>{printed}</td><td>{deviation}"
-            lines.append(f"<tr>{line}</td><td>{_verdict(row)}</td></tr>")
-        parts.append(
-            f"<h2>{TITLES[table]}, {log}</h2>\n<table>\n" + "\n".join(lines) + "\n</table>"
-        )
-    lines = ["<tr><th class=word>what</th><th>ours</th><th>published</th><th>where</th></tr>"]
-    for found in statements(study):
-        ours, published = _ranges(found)
-        lines.append(
-            f"<tr><td class=word>{found.what}</td><td>{ours}</td><td>{published}</td>"
-            f"<td>{found.place}</td></tr>"
-        )
-    parts.append("<h2>Ranges in the text, KTH</h2>\n<table>\n" + "\n".join(lines) + "\n</table>")
-    for file in pictures:
-        name = file.partition("_")[0]
-        words = (FIGURES[name].__doc__ or name).strip()
-        parts.append(
-            f'<h3>{html.escape(words)}</h3>\n<img src="{file}" alt="{html.escape(words)}">'
-        )
-    return _PAGE.format(
-        title="Replay with feedback, reproduced",
-        source=html.escape(SOURCES["madon2024_table1"].partition(", Table")[0]),
-        summary=summary(study),
-        rounding=html.escape(ROUNDING[0].upper() + ROUNDING[1:]),
-        body="\n".join(parts),
-    )
-
-
 def page_parts(study: Comparison) -> dict[str, str]:
     """Return the generated parts of the page that come from the study itself."""
     readings = [one for one in figure5c_readings(study) if one.log == "KTH"]
     return {"tables": markdown_tables(study), "readings": markdown_readings(readings)}
+
+
+def _terminal_table(table: str, log: str, rows: list[list[Cell]]) -> Table:
+    """Return a table for a terminal; a column that tells what held only where there are bounds."""
+    from rich.table import Table
+
+    bounded = any(cell.holds is not None for row in rows for cell in row)
+    view = Table(title=f"{TITLES[table]}, {log}", **console_look())
+    view.add_column("experiment", no_wrap=True)
+    view.add_column("users", no_wrap=True)
+    numbers: dict[str, Any] = {"justify": "right", "no_wrap": True}
+    for heading in _headings(table):
+        words = "\n".join(heading.rsplit(" ", 1 if heading.count(" ") < 2 else 2))
+        view.add_column(words, min_width=9, **numbers)
+        view.add_column("paper", **numbers)
+        view.add_column("off by", style="dim", **numbers)
+    if bounded:
+        view.add_column("holds", **numbers)
+    before = None
+    for row in rows:
+        name = name_of(row[0].experiment)
+        users = "" if row[0].replay == "recorded" else row[0].replay
+        shown = ["" if name == before else name, users]
+        before = name
+        for cell in row:
+            ours, printed, deviation = texts(cell)
+            failed = cell.holds is False
+            shown += [f"[red]{ours}[/red]" if failed else ours, printed, deviation]
+        view.add_row(*shown, *([_verdict(row)] if bounded else []))
+    return view
+
+
+class Reproduction(Comparison, StudyReport):
+    """The whole study: data, tables, and a folder with both and the pictures."""
+
+    name = "madon2024"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as plain data, fit for JSON."""
+        bounded = len(self.requirements)
+        runs = [
+            {
+                "log": log.log,
+                "experiment": experiment,
+                "replay": replay,
+                "processors": run.processors,
+                "configuration": run.configuration,
+                "metrics": run.metrics,
+                "windows": [asdict(window_of(run, months)) for months in WINDOW_MONTHS],
+            }
+            for log in self.logs.values()
+            for (experiment, replay), run in log.runs.items()
+        ]
+        return {
+            "study": self.name,
+            "sources": {name: text for name, text in SOURCES.items() if self.name in name},
+            **self.origin(),
+            "rounding": ROUNDING,
+            "bounds": {"cells": bounded, "hold": bounded - len(self.failures)},
+            "cells": [asdict(cell) for cell in self.cells],
+            "statements": [asdict(found) for found in statements(self)],
+            "figure5c_readings": [asdict(found) for found in figure5c_readings(self)],
+            "runs": runs,
+        }
+
+    def show(self, console: Console) -> None:
+        """Print the tables on a ``rich`` console, with what held at the end."""
+        for group in _groups(self):
+            console.print(_terminal_table(*group))
+        console.print(console_table(RANGES, RANGE_HEADINGS, range_rows(self), 4))
+        console.print(summary(self), highlight=False)
+        for cell in self.failures:
+            console.print(
+                f"not held: {cell.log} {name_of(cell.experiment)} {cell.replay} {cell.quantity}: "
+                f"ours {cell.ours}, published {cell.printed}, accepted deviation {cell.tolerance}",
+                highlight=False,
+            )
+
+    def rows(self) -> Rows:
+        """Return every cell."""
+        names = [field.name for field in fields(Cell)]
+        return names, [[getattr(cell, name) for name in names] for cell in self.cells]
+
+    def origin(self) -> dict[str, Any]:
+        """Return the traces."""
+        return {"traces": {name: trace_facts(log.baseline) for name, log in self.logs.items()}}
+
+    def write_pictures(self, place: Path) -> list[str]:
+        """Write the pictures into a folder and return the names of the files."""
+        return write_figures(self, place)
+
+    def page(self, pictures: Sequence[str]) -> str:
+        """Return a page in HTML with the tables and the pictures beside it."""
+        source = SOURCES["madon2024_table1"].partition(", Table")[0]
+        rounding = ROUNDING[0].upper() + ROUNDING[1:]
+        tables = [
+            html_section(*table, 2, failed=lambda text: text.startswith("**"))
+            for table in _tables(self, "**{}**")
+        ]
+        return html_page(
+            "Replay with feedback, reproduced",
+            [source, f"{summary(self)}. {rounding}"],
+            [*tables, html_section(RANGES, RANGE_HEADINGS, range_rows(self), 1)],
+            [(file, FIGURES[file.partition("_")[0]]) for file in pictures],
+        )

@@ -13,26 +13,6 @@ from analysis.run import Run
 #: What stands around the generated parts of a page.
 BEGIN, END = "<!-- generated: {} -->", "<!-- end of {} -->"
 
-#: Looks of tables on a ``rich`` console.
-PLAIN_TABLE: dict[str, Any] = {
-    "title_justify": "left",
-    "title_style": "bold",
-    "pad_edge": False,
-    "padding": 0,
-}
-
-#: Head of an HTML page with tables and pictures; give it a title.
-HTML_HEAD = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
-body {{ font: 16px/1.5 sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem; }}
-table {{ border-collapse: collapse; font-size: 14px; margin: 0.5rem 0 2rem; }}
-td, th {{ padding: 0.1rem 0.6rem; text-align: right; border-bottom: 1px solid #ddd; }}
-th {{ vertical-align: bottom; }} td.word, th.word {{ text-align: left; }}
-td.failed {{ color: #D55E00; font-weight: bold; }} img {{ max-width: 100%; }}
-</style></head><body>
-<h1>{title}</h1>
-"""
-
 
 def markdown_table(heading: Sequence[str], rows: Iterable[Sequence[str]], left: int) -> str:
     """Return a table in Markdown, the first ``left`` columns left-aligned."""

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from analysis.pages import HTML_HEAD, PLAIN_TABLE
 from analysis.results import versions, whole_folder, write_json
 from analysis.study import Requirement
 
@@ -20,6 +19,18 @@ if TYPE_CHECKING:
 
 #: A table: its headings and its rows.
 Rows = tuple[Sequence[str], Iterable[Sequence[Any]]]
+
+#: Head of an HTML page with tables and pictures; give it a title.
+HTML_HEAD = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
+body {{ font: 16px/1.5 sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem; }}
+table {{ border-collapse: collapse; font-size: 14px; margin: 0.5rem 0 2rem; }}
+td, th {{ padding: 0.1rem 0.6rem; text-align: right; border-bottom: 1px solid #ddd; }}
+th {{ vertical-align: bottom; }} td.word, th.word {{ text-align: left; }}
+td.failed {{ color: #D55E00; font-weight: bold; }} img {{ max-width: 100%; }}
+</style></head><body>
+<h1>{title}</h1>
+"""
 
 
 class StudyReport(ABC):
@@ -122,7 +133,13 @@ def console_look() -> dict[str, Any]:
     """Return the look of tables on a ``rich`` console."""
     from rich.box import SIMPLE_HEAD
 
-    return {**PLAIN_TABLE, "box": SIMPLE_HEAD}
+    return {
+        "box": SIMPLE_HEAD,
+        "title_justify": "left",
+        "title_style": "bold",
+        "pad_edge": False,
+        "padding": 0,
+    }
 
 
 # ---- as a page -------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis.madon2024 import EXPERIMENTS, REPLAYS, LogRuns
-from analysis.madon2024_study import Reproduction
+from analysis.madon2024_report import Reproduction
 from environment.swf import read_swf
 from scenarios.replay import replay
 from scenarios.studies import LOGS, Progress, Steps, find_logs, run_study

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from scenarios.terminal import print_json, standard_output
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rich.console import Console
 
 #: Called before each step with its label, how many are done, and how many there are.
 Progress = Callable[[str, int, int], Any]
@@ -85,23 +84,6 @@ def find_logs(
             f"{first.page}"
         )
     return found
-
-
-class Study(Protocol):
-    """A study that has been run."""
-
-    @property
-    def reached(self) -> bool:
-        """Whether every required figure has been reached."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return everything as plain data, fit for JSON."""
-
-    def show(self, console: Console) -> None:
-        """Print the tables on a console."""
-
-    def write(self, folder: str | os.PathLike[str]) -> None:
-        """Write data, pictures and a page into a folder that is whole or absent."""
 
 
 def run_study(

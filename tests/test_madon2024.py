@@ -20,8 +20,7 @@ from analysis.madon2024 import (
 )
 from analysis.madon2024_figures import FIGURES, write_figures
 from analysis.madon2024_readings import figure5c_readings, statements
-from analysis.madon2024_report import markdown_tables, page_parts, texts
-from analysis.madon2024_study import Reproduction
+from analysis.madon2024_report import Reproduction, markdown_tables, page_parts, texts
 from analysis.pages import refresh_page
 from environment.clock import DAY
 from environment.errors import HpcrowdError, TraceError
