@@ -39,6 +39,11 @@ class StudyReport(ABC):
     #: What the study is called, also in the names of its files.
     name: ClassVar[str]
 
+    @property
+    @abstractmethod
+    def reached(self) -> bool:
+        """Whether every required figure was reached."""
+
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain data, fit for JSON."""

@@ -20,6 +20,7 @@ from scenarios.terminal import print_json, standard_output
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from analysis.study_report import StudyReport
 
 #: Called before each step with its label, how many are done, and how many there are.
 Progress = Callable[[str, int, int], Any]
@@ -87,7 +88,7 @@ def find_logs(
 
 
 def run_study(
-    reproduce: Callable[[Progress | None], Study], *, out: Path | None, as_json: bool
+    reproduce: Callable[[Progress | None], StudyReport], *, out: Path | None, as_json: bool
 ) -> bool:
     """Run a study for the command line: print it, and write it to ``out`` if given.
 
