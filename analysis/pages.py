@@ -31,6 +31,11 @@ def refresh_page(page: str, parts: Mapping[str, str]) -> str:
     return page
 
 
+def refresh_file(page: Path, parts: Mapping[str, str]) -> None:
+    """Replace the generated parts of a page in its file; see :func:`refresh_page`."""
+    page.write_text(refresh_page(page.read_text(encoding="utf-8"), parts), encoding="utf-8")
+
+
 def trace_facts(run: Run) -> dict[str, Any]:
     """Return which trace a run replays, and what was dropped or repaired when it was read."""
     return {

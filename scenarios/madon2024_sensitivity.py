@@ -28,15 +28,15 @@ from agents.when import Release, SessionGraph
 from agents.work import Work
 from analysis.madon2024 import EXPERIMENTS, QUANTITIES, REPLAYS, Comparison, LogRuns, Quantity
 from analysis.madon2024_report import name_of, page_parts
-from analysis.pages import markdown_table, refresh_page
+from analysis.pages import markdown_table, refresh_file
 from analysis.published import Printed, published_rows
 from analysis.run import Run
-from environment.errors import HpcrowdError
 from environment.schedulers.easy import EASY
 from environment.swf import read_swf
 from environment.trace import Trace
 from scenarios.reproduce import find_traces, reproduce_madon2024, simulate
 from scenarios.studies import swap_ties
+from scenarios.study_page import refresh_command
 
 #: Variations of each kind.
 SEEDS = 20
@@ -233,22 +233,16 @@ def sensitivity_parts(trace: Trace) -> dict[str, str]:
     return parts
 
 
+def refresh(traces: Path, page: Path) -> None:
+    """Run the study and write the generated parts of the page."""
+    study = reproduce_madon2024(traces)
+    kth = read_swf(find_traces(traces)["KTH"])
+    refresh_file(page, page_parts(study) | sensitivity_parts(kth))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Refresh the page and return the exit code."""
-    arguments = sys.argv[1:] if arguments is None else arguments
-    if len(arguments) != 2:
-        print("usage: python -m scenarios.madon2024_sensitivity TRACES PAGE", file=sys.stderr)
-        return 2
-    traces, page = (Path(argument) for argument in arguments)
-    try:
-        study = reproduce_madon2024(traces)
-        parts = page_parts(study) | sensitivity_parts(read_swf(find_traces(traces)["KTH"]))
-    except HpcrowdError as error:
-        print(f"madon2024_sensitivity: {error}", file=sys.stderr)
-        return 2
-    text = refresh_page(page.read_text(encoding="utf-8"), parts)
-    page.write_text(text, encoding="utf-8")
-    return 0
+    return refresh_command("madon2024_sensitivity", refresh, arguments)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from analysis.minh2012_correlation import Experiments
 from analysis.minh2012_correlation_data import runs_from_json, runs_to_json
 from analysis.minh2012_correlation_figures import write_figures
 from analysis.minh2012_correlation_report import page_parts
-from analysis.pages import refresh_page
+from analysis.pages import refresh_file
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE = DOCS / "studies" / "minh2012-correlation.md"
@@ -44,8 +44,7 @@ def store(results: Path) -> None:
 def refresh() -> None:
     """Make the tables of the page, and its pictures."""
     study = stored()
-    page = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(refresh_page(page, page_parts(study)), encoding="utf-8")
+    refresh_file(PAGE, page_parts(study))
     PICTURES.mkdir(parents=True, exist_ok=True)
     write_figures(study, PICTURES)
 

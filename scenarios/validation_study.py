@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from agents.presets import PRESETS, Recipe
-from analysis.pages import markdown_table, refresh_page
+from analysis.pages import markdown_table, refresh_file
 from analysis.plots import figure_png
 from analysis.validation import Validation, fitted_lines, validate
 from analysis.validation_figure import draw
@@ -21,10 +21,10 @@ from analysis.validation_parts import BASELINES, UserModel
 from analysis.validation_report import TITLES, markdown_scores
 from analysis.validation_scores import Estimate
 from environment.clock import Clock
-from environment.errors import HpcrowdError
 from environment.swf import read_swf
 from environment.trace import Trace, jobs_from_trace
 from scenarios.studies import LOGS, find_logs
+from scenarios.study_page import refresh_command
 
 #: Logs with waits, by their names on the page.
 LOGS_TRIED = ("KTH", "HPC2N", "LANL-CM5", "SDSC-DS")
@@ -140,25 +140,20 @@ def page_parts(found: dict[str, Validation]) -> dict[str, str]:
     }
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Refresh the page and its picture, and return the exit code."""
-    arguments = sys.argv[1:] if arguments is None else arguments
-    if len(arguments) != 2:
-        print("usage: python -m scenarios.validation_study TRACES PAGE", file=sys.stderr)
-        return 2
-    traces, page = (Path(argument) for argument in arguments)
-    try:
-        paths = find_logs(traces, {name: LOGS[name] for name in LOGS_TRIED}, LOGS_TRIED)
-        found = {}
-        for name, path in paths.items():
-            print(f"{name} ...", file=sys.stderr, flush=True)
-            found[name] = validate_log(read_swf(path))
-    except HpcrowdError as error:
-        print(f"validation_study: {error}", file=sys.stderr)
-        return 2
-    page.write_text(refresh_page(page.read_text(encoding="utf-8"), page_parts(found)), "utf-8")
+def refresh(traces: Path, page: Path) -> None:
+    """Validate each log and write the generated parts of the page, and its picture."""
+    paths = find_logs(traces, {name: LOGS[name] for name in LOGS_TRIED}, LOGS_TRIED)
+    found = {}
+    for name, path in paths.items():
+        print(f"{name} ...", file=sys.stderr, flush=True)
+        found[name] = validate_log(read_swf(path))
+    refresh_file(page, page_parts(found))
     page.with_suffix(".png").write_bytes(figure_png(draw(found["KTH"], "KTH-SP2-1996-2.1-cln")))
-    return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Refresh the page and return the exit code."""
+    return refresh_command("validation_study", refresh, arguments)
 
 
 if __name__ == "__main__":

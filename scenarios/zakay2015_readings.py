@@ -31,17 +31,17 @@ from agents.user import User
 from agents.when import BatchOrder, Reason, Release
 from agents.windows import WeeklyWindow
 from agents.work import Work
-from analysis.pages import markdown_table, refresh_page
+from analysis.pages import markdown_table, refresh_file
 from analysis.run import Run
 from analysis.zakay2015 import MODELS, published_waits
 from analysis.zakay2015_figures import write_figures
-from analysis.zakay2015_report import Reproduction, page_parts
+from analysis.zakay2015_report import page_parts
 from environment.clock import DAY, HOUR, WEEK
-from environment.errors import HpcrowdError
 from environment.jobs import Int64s
 from environment.swf import read_swf
 from environment.trace import Trace
 from scenarios.studies import find_logs, swap_ties
+from scenarios.study_page import refresh_command
 from scenarios.zakay2015 import STUDIED, reproduce_zakay2015, simulate
 
 #: Seeds of each simulation here.
@@ -277,11 +277,10 @@ def readings_parts(traces: str | Path) -> dict[str, str]:
     }
 
 
-def refresh(study: Reproduction, traces: Path, page: Path, folder: Path | None) -> None:
-    """Write the generated parts of the page, and its pictures."""
-    parts = page_parts(study) | readings_parts(traces)
-    text = refresh_page(page.read_text(encoding="utf-8"), parts)
-    page.write_text(text, encoding="utf-8")
+def refresh(traces: Path, page: Path, folder: Path | None = None) -> None:
+    """Run the study and write the generated parts of the page, and its pictures."""
+    study = reproduce_zakay2015(traces)
+    refresh_file(page, page_parts(study) | readings_parts(traces))
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         for name in write_figures(list(study.logs.values()), folder):
@@ -299,17 +298,7 @@ def _fewer_colours(path: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Refresh the page and return the exit code."""
-    arguments = sys.argv[1:] if arguments is None else arguments
-    if len(arguments) not in (2, 3):
-        print("usage: python -m scenarios.zakay2015_readings TRACES PAGE [FOLDER]", file=sys.stderr)
-        return 2
-    traces, page, *folder = (Path(argument) for argument in arguments)
-    try:
-        refresh(reproduce_zakay2015(traces), traces, page, folder[0] if folder else None)
-    except HpcrowdError as error:
-        print(f"zakay2015_readings: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return refresh_command("zakay2015_readings", refresh, arguments, pictures=True)
 
 
 if __name__ == "__main__":
