@@ -80,6 +80,24 @@ def make_trace() -> Callable[..., Trace]:
     return _make_trace
 
 
+@pytest.fixture
+def call(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Call the command line in this process: (exit code, standard output, standard error)."""
+
+    def run(*arguments: str | Path) -> tuple[int, str, str]:
+        from hpcrowd import main
+
+        monkeypatch.setattr(sys, "argv", ["hpcrowd", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        printed = capsys.readouterr()
+        return int(stopped.value.code or 0), printed.out, printed.err
+
+    return run
+
+
 def _make_jobs(*tuples: tuple[int, ...]) -> JobTable:
     """Jobs are numbered from 1 and recorded as if none had waited; user 1 unless given."""
     jobs = JobTable(len(tuples))

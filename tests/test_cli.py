@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -47,25 +46,6 @@ def trace(tmp_path: Path) -> Path:
     path = tmp_path / "tiny.swf"
     path.write_text(TRACE)
     return path
-
-
-@pytest.fixture
-def call(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, str, str]]:
-    """Call the command line in this process: (exit code, standard output, standard error)."""
-
-    def run(*arguments: str | Path) -> tuple[int, str, str]:
-        from hpcrowd import main
-
-        monkeypatch.setattr(sys, "argv", ["hpcrowd", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        printed = capsys.readouterr()
-        code = stopped.value.code
-        return (0 if code is None else int(code)), printed.out, printed.err
-
-    return run
 
 
 def test_json_is_one_object_with_every_metric(call: Any, trace: Path) -> None:

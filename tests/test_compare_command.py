@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -51,19 +51,9 @@ def runs(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 @pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    """Call ``hpcrowd compare`` in this process: (exit code, standard output, standard error)."""
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        from hpcrowd import main
-
-        monkeypatch.setattr(sys, "argv", ["hpcrowd", "compare", *arguments])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        printed = capsys.readouterr()
-        return int(stopped.value.code or 0), printed.out, printed.err
-
-    return run
+def call(call: Call) -> Call:
+    """Call ``hpcrowd compare``."""
+    return partial(call, "compare")
 
 
 def test_two_runs(call: Call, runs: Path) -> None:

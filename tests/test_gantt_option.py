@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -32,24 +30,6 @@ def trace(tmp_path: Path) -> Path:
     path = tmp_path / "tiny.swf"
     path.write_text(TRACE)
     return path
-
-
-@pytest.fixture
-def call(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, str, str]]:
-    """Call the command line in this process: (exit code, standard output, standard error)."""
-
-    def run(*arguments: str | Path) -> tuple[int, str, str]:
-        from hpcrowd import main
-
-        monkeypatch.setattr(sys, "argv", ["hpcrowd", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        printed = capsys.readouterr()
-        return int(stopped.value.code or 0), printed.out, printed.err
-
-    return run
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,23 +35,6 @@ def read(tmp_path: Path) -> Callable[[str], Any]:
         return read_population(path)
 
     return reader
-
-
-@pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    """Call the command line in this process: (exit code, standard output, standard error)."""
-
-    def run(*arguments: str | Path) -> tuple[int, str, str]:
-        from hpcrowd import main
-
-        monkeypatch.setattr(sys, "argv", ["hpcrowd", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        printed = capsys.readouterr()
-        code = stopped.value.code
-        return (0 if code is None else int(code)), printed.out, printed.err
-
-    return run
 
 
 @pytest.mark.parametrize(
