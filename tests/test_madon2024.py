@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from rich.console import Console
+from study_cases import KTH_FILE, rows_of_folder, shown, small_log
 
 from analysis.madon2024 import (
     EXPERIMENTS,
@@ -22,8 +19,7 @@ from analysis.madon2024_figures import FIGURES, write_figures
 from analysis.madon2024_readings import figure5c_readings, statements
 from analysis.madon2024_report import Reproduction, markdown_tables, page_parts, texts
 from analysis.pages import refresh_page
-from environment.clock import DAY
-from environment.errors import HpcrowdError, TraceError
+from environment.errors import TraceError
 from environment.schedulers.base import RunningJob, WaitingJob
 from environment.swf import parse_swf, write_swf
 from environment.trace import Trace
@@ -31,31 +27,7 @@ from scenarios import madon2024_sensitivity as sensitivity
 from scenarios.reproduce import find_traces, reproduce_madon2024, run_madon2024, simulate
 from scenarios.studies import swap_ties
 
-KTH_FILE = "KTH-SP2-1996-2.1-cln.swf"
 SDSC_FILE = "SDSC-SP2-1998-4.2-cln.swf"
-
-
-def small_log(make_trace: Callable[..., Trace], seed: int) -> Trace:
-    """Return a log of 250 jobs by 12 users in 30 days on 20 processors; user 12 has one job."""
-    random = np.random.default_rng(seed)
-    submits = np.sort(random.integers(0, 30 * DAY, 250))
-    jobs = []
-    for row, submit in enumerate(submits):
-        run = int(random.integers(1, 30_000))
-        processors = int(random.integers(1, 20))
-        jobs.append(
-            {
-                "submit": int(submit),
-                "wait": int(random.integers(0, 5_000)),
-                "run": run,
-                "allocated_processors": processors,
-                "requested_processors": processors,
-                "requested_time": 2 * run,
-                "status": 1,
-                "user": 12 if row == 0 else int(random.integers(1, 12)),
-            }
-        )
-    return make_trace(*jobs, header="; MaxProcs: 20\n; UnixStartTime: 843480031")
 
 
 @pytest.fixture(scope="module")
@@ -227,15 +199,12 @@ def test_json_holds_everything(small: Reproduction) -> None:
 
 def test_tables_are_shown(small: Reproduction) -> None:
     """The terminal shows three tables a log, no line longer than the page, and what failed."""
-    console = Console(file=io.StringIO(), width=100)
-    small.show(console)
-    text = console.file.getvalue()  # type: ignore[attr-defined]
+    text = shown(small)
     for heading in ("Table 1, KTH", "Table 2, SDSC", "Fig. 5c", "Ranges in the text"):
         assert heading in text
     assert len(small.failures) == text.count("not held:")
     tables = text.partition("Ranges in the text")[0]
     assert max(map(len, tables.splitlines())) <= 100
-    assert "…" not in tables
 
 
 def test_markdown_has_every_figure(small: Reproduction) -> None:
@@ -283,25 +252,9 @@ def test_figures_are_drawn(small: Reproduction, name: str) -> None:
 
 def test_folder_is_whole_or_absent(small: Reproduction, tmp_path: Path) -> None:
     """The folder holds data, pictures and a page; one of somebody else is left alone."""
-    target = tmp_path / "study"
     small = Reproduction({"KTH": small.logs["KTH"]})
-    small.write(target)
-    small.write(target)  # its own folder may be replaced
-    assert small.to_json() == json.loads((target / "madon2024.json").read_text())
-    with (target / "madon2024.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = rows_of_folder(small, tmp_path)
     assert [repr(cell.published) for cell in small.cells] == [row["published"] for row in rows]
-    page = (target / "report.html").read_text()
-    assert page.count("<tr") == page.count("</tr>")
-    assert page.count("<td") == page.count("</td>")
-    for picture in target.glob("*.png"):
-        assert f'src="{picture.name}"' in page
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "mine.txt").touch()
-    with pytest.raises(HpcrowdError, match="is not a folder of results"):
-        small.write(other)
-    assert ["mine.txt"] == [path.name for path in other.iterdir()]
 
 
 def test_command_prints_one_json_object(

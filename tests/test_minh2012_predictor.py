@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from rich.console import Console
+from study_cases import rows_of_folder, shown
 
 from analysis.minh2012_predictor import (
     CUTS,
@@ -215,26 +214,16 @@ def test_training_is_run_when_asked_for(
 
 def test_folder_is_whole(small: Reproduction, tmp_path: Path) -> None:
     """The folder holds data, table, pictures, page and provenance."""
-    folder = tmp_path / "study"
-    small.write(folder)
-    names = {"minh2012-predictor.json", "minh2012-predictor.csv", "report.html", "provenance.json"}
-    assert names | {f"{name}.png" for name in FIGURES} == {path.name for path in folder.iterdir()}
-    data = json.loads((folder / "minh2012-predictor.json").read_text())
-    assert small.to_json() == data
-    with (folder / "minh2012-predictor.csv").open() as file:
-        assert len(data["tables"]) == len(list(csv.DictReader(file))) == 9
-    page = (folder / "report.html").read_text()
-    assert "Li&#x27;s column cannot be run" in page
-    assert all(f'src="{name}.png"' in page for name in FIGURES)
+    rows = rows_of_folder(small, tmp_path)
+    assert len(small.to_json()["tables"]) == len(rows) == 9
+    pictures = {path.name for path in (tmp_path / "study").glob("*.png")}
+    assert {f"{name}.png" for name in FIGURES} == pictures
+    assert "Li&#x27;s column cannot be run" in (tmp_path / "study" / "report.html").read_text()
 
 
 def test_tables_on_a_terminal(small: Reproduction) -> None:
     """The terminal shows ours beside published, what is required, and what is absent."""
-    console = Console(width=100, record=True, file=None, quiet=True)
-    with console.capture() as captured:
-        console.quiet = False
-        small.show(console)
-    text = captured.get()
+    text = shown(small)
     assert "Tables 8.4 to 8.6" in text
     assert "not there: SDSC02, HPC2N04, HPC2N05" in text
     assert "history, own training" in text

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from rich.console import Console
+from study_cases import KTH_FILE, rows_of_folder, shown, small_log
 
 from analysis.published import published_rows
 from analysis.zakay2015 import COLUMNS, MODELS, SIMULATIONS, cells_of, requirements_of
@@ -25,36 +22,13 @@ from analysis.zakay2015_report import (
     markdown_table1,
     table1_row,
 )
-from environment.clock import DAY
-from environment.errors import HpcrowdError, QuantityError
+from environment.errors import QuantityError
 from environment.swf import write_swf
 from environment.trace import Trace
 from scenarios import zakay2015_readings as readings
 from scenarios.zakay2015 import SEEDS, reproduce_zakay2015, run_zakay2015, study_log
 
-KTH_FILE = "KTH-SP2-1996-2.1-cln.swf"
 CEA_FILE = "CEA-Curie-2011-2.1-cln.swf"
-
-
-def small_log(make_trace: Callable[..., Trace], seed: int) -> Trace:
-    """Return a log of 250 jobs by 12 users in 30 days on 20 processors."""
-    random = np.random.default_rng(seed)
-    jobs = []
-    for submit in np.sort(random.integers(0, 30 * DAY, 250)):
-        run = int(random.integers(1, 30_000))
-        processors = int(random.integers(1, 20))
-        jobs.append(
-            {
-                "submit": int(submit),
-                "wait": int(random.integers(0, 5_000)),
-                "run": run,
-                "requested_processors": processors,
-                "requested_time": 2 * run,
-                "status": 1,
-                "user": int(random.integers(1, 13)),
-            }
-        )
-    return make_trace(*jobs, header="; MaxProcs: 20\n; UnixStartTime: 843480031")
 
 
 @pytest.fixture(scope="module")
@@ -219,12 +193,9 @@ def test_json_holds_everything(small: Reproduction) -> None:
 
 def test_tables_are_shown(small: Reproduction) -> None:
     """The terminal shows the table, each statement, and what is required; nothing is cut off."""
-    console = Console(file=io.StringIO(), width=100)
-    small.show(console)
-    text = console.file.getvalue()  # type: ignore[attr-defined]
+    text = shown(small)
     for words in ("Table I", "distribution", "Required", "Logs of Table I that are not there"):
         assert words in text
-    assert "…" not in text
     assert 2 * len(RULES) == text.count(" holds  ") + text.count("does not hold")
     assert max(map(len, text.splitlines())) <= 100
 
@@ -264,23 +235,9 @@ def test_figures_are_drawn(small: Reproduction, name: str) -> None:
 
 def test_folder_is_whole_or_absent(small: Reproduction, tmp_path: Path) -> None:
     """The folder holds data, pictures and a page; one of somebody else is left alone."""
-    target = tmp_path / "study"
-    small.write(target)
-    small.write(target)  # its own folder may be replaced
-    assert small.to_json() == json.loads((target / "zakay2015.json").read_text())
-    with (target / "zakay2015.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert 2 * 2 * len(SIMULATIONS) == len(rows)
-    text = (target / "report.html").read_text()
-    assert text.count("<tr>") == text.count("</tr>")
-    pictures = {path.name for path in target.glob("*.png")}
+    assert 2 * 2 * len(SIMULATIONS) == len(rows_of_folder(small, tmp_path))
+    pictures = {path.name for path in (tmp_path / "study").glob("*.png")}
     assert {f"{name}.png" for name in FIGURES} == pictures
-    assert all(f'src="{name}"' in text for name in pictures)
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "mine.txt").touch()
-    with pytest.raises(HpcrowdError, match="is not a folder of results"):
-        small.write(other)
 
 
 def test_command_prints_one_json_object(
