@@ -38,13 +38,11 @@ BEFORE, LATELY = 1, 2
 @inlined
 def _block_at(heads, m, time):
     """Return the block of the step that holds at ``time``; the first, if that is later."""
-    low, high = 0, m[BLOCKS]
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if heads[SINCE, middle] <= time:
-            low = middle
-        else:
-            high = middle
+    low, count = 0, m[BLOCKS]
+    while count > 1:
+        half = count >> 1
+        low += half * (heads[SINCE, low + half] <= time)  # no branch to be guessed wrong
+        count -= half
     return low
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FIRST_ROOM = 256
 
 #: Searches without success that one walk through the queue remembers.
-MISSES = 16
+MISSES = 8
 
 NO_CUTS: Int64s = np.zeros(0, np.int64)
 
