@@ -76,8 +76,8 @@ def lay_out(jobs, s, steps, heads, m, queue, ends, believed):
 
 
 @compiled
-def rebuilding_pass(jobs, s, ends, m, steps, heads, queue, due, believed, cuts, ended, arrived):
-    """Do one pass; return the next planned start."""
+def expect_longer(jobs, s, m, due, believed, ended):
+    """Forget ends of jobs that ended, raise those that are past; return whether any are."""
     now = s[NOW]
     for k in range(len(ended)):
         believed[ended[k]] = NEVER
@@ -93,6 +93,21 @@ def rebuilding_pass(jobs, s, ends, m, steps, heads, queue, due, believed, cuts, 
             )
             heap_push(due, m[DUE], believed[job], job)
             m[DUE] += 1
+    return late
+
+
+@compiled
+def reserve(jobs, queue, i, start):
+    """Note the start that a job is to have."""
+    queue[PLANNED, i] = start
+    if jobs[PROMISED, queue[JOB, i]] == NEVER:
+        jobs[PROMISED, queue[JOB, i]] = start
+
+
+@compiled
+def rebuilding_pass(jobs, s, ends, m, steps, heads, queue, due, believed, cuts, ended, arrived):
+    """Do one pass; return the next planned start."""
+    late = expect_longer(jobs, s, m, due, believed, ended)
     lay_out(jobs, s, steps, heads, m, queue, ends, believed)
     if late:
         make_room(steps, heads, m, queue)
@@ -103,9 +118,7 @@ def rebuilding_pass(jobs, s, ends, m, steps, heads, queue, due, believed, cuts, 
             change(steps, heads, m, start, start + length, need, 0)
         start = earliest(steps, heads, m, need, length)
         change(steps, heads, m, start, start + length, -need, 0)
-        queue[PLANNED, i] = start
-        if jobs[PROMISED, queue[JOB, i]] == NEVER:
-            jobs[PROMISED, queue[JOB, i]] = start
+        reserve(jobs, queue, i, start)
     return start_due(jobs, s, m, queue, ends, believed, due)
 
 

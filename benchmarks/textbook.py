@@ -1,0 +1,201 @@
+"""Conservative backfilling as simulators have it: a list of steps, laid out anew at every pass.
+
+It gives the schedule of the library's. Other than in ``rebuilding.py`` the plan is one sorted list,
+as it is usually written; it is compiled too, and runs in the same loop.
+"""
+
+from __future__ import annotations
+
+from typing import Any, override
+
+import numpy as np
+from rebuilding import expect_longer, reserve
+
+from environment.kernel.loop import advance
+from environment.kernel.places import (
+    EXPECTED_END,
+    FREE,
+    NEVER,
+    NOW,
+    PASS,
+    PROCESSORS,
+    QUEUE_HEAD,
+    QUEUE_TAIL,
+    RUNNING,
+    WAITING,
+    WAKE,
+    compiled,
+)
+from environment.kernel.plan import COUNT, LENGTH, NEED, PLANNED, join, start_due
+from environment.kernel.planned_loop import has_room
+from environment.passes.planned import NO_CUTS, PlannedPass
+
+#: Rows of the list: time, processors free from then on.
+TIME, THEN = range(2)
+
+
+@compiled
+def step_at(plan, count, time):
+    """Return the place of the step that holds at ``time``."""
+    low, high = 0, count
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if plan[TIME, middle] <= time:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@compiled
+def begin_step(plan, count, time):
+    """Let a step begin at ``time``; return how many there are then."""
+    at = step_at(plan, count, time)
+    if plan[TIME, at] == time:
+        return count
+    for row in range(2):
+        for i in range(count, at + 1, -1):
+            plan[row, i] = plan[row, i - 1]
+    plan[TIME, at + 1] = time
+    plan[THEN, at + 1] = plan[THEN, at]
+    return count + 1
+
+
+@compiled
+def unite(plan, count, time):
+    """Let the step at ``time`` go on as the one before, if it is the same."""
+    at = step_at(plan, count, time)
+    if at == 0 or plan[THEN, at] != plan[THEN, at - 1]:
+        return count
+    for row in range(2):
+        for i in range(at, count - 1):
+            plan[row, i] = plan[row, i + 1]
+    return count - 1
+
+
+@compiled
+def add(plan, count, start, end, processors):
+    """Add free processors from ``start`` to ``end``; return how many steps there are then."""
+    count = begin_step(plan, count, start)
+    count = begin_step(plan, count, end)
+    for i in range(step_at(plan, count, start), step_at(plan, count, end)):
+        plan[THEN, i] += processors
+    count = unite(plan, count, end)
+    return unite(plan, count, start)
+
+
+@compiled
+def first_hole(plan, count, processors, length):
+    """Return the earliest time from which so many are free so long."""
+    start = plan[TIME, 0]
+    enough = True
+    for i in range(count):
+        if not enough:
+            start = plan[TIME, i]
+        elif plan[TIME, i] - start >= length:
+            return start
+        enough = plan[THEN, i] >= processors
+    return start
+
+
+@compiled
+def cancel(plan, count, m, queue):
+    """Cancel reservations where the plan asks for more than there is; the latest in the queue."""
+    at = 0
+    while at < count:
+        k = m[COUNT] - 1
+        while k >= 0 and plan[THEN, at] < 0:
+            start, end = queue[PLANNED, k], queue[PLANNED, k] + queue[LENGTH, k]
+            if start != NEVER and start <= plan[TIME, at] < end:
+                time = plan[TIME, at]
+                count = add(plan, count, start, end, queue[NEED, k])
+                at = step_at(plan, count, time)
+                queue[PLANNED, k] = NEVER
+            k -= 1
+        at += 1
+    return count
+
+
+@compiled
+def textbook_pass(jobs, s, ends, m, queue, due, believed, cuts, plan, ended, arrived):
+    """Do one pass; return the next planned start."""
+    now = s[NOW]
+    late = expect_longer(jobs, s, m, due, believed, ended)
+    plan[TIME, 0], plan[THEN, 0] = now, s[FREE]
+    for k in range(s[RUNNING]):
+        plan[THEN, 0] += jobs[PROCESSORS, ends[1, k]]
+    count = 1
+    for k in range(s[RUNNING]):
+        job = ends[1, k]
+        count = add(plan, count, now, believed[job], -jobs[PROCESSORS, job])
+    for i in range(m[COUNT]):
+        start = queue[PLANNED, i]
+        count = add(plan, count, start, start + queue[LENGTH, i], -queue[NEED, i])
+    if late:
+        count = cancel(plan, count, m, queue)
+    join(jobs, m, queue, arrived, True, cuts)
+    for i in range(m[COUNT]):
+        start, need, length = queue[PLANNED, i], queue[NEED, i], queue[LENGTH, i]
+        if start != NEVER:
+            count = add(plan, count, start, start + length, need)
+        start = first_hole(plan, count, need, length)
+        count = add(plan, count, start, start + length, -need)
+        reserve(jobs, queue, i, start)
+    return start_due(jobs, s, m, queue, ends, believed, due)
+
+
+@compiled
+def advance_textbook(
+    jobs, s, sorted_arrivals, heap, arrived, ends, ended, remaining, finished, links, edges,
+    unit_rows, halt, m, steps, heads, queue, due, believed, cuts, plan,
+):  # fmt: skip
+    """Run as ``planned_loop.advance_planned`` does."""
+    while True:
+        stop = advance(jobs, s, sorted_arrivals, heap, arrived, ends, ended, remaining, finished,
+                       links, edges, unit_rows, halt)  # fmt: skip
+        if stop != PASS:
+            return stop
+        newcomers = s[QUEUE_TAIL] - s[QUEUE_HEAD]
+        room = 4 * (s[RUNNING] + s[WAITING]) + 8 <= plan.shape[1]
+        if not room or not has_room(s, ends, m, steps, queue, due, newcomers):
+            return PASS
+        s[WAKE] = textbook_pass(
+            jobs, s, ends, m, queue, due, believed, cuts, plan,
+            ended[0, : s[EXPECTED_END]], arrived[0, s[QUEUE_HEAD] : s[QUEUE_TAIL]],
+        )  # fmt: skip
+        s[EXPECTED_END] = s[QUEUE_HEAD] = s[QUEUE_TAIL] = 0
+
+
+class TextbookPass(PlannedPass):
+    """Conservative backfilling that keeps nothing but the reservations; no platform changes."""
+
+    _plan = np.zeros((2, 1024), np.int64)
+
+    @override
+    def advance(self, engine: tuple[Any, ...]) -> int:
+        self._make_room(0)
+        stop: int = advance_textbook(*engine, *self._arrays()[:-1], NO_CUTS, self._plan)
+        return stop
+
+    @override
+    def schedule(self, ended: Any, arrived: Any) -> int:
+        self._make_room(len(arrived))
+        engine = self.engine
+        jobs = int(engine.scalars[RUNNING] + engine.scalars[WAITING])
+        if 4 * jobs + 8 > self._plan.shape[1]:
+            self._plan = np.zeros((2, 8 * jobs), np.int64)
+        m, _, _, queue, due, believed, _ = self._arrays()
+        wake: int = textbook_pass(
+            engine.jobs.matrix,
+            engine.scalars,
+            engine.ends,
+            m,
+            queue,
+            due,
+            believed,
+            NO_CUTS,
+            self._plan,
+            ended,
+            arrived,
+        )
+        return wake
