@@ -34,12 +34,12 @@ SPARE_BLOCKS = 5 * 256 // WIDTH
 
 @compiled
 def blocks_for(jobs):
-    """Return the blocks that a plan may need in a pass, with so many jobs running or waiting.
+    """Return the blocks that a plan may need in a pass, with so many jobs running, waiting or over.
 
-    Steps begin and end with jobs, and with places that jobs left in this walk or the last; blocks
-    beside each other fill more than half of one.
+    Steps begin and end with jobs, and with places that jobs left in this walk or the last. Two
+    blocks beside each other may fill as little as a quarter of one, since only smaller ones unite.
     """
-    return 4 * 6 * jobs // WIDTH + SPARE_BLOCKS
+    return 8 * 6 * jobs // WIDTH + SPARE_BLOCKS
 
 
 @compiled
@@ -50,7 +50,7 @@ def has_room(s, ends, m, steps, queue, due, arrived):
     return (
         waiting <= queue.shape[1]
         and m[DUE] + jobs <= due.shape[1]
-        and blocks_for(jobs) <= len(steps)
+        and blocks_for(jobs + s[EXPECTED_END]) <= len(steps)
         and s[RUNNING] + s[WAITING] < ends.shape[1]
     )
 

@@ -133,7 +133,7 @@ class PlannedPass(CompiledPass):
             believed = np.full(2 * table, S.NEVER, np.int64)
             believed[: len(self._believed)] = self._believed
             self._believed = believed
-        blocks = planned_loop.blocks_for(jobs)
+        blocks = planned_loop.blocks_for(jobs + int(s[S.EXPECTED_END]))
         if blocks > len(self._steps):
             steps, heads = _blocks(2 * blocks)
             old = len(self._steps)
