@@ -1,0 +1,8 @@
+"""What a workload is like: arrivals, run times, processors, bags of tasks, users, as numbers.
+
+The public names stand in ``__init__.pyi``; each is loaded when it is first used.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

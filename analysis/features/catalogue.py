@@ -1,0 +1,31 @@
+"""All features, in the groups they are shown in."""
+
+from __future__ import annotations
+
+from analysis.features import arrivals, bag_features, sizes, users
+from analysis.features.feature import Feature, Group
+from environment.errors import QuantityError
+
+#: All groups, in the order they are shown in.
+GROUPS: tuple[Group, ...] = (arrivals.GROUP, sizes.GROUP, bag_features.GROUP, users.GROUP)
+
+#: All features by name.
+FEATURES: dict[str, Feature] = {
+    feature.name: feature for group in GROUPS for feature in group.features
+}
+
+
+def feature_named(name: str) -> Feature:
+    """Return a feature by its name.
+
+    Raises
+    ------
+    QuantityError
+        When there is none of this name.
+    """
+    try:
+        return FEATURES[name]
+    except KeyError:
+        raise QuantityError(
+            f"feature {name!r}: not known; hpcrowd stats --list names them all"
+        ) from None

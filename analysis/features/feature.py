@@ -1,0 +1,190 @@
+"""Features: named numbers of a workload, each with unit, definition and source."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from environment.errors import HpcrowdError, QuantityError
+
+if TYPE_CHECKING:
+    from analysis.features.workload import Workload
+
+#: What happens to a feature when times are told in another unit, with all settings in it too:
+#: it is a time, one over a time, an area (processors x time), stays as it is, or is bound to days.
+Scaling = Literal["time", "rate", "none", "calendar"]
+
+
+class Unavailable(HpcrowdError, ValueError):
+    """A feature cannot be measured on this workload; the text is the reason, in a few words."""
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A number of a workload.
+
+    Attributes
+    ----------
+    name
+        Unique; carries the unit at its end where there is one.
+    title
+        For people.
+    definition
+        What it is.
+    source
+        Where the definition comes from.
+    measure
+        Returns it for a workload, or raises :class:`Unavailable`.
+    unit
+        Such as ``s``; empty for a number without one.
+    scaling
+        What a change of the unit of time does to it.
+    by_order
+        Whether it depends on the order of jobs submitted in the same second.
+    """
+
+    name: str
+    title: str
+    definition: str
+    source: str
+    measure: Callable[[Workload], float]
+    unit: str = ""
+    scaling: Scaling = "none"
+    by_order: bool = False
+
+
+@dataclass(frozen=True)
+class Group:
+    """Features that are shown together.
+
+    Attributes
+    ----------
+    name, title
+        Of the group.
+    features
+        In the order they are shown in.
+    """
+
+    name: str
+    title: str
+    features: tuple[Feature, ...]
+
+
+@dataclass(frozen=True)
+class Value:
+    """What a feature is on one workload.
+
+    Attributes
+    ----------
+    number
+        The number; None where it is not available.
+    reason
+        Why not; empty where it is.
+    """
+
+    number: float | None
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return f"not available: {self.reason}" if self.number is None else f"{self.number:g}"
+
+
+class Features(Mapping[str, Value]):
+    """The features of one workload by name.
+
+    Parameters
+    ----------
+    workload
+        What was measured.
+    values
+        By name.
+    """
+
+    def __init__(self, workload: Workload, values: Mapping[str, Value]) -> None:
+        self.workload = workload
+        self._values = dict(values)
+
+    def __getitem__(self, name: str) -> Value:
+        try:
+            return self._values[name]
+        except KeyError:
+            raise QuantityError(f"feature {name!r}: not measured, or not known") from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        known = sum(value.number is not None for value in self._values.values())
+        return f"<Features of {self.workload.name}: {known} of {len(self)} available>"
+
+    def number(self, name: str) -> float:
+        """Return the number of a feature.
+
+        Raises
+        ------
+        Unavailable
+            When it is not available.
+        QuantityError
+            When there is no such feature.
+        """
+        value = self[name]
+        if value.number is None:
+            raise Unavailable(value.reason)
+        return value.number
+
+    def to_json(self) -> dict[str, Any]:
+        """Return numbers by name, and the reasons of those that are not available."""
+        return {
+            "features": {name: value.number for name, value in self._values.items()},
+            "not_available": {
+                name: value.reason for name, value in self._values.items() if value.reason
+            },
+        }
+
+
+def value_of(feature: Feature, workload: Workload) -> Value:
+    """Return a feature of a workload, with the reason where it is not available."""
+    try:
+        number = feature.measure(workload)
+    except Unavailable as error:
+        return Value(None, str(error))
+    if not math.isfinite(number):
+        return Value(None, "no finite number")
+    return Value(int(number) if isinstance(number, int) else float(number))
+
+
+def measure(
+    workload: Workload,
+    features: Iterable[Feature],
+    progress: Callable[[str, int, int], Any] | None = None,
+) -> Features:
+    """Measure features of a workload.
+
+    Parameters
+    ----------
+    workload
+        What to measure.
+    features
+        Which.
+    progress
+        Called before each with its title, how many are done, and how many there are.
+
+    Notes
+    -----
+    A feature that cannot be measured is told as such, with the reason; it never stops the others.
+    """
+    wanted = list(features)
+    values = {}
+    for place, feature in enumerate(wanted):
+        if progress is not None:
+            progress(feature.title, place, len(wanted))
+        values[feature.name] = value_of(feature, workload)
+    return Features(workload, values)

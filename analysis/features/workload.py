@@ -1,0 +1,347 @@
+"""The workload that is measured: jobs in columns, by submission, from a trace, a run or a model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from analysis.features.feature import Unavailable
+from environment.clock import Clock
+from environment.errors import QuantityError, TraceError
+from environment.jobs import UNKNOWN, Int64s, JobTable, State
+from environment.quantities import round_half_up
+from environment.trace import Trace
+
+if TYPE_CHECKING:
+    from analysis.run import Run
+
+Floats = NDArray[np.float64]
+
+#: Which jobs of a trace are measured.
+Which = Literal["completed", "all"]
+
+#: Status of a job that completed, in the Standard Workload Format.
+COMPLETED = 1
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Scales at which a workload is measured.
+
+    Attributes
+    ----------
+    time_scale_s
+        s; T, over which arrivals are counted (Minh 2012, Table 3.2: 900 s).
+    bag_gap_s
+        s; Delta, the longest time between two jobs of a bag (section 3.4: 100 s).
+    session_gap_s
+        s; the longest time between two submissions of a session (Zakay and Feitelson 2012: 1 h).
+    components
+        Most components of the mixture that run times are classified by
+        (:data:`analysis.features.locality.MOST_COMPONENTS`).
+    """
+
+    time_scale_s: float = 900
+    bag_gap_s: float = 100
+    session_gap_s: float = 3600
+    components: int = 20
+
+    def __post_init__(self) -> None:
+        for name in ("time_scale_s", "bag_gap_s", "session_gap_s", "components"):
+            if not 0 < getattr(self, name) < float("inf"):
+                raise QuantityError(f"{name} {getattr(self, name)}: must be positive")
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """Jobs in the order of their submission, ties by job number.
+
+    Attributes
+    ----------
+    name
+        For people.
+    submit
+        s since the origin, shape (jobs,).
+    run_time
+        s, at least 0.
+    processors
+        As requested, else as allocated; at least 1.
+    allocated
+        As allocated, else as requested; at least 1.
+    requested_time, wait
+        s; -1 unknown.
+    user, group, executable, queue
+        Numbers; -1 unknown.
+    clock
+        Local time.
+    machine
+        Processors of the machine; None unknown.
+    left_out
+        How many jobs are not measured, by reason.
+    notes
+        What else is to be known of how the jobs were chosen.
+    settings
+        Scales at which it is measured.
+    """
+
+    name: str
+    submit: Floats
+    run_time: Floats
+    processors: Int64s
+    allocated: Int64s
+    requested_time: Floats
+    wait: Floats
+    user: Int64s
+    group: Int64s
+    executable: Int64s
+    queue: Int64s
+    clock: Clock = field(default_factory=Clock)
+    machine: int | None = None
+    left_out: Counter[str] = field(default_factory=Counter)
+    notes: tuple[str, ...] = ()
+    settings: Settings = field(default_factory=Settings)
+    _known: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.submit)
+
+    def __repr__(self) -> str:
+        return f"<Workload {self.name}: {len(self):,} jobs>"
+
+    def once[Found](self, name: str, find: Callable[[], Found]) -> Found:
+        """Return what ``find`` gives, found only once; the reason why there is none is kept too."""
+        if name not in self._known:
+            try:
+                self._known[name] = find()
+            except Unavailable as error:
+                self._known[name] = error
+        found = self._known[name]
+        if isinstance(found, Unavailable):
+            raise Unavailable(str(found))
+        return found  # type: ignore[no-any-return]
+
+    @classmethod
+    def of(
+        cls,
+        submit: ArrayLike,
+        run_time: ArrayLike,
+        processors: ArrayLike = 1,
+        *,
+        name: str = "workload",
+        number: ArrayLike | None = None,
+        allocated: ArrayLike | None = None,
+        requested_time: ArrayLike = UNKNOWN,
+        wait: ArrayLike = UNKNOWN,
+        user: ArrayLike = UNKNOWN,
+        group: ArrayLike = UNKNOWN,
+        executable: ArrayLike = UNKNOWN,
+        queue: ArrayLike = UNKNOWN,
+        **others: Any,
+    ) -> Workload:
+        """Return the workload of arrays, in any order; a scalar stands for all jobs.
+
+        Parameters
+        ----------
+        submit, run_time
+            s, shape (jobs,).
+        processors, allocated
+            Requested and allocated; without ``allocated`` the same.
+        number
+            Job numbers, which decide ties; by default their order.
+        name, requested_time, wait, user, group, executable, queue, **others
+            As the attributes.
+
+        Raises
+        ------
+        QuantityError
+            When the arrays differ in length, a time is not finite, a run time is negative, or
+            a job has no processors.
+        """
+        given = {
+            "submit": submit,
+            "run_time": run_time,
+            "processors": processors,
+            "allocated": processors if allocated is None else allocated,
+            "requested_time": requested_time,
+            "wait": wait,
+            "user": user,
+            "group": group,
+            "executable": executable,
+            "queue": queue,
+        }
+        size = len(np.atleast_1d(np.asarray(submit)))
+        columns: dict[str, Any] = {}
+        for column, values in given.items():
+            kind = np.float64 if column in TIMES else np.int64
+            found = np.asarray(values, kind)
+            if found.shape not in ((), (size,)):
+                raise QuantityError(f"{column}: {found.shape} values for {size} jobs; give as many")
+            columns[column] = np.broadcast_to(found, (size,))
+        for column in TIMES:
+            if not np.isfinite(columns[column]).all():
+                raise QuantityError(f"{column}: holds a value that is not finite; leave such out")
+        if (columns["run_time"] < 0).any():
+            raise QuantityError("run_time: holds a negative value; leave such jobs out")
+        if size and min(columns["processors"].min(), columns["allocated"].min()) < 1:
+            raise QuantityError("processors: a job has none; leave such jobs out")
+        numbers = np.arange(size) if number is None else np.asarray(number)
+        order = np.lexsort((numbers, columns["submit"]))
+        return cls(
+            name=name, **{column: values[order] for column, values in columns.items()}, **others
+        )
+
+    @classmethod
+    def from_trace(
+        cls,
+        trace: Trace,
+        which: Which = "completed",
+        *,
+        name: str | None = None,
+        settings: Settings | None = None,
+    ) -> Workload:
+        """Return the workload that a trace recorded.
+
+        Parameters
+        ----------
+        trace
+            What was recorded.
+        which
+            ``completed``: jobs of status 1 (Minh 2012, section 3.1); where no job has that status,
+            all, and a note says so. ``all``: whatever their status.
+        name
+            For people; by default where the trace comes from.
+        settings
+            Scales at which it is measured.
+
+        Raises
+        ------
+        TraceError
+            When no job is left.
+        """
+        keep = np.ones(len(trace), bool)
+        left_out: Counter[str] = Counter()
+        notes: list[str] = []
+
+        def leave_out(reason: str, those: NDArray[np.bool_]) -> None:
+            count = int(np.count_nonzero(those & keep))
+            if count:
+                left_out[reason] = count
+                keep[those] = False
+
+        completed = trace["status"] == COMPLETED
+        if which == "completed" and completed.any():
+            leave_out("not completed (status other than 1)", ~completed)
+        elif which == "completed":
+            notes.append("no job has status 1: whatever their status, all are measured")
+        leave_out("no submit time", trace["submit"] < 0)
+        leave_out("no run time", trace["run"] < 0)
+        requested, allocated = trace["requested_processors"], trace["allocated_processors"]
+        leave_out("no processors", (requested <= 0) & (allocated <= 0))
+        if not keep.any():
+            told = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
+            raise TraceError(
+                f"{trace.source}: no job to measure ({told or 'it has none'})"
+                + ("; measure all with --jobs all" if which == "completed" else "")
+            )
+        header = trace.header.processors
+        return cls.of(
+            trace["submit"][keep],
+            trace["run"][keep],
+            _whole(np.where(requested > 0, requested, allocated)[keep]),
+            name=name or trace.source,
+            number=trace["number"][keep],
+            allocated=_whole(np.where(allocated > 0, allocated, requested)[keep]),
+            requested_time=_or_unknown(trace["requested_time"][keep]),
+            wait=_or_unknown(trace["wait"][keep]),
+            user=trace["user"][keep],
+            group=trace["group"][keep],
+            executable=trace["executable"][keep],
+            queue=trace["queue"][keep],
+            clock=Clock.of(trace.header),
+            machine=header,
+            left_out=left_out,
+            notes=tuple(notes),
+            settings=settings or Settings(),
+        )
+
+    @classmethod
+    def from_run(
+        cls,
+        run: Run,
+        which: Which = "completed",
+        *,
+        name: str | None = None,
+        settings: Settings | None = None,
+    ) -> Workload:
+        """Return the workload that users submitted in a run; waits are the simulated ones.
+
+        Parameters
+        ----------
+        run
+            What was simulated.
+        which
+            ``completed``: jobs that ran to their own end; ``all``: also those that were stopped at
+            their requested time.
+        name, settings
+            As for :meth:`from_trace`.
+
+        Raises
+        ------
+        TraceError
+            When no job is left.
+        """
+        jobs = run.jobs
+        keep = jobs.over if which == "all" else jobs.state == State.COMPLETED
+        left_out = Counter(
+            {
+                f"{state.name.lower()} in the run": count
+                for state in State
+                if (count := int(np.count_nonzero((jobs.state == state) & ~keep)))
+            }
+        )
+        label = name or run.label
+        if not keep.any():
+            raise TraceError(f"{label}: no job of the run ended; nothing to measure")
+        return cls.from_jobs(
+            jobs.take(np.flatnonzero(keep)),
+            name=label,
+            clock=run.clock,
+            machine=run.processors,
+            left_out=left_out,
+            settings=settings or Settings(),
+        )
+
+    @classmethod
+    def from_jobs(cls, jobs: JobTable, **others: Any) -> Workload:
+        """Return the workload of jobs that were simulated; see :meth:`of` for ``others``."""
+        return cls.of(
+            jobs.submit,
+            jobs.end - jobs.start,
+            jobs.processors,
+            number=jobs.number,
+            requested_time=jobs.requested_time,
+            wait=jobs.start - jobs.submit,
+            user=jobs.user,
+            group=jobs.group,
+            executable=jobs.executable,
+            queue=jobs.queue,
+            **others,
+        )
+
+
+#: Columns that are times.
+TIMES = ("submit", "run_time", "requested_time", "wait")
+
+
+def _whole(processors: NDArray[Any]) -> Int64s:
+    return np.maximum(np.asarray(round_half_up(processors.astype(np.float64))), 1)
+
+
+def _or_unknown(times: NDArray[Any]) -> NDArray[Any]:
+    """Return times; negative ones are unknown."""
+    return np.where(times < 0, UNKNOWN, times)
