@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -152,6 +152,60 @@ def compare(
     from scenarios.compare_command import compare_command
 
     compare_command(runs, out=out, html=html, as_json=as_json)
+
+
+@app.command()
+def stats(
+    traces: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="TRACE", help="Traces, or folders of results.", show_default=False),
+    ] = None,
+    jobs: Annotated[
+        Literal["completed", "all"],
+        typer.Option(help="Jobs that count: those that completed (status 1), or all that ran."),
+    ] = "completed",
+    time_scale: Annotated[
+        str, typer.Option(help="Interval that arrivals are counted in, for long range dependence.")
+    ] = "15m",
+    bag_gap: Annotated[
+        str, typer.Option(help="Longest time between two jobs of a bag of tasks.")
+    ] = "100s",
+    session_gap: Annotated[
+        str, typer.Option(help="Longest time between two submissions of a session.")
+    ] = "60m",
+    distance: Annotated[
+        bool, typer.Option("--distance", help="How alike two traces are, against the first.")
+    ] = False,
+    html: Annotated[Path | None, typer.Option(help="File for a report with pictures.")] = None,
+    list_all: Annotated[
+        bool, typer.Option("--list", help="List all features with definition and source, and end.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Tell what workloads are like: arrivals, jobs, bags of tasks, users; side by side.
+
+    \b
+    hpcrowd stats log.swf.gz
+    hpcrowd stats log.swf.gz runs/fluid --html report.html
+    hpcrowd stats log.swf.gz synthetic.swf.gz --distance
+    """
+    from scenarios.stats_command import list_command, stats_command
+
+    if list_all:
+        list_command(as_json=as_json)
+        return
+    from environment.quantities import parse_duration
+
+    stats_command(
+        traces or [],
+        which=jobs,
+        time_scale_s=parse_duration(time_scale),
+        bag_gap_s=parse_duration(bag_gap),
+        session_gap_s=parse_duration(session_gap),
+        distance=distance,
+        html=html,
+        as_json=as_json,
+    )
 
 
 @app.command()

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from environment.errors import HpcrowdError, QuantityError
+from environment.errors import QuantityError
 from scenarios.terminal import LONG, print_json, say, standard_output
+from scenarios.whole_file import check_writable, write_whole
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -45,7 +46,7 @@ def compare_command(
         if inside:
             raise QuantityError(f"--out {out}: would replace {inside[0]}; choose another folder")
     if html is not None:
-        _check_writable(html)
+        check_writable(html)
     from analysis.loading import read_run
 
     comparison = compare([read_run(path) for path in _told(paths)])
@@ -58,7 +59,9 @@ def compare_command(
     if html is not None:
         from analysis.comparison_report import comparison_html
 
-        _write(html, comparison_html(comparison, again=f"{again} --html {shlex.quote(str(html))}"))
+        write_whole(
+            html, comparison_html(comparison, again=f"{again} --html {shlex.quote(str(html))}")
+        )
         say(f"The report is {html}")
     if as_json:
         print_json(comparison.to_json())
@@ -174,23 +177,3 @@ def _told(paths: Sequence[Path]) -> Iterator[Path]:
     finally:
         if shown:
             bar.stop()
-
-
-def _check_writable(path: Path) -> None:
-    """Make sure that a file may be written, before anything is computed."""
-    if path.is_dir():
-        raise HpcrowdError(f"{path}: is a folder; --html names a file, --out a folder")
-    if not path.parent.is_dir():
-        raise HpcrowdError(f"{path}: no folder {path.parent} to write it in")
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file that appears only when it is complete."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        raise HpcrowdError(f"{path}: cannot be written: {error.strerror or error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -41,7 +41,8 @@ from scenarios.minh2012_plan import (
     Plan,
 )
 from scenarios.processes import each_in_processes
-from scenarios.studies import Progress, find_logs, run_study
+from scenarios.studies import find_logs, run_study
+from scenarios.terminal import Progress
 
 
 class Task(NamedTuple):

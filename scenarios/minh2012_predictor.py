@@ -29,7 +29,8 @@ from environment.predictors.history import HistoryParameters, HistoryPredictor
 from environment.predictors.models import parse_predictor, predictor_from, read_model_file
 from environment.swf import read_swf
 from environment.trace import Trace
-from scenarios.studies import LOGS, Progress, Steps, find_logs, run_study
+from scenarios.studies import LOGS, Steps, find_logs, run_study
+from scenarios.terminal import Progress
 
 #: The logs that the traces of the thesis are cut from.
 STUDIED = {name: LOGS[name] for name in dict.fromkeys(cut.log for cut in CUTS.values())}

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from environment.errors import ModelFileError, PredictorError, QuantityError
 from environment.quantities import plural
 from environment.swf import read_swf
-from scenarios.studies import progress_bar
-from scenarios.terminal import print_json, standard_output
+from scenarios.terminal import print_json, progress_bar, standard_output
 
 if TYPE_CHECKING:
     from analysis.prediction import Accuracy, PastJobs

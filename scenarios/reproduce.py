@@ -14,7 +14,8 @@ from analysis.madon2024 import EXPERIMENTS, REPLAYS, LogRuns
 from analysis.madon2024_report import Reproduction
 from environment.swf import read_swf
 from scenarios.replay import replay
-from scenarios.studies import LOGS, Progress, Steps, find_logs, run_study
+from scenarios.studies import LOGS, Steps, find_logs, run_study
+from scenarios.terminal import Progress
 
 if TYPE_CHECKING:
     from analysis.run import Run

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from analysis.results import check_replaceable
 from environment.errors import TraceError
 from environment.trace import Trace
-from scenarios.terminal import print_json, standard_output
+from scenarios.terminal import Progress, print_json, progress_bar, standard_output
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from analysis.study_report import StudyReport
-
-#: Called before each step with its label, how many are done, and how many there are.
-Progress = Callable[[str, int, int], Any]
 
 #: Where the traces are.
 ARCHIVE = "https://www.cs.huji.ac.il/labs/parallel/workload"
@@ -121,25 +114,6 @@ def run_study(
     if out is not None:
         console.print(f"Written to {out}", highlight=False, soft_wrap=True)
     return study.reached
-
-
-@contextmanager
-def progress_bar() -> Iterator[Progress | None]:
-    """Give a progress callback that draws on stderr; None when that is no terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.progress import Progress as Bar
-
-    with Bar(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("reading")
-
-        def draw(label: str, done: int, total: int) -> None:
-            bar.update(task, description=escape(label), completed=done, total=total)
-
-        yield draw
 
 
 class Steps:

@@ -6,16 +6,17 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rich.console import Console
 
     from environment.simulation import Simulation
+
+#: Called before each step with its label, how many are done, and how many there are.
+Progress = Callable[[str, int, int], Any]
 
 #: Characters in a line where nobody says how many fit.
 WIDTH = 100
@@ -54,6 +55,25 @@ def say_if_compiling(clusters: int = 1) -> None:
 
     if not is_compiled(clusters):
         say("Compiling the cluster engine, once on this machine (some seconds) ...")
+
+
+@contextmanager
+def progress_bar() -> Iterator[Progress | None]:
+    """Give a progress callback that draws on stderr; None when that is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import Progress as Bar
+
+    with Bar(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading")
+
+        def draw(label: str, done: int, total: int) -> None:
+            bar.update(task, description=escape(label), completed=done, total=total)
+
+        yield draw
 
 
 @contextmanager

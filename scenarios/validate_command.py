@@ -150,7 +150,7 @@ def validate_command(
     from analysis.results import check_replaceable
     from analysis.validation_report import headline, plain, show, write
     from environment.swf import read_swf
-    from scenarios.studies import progress_bar
+    from scenarios.terminal import progress_bar
 
     if out is not None:
         check_replaceable(out)

@@ -24,7 +24,8 @@ from environment.errors import QuantityError
 from environment.swf import read_swf
 from environment.trace import Trace
 from scenarios.replay import replay
-from scenarios.studies import LOGS, Progress, Steps, find_logs, run_study, swap_ties
+from scenarios.studies import LOGS, Steps, find_logs, run_study, swap_ties
+from scenarios.terminal import Progress
 
 #: The logs of the study, in the order in which they are shown.
 STUDIED = {name: LOGS[name] for name in COLUMNS}

@@ -90,6 +90,11 @@ def sessions(workload: Workload) -> Sessions:
     return workload.once("sessions", lambda: _sessions(workload))
 
 
+def session_sizes(workload: Workload) -> Int64s:
+    """Return how many jobs each session has."""
+    return np.diff(sessions(workload).session_first)
+
+
 def batches(workload: Workload) -> Batches:
     """Return the batches of the jobs whose user and wait are known.
 
@@ -270,7 +275,7 @@ GROUP = Group(
             "jobs_per_session",
             "jobs of a session",
             "jobs of each session",
-            lambda w: np.diff(sessions(w).session_first),
+            session_sizes,
         ),
         *_mean_or_median(
             "session_length",

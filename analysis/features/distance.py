@@ -1,0 +1,197 @@
+"""How alike two workloads are: distances of distributions, and the differences of all features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from analysis.features import arrivals, bag_features, sizes, users
+from analysis.features.feature import Features, Unavailable
+from analysis.features.workload import Workload
+
+
+@dataclass(frozen=True)
+class Variable:
+    """Something of which a workload has a distribution.
+
+    Attributes
+    ----------
+    title
+        For people.
+    values
+        Returns them for a workload, or raises :class:`Unavailable`.
+    unit
+        Of the values; empty for numbers of jobs or processors.
+    """
+
+    title: str
+    values: Callable[[Workload], ArrayLike]
+    unit: str = ""
+
+
+#: What is compared, by name.
+VARIABLES: dict[str, Variable] = {
+    "interarrival": Variable("interarrival time", arrivals.gaps, "s"),
+    "run_time": Variable("run time", lambda w: w.run_time, "s"),
+    "processors": Variable("processors", lambda w: w.processors),
+    "requested_time": Variable("requested time", sizes.requested_times, "s"),
+    "wait": Variable("wait", sizes.waits, "s"),
+    "bag_size": Variable("bag size", bag_features.bag_sizes),
+    "bag_interarrival": Variable("time between bags", bag_features.bag_gaps, "s"),
+    "jobs_per_user": Variable("jobs of a user", users.jobs_of_users),
+    "jobs_per_session": Variable("jobs of a session", users.session_sizes),
+    "think_time": Variable("think time", users.think_times, "s"),
+}
+
+
+@dataclass(frozen=True)
+class Apart:
+    """How far two distributions are apart.
+
+    Attributes
+    ----------
+    ks
+        Largest distance between the distribution functions (Kolmogorov-Smirnov), 0 to 1.
+    wasserstein
+        Mean distance over which one has to be moved to become the other, in their unit.
+    wasserstein_relative
+        The same over the mean of the first; None where that is 0.
+    """
+
+    ks: float
+    wasserstein: float
+    wasserstein_relative: float | None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A feature on two workloads.
+
+    Attributes
+    ----------
+    first, second
+        The numbers.
+    """
+
+    first: float
+    second: float
+
+    @property
+    def difference(self) -> float:
+        """Second less first."""
+        return self.second - self.first
+
+    @property
+    def relative(self) -> float | None:
+        """The difference over the first; None where that is 0."""
+        return None if self.first == 0 else self.difference / abs(self.first)
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How alike two workloads are.
+
+    Attributes
+    ----------
+    first, second
+        The features of both.
+    distributions
+        By name of :data:`VARIABLES`: how far apart, or the reason why that is not known.
+    """
+
+    first: Features
+    second: Features
+    distributions: Mapping[str, Apart | str]
+
+    @property
+    def differences(self) -> dict[str, Difference | str]:
+        """The features by name: both numbers, or the reason why one is not available."""
+        found: dict[str, Difference | str] = {}
+        for name, one in self.first.items():
+            other = self.second[name]
+            if one.number is not None and other.number is not None:
+                found[name] = Difference(one.number, other.number)
+            else:
+                which, reason = ("first", one.reason) if one.reason else ("second", other.reason)
+                found[name] = reason if one.reason == other.reason else f"{which}: {reason}"
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as plain data, fit for JSON."""
+        features: dict[str, Any] = {}
+        missing: dict[str, str] = {}
+        for name, one in self.differences.items():
+            if isinstance(one, str):
+                missing[name] = one
+            else:
+                features[name] = {
+                    "first": one.first,
+                    "second": one.second,
+                    "difference": one.difference,
+                    "relative": one.relative,
+                }
+        for name, apart in self.distributions.items():
+            if isinstance(apart, str):
+                missing[f"{name} (distribution)"] = apart
+        return {
+            "first": self.first.workload.name,
+            "second": self.second.workload.name,
+            "distributions": {
+                name: {
+                    "ks": apart.ks,
+                    "wasserstein": apart.wasserstein,
+                    "wasserstein_relative": apart.wasserstein_relative,
+                    "unit": VARIABLES[name].unit,
+                }
+                for name, apart in self.distributions.items()
+                if not isinstance(apart, str)
+            },
+            "features": features,
+            "not_available": missing,
+        }
+
+
+def distance(first: Features, second: Features) -> Distance:
+    """Return how alike two measured workloads are.
+
+    Parameters
+    ----------
+    first, second
+        Measured with the same features; the first is the one that is held against, such as the
+        trace that a model was fitted to.
+    """
+    found: dict[str, Apart | str] = {}
+    for name, variable in VARIABLES.items():
+        try:
+            found[name] = apart(variable.values(first.workload), variable.values(second.workload))
+        except Unavailable as error:
+            found[name] = str(error)
+    return Distance(first, second, found)
+
+
+def apart(first: ArrayLike, second: ArrayLike) -> Apart:
+    """Return how far the distributions of two sets of values are apart.
+
+    Raises
+    ------
+    Unavailable
+        When one of them is empty.
+    """
+    from scipy.stats import wasserstein_distance
+
+    one, other = np.sort(np.asarray(first, np.float64)), np.sort(np.asarray(second, np.float64))
+    if not len(one) or not len(other):
+        raise Unavailable("no values")
+    places = np.concatenate([one, other])
+    shares = [np.searchsorted(side, places, side="right") / len(side) for side in (one, other)]
+    moved = float(wasserstein_distance(one, other))
+    mean = float(abs(one.mean()))
+    return Apart(
+        ks=float(np.abs(shares[0] - shares[1]).max()),
+        wasserstein=moved,
+        wasserstein_relative=moved / mean if mean else None,
+    )

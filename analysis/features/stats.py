@@ -1,0 +1,99 @@
+"""Workload statistics of traces and runs: read them, measure everything, tell it as data."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from analysis.features.catalogue import FEATURES
+from analysis.features.feature import Feature, Features, measure
+from analysis.features.workload import Settings, Which, Workload
+from environment.errors import TraceError
+
+
+def read_workload(
+    path: str | os.PathLike[str],
+    which: Which = "completed",
+    settings: Settings | None = None,
+) -> Workload:
+    """Return the workload of a trace, or of a folder of results.
+
+    Parameters
+    ----------
+    path
+        A trace in the Standard Workload Format, or a folder that ``hpcrowd replay --out`` wrote.
+    which, settings
+        As for :meth:`analysis.features.workload.Workload.from_trace`.
+
+    Raises
+    ------
+    TraceError, ResultsError
+        When it cannot be read, or holds no job to measure.
+    """
+    from analysis.loading import read_results
+    from environment.swf import read_swf
+
+    place = Path(path)
+    if place.is_dir():
+        return Workload.from_run(read_results(place), which, name=place.name, settings=settings)
+    trace = read_swf(place)
+    if not len(trace):
+        raise TraceError(f"{place}: no jobs in it; there is nothing to measure")
+    return Workload.from_trace(trace, which, name=place.name, settings=settings)
+
+
+def measure_all(
+    workloads: Iterable[Workload],
+    features: Iterable[Feature] = FEATURES.values(),
+    progress: Callable[[str, int, int], Any] | None = None,
+) -> list[Features]:
+    """Measure several workloads.
+
+    Parameters
+    ----------
+    workloads
+        Which.
+    features
+        What; by default everything.
+    progress
+        Called before each feature with what is measured, how many are done, and how many there are.
+    """
+    all_of_them, wanted = list(workloads), list(features)
+    total = len(all_of_them) * len(wanted)
+    found = []
+    for place, workload in enumerate(all_of_them):
+
+        def tell(
+            title: str, done: int, _: int, name: str = workload.name, before: int = place
+        ) -> None:
+            if progress is not None:
+                progress(f"{name}: {title}", before * len(wanted) + done, total)
+
+        found.append(measure(workload, wanted, tell))
+    return found
+
+
+def stats_json(measured: Sequence[Features]) -> dict[str, Any]:
+    """Return what was measured as plain data, fit for JSON; names of features carry units."""
+    return {"traces": [_facts(features) | features.to_json() for features in measured]}
+
+
+def _facts(features: Features) -> dict[str, Any]:
+    """Return what was measured, and how."""
+    workload = features.workload
+    return {
+        "name": workload.name,
+        "jobs": len(workload),
+        "left_out": dict(workload.left_out),
+        "notes": list(workload.notes),
+        "clock_note": workload.clock.note,
+        "processors_of_machine": workload.machine,
+        "settings": {
+            "time_scale_s": workload.settings.time_scale_s,
+            "bag_gap_s": workload.settings.bag_gap_s,
+            "session_gap_s": workload.settings.session_gap_s,
+            "components": workload.settings.components,
+        },
+    }

@@ -1,0 +1,237 @@
+"""The command ``hpcrowd stats``: what workloads are like, side by side, and how alike two are."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from environment.errors import QuantityError
+from environment.quantities import format_duration, plural
+from scenarios.compare_command import letter
+from scenarios.terminal import print_json, progress_bar, say, standard_output
+from scenarios.whole_file import check_writable, write_whole
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from analysis.features.distance import Distance
+    from analysis.features.feature import Features
+
+
+def stats_command(
+    paths: Sequence[Path],
+    *,
+    which: Literal["completed", "all"],
+    time_scale_s: int,
+    bag_gap_s: int,
+    session_gap_s: int,
+    distance: bool,
+    html: Path | None,
+    as_json: bool,
+) -> None:
+    """Measure the workloads at ``paths`` and print what they are like.
+
+    Parameters
+    ----------
+    paths
+        Traces, or folders of results.
+    which
+        Jobs that completed, or all.
+    time_scale_s, bag_gap_s, session_gap_s
+        Settings of the measurement, s.
+    distance
+        Tell how alike the two are, instead of each alone.
+    html
+        File for a report with pictures.
+    as_json
+        Print one JSON object instead of tables.
+    """
+    if not paths:
+        raise QuantityError("stats: no trace given; name one or several, or ask for --list")
+    if distance and len(paths) != 2:
+        raise QuantityError(f"--distance: {plural(len(paths), 'trace')} given; it compares two")
+    if distance and html is not None:
+        raise QuantityError("--html is not drawn with --distance; leave one of them out")
+    if html is not None:
+        check_writable(html)
+    from analysis.features.stats import measure_all, read_workload, stats_json
+    from analysis.features.workload import Settings
+
+    settings = Settings(time_scale_s, bag_gap_s, session_gap_s)
+    with progress_bar() as progress:
+        workloads = []
+        for place, path in enumerate(paths):
+            if progress is not None:
+                progress(f"reading {path.name}", place, len(paths))
+            workloads.append(read_workload(path, which, settings))
+        measured = measure_all(workloads, progress=progress)
+        if html is not None:
+            from analysis.features.report import features_html
+
+            if progress is not None:
+                progress("drawing", 1, 1)
+            words = ["hpcrowd", "stats", *map(str, paths), "--html", str(html)]
+            write_whole(html, features_html(measured, again=shlex.join(words)))
+    if html is not None:
+        say(f"The report is {html}")
+    if distance:
+        from analysis.features.distance import distance as distance_of
+
+        apart = distance_of(*measured)
+        if as_json:
+            print_json(apart.to_json())
+        else:
+            show_distance(apart)
+    elif as_json:
+        print_json(stats_json(measured))
+    else:
+        show(measured)
+
+
+def list_command(*, as_json: bool) -> None:
+    """Print all features: name, definition, source."""
+    from analysis.features.catalogue import GROUPS
+
+    if as_json:
+        print_json(
+            {
+                one.name: {
+                    "group": group.name,
+                    "title": one.title.strip(),
+                    "unit": one.unit,
+                    "definition": one.definition,
+                    "source": one.source,
+                }
+                for group in GROUPS
+                for one in group.features
+            }
+        )
+        return
+    console = standard_output(highlight=False)
+    for group in GROUPS:
+        table = _table(group.title)
+        for title in ("feature", "definition", "source"):
+            table.add_column(title, overflow="fold")
+        for one in group.features:
+            table.add_row(one.name, one.definition, one.source)
+        console.print(table)
+        console.print()
+
+
+def show(measured: Sequence[Features]) -> None:
+    """Print what was measured, then a table for each group of features."""
+    from analysis.features.text import format_value
+
+    from analysis.features.catalogue import GROUPS
+
+    console = standard_output(highlight=False)
+    many = len(measured) > 1
+    for place, features in enumerate(measured):
+        _say_what(console, features, f"{letter(place)}  " if many else "")
+    reasons: list[str] = []
+    for group in GROUPS:
+        table = _table(group.title)
+        table.add_column("", overflow="fold")
+        for place in range(len(measured)):
+            table.add_column(letter(place) if many else "", justify="right")
+        for one in group.features:
+            cells = []
+            for features in measured:
+                value = features[one.name]
+                cells.append(
+                    format_value(one, value.number)
+                    if value.number is not None
+                    else _noted(value.reason, reasons)
+                )
+            table.add_row(one.title, *cells)
+        console.print()
+        console.print(table)
+    _say_reasons(console, reasons)
+
+
+def show_distance(apart: Distance) -> None:
+    """Print how far distributions are apart, then the differences of all features."""
+    from analysis.features.text import format_value
+
+    from analysis.features.catalogue import FEATURES, GROUPS
+    from analysis.features.distance import VARIABLES
+
+    console = standard_output(highlight=False)
+    for place, features in enumerate((apart.first, apart.second)):
+        _say_what(console, features, f"{letter(place)}  ")
+    reasons: list[str] = []
+    table = _table("How far the distributions are apart")
+    for title in ("", "KS", "Wasserstein", "of the mean of A"):
+        table.add_column(title, justify="right" if title else "left")
+    for name, found in apart.distributions.items():
+        variable = VARIABLES[name]
+        if isinstance(found, str):
+            table.add_row(variable.title, _noted(found, reasons), "", "")
+            continue
+        moved, of_mean = found.wasserstein, found.wasserstein_relative
+        table.add_row(
+            variable.title,
+            f"{found.ks:.3f}",
+            format_duration(moved) if variable.unit == "s" else f"{moved:,.3g}",
+            ""
+            if found.wasserstein_relative is None
+            else f"{100 * found.wasserstein_relative:.1f} %",
+        )
+    console.print()
+    console.print(table)
+    differences = apart.differences
+    for group in GROUPS:
+        table = _table(group.title)
+        for title in ("", "A", "B", "B - A"):
+            table.add_column(title, justify="right" if title else "left")
+        for one in group.features:
+            difference = differences[one.name]
+            if isinstance(difference, str):
+                table.add_row(one.title, _noted(difference, reasons), "", "")
+                continue
+            relative = difference.relative
+            table.add_row(
+                one.title,
+                format_value(one, difference.first),
+                format_value(one, difference.second),
+                "" if relative is None else f"{100 * relative:+,.1f} %",
+            )
+        console.print()
+        console.print(table)
+    assert set(differences) == set(FEATURES)
+    _say_reasons(console, reasons)
+
+
+def _say_what(console: Console, features: Features, letter: str) -> None:
+    workload = features.workload
+    console.print(f"{letter}{workload.name}: {plural(len(workload), 'job')} measured")
+    for reason, count in workload.left_out.items():
+        console.print(f"  {plural(count, 'job')} left out: {reason}")
+    for note in (*workload.notes, workload.clock.note):
+        if note:
+            console.print(f"  {note}")
+
+
+def _noted(reason: str, reasons: list[str]) -> str:
+    """Return a short mark for a reason, which is told below the tables."""
+    if reason not in reasons:
+        reasons.append(reason)
+    return f"n/a ({reasons.index(reason) + 1})"
+
+
+def _say_reasons(console: Console, reasons: Sequence[str]) -> None:
+    if reasons:
+        console.print()
+    for place, reason in enumerate(reasons, 1):
+        console.print(f"({place}) not available: {reason}")
+
+
+def _table(title: str) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold", title=title)
+    table.title_justify, table.title_style = "left", "bold"
+    return table

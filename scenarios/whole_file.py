@@ -1,0 +1,39 @@
+"""A file that a command writes: checked before anything is computed, and there only when whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from environment.errors import HpcrowdError
+
+
+def check_writable(path: Path) -> None:
+    """Make sure that a report may be written, before anything is computed.
+
+    Raises
+    ------
+    HpcrowdError
+        When it is a folder, or there is no folder to write it in.
+    """
+    if path.is_dir():
+        raise HpcrowdError(f"{path}: is a folder; --html names a file")
+    if not path.parent.is_dir():
+        raise HpcrowdError(f"{path}: no folder {path.parent} to write it in")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that appears only when it is complete.
+
+    Raises
+    ------
+    HpcrowdError
+        When it cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        raise HpcrowdError(f"{path}: cannot be written: {error.strerror or error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
