@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from analysis.features.distance import Distance
-    from analysis.features.feature import Features
+    from analysis.features.distance import Difference, Distance
+    from analysis.features.feature import Feature, Features
 
 
 def stats_command(
@@ -78,7 +78,7 @@ def stats_command(
     if html is not None:
         say(f"The report is {html}")
     if distance:
-        from analysis.features.distance import distance as distance_of
+        from analysis.features.distance import distance_of
 
         apart = distance_of(*measured)
         if as_json:
@@ -123,9 +123,8 @@ def list_command(*, as_json: bool) -> None:
 
 def show(measured: Sequence[Features]) -> None:
     """Print what was measured, then a table for each group of features."""
-    from analysis.features.text import format_value
-
     from analysis.features.catalogue import GROUPS
+    from analysis.features.text import format_value
 
     console = standard_output(highlight=False)
     many = len(measured) > 1
@@ -142,7 +141,7 @@ def show(measured: Sequence[Features]) -> None:
             for features in measured:
                 value = features[one.name]
                 cells.append(
-                    format_value(one, value.number)
+                    format_value(one, value)
                     if value.number is not None
                     else _noted(value.reason, reasons)
                 )
@@ -154,10 +153,9 @@ def show(measured: Sequence[Features]) -> None:
 
 def show_distance(apart: Distance) -> None:
     """Print how far distributions are apart, then the differences of all features."""
-    from analysis.features.text import format_value
-
     from analysis.features.catalogue import FEATURES, GROUPS
     from analysis.features.distance import VARIABLES
+    from analysis.features.text import format_value
 
     console = standard_output(highlight=False)
     for place, features in enumerate((apart.first, apart.second)):
@@ -176,9 +174,7 @@ def show_distance(apart: Distance) -> None:
             variable.title,
             f"{found.ks:.3f}",
             format_duration(moved) if variable.unit == "s" else f"{moved:,.3g}",
-            ""
-            if found.wasserstein_relative is None
-            else f"{100 * found.wasserstein_relative:.1f} %",
+            "" if of_mean is None else f"{100 * of_mean:,.1f} %",
         )
     console.print()
     console.print(table)
@@ -192,17 +188,25 @@ def show_distance(apart: Distance) -> None:
             if isinstance(difference, str):
                 table.add_row(one.title, _noted(difference, reasons), "", "")
                 continue
-            relative = difference.relative
             table.add_row(
                 one.title,
-                format_value(one, difference.first),
-                format_value(one, difference.second),
-                "" if relative is None else f"{100 * relative:+,.1f} %",
+                format_value(one, apart.first[one.name]),
+                format_value(one, apart.second[one.name]),
+                _difference(one, difference),
             )
         console.print()
         console.print(table)
     assert set(differences) == set(FEATURES)
     _say_reasons(console, reasons)
+
+
+def _difference(feature: Feature, found: Difference) -> str:
+    """Return a difference for people: relative, or as it is where it may lie around 0."""
+    if feature.name.endswith("_share"):
+        return f"{100 * found.difference:+.1f} points"
+    if not feature.unit and max(abs(found.first), abs(found.second)) <= 1:
+        return f"{found.difference:+.3f}"
+    return "" if found.relative is None else f"{100 * found.relative:+,.1f} %"
 
 
 def _say_what(console: Console, features: Features, letter: str) -> None:

@@ -1,19 +1,26 @@
-from .bags import Bags, bags
+from .bags import Bags
+from .catalogue import FEATURES, GROUPS, feature_named
+from .distance import Distance, distance_of
 from .feature import Feature, Features, Group, Unavailable, Value, measure
-from .hurst import Hurst, hurst
+from .stats import measure_all, read_workload, stats_json
 from .workload import Settings, Workload
 
 __all__ = [
+    "FEATURES",
+    "GROUPS",
     "Bags",
+    "Distance",
     "Feature",
     "Features",
     "Group",
-    "Hurst",
     "Settings",
     "Unavailable",
     "Value",
     "Workload",
-    "bags",
-    "hurst",
+    "distance_of",
+    "feature_named",
     "measure",
+    "measure_all",
+    "read_workload",
+    "stats_json",
 ]

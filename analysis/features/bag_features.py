@@ -87,6 +87,14 @@ def size_correlation(workload: Workload, what: str) -> float:
     return series.spearman(found.size[use], other[use])
 
 
+def run_time_cv(workload: Workload) -> float:
+    """Return the mean coefficient of variation of the run times in a bag; Table 3.8."""
+    found = real_bags(workload).run_time_cvs
+    if not len(found):
+        raise Unavailable("all run times are 0")
+    return float(found.mean())
+
+
 def use_of_estimates(workload: Workload) -> float:
     """Return occupation time over requested occupation time of real bags; Table 3.17."""
     asked = real_bags(workload).in_real & (workload.requested_time > 0)
@@ -209,9 +217,9 @@ GROUP = Group(
         _bag(
             "bag_run_time_cv_mean",
             "run times in a bag, mean CV",
-            "mean over bags of the coefficient of variation (n) of their run times",
+            "mean over bags of the CV (with n) of their run times; not of bags that took 0 s",
             "Table 3.8",
-            lambda w: float(real_bags(w).run_time_cv[bags(w).real].mean()),
+            run_time_cv,
         ),
         _bag(
             "bag_size_mean",

@@ -66,16 +66,17 @@ class Bags:
         return mean
 
     @property
-    def run_time_cv(self) -> Floats:
-        """Coefficient of variation of the run times in each bag, with n; 0 where all are 0.
+    def run_time_cvs(self) -> Floats:
+        """Coefficients of variation, with n, of the run times in the real bags whose mean is not 0.
 
         The thesis prints n - 1 (section 2.1.1); with n its Table 3.8 is reached.
         """
-        mean: Floats = self.run_time
+        mean = self.run_time
         square = (self.workload.run_time - np.repeat(mean, self.size)) ** 2
         sd = np.sqrt(self.total(square) / self.size)
-        cv: Floats = sd / np.where(mean > 0, mean, 1.0)
-        return cv
+        use = self.real & (mean > 0)
+        cvs: Floats = sd[use] / mean[use]
+        return cvs
 
     def total(self, of_jobs: NDArray[np.float64]) -> Floats:
         """Return the sum over the jobs of each bag, shape (bags,)."""

@@ -155,7 +155,7 @@ class Distance:
         }
 
 
-def distance(first: Features, second: Features) -> Distance:
+def distance_of(first: Features, second: Features) -> Distance:
     """Return how alike two measured workloads are.
 
     Parameters

@@ -130,7 +130,8 @@ def think_times(workload: Workload) -> Int64s:
 
 
 def responses_thought_about(workload: Workload) -> Int64s:
-    """Return the response times of the batches that :func:`think_times` follow, s."""
+    """Return the response times of the batches that :func:`think_times` follow, s; raises alike."""
+    think_times(workload)
     found = batches(workload)
     return found.response[found.followed]
 
