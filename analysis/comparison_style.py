@@ -41,10 +41,29 @@ def headed_figure(
     width: float, body: float, title: str, groups: Sequence[Group], *, record: bool = False
 ) -> tuple[Figure, float, float]:
     """Return a figure with a legend of the groups below its title, and where its body may be."""
+    return legend_figure(width, body, title, [group.title for group in groups], record=record)
+
+
+def legend_figure(
+    width: float, body: float, title: str, named: Sequence[str], *, record: bool = False
+) -> tuple[Figure, float, float]:
+    """Return a figure with a legend of these names below its title, and where its body may be.
+
+    Parameters
+    ----------
+    width, body
+        Inches; the height is that of the body, title and legend.
+    title
+        Of the figure.
+    named
+        In the order of :func:`look_of`.
+    record
+        Whether a grey line stands for what was recorded.
+    """
     from matplotlib.lines import Line2D
 
-    labels = [group.title for group in groups]
-    handles = [Line2D([], [], **look_of(place), linewidth=2) for place in range(len(groups))]
+    labels = list(named)
+    handles = [Line2D([], [], **look_of(place), linewidth=2) for place in range(len(labels))]
     if record:
         labels.append("recorded")
         handles.append(Line2D([], [], color=COLOURS["grey"], linewidth=3))

@@ -134,7 +134,7 @@ def cumulative(times: Int64s, at: Int64s) -> Int64s:
     return np.searchsorted(known, at, side="right").astype(np.int64)
 
 
-def exceedance(values: Int64s, points: int = 160) -> tuple[Floats, Floats] | None:
+def exceedance(values: Int64s | Floats, points: int = 160) -> tuple[Floats, Floats] | None:
     """Return (x, share of ``values`` larger than x), x in equal ratios from 1 s to the largest.
 
     None when no value is above 1.

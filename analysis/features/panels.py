@@ -1,0 +1,211 @@
+"""What all pictures of workloads share: colours, names, time axes, and words on what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis import curves
+from analysis.comparison_style import look_of, shortened, wrapped
+from analysis.features.feature import Unavailable
+from analysis.features.workload import Floats, Workload
+from analysis.plots import TITLE, say_nothing, tidy
+from environment.clock import DAY, HOUR
+from environment.quantities import format_duration
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Labels of logarithmic time axes, s: where there is room, and where there is little.
+TIMES = {
+    1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", HOUR: "1 h", 10 * HOUR: "10 h",
+    4 * DAY: "4 days", 40 * DAY: "40 days", 365 * DAY: "1 year", 3650 * DAY: "10 years",
+}  # fmt: skip
+FEW_TIMES = {
+    1: "1 s", 60: "1 min", HOUR: "1 h", DAY: "1 day", 30 * DAY: "30 days", 730 * DAY: "2 years",
+}  # fmt: skip
+
+#: Inches that a label of a time axis needs, side by side and on top of each other.
+ROOM = {"x": 0.52, "y": 0.2}
+
+#: Points of a curve; pictures are about a thousand pixels wide.
+POINTS = 500
+
+#: Letters of a name in a picture, and names that are told of those with the same reason.
+NAME, NAMES = 34, 2
+
+#: Sizes of the letters of axes and remarks; letters of a remark to an inch, and its lines.
+LETTERS, SMALL, TO_AN_INCH, LINES = 8.5, 7.5, 16, 2
+
+#: Suffixes of traces that say nothing in a picture.
+SUFFIXES = (".gz", ".swf")
+
+
+class Drawn[Found](NamedTuple):
+    """Something of a workload that can be drawn."""
+
+    place: int  #: of the workload, which decides about its colour
+    workload: Workload
+    found: Found
+
+    @property
+    def look(self) -> dict[str, Any]:
+        """Colour and dashes of its line, with its name for a legend."""
+        return look_of(self.place) | {"label": name_of(self.workload), "linewidth": 1.5}
+
+
+def name_of(workload: Workload) -> str:
+    """Return what a workload is called in a picture."""
+    name = workload.name
+    for suffix in SUFFIXES:
+        name = name.removesuffix(suffix)
+    # Two dollars in a name would be taken for mathematics.
+    return shortened(name, NAME).replace("$", r"\$")
+
+
+def drawable[Found](
+    workloads: Sequence[Workload], find: Callable[[Workload], Found]
+) -> tuple[list[Drawn[Found]], str]:
+    """Return what can be drawn of workloads, and words on those of which it cannot.
+
+    Parameters
+    ----------
+    workloads
+        Which.
+    find
+        Returns what is drawn, or raises :class:`~analysis.features.feature.Unavailable`.
+    """
+    drawn, missing = [], dict[str, list[str]]()
+    for place, workload in enumerate(workloads):
+        try:
+            drawn.append(Drawn(place, workload, find(workload)))
+        except Unavailable as error:
+            missing.setdefault(str(error), []).append(name_of(workload))
+    if not drawn and len(missing) == 1:
+        return drawn, next(iter(missing))
+    told = "; ".join(f"{_some(names)} ({reason})" for reason, names in missing.items())
+    return drawn, f"not drawn: {told}" if told else ""
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - NAMES
+    listed = names if more <= 1 else [*names[:NAMES], f"{more} others"]
+    return ", ".join(listed)
+
+
+def begin(axes: Axes, title: str) -> None:
+    """Give an empty panel the common look and its title."""
+    tidy(axes)
+    axes.set_title(title, **TITLE)
+
+
+def nothing(axes: Axes, why: str) -> None:
+    """Say in an empty panel why it is empty, in lines that fit."""
+    say_nothing(axes, fill(why, round(0.6 * TO_AN_INCH * _inches(axes)[0])))
+
+
+def label_below(axes: Axes, text: str, missing: str = "") -> None:
+    """Name the horizontal axis, and below it what is not drawn."""
+    axes.set_xlabel(text, fontsize=LETTERS)
+    if missing:
+        words = wrapped(missing, round(TO_AN_INCH * _inches(axes)[0]), LINES)
+        axes.annotate(
+            words, (0.5, 0), (0, -32), "axes fraction", textcoords="offset points",
+            ha="center", va="top", fontsize=SMALL, color="#555555",
+        )  # fmt: skip
+
+
+def labels_of_shares(axes: Axes) -> None:
+    """Make the vertical axis logarithmic, with shares in percent as labels."""
+    from matplotlib.ticker import FuncFormatter
+
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g}%"))
+
+
+def percent(axes: Axes) -> None:
+    """Label the vertical axis, from 0 to 1, in percent."""
+    from matplotlib.ticker import PercentFormatter
+
+    axes.set_ylim(0, 1.02)
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+
+
+def logarithmic_times(axes: Axes, first: float, last: float, *, vertical: bool = False) -> None:
+    """Make an axis logarithmic, from ``first`` to ``last`` (s, positive), with times as labels."""
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    last = max(last, 1.01 * first)
+    width, height = _inches(axes)
+    length = height / ROOM["y"] if vertical else width / ROOM["x"]
+    labels: dict[float, str] = {s: text for s, text in TIMES.items() if first <= s <= last}
+    if len(labels) > length:
+        labels = {second: text for second, text in FEW_TIMES.items() if first <= second <= last}
+    if len(labels) < 2:
+        labels = {first: format_duration(first), last: format_duration(last)}
+    axis = axes.yaxis if vertical else axes.xaxis
+    if vertical:
+        axes.set_yscale("log")
+        axes.set_ylim(first, last)
+    else:
+        axes.set_xscale("log")
+        axes.set_xlim(first, last)
+    axis.set_major_locator(FixedLocator(list(labels)))
+    axis.set_minor_locator(NullLocator())
+    axis.set_ticklabels(list(labels.values()))
+
+
+def _inches(axes: Axes) -> tuple[float, float]:
+    """Return width and height of a panel."""
+    place, figure = axes.get_position(), axes.get_figure(root=True)
+    assert figure is not None  # a panel that was removed
+    width, height = figure.get_size_inches()
+    return float(place.width * width), float(place.height * height)
+
+
+def logarithmic_counts(axes: Axes, last: float, *, vertical: bool = False) -> None:
+    """Make an axis logarithmic, from 1 to ``last``, with whole numbers as labels."""
+    from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
+
+    axis = axes.yaxis if vertical else axes.xaxis
+    low, high = 0.8, max(1.3 * last, 2.5)
+    if vertical:
+        axes.set_yscale("log")
+        axes.set_ylim(low, high)
+    else:
+        axes.set_xscale("log")
+        axes.set_xlim(low, high)
+    if high < 10:
+        axis.set_major_locator(LogLocator(base=2))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
+
+
+def exceeding(values: NDArray[Any], above: str = "time above 1 s") -> tuple[Floats, Floats]:
+    """Return (x, share of ``values`` larger than x), x in equal ratios from 1 on.
+
+    Raises
+    ------
+    Unavailable
+        When no value is above 1; ``above`` tells what there is none of.
+    """
+    found = curves.exceedance(values, POINTS)
+    if found is None:
+        raise Unavailable(f"no {above}")
+    return found
+
+
+def not_exceeding(values: Floats) -> tuple[Floats, Floats]:
+    """Return (x, share of ``values`` up to x), x in equal ratios from 1 on; raises likewise."""
+    x, share = exceeding(values)
+    return x, 1 - share
+
+
+def histogram(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the distinct values, and how often each occurs."""
+    distinct, count = np.unique(values, return_counts=True)
+    return distinct, count.astype(np.int64)

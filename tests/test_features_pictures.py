@@ -1,0 +1,183 @@
+"""Pictures of workloads: there is always one, and what cannot be drawn says why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from analysis.features import draw_arrivals, draw_jobs, draw_users
+from analysis.features.bag_fits import PARAMETERS, fit
+from analysis.features.feature import Unavailable
+from analysis.features.panels import drawable, exceeding, name_of
+from analysis.features.pictures import PICTURES
+from analysis.features.workload import Workload
+from analysis.plots import figure_png
+from environment.clock import DAY, HOUR, WEEK
+
+JOBS = 3000
+
+
+def usual(name: str = "usual") -> Workload:
+    """Four weeks of jobs of all kinds, drawn at random."""
+    random = np.random.default_rng(5)
+    return Workload.of(
+        np.sort(random.integers(0, 4 * WEEK, JOBS)),
+        random.lognormal(5, 2, JOBS).round(),
+        2 ** random.integers(0, 6, JOBS),
+        name=name,
+        requested_time=random.integers(60, 10 * HOUR, JOBS),
+        wait=random.integers(0, HOUR, JOBS),
+        user=random.zipf(1.8, JOBS) % 40,
+    )
+
+
+#: Workloads of which little or nothing can be drawn.
+DEGENERATE: dict[str, Workload] = {
+    "no jobs": Workload.of([], []),
+    "one job": Workload.of([100], [50], 3),
+    "three jobs": Workload.of([0, 5, 70], [1, 20, 300], [1, 2, 4], user=[1, 1, 2], wait=1),
+    "the same second": Workload.of(np.full(9, 70.0), np.full(9, 5.0), user=3, wait=0),
+    "equal jobs": Workload.of(np.arange(400) * 3600.0, np.full(400, 60.0), 8, user=1, wait=60),
+    "run times of 0": Workload.of(np.arange(50) * HOUR, np.zeros(50)),
+    "longer than a century": Workload.of([0, 5e9, 9e9], [1, 1, 2], user=1),
+    "before the origin": Workload.of([-2 * DAY, -5.5, 30 * DAY], [1, 1, 2], user=1),
+    "huge": Workload.of([0, 1e5, 9e5], [1e10, 1e12, 1e14], [1, 2**30, 2**40], wait=1e13),
+    "dollars": Workload.of([0, 50], [1, 1], name="$a_b$ <c> & " + 60 * "long "),
+}
+
+
+def words_of(figure: Figure) -> str:
+    """All that is written in a figure."""
+    from matplotlib.text import Text
+
+    return " | ".join(
+        text.get_text() for text in figure.findobj(Text) if isinstance(text, Text)
+    ).replace("\n", " ")
+
+
+@pytest.mark.parametrize("picture", PICTURES)
+@pytest.mark.parametrize("case", DEGENERATE)
+def test_every_picture_can_be_drawn_of_any_workload(picture: str, case: str) -> None:
+    """However little there is, the result is a picture, alone and beside other workloads."""
+    draw = PICTURES[picture].draw
+    assert figure_png(draw([DEGENERATE[case]])).startswith(b"\x89PNG")
+    assert isinstance(draw([usual(), DEGENERATE[case]]), Figure)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 6, 7])
+@pytest.mark.parametrize("picture", PICTURES)
+def test_pictures_name_every_workload(picture: str, count: int) -> None:
+    """Each of up to seven workloads can be told in every picture."""
+    names = [f"trace {place}" for place in range(count)]
+    one = usual()
+    words = words_of(PICTURES[picture].draw([_named(one, name) for name in names]))
+    assert [] == [name for name in names if name not in words]
+
+
+def test_what_is_missing_is_said_in_the_panel() -> None:
+    """A panel without data says why; one with some data names the workloads that are left out."""
+    bare = Workload.of(np.arange(100) * HOUR, np.arange(100), name="bare")
+    assert "no waits recorded" in words_of(PICTURES["jobs"].draw([bare]))
+    assert "not drawn: bare (no waits recorded)" in words_of(PICTURES["jobs"].draw([usual(), bare]))
+    assert "shorter than a week" in words_of(PICTURES["arrivals"].draw([bare]))
+
+
+def test_reasons_of_many_workloads_are_told_once() -> None:
+    """Workloads that lack the same are listed under one reason, and counted when there are many."""
+
+    def find(workload: Workload) -> None:
+        raise Unavailable("none" if workload.name != "d" else "other")
+
+    several = [_named(DEGENERATE["one job"], name) for name in "abcdefg"]
+    assert ([], "none") == drawable(several[:2], find)
+    _, told = drawable(several, find)
+    assert "not drawn: a, b, 4 others (none); d (other)" == told
+
+
+def test_days_are_those_of_the_calendar() -> None:
+    """Jobs are counted by local day; days without a job count as 0."""
+    workload = Workload.of([HOUR, 2 * HOUR, 3 * DAY], [1, 1, 1])
+    edges, jobs = draw_arrivals.jobs_per_day(workload)
+    assert [2, 0, 0, 1] == jobs.tolist()
+    assert [0, DAY, 2 * DAY, 3 * DAY, 4 * DAY] == edges.tolist()
+
+
+def test_hours_of_the_week_are_in_mean_hours() -> None:
+    """Twice as many jobs as in the mean hour count as 2; all hours are 1 on average."""
+    every_hour = np.arange(2 * WEEK // HOUR) * HOUR
+    monday_morning = np.concatenate([every_hour, [8 * HOUR, 8 * HOUR + WEEK]])
+    shares = draw_arrivals.week_shares(Workload.of(monday_morning, 1 + 0 * monday_morning))
+    assert (7, 24) == shares.shape
+    assert 1 == pytest.approx(shares.mean())
+    assert 2 == pytest.approx(shares[0, 8] / shares[0, 9])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_cells_hold_everything_once(weighted: bool) -> None:
+    """The shares of all cells add up to 1, those of the largest and shortest jobs among them."""
+    workload = Workload.of([0, 1, 2, 3], [0, 1, 1000, 1001], [1, 2, 3, 1024])
+    grid = draw_jobs.grid_of([workload])
+    assert 1 == pytest.approx(draw_jobs.cells_of(workload, grid, weighted=weighted).sum())
+
+
+def test_cells_are_where_the_jobs_are() -> None:
+    """A cell of processors is around a power of two, a cell of run times holds whole seconds."""
+    workload = Workload.of([0, 1], [5, 100], [1, 4])
+    grid = draw_jobs.grid_of([workload])
+    shares = draw_jobs.cells_of(workload, grid, weighted=False)
+    (rows, columns) = np.nonzero(shares)
+    assert [1, 4] == [
+        round(np.sqrt(grid.processors[row] * grid.processors[row + 1])) for row in rows
+    ]
+    inside = [
+        grid.run_time[at] <= second < grid.run_time[at + 1]
+        for at, second in zip(columns, (5, 100), strict=True)
+    ]
+    assert [True, True] == inside
+
+
+def test_think_times_are_summarized_by_response_time() -> None:
+    """Users who think as long as their batch took have their medians on the diagonal."""
+    response = np.tile([10.0, 100.0, 1000.0], 40)
+    submit = np.concatenate([[0], np.cumsum(2 * response)[:-1]])
+    middle, low, median, high = draw_users.think_quartiles(
+        Workload.of(submit, response, user=1, wait=0)
+    )
+    assert 3 == len(middle)
+    assert [10, 100, 1000] == median.tolist()
+    assert low.tolist() == median.tolist() == high.tolist()
+
+
+@pytest.mark.parametrize("distribution", PARAMETERS)
+def test_fitted_functions_lie_as_far_from_the_data_as_told(distribution: str) -> None:
+    """The distribution function of a fit has the KS distance that the fit names."""
+    times = np.random.default_rng(3).gamma(0.7, 400, 2000)
+    found = fit(times, distribution)
+    values = found.cdf(np.sort(times))
+    steps = np.arange(len(times) + 1) / len(times)
+    apart = max(np.abs(values - steps[1:]).max(), np.abs(values - steps[:-1]).max())
+    assert found.ks == pytest.approx(apart, abs=1e-9)
+
+
+def test_curves_begin_at_one_and_end_at_nothing() -> None:
+    """A CCDF is drawn from 1 s to the largest value, of which there is nothing above."""
+    x, share = exceeding(np.array([0, 2, 3, 500]))
+    assert (1, 500) == (x[0], x[-1])
+    assert (0.75, 0) == (share[0], share[-1])
+
+
+def test_names_are_short_and_plain() -> None:
+    """Suffixes of traces are left out, long names shortened, dollars are no mathematics."""
+    named: Callable[[str], str] = lambda name: name_of(_named(DEGENERATE["one job"], name))  # noqa: E731
+    assert "KTH-SP2" == named("KTH-SP2.swf.gz")
+    assert r"a\$b\$" == named("a$b$")
+    assert 34 >= len(named("long" * 20))
+
+
+def _named(workload: Workload, name: str) -> Workload:
+    from dataclasses import replace
+
+    return replace(workload, name=name)
