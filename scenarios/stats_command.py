@@ -95,7 +95,8 @@ def list_command(*, as_json: bool) -> None:
     console = standard_output(highlight=False)
     for group in GROUPS:
         table = _table(group.title)
-        for title in ("feature", "definition", "source"):
+        table.add_column("feature", no_wrap=True)
+        for title in ("definition", "source"):
             table.add_column(title, overflow="fold")
         for one in group.features:
             table.add_row(one.name, one.definition, one.source)

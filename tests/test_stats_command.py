@@ -1,0 +1,144 @@
+"""The command ``hpcrowd stats``: tables, JSON, distance, the list of features, mistakes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.features import FEATURES, GROUPS
+from analysis.results import write_results
+from environment import Trace, write_swf
+from scenarios.replay import replay
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def written(make_trace: Callable[..., Trace], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two traces, one without waits, requests and status, and results of a run."""
+    folder = tmp_path_factory.mktemp("stats")
+    random = np.random.default_rng(1)
+    submit = np.cumsum(random.exponential(700, 400)).astype(int)
+    jobs = [
+        {
+            "submit": at,
+            "run": 1 + at % 977,
+            "wait": at % 61,
+            "allocated_processors": 1 + at % 4,
+            "requested_time": 1200,
+            "user": at % 7,
+            "status": 1 if at % 11 else 0,
+        }
+        for at in submit
+    ]
+    trace = make_trace(*jobs, header="; MaxProcs: 8\n; UnixStartTime: 852076800")
+    write_swf(trace, folder / "log.swf")
+    trace.sha256 = "1"
+    write_results(replay(trace, users="rigid"), folder / "run", plots=False)
+    bare = [{name: job[name] for name in ("submit", "run", "allocated_processors")} for job in jobs]
+    write_swf(make_trace(*bare, header="; MaxProcs: 8"), folder / "bare.swf")
+    return folder
+
+
+@pytest.fixture
+def call(call: Call, written: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Call ``hpcrowd stats`` in that folder, on a terminal 100 wide."""
+    monkeypatch.chdir(written)
+    monkeypatch.setenv("COLUMNS", "100")
+    return partial(call, "stats")
+
+
+def test_every_feature_has_a_line(call: Call) -> None:
+    """Tables by group; what was left out; nothing on standard error."""
+    code, out, err = call("log.swf")
+    assert (0, "") == (code, err)
+    lines = [line.strip() for line in out.splitlines()]
+    for group in GROUPS:
+        assert group.title in lines
+        for feature in group.features:
+            assert [line for line in lines if line.startswith(feature.title.strip())], feature.name
+    assert "jobs left out: not completed (status other than 1)" in out
+    assert "nan" not in out
+
+
+def test_what_is_not_available_is_marked_and_explained(call: Call) -> None:
+    """Two traces side by side: a mark in the table, the reasons below it."""
+    code, out, _ = call("log.swf", "bare.swf")
+    assert 0 == code
+    assert "A  log.swf: " in out
+    assert "B  bare.swf: 400 jobs measured" in out
+    assert "no job has status 1: whatever their status, all are measured" in out
+    waits = next(line for line in out.splitlines() if line.startswith("wait, mean"))
+    mark = waits.rpartition("n/a ")[2]
+    assert f"{mark} not available: no waits recorded" in out.splitlines()
+
+
+def test_json_is_one_object_with_every_feature(call: Call) -> None:
+    """Numbers by name; null with a reason where there is none; what was measured and how."""
+    code, out, err = call("log.swf", "bare.swf", "--json", "--bag-gap", "5m")
+    assert (0, "") == (code, err)
+    first, second = json.loads(out)["traces"]
+    for wire in (first, second):
+        assert list(FEATURES) == list(wire["features"])
+        missing = {name for name, number in wire["features"].items() if number is None}
+        assert missing == set(wire["not_available"])
+        assert 300 == wire["settings"]["bag_gap_s"]
+    assert "no waits recorded" == second["not_available"]["wait_mean_s"]
+    assert first["jobs"] + sum(first["left_out"].values()) == 400
+
+
+def test_a_folder_of_results_is_measured_as_it_was_simulated(call: Call, written: Path) -> None:
+    """A run stands beside the trace it replays; its waits are the simulated ones."""
+    code, out, _ = call("log.swf", "run", "--json", "--jobs", "all")
+    assert 0 == code
+    log, run = (wire["features"] for wire in json.loads(out)["traces"])
+    assert 400 == log["jobs"] == run["jobs"]
+    assert log["interarrival_cv"] == run["interarrival_cv"]
+    wait = json.loads((written / "run" / "summary.json").read_text())["wait_mean_s"]
+    assert run["wait_mean_s"] == pytest.approx(wait)
+
+
+def test_distance_compares_two(call: Call) -> None:
+    """Distributions first, then features with their difference; against the first."""
+    code, out, _ = call("log.swf", "run", "--distance")
+    assert 0 == code
+    assert "How far the distributions are apart" in out
+    code, out, _ = call("log.swf", "log.swf", "--distance", "--json")
+    wire = json.loads(out)
+    assert {0.0} == {one["ks"] for one in wire["distributions"].values()}
+    assert {0.0} == {one["difference"] for one in wire["features"].values()}
+
+
+def test_the_list_tells_every_feature(call: Call) -> None:
+    """Definition and source of each, for people and for programs."""
+    code, out, _ = call("--list")
+    assert 0 == code
+    for name in FEATURES:
+        assert name in out
+    code, out, _ = call("--list", "--json")
+    listed = json.loads(out)
+    assert list(FEATURES) == list(listed)
+    assert "Minh 2012, section 2.3.1, Table 3.3" == listed["interarrival_cv"]["source"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "no trace given"),
+        (["nothing.swf"], "nothing.swf: cannot be read"),
+        (["log.swf", "--distance"], "--distance: 1 trace given; it compares two"),
+        (["log.swf", "--bag-gap", "soon"], "duration 'soon'"),
+        (["log.swf", "--time-scale", "0"], "time_scale_s 0: must be positive"),
+    ],
+)
+def test_mistakes_are_one_line(call: Call, arguments: list[str], message: str) -> None:
+    """Exit code 2, one line on standard error, nothing on standard output."""
+    code, out, err = call(*arguments)
+    assert (2, "") == (code, out)
+    assert message in err
+    assert 1 == err.count("\n")
