@@ -116,9 +116,10 @@ def show(measured: Sequence[Features]) -> None:
     reasons: list[str] = []
     for group in GROUPS:
         table = _table(group.title)
+        table.show_header = many
         table.add_column("", overflow="fold")
         for place in range(len(measured)):
-            table.add_column(letter(place) if many else "", justify="right")
+            table.add_column(letter(place), justify="right")
         for one in group.features:
             cells = []
             for features in measured:

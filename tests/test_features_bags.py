@@ -76,7 +76,7 @@ def test_features_of_bags_of_a_tiny_workload() -> None:
     for name, number in expected.items():
         found = value_of(FEATURES[name], workload)
         if number is None:
-            assert "1 values, at least 2 are needed" == found.reason
+            assert "1 value, at least 2 are needed" == found.reason
         else:
             assert found.number == pytest.approx(number), name
 

@@ -32,7 +32,7 @@ def test_equal_values_have_no_spread() -> None:
 
 def test_what_cannot_be_told_of_a_series_is_said() -> None:
     """One value has no variance; a mean of 0 has no coefficient of variation."""
-    with pytest.raises(Unavailable, match="1 values, at least 2 are needed"):
+    with pytest.raises(Unavailable, match="1 value, at least 2 are needed"):
         s.moments([5])
     with pytest.raises(Unavailable, match="the mean is 0"):
         _ = s.moments([-1, 1]).cv
@@ -74,7 +74,11 @@ def test_noise_has_no_autocorrelation() -> None:
 
 @pytest.mark.parametrize(
     ("values", "lags", "reason"),
-    [([1, 1, 1], 1, "all values are equal"), ([1, 2], 2, "fewer than the lag"), ([1], 0, "1 val")],
+    [
+        ([1, 1, 1], 1, "all values are equal"),
+        ([1, 2], 2, "fewer than the lag"),
+        ([1], 0, "1 value,"),
+    ],
 )
 def test_autocorrelation_says_what_it_lacks(values: list[float], lags: int, reason: str) -> None:
     """A constant or short series has none, and says so."""

@@ -78,7 +78,7 @@ def correlation_at(workload: Workload, found: Floats, days: float) -> float:
     if lag < 1:
         raise Unavailable("the time scale is longer than the cycle")
     if lag >= len(found):
-        raise Unavailable(f"shorter than twice {days:g} days")
+        raise Unavailable(f"shorter than {2 * days:g} days")
     return float(found[lag])
 
 
@@ -95,7 +95,7 @@ def cycle(workload: Workload, found: Floats, lags: tuple[float, tuple[float, flo
         :data:`DAILY` or :data:`WEEKLY`.
     """
     length, (before, after) = lags
-    around = correlation_at(workload, found, before) + correlation_at(workload, found, after)
+    around = correlation_at(workload, found, after) + correlation_at(workload, found, before)
     return correlation_at(workload, found, length) - around / 2
 
 

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from analysis.features.feature import Unavailable
 from environment.errors import QuantityError
+from environment.quantities import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,7 +97,7 @@ def fit(values: ArrayLike, distribution: str) -> Fit:
     if (times < 0).any():
         raise QuantityError(f"times between bags: {times.min():g} s; they must not be negative")
     if len(times) < 3:
-        raise Unavailable(f"{len(times)} times between bags, at least 3 are needed")
+        raise Unavailable(f"{plural(len(times), 'time')} between bags, at least 3 are needed")
     if (times == times[0]).all():
         raise Unavailable("all times between bags are equal")
     # In units of their mean: the search does not depend on the unit then.

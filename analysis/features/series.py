@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from analysis.features.feature import Unavailable
 from environment.errors import QuantityError
+from environment.quantities import plural
 
 Floats = NDArray[np.float64]
 
@@ -192,5 +193,5 @@ def _pairs(values: ArrayLike) -> Floats:
 def _series(values: ArrayLike, least: int) -> Floats:
     numbers = np.asarray(values, np.float64)
     if len(numbers) < least:
-        raise Unavailable(f"{len(numbers)} values, at least {least} are needed")
+        raise Unavailable(f"{plural(len(numbers), 'value')}, at least {least} are needed")
     return numbers
