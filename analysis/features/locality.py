@@ -1,0 +1,337 @@
+"""Temporal locality: run times that repeat from job to job (Minh 2012, sections 2.3.2 and 3.3.3).
+
+Run times are classified by model-based clustering (section 3.3.1); a run length is how often a
+class repeats without a break; the exponent of the Zipf distribution of run lengths (Eq. 3.1) is the
+smaller the more locality there is.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from analysis.features.feature import Unavailable
+from environment.errors import QuantityError
+
+Floats = NDArray[np.float64]
+Int64s = NDArray[np.int64]
+
+#: Most components of a mixture. The thesis leaves the number to BIC alone, which goes on falling
+#: as far as one tries, because recorded times pile up on single values (unconfirmed; about 20 come
+#: near its Table 3.5).
+MOST_COMPONENTS = 20
+
+#: s; what times are rounded to.
+RESOLUTION_S = 1.0
+
+#: Variance of what rounding hides, evenly spread over one resolution, in resolution^2. It is added
+#: to that of each component, so that none shrinks to a single value.
+ROUNDING = 1 / 12
+
+#: Values that a mixture is fitted to; of more, evenly spaced ones by rank are taken.
+SAMPLE = 20_000
+
+#: A fit has converged when the mean log-likelihood rises by less in a step (scikit-learn's own),
+#: and stops after so many steps anyway.
+TOLERANCE, MOST_STEPS = 1e-3, 500
+
+#: Where values are tied, this many times more quantiles than components are tried to tell apart
+#: as many groups of values as a mixture is to have components.
+QUANTILES_PER_COMPONENT = 10
+
+#: Exponents that are looked at. With fewer than 10^15 lengths below 10^15 the likeliest is inside.
+EXPONENTS = (1.000_001, 60.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """Values classified by a mixture of normal distributions.
+
+    Attributes
+    ----------
+    labels
+        Class of each value, shape (values,): the number of its most probable component.
+    weights, means, sds
+        Of the components in the order of their means, shape (components,); means and standard
+        deviations in the unit of the values.
+    bic
+        The Bayesian information criterion by number of components, of all that were tried; the
+        smallest decides. Densities are per resolution. The number is missing where values are so
+        tied that no quantiles tell so many groups apart.
+    most
+        Most components that were allowed.
+    fitted
+        How many values the mixture was fitted to.
+    converged
+        Whether the fit did so within its steps.
+    """
+
+    labels: Int64s
+    weights: Floats
+    means: Floats
+    sds: Floats
+    bic: Mapping[int, float]
+    most: int
+    fitted: int
+    converged: bool
+
+    @property
+    def components(self) -> int:
+        """How many there are."""
+        return len(self.weights)
+
+    @property
+    def sampled(self) -> bool:
+        """Whether the mixture was fitted to a sample; all values are classified anyway."""
+        return self.fitted < len(self.labels)
+
+    @property
+    def note(self) -> str:
+        """How the classes were found, for people."""
+        tried = f"{self.components} classes of run times by BIC, among up to {self.most}"
+        return tried + (
+            f", fitted to a sample of {self.fitted:,} of {len(self.labels):,}"
+            if self.sampled
+            else ""
+        )
+
+
+@dataclass(frozen=True)
+class Zipf:
+    """A Zipf distribution of lengths, with probability x^-exponent / zeta(exponent), x = 1, 2, ...
+
+    Attributes
+    ----------
+    exponent
+        The likeliest, above 1.
+    standard_error
+        Of the exponent, from the curvature of the likelihood.
+    count
+        How many lengths it was fitted to.
+    """
+
+    exponent: float
+    standard_error: float
+    count: int
+
+    def probability(self, lengths: ArrayLike) -> Floats:
+        """Return the probability of lengths, each at least 1."""
+        from scipy.special import zeta
+
+        found: Floats = np.asarray(lengths, np.float64) ** -self.exponent / zeta(self.exponent)
+        return found
+
+
+def classify(
+    values: ArrayLike,
+    *,
+    most: int = MOST_COMPONENTS,
+    resolution: float = RESOLUTION_S,
+    sample: int = SAMPLE,
+) -> Classes:
+    """Classify values, such that similar ones are in one class.
+
+    Parameters
+    ----------
+    values
+        Run times in s on their own scale, no logs, shape (values,).
+    most
+        Mixtures of 1 to this many components are tried; BIC chooses.
+    resolution
+        What the values are rounded to, in their unit.
+    sample
+        Most values that the mixture is fitted to.
+
+    Raises
+    ------
+    Unavailable
+        When there are no values, or scikit-learn is not installed.
+    QuantityError
+        When a value is not finite, or one of the others is not positive.
+
+    Notes
+    -----
+    The thesis (section 3.3.1) uses MCLUST: mixtures of normal distributions by expectation and
+    maximization, their number by BIC. As there, each component has a variance of its own. Each fit
+    starts from groups of values between quantiles, so nothing is random. The sample takes evenly
+    spaced ranks for the same reason.
+    """
+    given = np.asarray(values, np.float64)
+    for name, number in (("most", most), ("resolution", resolution), ("sample", sample)):
+        if not 0 < number < float("inf"):
+            raise QuantityError(f"{name} {number}: must be positive")
+    if not len(given):
+        raise Unavailable("no run times")
+    if not np.isfinite(given).all():
+        raise QuantityError("values: hold one that is not finite; leave such out")
+    # In units of the resolution the fits do not depend on the unit.
+    distinct, place = np.unique(given / resolution, return_inverse=True)
+    ordered = np.sort(given / resolution)
+    if len(ordered) > sample:
+        ordered = ordered[(2 * np.arange(sample) + 1) * len(ordered) // (2 * sample)]
+    if ordered[0] == ordered[-1]:
+        return _one_class(given, ordered[0] * resolution, resolution, most, len(ordered))
+    with _one_thread():
+        mixtures = {len(mixture.weights_): mixture for mixture in _mixtures(ordered, most)}
+        bic = {number: float(found.bic(ordered[:, None])) for number, found in mixtures.items()}
+        best = mixtures[min(bic, key=bic.__getitem__)]
+        component = best.predict(distinct[:, None])
+    rank = np.empty(len(best.weights_), np.int64)
+    order = np.argsort(best.means_[:, 0], kind="stable")
+    rank[order] = np.arange(len(order))
+    return Classes(
+        labels=rank[component][place],
+        weights=best.weights_[order],
+        means=best.means_[order, 0] * resolution,
+        sds=np.sqrt(best.covariances_[order, 0, 0]) * resolution,
+        bic=bic,
+        most=most,
+        fitted=len(ordered),
+        converged=bool(best.converged_),
+    )
+
+
+def run_lengths(labels: ArrayLike) -> Int64s:
+    """Return how often each label repeats before another comes, shape (runs,).
+
+    For A A A A C C B B B they are 4, 2, 3 (the example of section 2.3.2).
+    """
+    series = np.asarray(labels)
+    if not len(series):
+        return np.zeros(0, np.int64)
+    ends = np.flatnonzero(series[1:] != series[:-1]) + 1
+    return np.diff(ends, prepend=0, append=len(series)).astype(np.int64)
+
+
+def zipf_exponent(lengths: ArrayLike, what: str = "lengths") -> Zipf:
+    """Return the Zipf distribution that lengths are likeliest under.
+
+    Parameters
+    ----------
+    lengths
+        Whole numbers from 1 on, shape (lengths,).
+    what
+        What they are, for people.
+
+    Raises
+    ------
+    Unavailable
+        When there are no lengths, or all are 1: then the likelihood rises with the exponent for
+        ever.
+    QuantityError
+        When a length is not a whole number from 1 on.
+
+    Notes
+    -----
+    Discrete maximum likelihood, Eq. 3.1 with support 1, 2, ...; a line through the log-log
+    histogram does not reach the published exponents.
+    """
+    from scipy.optimize import minimize_scalar
+    from scipy.special import zetac
+
+    numbers = np.asarray(lengths, np.float64)
+    if not len(numbers):
+        raise Unavailable(f"no {what}")
+    wrong = ~(np.isfinite(numbers) & (numbers >= 1) & (numbers == np.floor(numbers)))
+    if wrong.any():
+        raise QuantityError(f"{what}: {numbers[wrong][0]:g}; they must be whole numbers from 1 on")
+    mean_log = float(np.log(numbers).mean())
+    if mean_log == 0:
+        raise Unavailable(f"all {what} are 1, no exponent is the likeliest")
+
+    def log_zeta(exponent: float) -> float:
+        return float(np.log1p(zetac(exponent)))
+
+    found = minimize_scalar(
+        lambda exponent: exponent * mean_log + log_zeta(exponent),
+        bounds=EXPONENTS,
+        method="bounded",
+        options={"xatol": 1e-9},
+    )
+    exponent = float(found.x)
+    # The second derivative of log zeta is the variance of the logs: the information of one length.
+    # Its step is relative to the distance from the pole at 1.
+    step = 1e-3 * (exponent - 1)
+    around = log_zeta(exponent + step) + log_zeta(exponent - step) - 2 * log_zeta(exponent)
+    return Zipf(exponent, step / float(np.sqrt(len(numbers) * around)), len(numbers))
+
+
+def _one_thread() -> AbstractContextManager[Any]:
+    """Return the context of fits: threads would gain nothing here, and may differ in last digits.
+
+    Raises
+    ------
+    Unavailable
+        When scikit-learn, which brings the library for it, is not installed.
+    """
+    try:
+        import sklearn  # noqa: F401
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        raise Unavailable('scikit-learn is not installed; pip install "hpcrowd[fits]"') from None
+    limits: AbstractContextManager[Any] = threadpool_limits(limits=1)
+    return limits
+
+
+def _mixtures(ordered: Floats, most: int) -> Iterator[Any]:
+    """Give fitted mixtures of 1, 2, ... components, those that groups of values can start."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.mixture import GaussianMixture
+
+    tried: set[int] = set()
+    for quantiles in range(1, QUANTILES_PER_COMPONENT * most + 1):
+        cuts = _cuts(ordered, quantiles)
+        number = len(cuts) + 1
+        if number > most:
+            return
+        if number in tried:
+            continue
+        tried.add(number)
+        group = np.searchsorted(cuts, ordered)
+        count = np.bincount(group)
+        mean = np.bincount(group, ordered) / count
+        variance = np.bincount(group, (ordered - mean[group]) ** 2) / count + ROUNDING
+        mixture = GaussianMixture(
+            number,
+            # One dimension has one kind of variance; "full" is the one without cancellation.
+            covariance_type="full",
+            weights_init=count / len(ordered),
+            means_init=mean[:, None],
+            precisions_init=1 / variance[:, None, None],
+            reg_covar=ROUNDING,
+            tol=TOLERANCE,
+            max_iter=MOST_STEPS,
+        )
+        with warnings.catch_warnings():
+            # Told by Classes.converged; some numbers of components are hopeless, and lose by BIC.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            yield mixture.fit(ordered[:, None])
+
+
+def _cuts(ordered: Floats, quantiles: int) -> Floats:
+    """Return the largest value of each group but the last; ties are one group, none is empty."""
+    last = np.arange(1, quantiles) * len(ordered) // quantiles - 1
+    cuts: Floats = np.unique(ordered[last[last >= 0]])
+    inner: Floats = cuts[cuts < ordered[-1]]
+    return inner
+
+
+def _one_class(given: Floats, value: float, resolution: float, most: int, fitted: int) -> Classes:
+    """Return the class of values that do not vary, for which there is nothing to search."""
+    information = fitted * np.log(2 * np.pi * ROUNDING) + 2 * np.log(fitted)
+    return Classes(
+        labels=np.zeros(len(given), np.int64),
+        weights=np.ones(1),
+        means=np.array([value]),
+        sds=np.array([resolution * ROUNDING**0.5]),
+        bic={1: float(information)},
+        most=most,
+        fitted=fitted,
+        converged=True,
+    )
