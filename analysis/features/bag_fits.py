@@ -61,17 +61,7 @@ class Fit:
 
     def cdf(self, times: ArrayLike) -> NDArray[np.float64]:
         """Return its distribution function at times in s, same shape."""
-        from scipy import stats
-
-        first, *others = self.parameters.values()
-        fitted = {
-            "generalized_pareto": lambda: stats.genpareto(first, scale=others[0]),
-            "weibull": lambda: stats.weibull_min(first, scale=others[0]),
-            "lognormal": lambda: stats.lognorm(others[0], scale=np.exp(first)),
-            "gamma": lambda: stats.gamma(first, scale=others[0]),
-            "exponential": lambda: stats.expon(scale=first),
-        }[self.distribution]()
-        return np.asarray(fitted.cdf(np.asarray(times, np.float64)))
+        return np.asarray(cdf_of(self.distribution, self.parameters)(np.asarray(times, float)))
 
 
 def fit(values: ArrayLike, distribution: str) -> Fit:
