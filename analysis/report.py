@@ -36,6 +36,8 @@ tbody th { font-weight: 400; font-family: ui-monospace, Consolas, monospace; fon
   white-space: nowrap; }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 thead .number { white-space: normal; min-width: 4.5rem; }
+tbody th.title { font: inherit; font-size: .88rem; white-space: normal; min-width: 13rem; }
+.reason { text-align: right; color: #777; font-size: .8rem; min-width: 6.5rem; }
 .meaning { color: #555; min-width: 14rem; }
 figure { margin: 1.2rem 0 2rem; }
 figure img { width: 100%; height: auto; }

@@ -1,14 +1,16 @@
-"""Panels on bags of tasks: times between them with fitted distributions, and their sizes."""
+"""Panels on bags of tasks: times between them with fitted distributions, and repetitions."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from analysis.features.bag_features import TITLES, bag_fit, bag_gaps
 from analysis.features.bag_fits import PARAMETERS
-from analysis.features.bags import bags
 from analysis.features.feature import Unavailable
 from analysis.features.panels import (
+    POINTS,
     begin,
     histogram,
     label_below,
@@ -18,6 +20,7 @@ from analysis.features.panels import (
     nothing,
     percent,
 )
+from analysis.features.repetitions import repetition_law, repetitions
 from analysis.features.workload import Workload
 from analysis.plots import COLOURS, LEGEND
 
@@ -31,6 +34,13 @@ LOOKS = {
     "lognormal": ("green", (0, (1, 1.2))),
     "gamma": ("purple", (0, (5, 1.5, 1, 1.5))),
     "exponential": ("orange", "-"),
+}
+
+
+#: Titles of panels on repetitions.
+REPEATED = {
+    "runs": "Runs of similar run times by length in jobs",
+    "bags": "Bags by size in jobs",
 }
 
 
@@ -61,14 +71,35 @@ def draw_bag_gaps(
     label_below(axes, "time between bags", f"not fitted: {missing}" if missing else "")
 
 
-def draw_bag_sizes(axes: Axes, workload: Workload, title: str = "Bags by size") -> None:
-    """Draw how many bags have so many jobs, single jobs among them; Minh 2012, Fig. 3.5."""
-    begin(axes, title)
+def draw_repetitions(axes: Axes, workload: Workload, of: str = "bags", title: str = "") -> None:
+    """Draw a log-log histogram of repetitions and the fitted Zipf distribution.
+
+    Parameters
+    ----------
+    axes
+        Where.
+    workload
+        Whose repetitions.
+    of
+        ``runs`` of similar run times (Minh 2012, Fig. 3.2) or ``bags`` of tasks (Fig. 3.5).
+    title
+        Of the panel.
+    """
+    begin(axes, title or REPEATED[of])
     try:
-        size, count = histogram(bags(workload).size)
+        length, count = histogram(repetitions(workload, of))
     except Unavailable as error:
         return nothing(axes, str(error))
-    axes.scatter(size, count, s=14, color=COLOURS["blue"], linewidth=0, zorder=3)
-    logarithmic_counts(axes, float(size[-1]))
+    axes.scatter(length, count, s=12, color=COLOURS["blue"], linewidth=0, zorder=3)
+    logarithmic_counts(axes, float(length[-1]))
     logarithmic_counts(axes, float(count.max()), vertical=True)
-    label_below(axes, "jobs of the bag")
+    missing = ""
+    try:
+        law = repetition_law(workload, of)
+        x = np.geomspace(1, max(length[-1], 2), POINTS)
+        label = f"Zipf, exponent {law.exponent:.2f}"
+        axes.plot(x, count.sum() * law.probability(x), color=COLOURS["vermilion"], label=label)
+        axes.legend(**LEGEND, loc="upper right")
+    except Unavailable as error:
+        missing = f"no Zipf distribution: {error}"
+    label_below(axes, REPEATED[of].partition(" by ")[2], missing)

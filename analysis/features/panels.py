@@ -58,13 +58,25 @@ class Drawn[Found](NamedTuple):
         return look_of(self.place) | {"label": name_of(self.workload), "linewidth": 1.5}
 
 
-def name_of(workload: Workload) -> str:
-    """Return what a workload is called in a picture."""
+def plain_name(workload: Workload) -> str:
+    """Return the name of a workload without the suffixes of files."""
     name = workload.name
     for suffix in SUFFIXES:
         name = name.removesuffix(suffix)
+    return name
+
+
+def name_of(workload: Workload) -> str:
+    """Return what a workload is called in a picture."""
+    name = plain_name(workload)
     # Two dollars in a name would be taken for mathematics.
     return shortened(name, NAME).replace("$", r"\$")
+
+
+def title_of(axes: Axes, workload: Workload, what: str) -> str:
+    """Return a title that fits above a panel: the name of a workload, and what is drawn of it."""
+    room = round(TO_AN_INCH * _inches(axes)[0]) - len(what) - 2
+    return f"{shortened(name_of(workload), max(room, 8))}: {what}"
 
 
 def drawable[Found](

@@ -15,7 +15,7 @@ import numpy as np
 from analysis.comparison_style import legend_figure
 from analysis.features import draw_arrivals, draw_bags, draw_jobs, draw_users
 from analysis.features.feature import Unavailable
-from analysis.features.panels import LETTERS, name_of, nothing
+from analysis.features.panels import LETTERS, name_of, nothing, title_of
 from analysis.features.workload import Workload
 from analysis.plots import new_figure, tidy
 
@@ -42,7 +42,7 @@ def arrivals(workloads: Sequence[Workload], title: str = "Arrivals over days and
     most, mesh = _busiest_hours(workloads), None
     for place, workload in enumerate(workloads):
         days, week = (figure.add_subplot(grid[place, column]) for column in (0, 1))
-        draw_arrivals.draw_days(days, workload, f"{name_of(workload)}: jobs submitted per day")
+        draw_arrivals.draw_days(days, workload, title_of(days, workload, "jobs submitted per day"))
         found = draw_arrivals.draw_week(week, workload, most, "Submissions by hour of the week")
         mesh = found if found is not None else mesh
     if mesh is not None:
@@ -57,7 +57,7 @@ def correlations(
     panels, figure = _multiples(workloads, title, 1, most=2)
     for axes, workload in zip(panels, workloads, strict=True):
         minutes = workload.settings.time_scale_s / 60
-        name = f"{name_of(workload)}: counts of {minutes:g} minutes"
+        name = title_of(axes, workload, f"counts of {minutes:g} minutes")
         draw_arrivals.draw_acf(axes, workload, title=name)
     _same_scales(panels)
     return figure
@@ -94,7 +94,7 @@ def run_time_processors(
     mesh, most = None, draw_jobs.darkest(workloads, grid)
     for place, axes in enumerate(panels):
         workload, weighted = workloads[place // 2], bool(place % 2)
-        name = "the same, by occupation" if weighted else f"{name_of(workload)}: by jobs"
+        name = "the same, by occupation" if weighted else title_of(axes, workload, "by jobs")
         found = draw_jobs.draw_cells(axes, workload, grid, weighted=weighted, most=most, title=name)
         mesh = found if found is not None else mesh
         if place == 0:
@@ -110,17 +110,22 @@ def bag_gaps(workloads: Sequence[Workload], title: str = "Times between bags of 
     """Return the distributions of times between bags with the fitted ones; Minh 2012, Fig. 3.6."""
     panels, figure = _multiples(workloads, title, 1, most=3)
     for axes, workload in zip(panels, workloads, strict=True):
-        name = f"{name_of(workload)}: share up to ..."
+        name = title_of(axes, workload, "share up to ...")
         draw_bags.draw_bag_gaps(axes, workload, name)
     _same_scales(panels)
     return figure
 
 
-def repetitions(workloads: Sequence[Workload], title: str = "Repetitions: bags of tasks") -> Figure:
-    """Return log-log histograms of bag sizes; Minh 2012, Fig. 3.5."""
-    panels, figure = _multiples(workloads, title, 1, most=4)
-    for axes, workload in zip(panels, workloads, strict=True):
-        draw_bags.draw_bag_sizes(axes, workload, f"{name_of(workload)}: bags by size")
+def repetitions(
+    workloads: Sequence[Workload], title: str = "Repetitions: similar run times, bags of tasks"
+) -> Figure:
+    """Return histograms of run lengths and bag sizes with Zipf's law; Minh 2012, Fig. 3.2, 3.5."""
+    panels, figure = _multiples(workloads, title, 2)
+    for place, axes in enumerate(panels):
+        workload, of = workloads[place // 2], ("runs", "bags")[place % 2]
+        what = "number of bags" if place % 2 else "number of runs"
+        name = f"the same: {what}" if place % 2 else title_of(axes, workload, what)
+        draw_bags.draw_repetitions(axes, workload, of, name)
     _same_scales(panels)
     return figure
 
@@ -250,8 +255,10 @@ PICTURES = {
         "the smaller, the better the fit."
     ),
     "repetitions": Drawing(
-        "bags", repetitions, "How many bags have so many jobs, single jobs among them, both on "
-        "logarithmic axes. Points near a falling line follow Zipf's law: many small, few large."
+        "bags", repetitions, "How often something repeats so many times, both on logarithmic axes. "
+        "Runs: jobs after each other whose run times are of one class. Bags: jobs of one user that "
+        "ask for the same and follow each other closely, single jobs among them. Points near the "
+        "falling line follow Zipf's law; the smaller its exponent, the more is repeated."
     ),
     "users": Drawing(
         "users", users, "Left: the jobs of each user, the busiest first, on logarithmic axes. "

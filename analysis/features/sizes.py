@@ -62,6 +62,13 @@ def power_of_two_share(workload: Workload) -> float:
     return float(np.mean((parallel & (parallel - 1)) == 0))
 
 
+def _share(of_jobs: NDArray[np.bool_]) -> float:
+    """Return the share of jobs that something is true of."""
+    if not len(of_jobs):
+        raise Unavailable("no jobs")
+    return float(of_jobs.mean())
+
+
 def _asked(workload: Workload) -> NDArray[np.bool_]:
     asked: NDArray[np.bool_] = workload.requested_time > 0
     if not asked.any():
@@ -143,7 +150,7 @@ GROUP = Group(
             "share of serial jobs",
             "jobs of one processor",
             "Song et al. 2005, section II",
-            lambda w: float(np.mean(w.processors == 1)),
+            lambda w: _share(w.processors == 1),
         ),
         Feature(
             "power_of_two_share",
@@ -178,7 +185,7 @@ GROUP = Group(
             "share of jobs with a requested time",
             "jobs whose user asked for a run time",
             "Minh 2012, section 3.6, footnote 3",
-            lambda w: float(np.mean(w.requested_time > 0)),
+            lambda w: _share(w.requested_time > 0),
         ),
         *_marginals(
             "requested_time", "requested time", requested_times, "s", "of jobs that have one"
