@@ -198,7 +198,7 @@ def _say_what(console: Console, features: Features, letter: str) -> None:
     console.print(f"{letter}{workload.name}: {plural(len(workload), 'job')} measured")
     for reason, count in workload.left_out.items():
         console.print(f"  {plural(count, 'job')} left out: {reason}")
-    for note in (*workload.notes, workload.clock.note):
+    for note in (*workload.notes, workload.clock.note, *workload.remarks):
         if note:
             console.print(f"  {note}")
 

@@ -129,6 +129,7 @@ def test_the_unit_of_time_matters_as_told(factor: float) -> None:
             scales.time_scale_s * factor,
             scales.bag_gap_s * factor,
             scales.session_gap_s * factor,
+            scales.resolution_s * factor,
             scales.components,
         ),
     )

@@ -61,7 +61,7 @@ class Fit:
 
     def cdf(self, times: ArrayLike) -> NDArray[np.float64]:
         """Return its distribution function at times in s, same shape."""
-        return cdf_of(self.distribution, self.parameters)(np.asarray(times, np.float64))
+        return np.asarray(cdf_of(self.distribution, self.parameters)(np.asarray(times, float)))
 
 
 def fit(values: ArrayLike, distribution: str) -> Fit:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from analysis.features import arrivals, bag_features, sizes, users
+from analysis.features import arrivals, bag_features, repetition, sizes, users
 from analysis.features.feature import Feature, Group
 from environment.errors import QuantityError
 
 #: All groups, in the order they are shown in.
-GROUPS: tuple[Group, ...] = (arrivals.GROUP, sizes.GROUP, bag_features.GROUP, users.GROUP)
+GROUPS: tuple[Group, ...] = (
+    arrivals.GROUP,
+    sizes.GROUP,
+    repetition.GROUP,
+    bag_features.GROUP,
+    users.GROUP,
+)
 
 #: All features by name.
 FEATURES: dict[str, Feature] = {

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from analysis.features import arrivals, bag_features, sizes, users
+from analysis.features import arrivals, bag_features, repetition, sizes, users
 from analysis.features.feature import Features, Unavailable
 from analysis.features.workload import Workload
 
@@ -40,6 +40,7 @@ VARIABLES: dict[str, Variable] = {
     "processors": Variable("processors", lambda w: w.processors),
     "requested_time": Variable("requested time", sizes.requested_times, "s"),
     "wait": Variable("wait", sizes.waits, "s"),
+    "run_length": Variable("run length", repetition.repetitions),
     "bag_size": Variable("bag size", bag_features.bag_sizes),
     "bag_interarrival": Variable("time between bags", bag_features.bag_gaps, "s"),
     "jobs_per_user": Variable("jobs of a user", users.jobs_of_users),

@@ -8,6 +8,7 @@ import numpy as np
 
 from analysis.features.bag_features import TITLES, bag_fit, bag_gaps
 from analysis.features.bag_fits import PARAMETERS
+from analysis.features.bags import bags
 from analysis.features.feature import Unavailable
 from analysis.features.panels import (
     POINTS,
@@ -20,7 +21,7 @@ from analysis.features.panels import (
     nothing,
     percent,
 )
-from analysis.features.repetitions import repetition_law, repetitions
+from analysis.features.repetition import bag_zipf, repetition_zipf, repetitions
 from analysis.features.workload import Workload
 from analysis.plots import COLOURS, LEGEND
 
@@ -87,7 +88,7 @@ def draw_repetitions(axes: Axes, workload: Workload, of: str = "bags", title: st
     """
     begin(axes, title or REPEATED[of])
     try:
-        length, count = histogram(repetitions(workload, of))
+        length, count = histogram(bags(workload).size if of == "bags" else repetitions(workload))
     except Unavailable as error:
         return nothing(axes, str(error))
     axes.scatter(length, count, s=12, color=COLOURS["blue"], linewidth=0, zorder=3)
@@ -95,7 +96,7 @@ def draw_repetitions(axes: Axes, workload: Workload, of: str = "bags", title: st
     logarithmic_counts(axes, float(count.max()), vertical=True)
     missing = ""
     try:
-        law = repetition_law(workload, of)
+        law = bag_zipf(workload) if of == "bags" else repetition_zipf(workload)
         x = np.geomspace(1, max(length[-1], 2), POINTS)
         label = f"Zipf, exponent {law.exponent:.2f}"
         axes.plot(x, count.sum() * law.probability(x), color=COLOURS["vermilion"], label=label)

@@ -255,7 +255,7 @@ PICTURES = {
         "the smaller, the better the fit."
     ),
     "repetitions": Drawing(
-        "bags", repetitions, "How often something repeats so many times, both on logarithmic axes. "
+        "locality", repetitions, "How often something repeats so many times, on logarithmic axes. "
         "Runs: jobs after each other whose run times are of one class. Bags: jobs of one user that "
         "ask for the same and follow each other closely, single jobs among them. Points near the "
         "falling line follow Zipf's law; the smaller its exponent, the more is repeated."

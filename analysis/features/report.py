@@ -109,7 +109,8 @@ def _facts(workload: Workload) -> Iterator[tuple[str, str]]:
         yield "first submission", f"{first:%a %Y-%m-%d %H:%M}"
         yield "last submission", f"{last:%a %Y-%m-%d %H:%M}"
         yield "local time", str(clock.zone)
-    for place, note in enumerate(filter(None, (*workload.notes, clock.note)), 1):
+    told = (*workload.notes, clock.note, *workload.remarks)
+    for place, note in enumerate(filter(None, told), 1):
         yield "note" if place == 1 else f"note {place}", note
 
 

@@ -88,12 +88,14 @@ def _facts(features: Features) -> dict[str, Any]:
         "jobs": len(workload),
         "left_out": dict(workload.left_out),
         "notes": list(workload.notes),
+        "remarks": list(workload.remarks),
         "clock_note": workload.clock.note,
         "processors_of_machine": workload.machine,
         "settings": {
             "time_scale_s": workload.settings.time_scale_s,
             "bag_gap_s": workload.settings.bag_gap_s,
             "session_gap_s": workload.settings.session_gap_s,
+            "resolution_s": workload.settings.resolution_s,
             "components": workload.settings.components,
         },
     }

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from analysis.features.feature import Unavailable
+from analysis.features.locality import MOST_COMPONENTS, RESOLUTION_S
 from environment.clock import Clock
 from environment.errors import QuantityError, TraceError
 from environment.jobs import UNKNOWN, Int64s, JobTable, State
@@ -41,18 +42,20 @@ class Settings:
         s; Delta, the longest time between two jobs of a bag (section 3.4: 100 s).
     session_gap_s
         s; the longest time between two submissions of a session (Zakay and Feitelson 2012: 1 h).
+    resolution_s
+        s; what times are rounded to.
     components
-        Most components of the mixture that run times are classified by
-        (:data:`analysis.features.locality.MOST_COMPONENTS`).
+        Most components of the mixture that run times are classified by.
     """
 
     time_scale_s: float = 900
     bag_gap_s: float = 100
     session_gap_s: float = 3600
-    components: int = 20
+    resolution_s: float = RESOLUTION_S
+    components: int = MOST_COMPONENTS
 
     def __post_init__(self) -> None:
-        for name in ("time_scale_s", "bag_gap_s", "session_gap_s", "components"):
+        for name in vars(self):
             if not 0 < getattr(self, name) < float("inf"):
                 raise QuantityError(f"{name} {getattr(self, name)}: must be positive")
 
@@ -87,6 +90,8 @@ class Workload:
         What else is to be known of how the jobs were chosen.
     settings
         Scales at which it is measured.
+    remarks
+        What is to be known of how it was measured; measuring adds to it.
     """
 
     name: str
@@ -105,6 +110,7 @@ class Workload:
     left_out: Counter[str] = field(default_factory=Counter)
     notes: tuple[str, ...] = ()
     settings: Settings = field(default_factory=Settings)
+    remarks: list[str] = field(default_factory=list, repr=False)
     _known: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
