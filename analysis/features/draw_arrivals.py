@@ -21,7 +21,7 @@ from analysis.features.panels import (
     nothing,
 )
 from analysis.features.workload import Floats, Workload
-from analysis.plots import COLOURS, LEGEND
+from analysis.plots import COLOURS, LEGEND, TITLE
 from environment.clock import DAY, WEEK
 
 if TYPE_CHECKING:
@@ -83,8 +83,8 @@ def draw_days(axes: Axes, workload: Workload, title: str = "Jobs submitted per d
         around = np.convolve(jobs, np.ones(week), "same")
         around /= np.convolve(np.ones(len(jobs)), np.ones(week), "same")
         middle = (edges[1:] + edges[:-1]) / 2
-        axes.plot(middle, around, color=COLOURS["blue"], linewidth=1.3, label="mean of 7 days")
-        axes.legend(**LEGEND, loc="upper right")
+        axes.plot(middle, around, color=COLOURS["blue"], linewidth=1.3)
+        axes.set_title(f"{title}; line: mean of 7 days", **TITLE)
     places, texts, name = time_ticks(workload.clock, int(edges[0]), int(edges[-1]))
     axes.set_xlim(edges[0], edges[-1])
     axes.set_ylim(0, 1.08 * jobs.max())

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 WIDTH, BELOW, ABOVE = 12, 0.75, 0.72
 
 #: Part of the hours of the week that the darkest shade leaves above it.
-BRIGHTEST = 0.01
+BRIGHTEST = 0.05
 
 
 def arrivals(workloads: Sequence[Workload], title: str = "Arrivals over days and weeks") -> Figure:
@@ -83,7 +83,9 @@ def run_time_processors(
     workloads: Sequence[Workload], title: str = "Run time and processors"
 ) -> Figure:
     """Return maps of run time x processors, by jobs and by occupation; Minh 2012, Fig. 2.6."""
-    panels, figure = _multiples(workloads, title, 2, right=0.91)
+    panels, figure = _multiples(
+        workloads, title, 2, most=2 if len(workloads) <= 2 else 4, right=0.91
+    )
     try:
         grid = draw_jobs.grid_of(workloads)
     except Unavailable as error:
@@ -97,7 +99,7 @@ def run_time_processors(
         name = "the same, by occupation" if weighted else title_of(axes, workload, "by jobs")
         found = draw_jobs.draw_cells(axes, workload, grid, weighted=weighted, most=most, title=name)
         mesh = found if found is not None else mesh
-        if place == 0:
+        if not weighted and (place == 0 or len(workloads) <= 2):
             axes.set_ylabel("processors", fontsize=LETTERS)
     if mesh is not None:
         bar = _bar(figure, mesh, "share of jobs, or of occupation", extend="neither")
@@ -108,7 +110,7 @@ def run_time_processors(
 
 def bag_gaps(workloads: Sequence[Workload], title: str = "Times between bags of tasks") -> Figure:
     """Return the distributions of times between bags with the fitted ones; Minh 2012, Fig. 3.6."""
-    panels, figure = _multiples(workloads, title, 1, most=3)
+    panels, figure = _multiples(workloads, title, 1, most=2)
     for axes, workload in zip(panels, workloads, strict=True):
         name = title_of(axes, workload, "share up to ...")
         draw_bags.draw_bag_gaps(axes, workload, name)
