@@ -132,7 +132,9 @@ def repetitions(
     return figure
 
 
-def users(workloads: Sequence[Workload], title: str = "Users") -> Figure:
+def users(
+    workloads: Sequence[Workload], title: str = "Busy and rare users, and how long they think"
+) -> Figure:
     """Return users by rank, the share of the busiest, and think times against response times."""
     panels, figure = _shared(workloads, title, 3, 3.5)
     draw_users.draw_ranks(panels[0], workloads)
