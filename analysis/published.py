@@ -35,6 +35,10 @@ SOURCES = {
     "madon2024_figure5c": f"{_MADON}, Fig. 5c: percentiles over users of additional lateness, s",
     "madon2024_text": f"{_MADON}, ranges given in the text",
     "zakay2015_table1": f"{_ZAKAY}, Table I: mean wait by user model and log, s",
+    "minh2012_table3_1": f"{_MINH}, Table 3.1: traces, and how many of their jobs completed",
+    "minh2012_chapter3": f"{_MINH}, Tables 3.2 to 3.8 and 3.11 to 3.20: figures of traces",
+    "minh2012_bag_fits": f"{_MINH}, Tables 3.9 and 3.10: distributions fitted to the times between "
+    "bags of tasks, their parameters and KS distances",
     "minh2012_table7_1": f"{_MINH}, Table 7.1: Spearman's correlation of 20 workloads each",
     "minh2012_tables8": f"{_MINH}, Tables 8.1 and 8.4 to 8.7: jobs, underestimated jobs (%), mean "
     "absolute and weighted absolute error (min) by predictor, mean run time (min)",

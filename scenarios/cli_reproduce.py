@@ -54,6 +54,19 @@ def zakay2015(
         raise typer.Exit(NOT_REACHED)
 
 
+@reproduce.command(name="minh2012-features")
+def minh2012_features(
+    traces: Traces,
+    out: Annotated[Path | None, typer.Option(help="Folder for tables and pictures.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Minh 2012, chapter 3: features of workloads, Tables 3.2 to 3.20 and the text."""
+    from scenarios.minh2012_features import run_minh2012_features
+
+    if not run_minh2012_features(traces, out=out, as_json=as_json):
+        raise typer.Exit(NOT_REACHED)
+
+
 @reproduce.command(name="minh2012-correlation")
 def minh2012_correlation(
     traces: Traces,

@@ -61,14 +61,30 @@ def find_logs(
     TraceError
         When a required one is missing, a log is there more than once, or there is none at all.
     """
-    place, needed, found = Path(folder), set(required), {}
-    for name, log in logs.items():
-        paths = sorted({*place.glob(log.pattern), *place.glob(f"{log.pattern}.gz")})
+    place, found = Path(folder), {}
+    for name, paths in find_versions(folder, logs, required).items():
         if len(paths) > 1:
             names = ", ".join(path.name for path in paths)
             raise TraceError(f"{place}: {names}: several traces of {name}; leave one there")
+        found[name] = paths[0]
+    return found
+
+
+def find_versions(
+    folder: str | os.PathLike[str], logs: Mapping[str, Log], required: Iterable[str] = ()
+) -> dict[str, list[Path]]:
+    """Return the paths of each log's traces that are there, in the order of ``logs``.
+
+    Raises
+    ------
+    TraceError
+        When a required one is missing, or there is none at all.
+    """
+    place, needed, found = Path(folder), set(required), {}
+    for name, log in logs.items():
+        paths = sorted({*place.glob(log.pattern), *place.glob(f"{log.pattern}.gz")})
         if paths:
-            found[name] = paths[0]
+            found[name] = paths
         elif name in needed:
             raise TraceError(f"{place / log.pattern}[.gz]: not there; fetch it from {log.page}")
     if not found:
