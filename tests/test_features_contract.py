@@ -203,6 +203,13 @@ def test_constant_arrivals_have_no_burstiness() -> None:
     assert "the series does not vary" == found["hurst_mean"].reason
 
 
+def test_no_job_is_told_everywhere() -> None:
+    """An empty workload has 0 jobs; of everything else it says that there are none."""
+    found = dict(all_of(Workload.of([], [])))
+    assert 0 == found.pop("jobs").number
+    assert {"no jobs"} == {value.reason for value in found.values()}
+
+
 def test_one_job_is_enough_for_what_needs_one() -> None:
     """One job: it has run time and processors, but no arrivals to speak of."""
     found = all_of(Workload.of([7], [10], [4], user=1, wait=3))

@@ -139,7 +139,7 @@ GROUP = Group(
     "arrivals",
     "Arrivals",
     (
-        Feature("jobs", "jobs", "jobs measured", "Minh 2012, Table 3.1", lambda w: len(w)),
+        Feature("jobs", "jobs", "jobs measured", "Minh 2012, Table 3.1", lambda w: len(w), least=0),
         Feature(
             "span_s", "span", "first submission to last", "Minh 2012, Table 3.1", span, "s", "time"
         ),

@@ -43,6 +43,8 @@ class Feature:
         What a change of the unit of time does to it.
     by_order
         Whether it depends on the order of jobs submitted in the same second.
+    least
+        Jobs without which there is nothing to measure.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Feature:
     unit: str = ""
     scaling: Scaling = "none"
     by_order: bool = False
+    least: int = 1
 
 
 @dataclass(frozen=True)
@@ -152,6 +155,8 @@ class Features(Mapping[str, Value]):
 
 def value_of(feature: Feature, workload: Workload) -> Value:
     """Return a feature of a workload, with the reason where it is not available."""
+    if len(workload) < feature.least:
+        return Value(None, "no jobs")
     try:
         number = feature.measure(workload)
     except Unavailable as error:
