@@ -176,6 +176,7 @@ def stats(
     distance: Annotated[
         bool, typer.Option("--distance", help="How alike two traces are, against the first.")
     ] = False,
+    html: Annotated[Path | None, typer.Option(help="File for a report with pictures.")] = None,
     list_all: Annotated[
         bool, typer.Option("--list", help="List all features with definition and source, and end.")
     ] = False,
@@ -185,7 +186,7 @@ def stats(
 
     \b
     hpcrowd stats log.swf.gz
-    hpcrowd stats log.swf.gz runs/fluid
+    hpcrowd stats log.swf.gz runs/fluid --html report.html
     hpcrowd stats log.swf.gz synthetic.swf.gz --distance
     """
     from scenarios.stats_command import list_command, stats_command
@@ -202,6 +203,7 @@ def stats(
         bag_gap_s=parse_duration(bag_gap),
         session_gap_s=parse_duration(session_gap),
         distance=distance,
+        html=html,
         as_json=as_json,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -9,7 +10,8 @@ from typing import TYPE_CHECKING, Literal
 from environment.errors import QuantityError
 from environment.quantities import format_duration, plural
 from scenarios.compare_command import letter
-from scenarios.terminal import print_json, progress_bar, standard_output
+from scenarios.terminal import print_json, progress_bar, say, standard_output
+from scenarios.whole_file import check_writable, write_whole
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,6 +29,7 @@ def stats_command(
     bag_gap_s: int,
     session_gap_s: int,
     distance: bool,
+    html: Path | None,
     as_json: bool,
 ) -> None:
     """Measure the workloads at ``paths`` and print what they are like.
@@ -41,6 +44,8 @@ def stats_command(
         Settings of the measurement, s.
     distance
         Tell how alike the two are, instead of each alone.
+    html
+        File for a report with pictures.
     as_json
         Print one JSON object instead of tables.
     """
@@ -48,6 +53,10 @@ def stats_command(
         raise QuantityError("stats: no trace given; name one or several, or ask for --list")
     if distance and len(paths) != 2:
         raise QuantityError(f"--distance: {plural(len(paths), 'trace')} given; it compares two")
+    if distance and html is not None:
+        raise QuantityError("--html is not drawn with --distance; leave one of them out")
+    if html is not None:
+        check_writable(html)
     from analysis.features.stats import measure_all, read_workload, stats_json
     from analysis.features.workload import Settings
 
@@ -59,6 +68,15 @@ def stats_command(
                 progress(f"reading {path.name}", place, len(paths))
             workloads.append(read_workload(path, which, settings))
         measured = measure_all(workloads, progress=progress)
+        if html is not None:
+            from analysis.features.report import features_html
+
+            if progress is not None:
+                progress("drawing", 1, 1)
+            words = ["hpcrowd", "stats", *map(str, paths), "--html", str(html)]
+            write_whole(html, features_html(measured, again=shlex.join(words)))
+    if html is not None:
+        say(f"The report is {html}")
     if distance:
         from analysis.features.distance import distance_of
 

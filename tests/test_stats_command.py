@@ -103,6 +103,19 @@ def test_a_folder_of_results_is_measured_as_it_was_simulated(call: Call, written
     assert run["wait_mean_s"] == pytest.approx(wait)
 
 
+def test_the_report_is_one_whole_file(call: Call, written: Path, tmp_path: Path) -> None:
+    """--html writes a page with pictures beside what is printed, and tells its name."""
+    page = tmp_path / "report.html"
+    code, out, err = call("log.swf", "bare.swf", "--html", page, "--json")
+    assert 0 == code
+    assert 2 == len(json.loads(out)["traces"])
+    assert f"The report is {page}\n" == err
+    text = page.read_text()
+    assert text.startswith("<!DOCTYPE html>")
+    assert "data:image/png" in text
+    assert [page] == list(tmp_path.iterdir())
+
+
 def test_distance_compares_two(call: Call) -> None:
     """Distributions first, then features with their difference; against the first."""
     code, out, _ = call("log.swf", "run", "--distance")
@@ -132,6 +145,9 @@ def test_the_list_tells_every_feature(call: Call) -> None:
         ([], "no trace given"),
         (["nothing.swf"], "nothing.swf: cannot be read"),
         (["log.swf", "--distance"], "--distance: 1 trace given; it compares two"),
+        (["log.swf", "--html", "."], "is a folder; --html names a file"),
+        (["log.swf", "--html", "no/where.html"], "no folder no to write it in"),
+        (["log.swf", "run", "--distance", "--html", "x"], "--html is not drawn with --distance"),
         (["log.swf", "--bag-gap", "soon"], "duration 'soon'"),
         (["log.swf", "--time-scale", "0"], "time_scale_s 0: must be positive"),
     ],
