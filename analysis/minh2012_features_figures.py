@@ -102,6 +102,10 @@ def sizes_of_bags(axes: Axes, workload: Workload) -> None:
 def times_between_bags(axes: Axes, workload: Workload) -> None:
     """Draw the times between bags with the five fits; Fig. 3.6."""
     draw_bag_gaps(axes, workload, "Fig. 3.6: times between bags up to ...")
+    legend = axes.get_legend()
+    if legend is not None:  # on panels of this size it lies over lines
+        legend.set_frame_on(True)
+        legend.get_frame().set(facecolor="white", edgecolor="none", alpha=0.85)
 
 
 def cycles(axes: Axes, workload: Workload) -> None:
