@@ -1,8 +1,9 @@
 from .bags import Bags
-from .catalogue import FEATURES, GROUPS, feature_named
+from .catalogue import FEATURES, GROUPS
 from .distance import Distance, distance_of
 from .feature import Feature, Features, Group, Unavailable, Value, measure
 from .report import features_html
+from .series import autocorrelation, ccdf, cdf, counts, interarrivals, moments, rates
 from .stats import measure_all, read_workload, stats_json
 from .text import format_value
 from .workload import Settings, Workload
@@ -19,12 +20,18 @@ __all__ = [
     "Unavailable",
     "Value",
     "Workload",
+    "autocorrelation",
+    "ccdf",
+    "cdf",
+    "counts",
     "distance_of",
-    "feature_named",
     "features_html",
     "format_value",
+    "interarrivals",
     "measure",
     "measure_all",
+    "moments",
+    "rates",
     "read_workload",
     "stats_json",
 ]

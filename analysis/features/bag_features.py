@@ -63,11 +63,6 @@ def bag_fit(workload: Workload, distribution: str) -> Fit:
     return workload.once(f"fit {distribution}", lambda: fit(bag_gaps(workload), distribution))
 
 
-def best_fit(workload: Workload) -> Fit:
-    """Return the fit with the smallest distance."""
-    return min((bag_fit(workload, name) for name in PARAMETERS), key=lambda one: one.ks)
-
-
 def size_correlation(workload: Workload, what: str) -> float:
     """Return Spearman's correlation of the sizes of real bags and something else of them.
 

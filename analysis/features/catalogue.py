@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from analysis.features import arrivals, bag_features, repetition, sizes, users
 from analysis.features.feature import Feature, Group
-from environment.errors import QuantityError
 
 #: All groups, in the order they are shown in.
 GROUPS: tuple[Group, ...] = (
@@ -19,19 +18,3 @@ GROUPS: tuple[Group, ...] = (
 FEATURES: dict[str, Feature] = {
     feature.name: feature for group in GROUPS for feature in group.features
 }
-
-
-def feature_named(name: str) -> Feature:
-    """Return a feature by its name.
-
-    Raises
-    ------
-    QuantityError
-        When there is none of this name.
-    """
-    try:
-        return FEATURES[name]
-    except KeyError:
-        raise QuantityError(
-            f"feature {name!r}: not known; hpcrowd stats --list names them all"
-        ) from None
