@@ -19,11 +19,11 @@ from analysis.features.bag_features import TITLES, bag_fit, bag_hurst
 from analysis.features.bag_fits import PARAMETERS
 from analysis.features.bags import bags, real_bags
 from analysis.features.catalogue import FEATURES
-from analysis.features.feature import Unavailable
 from analysis.features.locality import Zipf
 from analysis.features.repetition import bag_zipf, repetition_zipf, repetitions
 from analysis.features.workload import Floats, Workload
 from analysis.study import Claim, Finding, Rule
+from environment.errors import UnavailableError
 from environment.jobs import Int64s
 
 #: Lags over which correlation is looked for: one day of the rate process at T = 900 s.
@@ -66,7 +66,7 @@ class TraceRule(Rule):
     Attributes
     ----------
     check
-        Measures a workload; may raise :class:`Unavailable`.
+        Measures a workload; may raise :class:`UnavailableError`.
     traces
         On which traces the text says so; None for all.
     """
@@ -382,5 +382,5 @@ def finding_of(check: Check, workload: Workload) -> Finding:
     """Return what a check finds; it stays open where the trace does not tell."""
     try:
         return check(workload)
-    except Unavailable as error:
+    except UnavailableError as error:
         return {}, f"not available: {error}", None

@@ -14,7 +14,6 @@ from analysis.features.bag_features import SHORT_S
 from analysis.features.bags import real_bags, same_job_gaps
 from analysis.features.draw_arrivals import draw_acf, draw_gaps
 from analysis.features.draw_bags import draw_bag_gaps, draw_repetitions
-from analysis.features.feature import Unavailable
 from analysis.features.panels import (
     begin,
     label_below,
@@ -27,6 +26,7 @@ from analysis.minh2012_features import TraceOutcomes
 from analysis.minh2012_features_claims import LAGS, WHITE_NOISE
 from analysis.plots import COLOURS, LEGEND, figure_png, new_figure
 from environment.clock import HOUR
+from environment.errors import UnavailableError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,7 +75,7 @@ def like_neighbours(axes: Axes, workload: Workload) -> None:
     begin(axes, "Fig. 3.3: times between like neighbours up to ...")
     found = same_job_gaps(workload)
     if not len(found):
-        raise Unavailable("no two neighbours ask for the same")
+        raise UnavailableError("no two neighbours ask for the same")
     bound = workload.settings.bag_gap_s
     _shares(axes, found, "vermilion", bound, f"{bound:g} s")
     label_below(axes, "time between two that ask for the same")
@@ -162,7 +162,7 @@ def sheet(one: TraceOutcomes) -> Figure:
         panel = figure.add_subplot(grid[divmod(place, COLUMNS)])
         try:
             draw(panel, one.workload)
-        except Unavailable as error:
+        except UnavailableError as error:
             nothing(panel, f"not available: {error}")
     return figure
 

@@ -15,6 +15,7 @@ from .errors import (
     SignalError,
     SimulationError,
     TraceError,
+    UnavailableError,
 )
 from .estimates import Estimates, parse_estimates
 from .jobs import (
@@ -120,6 +121,7 @@ __all__ = [
     "SwitchPolicy",
     "Trace",
     "TraceError",
+    "UnavailableError",
     "WaitingJob",
     "WeeklyCorrelation",
     "generate_swf",

@@ -7,6 +7,7 @@
     ├── SignalError(ValueError)       a price or carbon signal cannot be used
     ├── QuantityError(ValueError)     a duration, factor or choice cannot be understood
     ├── ModelFileError(ValueError)    a file with a trained model cannot be used
+    ├── UnavailableError(ValueError)  a feature cannot be measured on this workload
     ├── SchedulerError(RuntimeError)  a scheduler asked for the impossible
     ├── PredictorError(RuntimeError)  a predictor asked before it was trained or has begun
     └── SimulationError(RuntimeError) users or the run loop asked for the impossible
@@ -67,6 +68,10 @@ class QuantityError(HpcrowdError, ValueError):
 
 class ModelFileError(HpcrowdError, ValueError):
     """A file with a trained model is missing, damaged, or of a newer version."""
+
+
+class UnavailableError(HpcrowdError, ValueError):
+    """A feature cannot be measured on this workload; the text is the reason, in a few words."""
 
 
 class SchedulerError(HpcrowdError, RuntimeError):

@@ -7,11 +7,11 @@ import pytest
 from feature_cases import bursty_workload
 from scipy import stats
 
-from analysis.features import FEATURES, Settings, Unavailable, Workload
+from analysis.features import FEATURES, Settings, Workload
 from analysis.features.bag_fits import NO_GAP_S, PARAMETERS, fit
 from analysis.features.bags import SAME, bags, real_bags, same_job_gaps
 from analysis.features.feature import value_of
-from environment.errors import QuantityError
+from environment.errors import QuantityError, UnavailableError
 
 
 def value(workload: Workload, name: str) -> float:
@@ -92,7 +92,7 @@ def test_bags_that_took_no_time_have_no_cv() -> None:
 def test_without_real_bags_it_is_said() -> None:
     """Single jobs alone: no bag to measure, but bags of one do arrive."""
     workload = Workload.of([0, 1000, 2000], 10)
-    with pytest.raises(Unavailable, match="no bag of two jobs or more"):
+    with pytest.raises(UnavailableError, match="no bag of two jobs or more"):
         real_bags(workload)
     assert 0 == value(workload, "jobs_in_bags_share")
     assert 1000 == value(workload, "bag_interarrival_mean_s")
@@ -149,9 +149,9 @@ def test_bags_in_the_same_second_count_as_next_to_nothing() -> None:
 
 def test_what_cannot_be_fitted_is_said() -> None:
     """Too few or equal times have no fit; negative ones and unknown names are mistakes."""
-    with pytest.raises(Unavailable, match="2 times between bags"):
+    with pytest.raises(UnavailableError, match="2 times between bags"):
         fit([1, 2], "gamma")
-    with pytest.raises(Unavailable, match="all times between bags are equal"):
+    with pytest.raises(UnavailableError, match="all times between bags are equal"):
         fit([5, 5, 5], "gamma")
     with pytest.raises(QuantityError, match="-1 s; they must not be negative"):
         fit([1, 2, -1], "gamma")

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from feature_cases import bursty_workload, poisson_workload
 
-from analysis.features import FEATURES, Unavailable, distance_of, measure
+from analysis.features import FEATURES, distance_of, measure
 from analysis.features.distance import VARIABLES, Apart, Difference, apart
+from environment.errors import UnavailableError
 
 
 def test_a_workload_is_not_apart_from_itself() -> None:
@@ -44,7 +45,7 @@ def test_exponential_and_uniform_are_apart_as_theory_says() -> None:
 
 def test_nothing_cannot_be_compared() -> None:
     """An empty side has no distribution."""
-    with pytest.raises(Unavailable, match="no values"):
+    with pytest.raises(UnavailableError, match="no values"):
         apart([], [1])
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from feature_cases import fractional_noise, poisson_workload
 
-from analysis.features import Unavailable
 from analysis.features.arrivals import arrival_hurst
 from analysis.features.hurst import SHORTEST, hurst
+from environment.errors import UnavailableError
 
 #: Length and number of the series.
 LENGTH, SERIES = 16_384, 12
@@ -59,5 +59,5 @@ def test_scale_and_shift_of_the_series_do_not_matter() -> None:
 )
 def test_what_has_no_parameter_says_why(series: object, reason: str) -> None:
     """Constant, short and almost constant series are told as such, without a warning."""
-    with pytest.raises(Unavailable, match=reason):
+    with pytest.raises(UnavailableError, match=reason):
         hurst(series)  # type: ignore[arg-type]

@@ -10,9 +10,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from analysis.features.feature import Unavailable
 from analysis.features.locality import SAMPLE, Classes, classify, run_lengths, zipf_exponent
-from environment.errors import QuantityError
+from environment.errors import QuantityError, UnavailableError
 from environment.trace import Trace
 
 #: Minh 2012, Table 3.5, for the logs at hand.
@@ -151,7 +150,7 @@ def test_heavy_ties_leave_room_for_the_other_values() -> None:
 
 def test_no_values_are_not_available() -> None:
     """Without values there is nothing to classify, and the reason is told."""
-    with pytest.raises(Unavailable, match="no run times"):
+    with pytest.raises(UnavailableError, match="no run times"):
         classify([])
 
 
@@ -174,7 +173,7 @@ def test_values_that_are_not_finite_are_refused() -> None:
 def test_missing_library_is_told_with_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without scikit-learn the reason says what to install."""
     monkeypatch.setitem(sys.modules, "sklearn", None)
-    with pytest.raises(Unavailable, match=r'pip install "hpcrowd\[fits\]"'):
+    with pytest.raises(UnavailableError, match=r'pip install "hpcrowd\[fits\]"'):
         classify([1.0, 2.0, 300.0])
 
 
@@ -232,7 +231,7 @@ def test_exponents_at_the_ends_are_found() -> None:
 )
 def test_exponents_that_there_are_not(lengths: list[int], reason: str) -> None:
     """Without lengths, or with none above 1, no exponent is the likeliest; the reason is told."""
-    with pytest.raises(Unavailable, match=reason):
+    with pytest.raises(UnavailableError, match=reason):
         zipf_exponent(lengths, "bag sizes")
 
 

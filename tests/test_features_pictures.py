@@ -10,12 +10,12 @@ from matplotlib.figure import Figure
 
 from analysis.features import draw_arrivals, draw_jobs, draw_users
 from analysis.features.bag_fits import PARAMETERS, fit
-from analysis.features.feature import Unavailable
 from analysis.features.panels import drawable, exceeding, name_of
 from analysis.features.pictures import PICTURES
 from analysis.features.workload import Workload
 from analysis.plots import figure_png
 from environment.clock import DAY, HOUR, WEEK
+from environment.errors import UnavailableError
 
 JOBS = 3000
 
@@ -89,7 +89,7 @@ def test_reasons_of_many_workloads_are_told_once() -> None:
     """Workloads that lack the same are listed under one reason, and counted when there are many."""
 
     def find(workload: Workload) -> None:
-        raise Unavailable("none" if workload.name != "d" else "other")
+        raise UnavailableError("none" if workload.name != "d" else "other")
 
     several = [_named(DEGENERATE["one job"], name) for name in "abcdefg"]
     assert ([], "none") == drawable(several[:2], find)

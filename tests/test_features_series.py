@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analysis.features import Unavailable
 from analysis.features import series as s
-from environment.errors import QuantityError
+from environment.errors import QuantityError, UnavailableError
 
 
 def test_moments_divide_by_one_less() -> None:
@@ -32,9 +31,9 @@ def test_equal_values_have_no_spread() -> None:
 
 def test_what_cannot_be_told_of_a_series_is_said() -> None:
     """One value has no variance; a mean of 0 has no coefficient of variation."""
-    with pytest.raises(Unavailable, match="1 value, at least 2 are needed"):
+    with pytest.raises(UnavailableError, match="1 value, at least 2 are needed"):
         s.moments([5])
-    with pytest.raises(Unavailable, match="the mean is 0"):
+    with pytest.raises(UnavailableError, match="the mean is 0"):
         _ = s.moments([-1, 1]).cv
 
 
@@ -82,7 +81,7 @@ def test_noise_has_no_autocorrelation() -> None:
 )
 def test_autocorrelation_says_what_it_lacks(values: list[float], lags: int, reason: str) -> None:
     """A constant or short series has none, and says so."""
-    with pytest.raises(Unavailable, match=reason):
+    with pytest.raises(UnavailableError, match=reason):
         s.autocorrelation(values, lags)
 
 
@@ -96,7 +95,7 @@ def test_counts_begin_with_the_first_arrival() -> None:
 
 def test_counts_refuse_what_would_fill_the_memory() -> None:
     """Far too short a time scale is told instead of tried."""
-    with pytest.raises(Unavailable, match="more than 50,000,000 intervals"):
+    with pytest.raises(UnavailableError, match="more than 50,000,000 intervals"):
         s.counts([0, 1e9], 1)
     with pytest.raises(QuantityError, match="time scale 0: must be positive"):
         s.counts([0, 1], 0)
@@ -115,9 +114,9 @@ def test_equal_values_share_their_rank() -> None:
 @pytest.mark.parametrize("correlation", [s.spearman, s.pearson])
 def test_correlation_with_a_constant_is_not_available(correlation: object) -> None:
     """What does not vary correlates with nothing; two pairs say nothing either."""
-    with pytest.raises(Unavailable, match="one of the two does not vary"):
+    with pytest.raises(UnavailableError, match="one of the two does not vary"):
         correlation([1, 2, 3], [5, 5, 5])  # type: ignore[operator]
-    with pytest.raises(Unavailable, match="at least 3 are needed"):
+    with pytest.raises(UnavailableError, match="at least 3 are needed"):
         correlation([1, 2], [2, 1])  # type: ignore[operator]
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from analysis.features import FEATURES, Settings, Unavailable, Workload, measure
+from analysis.features import FEATURES, Settings, Workload, measure
 from analysis.loading import read_results
 from analysis.results import write_results
-from environment.errors import QuantityError, TraceError
+from environment.errors import QuantityError, TraceError, UnavailableError
 from environment.trace import Trace
 
 MakeTrace = Callable[..., Trace]
@@ -122,7 +122,7 @@ def test_a_simulated_run_is_measured_like_a_trace(make_trace: MakeTrace, tmp_pat
 def test_a_number_that_is_not_there_says_why() -> None:
     """Asking for it raises the reason; an unknown name is a mistake."""
     found = measure(Workload.of([0, 5], 1), FEATURES.values())
-    with pytest.raises(Unavailable, match="no waits recorded"):
+    with pytest.raises(UnavailableError, match="no waits recorded"):
         found.number("wait_mean_s")
     with pytest.raises(QuantityError, match="feature 'nonsense'"):
         found.number("nonsense")
@@ -136,10 +136,10 @@ def test_what_was_found_is_kept_and_reasons_too() -> None:
 
     def find() -> int:
         calls.append(1)
-        raise Unavailable("because")
+        raise UnavailableError("because")
 
     for _ in range(2):
-        with pytest.raises(Unavailable, match="because"):
+        with pytest.raises(UnavailableError, match="because"):
             workload.once("it", find)
     assert 1 == len(calls)
     assert [7, 7] == [workload.once("other", lambda: 7), workload.once("other", lambda: 8)]

@@ -1,7 +1,7 @@
 from .bags import Bags
 from .catalogue import FEATURES, GROUPS
 from .distance import Distance, distance_of
-from .feature import Feature, Features, Group, Unavailable, Value, measure
+from .feature import Feature, Features, Group, Value, measure
 from .report import features_html
 from .series import autocorrelation, ccdf, cdf, counts, interarrivals, moments, rates
 from .stats import measure_all, read_workload, stats_json
@@ -17,7 +17,6 @@ __all__ = [
     "Features",
     "Group",
     "Settings",
-    "Unavailable",
     "Value",
     "Workload",
     "autocorrelation",

@@ -8,10 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from analysis.features import series
-from analysis.features.feature import Feature, Group, Unavailable
+from analysis.features.feature import Feature, Group
 from analysis.features.hurst import Hurst, hurst
 from analysis.features.workload import Floats, Workload
 from environment.clock import DAY, HOUR
+from environment.errors import UnavailableError
 
 #: Lags at which a cycle shows, and between which it does not, in days: the second pair lies
 #: evenly around the first, so that a slow decay cancels out.
@@ -24,17 +25,17 @@ WEEK_DAYS, WORKING_DAYS, DAY_HOURS = 7, 5, 24
 def span(workload: Workload) -> float:
     """Return the time from the first submission to the last, s."""
     if len(workload) < 2:
-        raise Unavailable("fewer than 2 jobs")
+        raise UnavailableError("fewer than 2 jobs")
     length = float(workload.submit[-1] - workload.submit[0])
     if length == 0:
-        raise Unavailable("all jobs were submitted in the same second")
+        raise UnavailableError("all jobs were submitted in the same second")
     return length
 
 
 def offered_load(workload: Workload) -> float:
     """Return run time x processors of all jobs over what the machine offers in the span."""
     if not workload.machine:
-        raise Unavailable("processors of the machine not known")
+        raise UnavailableError("processors of the machine not known")
     work = float((workload.run_time * workload.processors).sum())
     return work / (workload.machine * span(workload))
 
@@ -76,9 +77,9 @@ def correlation_at(workload: Workload, found: Floats, days: float) -> float:
     """Return the autocorrelation at a lag of so many days."""
     lag = round(days * DAY / workload.settings.time_scale_s)
     if lag < 1:
-        raise Unavailable("the time scale is longer than the cycle")
+        raise UnavailableError("the time scale is longer than the cycle")
     if lag >= len(found):
-        raise Unavailable(f"shorter than {2 * days:g} days")
+        raise UnavailableError(f"shorter than {2 * days:g} days")
     return float(found[lag])
 
 
@@ -107,7 +108,7 @@ def hours_of_week(workload: Workload) -> Floats:
         seconds = np.floor(workload.submit).astype(np.int64)
         found = weekly_profile(seconds[seconds >= 0], workload.clock)
         if found is None:
-            raise Unavailable("no submit times")
+            raise UnavailableError("no submit times")
         return found
 
     return workload.once("week", find)
@@ -116,7 +117,7 @@ def hours_of_week(workload: Workload) -> Floats:
 def daily_peak(workload: Workload) -> float:
     """Return submissions in the busiest local hour of the day over the mean hour."""
     if span(workload) < DAY:
-        raise Unavailable("shorter than a day")
+        raise UnavailableError("shorter than a day")
     hours = hours_of_week(workload).reshape(WEEK_DAYS, DAY_HOURS).mean(axis=0)
     return float(hours.max() / hours.mean())
 
@@ -124,9 +125,9 @@ def daily_peak(workload: Workload) -> float:
 def weekend_share(workload: Workload) -> float:
     """Return the share of submissions on Saturday and Sunday, 2/7 without a weekly cycle."""
     if workload.clock.nominal:
-        raise Unavailable("the trace does not say when it began")
+        raise UnavailableError("the trace does not say when it began")
     if span(workload) < WEEK_DAYS * DAY:
-        raise Unavailable("shorter than a week")
+        raise UnavailableError("shorter than a week")
     days = hours_of_week(workload).reshape(WEEK_DAYS, DAY_HOURS).sum(axis=1)
     return float(days[WORKING_DAYS:].sum() / days.sum())
 

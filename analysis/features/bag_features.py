@@ -13,9 +13,10 @@ from analysis.features import series
 from analysis.features.arrivals import DAILY, WEEKLY, cycle, long_correlation
 from analysis.features.bag_fits import PARAMETERS, Fit, fit
 from analysis.features.bags import bags, real_bags, same_job_gaps
-from analysis.features.feature import Feature, Group, Scaling, Unavailable
+from analysis.features.feature import Feature, Group, Scaling
 from analysis.features.hurst import Hurst, hurst
 from analysis.features.workload import Floats, Workload
+from environment.errors import UnavailableError
 from environment.jobs import Int64s
 
 #: s; the longest submission of a bag that the thesis calls short (section 3.4: 15 minutes).
@@ -78,7 +79,7 @@ def size_correlation(workload: Workload, what: str) -> float:
     other = found.run_time if what == "run_time" else found.of_first(getattr(workload, what))
     use = found.real & (other > 0) if what == "requested_time" else found.real
     if not use.any():
-        raise Unavailable("no requested times recorded")
+        raise UnavailableError("no requested times recorded")
     return series.spearman(found.size[use], other[use])
 
 
@@ -86,7 +87,7 @@ def run_time_cv(workload: Workload) -> float:
     """Return the mean coefficient of variation of the run times in a bag; Table 3.8."""
     found = real_bags(workload).run_time_cvs
     if not len(found):
-        raise Unavailable("all run times are 0")
+        raise UnavailableError("all run times are 0")
     return float(found.mean())
 
 
@@ -94,7 +95,7 @@ def use_of_estimates(workload: Workload) -> float:
     """Return occupation time over requested occupation time of real bags; Table 3.17."""
     asked = real_bags(workload).in_real & (workload.requested_time > 0)
     if not asked.any():
-        raise Unavailable("no requested times recorded")
+        raise UnavailableError("no requested times recorded")
     processors = workload.processors[asked]
     occupied = (workload.run_time[asked] * processors).sum()
     return float(occupied / (workload.requested_time[asked] * processors).sum())
@@ -108,10 +109,10 @@ def share_of_bags(workload: Workload, what: str) -> float:
     else:
         known = workload.wait >= 0
         if not known.any():
-            raise Unavailable("no waits recorded")
+            raise UnavailableError("no waits recorded")
         amount = np.where(known, workload.wait, 0.0)
     if amount.sum() <= 0:
-        raise Unavailable("all run times are 0" if what == "occupation" else "all waits are 0")
+        raise UnavailableError("all run times are 0" if what == "occupation" else "all waits are 0")
     return float(amount[inside].sum() / amount.sum())
 
 
@@ -119,7 +120,7 @@ def same_job_gap_share(workload: Workload) -> float:
     """Return the share of times between like neighbours within the gap of a bag; Fig. 3.3."""
     found = same_job_gaps(workload)
     if not len(found):
-        raise Unavailable("no two neighbours ask for the same")
+        raise UnavailableError("no two neighbours ask for the same")
     return float(np.mean(found <= workload.settings.bag_gap_s))
 
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from analysis.features.feature import Unavailable
-from environment.errors import QuantityError
+from environment.errors import QuantityError, UnavailableError
 from environment.quantities import plural
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ def fit(values: ArrayLike, distribution: str) -> Fit:
 
     Raises
     ------
-    Unavailable
+    UnavailableError
         When there are fewer than three values, or all are equal.
     QuantityError
         When the distribution is not known, or a value is negative.
@@ -87,9 +86,9 @@ def fit(values: ArrayLike, distribution: str) -> Fit:
     if (times < 0).any():
         raise QuantityError(f"times between bags: {times.min():g} s; they must not be negative")
     if len(times) < 3:
-        raise Unavailable(f"{plural(len(times), 'time')} between bags, at least 3 are needed")
+        raise UnavailableError(f"{plural(len(times), 'time')} between bags, at least 3 are needed")
     if (times == times[0]).all():
-        raise Unavailable("all times between bags are equal")
+        raise UnavailableError("all times between bags are equal")
     # In units of their mean: the search does not depend on the unit then.
     unit = float(times.mean())
     scaled = np.where(times > 0, times, NO_GAP_S) / unit
@@ -108,10 +107,10 @@ def fit(values: ArrayLike, distribution: str) -> Fit:
             for name, number in zip(PARAMETERS[distribution], found, strict=True)
         }
         if not np.isfinite([*named.values()]).all():
-            raise Unavailable("the fit has no finite parameters")
+            raise UnavailableError("the fit has no finite parameters")
         ks = distance(times, distribution, named)
     if not np.isfinite(ks):
-        raise Unavailable("the fit has no finite parameters")
+        raise UnavailableError("the fit has no finite parameters")
     return Fit(distribution, named, ks)
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.features import series
-from analysis.features.feature import Unavailable
 from analysis.features.workload import Floats, Workload
+from environment.errors import UnavailableError
 from environment.jobs import Int64s
 
 #: What all jobs of a bag have in common; *job name* of the thesis is the executable of a trace.
@@ -96,7 +96,7 @@ def bags(workload: Workload) -> Bags:
 
     Raises
     ------
-    Unavailable
+    UnavailableError
         When there are no jobs.
     """
     return workload.once("bags", lambda: _find(workload))
@@ -104,7 +104,7 @@ def bags(workload: Workload) -> Bags:
 
 def _find(workload: Workload) -> Bags:
     if not len(workload):
-        raise Unavailable("no jobs")
+        raise UnavailableError("no jobs")
     new = np.ones(len(workload), bool)
     new[1:] = np.diff(workload.submit) > workload.settings.bag_gap_s
     for name in SAME:
@@ -119,12 +119,12 @@ def real_bags(workload: Workload) -> Bags:
 
     Raises
     ------
-    Unavailable
+    UnavailableError
         When it has none.
     """
     found = bags(workload)
     if not found.real.any():
-        raise Unavailable("no bag of two jobs or more")
+        raise UnavailableError("no bag of two jobs or more")
     return found
 
 

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from analysis.features import arrivals, bag_features, repetition, sizes, users
-from analysis.features.feature import Features, Unavailable
+from analysis.features.feature import Features
 from analysis.features.workload import Workload
+from environment.errors import UnavailableError
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Variable:
     title
         For people.
     values
-        Returns them for a workload, or raises :class:`Unavailable`.
+        Returns them for a workload, or raises :class:`UnavailableError`.
     unit
         Of the values; empty for numbers of jobs or processors.
     """
@@ -169,7 +170,7 @@ def distance_of(first: Features, second: Features) -> Distance:
     for name, variable in VARIABLES.items():
         try:
             found[name] = apart(variable.values(first.workload), variable.values(second.workload))
-        except Unavailable as error:
+        except UnavailableError as error:
             found[name] = str(error)
     return Distance(first, second, found)
 
@@ -179,14 +180,14 @@ def apart(first: ArrayLike, second: ArrayLike) -> Apart:
 
     Raises
     ------
-    Unavailable
+    UnavailableError
         When one of them is empty.
     """
     from scipy.stats import wasserstein_distance
 
     one, other = np.sort(np.asarray(first, np.float64)), np.sort(np.asarray(second, np.float64))
     if not len(one) or not len(other):
-        raise Unavailable("no values")
+        raise UnavailableError("no values")
     places = np.concatenate([one, other])
     shares = [np.searchsorted(side, places, side="right") / len(side) for side in (one, other)]
     moved = float(wasserstein_distance(one, other))

@@ -10,7 +10,6 @@ import numpy as np
 from analysis.curves import time_ticks
 from analysis.features.arrivals import arrival_correlation, gaps, hours_of_week, span
 from analysis.features.bag_features import bag_correlation, bag_gaps
-from analysis.features.feature import Unavailable
 from analysis.features.panels import (
     begin,
     drawable,
@@ -23,6 +22,7 @@ from analysis.features.panels import (
 from analysis.features.workload import Floats, Workload
 from analysis.plots import COLOURS, LEGEND, TITLE
 from environment.clock import DAY, WEEK
+from environment.errors import UnavailableError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,13 +57,13 @@ def jobs_per_day(workload: Workload) -> tuple[Floats, Floats]:
 
     Raises
     ------
-    Unavailable
+    UnavailableError
         When there are no jobs, or they span more than a century.
     """
     if not len(workload):
-        raise Unavailable("no jobs")
+        raise UnavailableError("no jobs")
     if max(abs(workload.submit[0]), abs(workload.submit[-1])) > MOST_DAYS * DAY:
-        raise Unavailable("longer than a century")
+        raise UnavailableError("longer than a century")
     days = workload.clock.walls(np.floor(workload.submit).astype(np.int64)) // DAY
     first = int(days[0])
     jobs = np.bincount(np.maximum(days - first, 0)).astype(np.float64)
@@ -75,7 +75,7 @@ def draw_days(axes: Axes, workload: Workload, title: str = "Jobs submitted per d
     begin(axes, title)
     try:
         edges, jobs = jobs_per_day(workload)
-    except Unavailable as error:
+    except UnavailableError as error:
         return nothing(axes, str(error))
     axes.stairs(jobs, edges, fill=True, color=COLOURS["sky"])
     week = WEEK // DAY
@@ -97,12 +97,12 @@ def draw_days(axes: Axes, workload: Workload, title: str = "Jobs submitted per d
 def week_shares(workload: Workload) -> Floats:
     """Return submissions in each local hour of the week over those of the mean hour, (7, 24)."""
     if abs(workload.submit).max(initial=0) > MOST_DAYS * DAY:
-        raise Unavailable("longer than a century")
+        raise UnavailableError("longer than a century")
     if span(workload) < WEEK:
-        raise Unavailable("shorter than a week")
+        raise UnavailableError("shorter than a week")
     hours = hours_of_week(workload)
     if hours.mean() <= 0:
-        raise Unavailable("no submissions")
+        raise UnavailableError("no submissions")
     shares: Floats = (hours / hours.mean()).reshape(len(WEEK_DAYS), -1)
     return shares
 
@@ -131,7 +131,7 @@ def draw_week(
     begin(axes, title)
     try:
         shares = week_shares(workload)
-    except Unavailable as error:
+    except UnavailableError as error:
         return nothing(axes, str(error))
     top = float(shares.max()) if most is None else most
     mesh = axes.pcolormesh(
@@ -175,8 +175,8 @@ def draw_acf(
         try:
             found = find(workload)[1 : int(ACF_DAYS * DAY / scale) + 1]
             if len(found) * scale < DAY:
-                raise Unavailable("shorter than two days")
-        except Unavailable as error:
+                raise UnavailableError("shorter than two days")
+        except UnavailableError as error:
             reasons[name] = str(error)
             continue
         lags = np.arange(1, len(found) + 1) * scale / DAY

@@ -9,7 +9,6 @@ import numpy as np
 from analysis.features.bag_features import TITLES, bag_fit, bag_gaps
 from analysis.features.bag_fits import PARAMETERS
 from analysis.features.bags import bags
-from analysis.features.feature import Unavailable
 from analysis.features.panels import (
     POINTS,
     begin,
@@ -24,6 +23,7 @@ from analysis.features.panels import (
 from analysis.features.repetition import bag_zipf, repetition_zipf, repetitions
 from analysis.features.workload import Workload
 from analysis.plots import COLOURS, LEGEND
+from environment.errors import UnavailableError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,14 +52,14 @@ def draw_bag_gaps(
     begin(axes, title)
     try:
         x, share = not_exceeding(bag_gaps(workload))
-    except Unavailable as error:
+    except UnavailableError as error:
         return nothing(axes, str(error))
     axes.plot(x, share, color=COLOURS["grey"], linewidth=4, alpha=0.7, label="data")
     reasons = {}
     for name in PARAMETERS:
         try:
             fit = bag_fit(workload, name)
-        except Unavailable as error:
+        except UnavailableError as error:
             reasons[name] = str(error)
             continue
         colour, dashes = LOOKS[name]
@@ -89,7 +89,7 @@ def draw_repetitions(axes: Axes, workload: Workload, of: str = "bags", title: st
     begin(axes, title or REPEATED[of])
     try:
         length, count = histogram(bags(workload).size if of == "bags" else repetitions(workload))
-    except Unavailable as error:
+    except UnavailableError as error:
         return nothing(axes, str(error))
     axes.scatter(length, count, s=12, color=COLOURS["blue"], linewidth=0, zorder=3)
     logarithmic_counts(axes, float(length[-1]))
@@ -101,6 +101,6 @@ def draw_repetitions(axes: Axes, workload: Workload, of: str = "bags", title: st
         label = f"Zipf, exponent {law.exponent:.2f}"
         axes.plot(x, count.sum() * law.probability(x), color=COLOURS["vermilion"], label=label)
         axes.legend(**LEGEND, loc="upper right")
-    except Unavailable as error:
+    except UnavailableError as error:
         missing = f"no Zipf distribution: {error}"
     label_below(axes, REPEATED[of].partition(" by ")[2], missing)

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from analysis.features import sizes
 from analysis.features.draw_arrivals import SHADES
-from analysis.features.feature import Unavailable
 from analysis.features.panels import (
     LETTERS,
     begin,
@@ -23,6 +22,7 @@ from analysis.features.panels import (
     percent,
 )
 from analysis.features.workload import Floats, Workload
+from environment.errors import UnavailableError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,11 +99,11 @@ def grid_of(workloads: Sequence[Workload]) -> Grid:
 
     Raises
     ------
-    Unavailable
+    UnavailableError
         When there are no jobs.
     """
     if not any(len(workload) for workload in workloads):
-        raise Unavailable("no jobs")
+        raise UnavailableError("no jobs")
     longest = max(float(workload.run_time.max(initial=1)) for workload in workloads)
     widest = max(int(workload.processors.max(initial=1)) for workload in workloads)
     decades = max(np.log10(min(longest, MOST)), 1)
@@ -119,12 +119,12 @@ def cells_of(workload: Workload, grid: Grid, *, weighted: bool) -> Floats:
 
     Raises
     ------
-    Unavailable
+    UnavailableError
         When there is nothing to share.
     """
     weights = workload.run_time * workload.processors if weighted else np.ones(len(workload))
     if weights.sum() <= 0:
-        raise Unavailable("all run times are 0" if len(workload) else "no jobs")
+        raise UnavailableError("all run times are 0" if len(workload) else "no jobs")
     across = np.searchsorted(grid.run_time, workload.run_time, side="right") - 1
     up = np.searchsorted(grid.processors, workload.processors, side="right") - 1
     shape = len(grid.processors) - 1, len(grid.run_time) - 1
@@ -141,7 +141,7 @@ def darkest(workloads: Sequence[Workload], grid: Grid) -> float:
         for weighted in (False, True):
             try:
                 found.append(float(cells_of(workload, grid, weighted=weighted).max()))
-            except Unavailable:
+            except UnavailableError:
                 continue
     return max(found)
 
@@ -183,7 +183,7 @@ def draw_cells(
     begin(axes, title or f"Share of {what}")
     try:
         shares = cells_of(workload, grid, weighted=weighted)
-    except Unavailable as error:
+    except UnavailableError as error:
         return nothing(axes, str(error))
     logarithmic_times(axes, 1, float(grid.run_time[-1]))
     axes.set_yscale("log", base=2)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.features.feature import Unavailable
 from analysis.features.panels import (
     LETTERS,
     begin,
@@ -20,6 +19,7 @@ from analysis.features.panels import (
 )
 from analysis.features.users import jobs_of_users, responses_thought_about, think_times
 from analysis.features.workload import Floats, Workload
+from environment.errors import UnavailableError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -74,7 +74,7 @@ def think_quartiles(workload: Workload) -> Floats:
 
     Raises
     ------
-    Unavailable
+    UnavailableError
         When no bin has :data:`FEWEST` batches.
     """
     response = np.maximum(responses_thought_about(workload), 1)
@@ -83,7 +83,7 @@ def think_quartiles(workload: Workload) -> Floats:
     bins, count = np.unique(place, return_counts=True)
     kept = bins[count >= FEWEST]
     if not len(kept):
-        raise Unavailable(f"fewer than {FEWEST} batches of like response times")
+        raise UnavailableError(f"fewer than {FEWEST} batches of like response times")
     middle = 10 ** ((kept + 0.5) / BINS)
     quartiles = [np.percentile(think[place == which], (25, 50, 75)) for which in kept]
     return np.vstack([middle, np.transpose(quartiles)])

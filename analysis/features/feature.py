@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from environment.errors import HpcrowdError, QuantityError
+from environment.errors import QuantityError, UnavailableError
 
 if TYPE_CHECKING:
     from analysis.features.workload import Workload
@@ -15,10 +15,6 @@ if TYPE_CHECKING:
 #: What happens to a feature when times are told in another unit, with all settings in it too:
 #: it is a time, one over a time, an area (processors x time), stays as it is, or is bound to days.
 Scaling = Literal["time", "rate", "none", "calendar"]
-
-
-class Unavailable(HpcrowdError, ValueError):
-    """A feature cannot be measured on this workload; the text is the reason, in a few words."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +32,7 @@ class Feature:
     source
         Where the definition comes from.
     measure
-        Returns it for a workload, or raises :class:`Unavailable`.
+        Returns it for a workload, or raises :class:`~environment.errors.UnavailableError`.
     unit
         Such as ``s``; empty for a number without one.
     scaling
@@ -133,14 +129,14 @@ class Features(Mapping[str, Value]):
 
         Raises
         ------
-        Unavailable
+        UnavailableError
             When it is not available.
         QuantityError
             When there is no such feature.
         """
         value = self[name]
         if value.number is None:
-            raise Unavailable(value.reason)
+            raise UnavailableError(value.reason)
         return value.number
 
     def to_json(self) -> dict[str, Any]:
@@ -159,7 +155,7 @@ def value_of(feature: Feature, workload: Workload) -> Value:
         return Value(None, "no jobs")
     try:
         number = feature.measure(workload)
-    except Unavailable as error:
+    except UnavailableError as error:
         return Value(None, str(error))
     if not math.isfinite(number):
         return Value(None, "no finite number")

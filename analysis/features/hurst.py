@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from analysis.features.feature import Unavailable
+from environment.errors import UnavailableError
 
 Floats = NDArray[np.float64]
 Int64s = NDArray[np.int64]
@@ -84,7 +84,7 @@ def hurst(values: ArrayLike) -> Hurst:
 
     Raises
     ------
-    Unavailable
+    UnavailableError
         When the series is too short, or does not vary.
     """
     series = _checked(values)
@@ -115,7 +115,7 @@ def periodogram(values: ArrayLike) -> float:
     place = np.arange(1, int(LOWEST_FREQUENCIES * (len(power) - 1)) + 1)
     seen = power[place] > 0
     if np.count_nonzero(seen) < 3:
-        raise Unavailable("no power at low frequencies")
+        raise UnavailableError("no power at low frequencies")
     logs = np.log10(place[seen]), np.log10(power[place[seen]])
     return float((1 - np.polyfit(*logs, 1)[0]) / 2)
 
@@ -123,9 +123,9 @@ def periodogram(values: ArrayLike) -> float:
 def _checked(values: ArrayLike) -> Floats:
     series = np.asarray(values, np.float64)
     if len(series) < SHORTEST:
-        raise Unavailable(f"{len(series):,} intervals, at least {SHORTEST} are needed")
+        raise UnavailableError(f"{len(series):,} intervals, at least {SHORTEST} are needed")
     if (series == series[0]).all():
-        raise Unavailable("the series does not vary")
+        raise UnavailableError("the series does not vary")
     return series
 
 
@@ -166,5 +166,5 @@ def _slope(x: Floats, y: Floats, first: float, last: float) -> float:
     """Return the slope of a line through a part of the points."""
     part = slice(int(first * len(x)), int(last * len(x)))
     if len(x[part]) < 3:
-        raise Unavailable("too few block sizes without constant blocks")
+        raise UnavailableError("too few block sizes without constant blocks")
     return float(np.polyfit(x[part], y[part], 1)[0])

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from analysis.features.feature import Unavailable
-from environment.errors import QuantityError
+from environment.errors import QuantityError, UnavailableError
 
 Floats = NDArray[np.float64]
 Int64s = NDArray[np.int64]
@@ -150,7 +149,7 @@ def classify(
 
     Raises
     ------
-    Unavailable
+    UnavailableError
         When there are no values, or scikit-learn is not installed.
     QuantityError
         When a value is not finite, or one of the others is not positive.
@@ -167,7 +166,7 @@ def classify(
         if not 0 < number < float("inf"):
             raise QuantityError(f"{name} {number}: must be positive")
     if not len(given):
-        raise Unavailable("no run times")
+        raise UnavailableError("no run times")
     if not np.isfinite(given).all():
         raise QuantityError("values: hold one that is not finite; leave such out")
     # In units of the resolution the fits do not depend on the unit.
@@ -221,7 +220,7 @@ def zipf_exponent(lengths: ArrayLike, what: str = "lengths") -> Zipf:
 
     Raises
     ------
-    Unavailable
+    UnavailableError
         When there are no lengths, or all are 1: then the likelihood rises with the exponent for
         ever.
     QuantityError
@@ -237,13 +236,13 @@ def zipf_exponent(lengths: ArrayLike, what: str = "lengths") -> Zipf:
 
     numbers = np.asarray(lengths, np.float64)
     if not len(numbers):
-        raise Unavailable(f"no {what}")
+        raise UnavailableError(f"no {what}")
     wrong = ~(np.isfinite(numbers) & (numbers >= 1) & (numbers == np.floor(numbers)))
     if wrong.any():
         raise QuantityError(f"{what}: {numbers[wrong][0]:g}; they must be whole numbers from 1 on")
     mean_log = float(np.log(numbers).mean())
     if mean_log == 0:
-        raise Unavailable(f"all {what} are 1, no exponent is the likeliest")
+        raise UnavailableError(f"all {what} are 1, no exponent is the likeliest")
 
     def log_zeta(exponent: float) -> float:
         return float(np.log1p(zetac(exponent)))
@@ -267,14 +266,16 @@ def _one_thread() -> AbstractContextManager[Any]:
 
     Raises
     ------
-    Unavailable
+    UnavailableError
         When scikit-learn, which brings the library for it, is not installed.
     """
     try:
         import sklearn  # noqa: F401
         from threadpoolctl import threadpool_limits
     except ImportError:
-        raise Unavailable('scikit-learn is not installed; pip install "hpcrowd[fits]"') from None
+        raise UnavailableError(
+            'scikit-learn is not installed; pip install "hpcrowd[fits]"'
+        ) from None
     limits: AbstractContextManager[Any] = threadpool_limits(limits=1)
     return limits
 

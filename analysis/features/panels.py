@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from analysis import curves
 from analysis.comparison_style import look_of, shortened, wrapped
-from analysis.features.feature import Unavailable
 from analysis.features.workload import Floats, Workload
 from analysis.plots import TITLE, say_nothing, tidy
 from environment.clock import DAY, HOUR
+from environment.errors import UnavailableError
 from environment.quantities import format_duration
 
 if TYPE_CHECKING:
@@ -89,13 +89,13 @@ def drawable[Found](
     workloads
         Which.
     find
-        Returns what is drawn, or raises :class:`~analysis.features.feature.Unavailable`.
+        Returns what is drawn, or raises :class:`~analysis.features.feature.UnavailableError`.
     """
     drawn, missing = [], dict[str, list[str]]()
     for place, workload in enumerate(workloads):
         try:
             drawn.append(Drawn(place, workload, find(workload)))
-        except Unavailable as error:
+        except UnavailableError as error:
             missing.setdefault(str(error), []).append(name_of(workload))
     if not drawn and len(missing) == 1:
         return drawn, next(iter(missing))
@@ -202,12 +202,12 @@ def exceeding(values: NDArray[Any], above: str = "time above 1 s") -> tuple[Floa
 
     Raises
     ------
-    Unavailable
+    UnavailableError
         When no value is above 1; ``above`` tells what there is none of.
     """
     found = curves.exceedance(values, POINTS)
     if found is None:
-        raise Unavailable(f"no {above}")
+        raise UnavailableError(f"no {above}")
     return found
 
 

@@ -14,10 +14,10 @@ import numpy as np
 
 from analysis.comparison_style import legend_figure
 from analysis.features import draw_arrivals, draw_bags, draw_jobs, draw_users
-from analysis.features.feature import Unavailable
 from analysis.features.panels import LETTERS, name_of, nothing, title_of
 from analysis.features.workload import Workload
 from analysis.plots import new_figure, tidy
+from environment.errors import UnavailableError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -88,7 +88,7 @@ def run_time_processors(
     )
     try:
         grid = draw_jobs.grid_of(workloads)
-    except Unavailable as error:
+    except UnavailableError as error:
         for axes in panels:
             tidy(axes)
             nothing(axes, str(error))
@@ -149,7 +149,7 @@ def _busiest_hours(workloads: Sequence[Workload]) -> float | None:
     for workload in workloads:
         try:
             found.append(np.quantile(draw_arrivals.week_shares(workload), 1 - BRIGHTEST))
-        except Unavailable:
+        except UnavailableError:
             continue
     return max(float(max(found)), 2.0) if found else None
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from analysis.features.bags import bags
-from analysis.features.feature import Feature, Group, Unavailable
+from analysis.features.feature import Feature, Group
 from analysis.features.locality import Classes, Zipf, classify, run_lengths, zipf_exponent
 from analysis.features.workload import Workload
+from environment.errors import UnavailableError
 from environment.jobs import Int64s
 
 
@@ -20,7 +21,7 @@ def run_time_classes(workload: Workload) -> Classes:
 
     Raises
     ------
-    Unavailable
+    UnavailableError
         When scikit-learn is not installed, or there are no jobs.
     """
 
@@ -36,7 +37,7 @@ def run_time_classes(workload: Workload) -> Classes:
 def repetitions(workload: Workload) -> Int64s:
     """Return the lengths of repetitions of similar run times, the run lengths."""
     if len(workload) < 2:
-        raise Unavailable("fewer than 2 jobs")
+        raise UnavailableError("fewer than 2 jobs")
     return workload.once("runs", lambda: run_lengths(run_time_classes(workload).labels))
 
 

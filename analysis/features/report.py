@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from analysis.features.arrivals import span
 from analysis.features.catalogue import GROUPS
 from analysis.features.draw_arrivals import MOST_DAYS
-from analysis.features.feature import Features, Group, Unavailable
+from analysis.features.feature import Features, Group
 from analysis.features.panels import plain_name
 from analysis.features.pictures import PICTURES
 from analysis.features.text import format_value
@@ -19,6 +19,7 @@ from analysis.plots import figure_png
 from analysis.report import Picture, figure_of, html_page
 from analysis.results import versions
 from environment.clock import DAY
+from environment.errors import UnavailableError
 from environment.quantities import format_duration, plural
 
 #: Distributions whose versions decide about the numbers, beside those of a run.
@@ -71,7 +72,7 @@ def _lead(workload: Workload) -> str:
     words = f"{workload.name}: {plural(len(workload), 'job')}"
     if users:
         words += f" of {plural(users, 'user')}"
-    with suppress(Unavailable):
+    with suppress(UnavailableError):
         words += f" in {format_duration(span(workload))}"
     return words + (f", on {workload.machine:,} processors." if workload.machine else ".")
 

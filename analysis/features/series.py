@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from analysis.features.feature import Unavailable
-from environment.errors import QuantityError
+from environment.errors import QuantityError, UnavailableError
 from environment.quantities import plural
 
 Floats = NDArray[np.float64]
@@ -45,7 +44,7 @@ class Moments:
     def cv(self) -> float:
         """Coefficient of variation, sd / mean."""
         if self.mean == 0:
-            raise Unavailable("the mean is 0")
+            raise UnavailableError("the mean is 0")
         return self.sd / self.mean
 
 
@@ -54,7 +53,7 @@ def moments(values: ArrayLike) -> Moments:
 
     Raises
     ------
-    Unavailable
+    UnavailableError
         When there are fewer.
     """
     numbers = _series(values, least=2)
@@ -95,7 +94,7 @@ def autocorrelation(values: ArrayLike, lags: int) -> Floats:
 
     Raises
     ------
-    Unavailable
+    UnavailableError
         When the series is too short, or constant.
 
     Notes
@@ -107,9 +106,9 @@ def autocorrelation(values: ArrayLike, lags: int) -> Floats:
         raise QuantityError(f"lags {lags}: must not be negative")
     numbers = _series(values, least=2)
     if lags >= len(numbers):
-        raise Unavailable(f"{len(numbers):,} values, fewer than the lag of {lags:,}")
+        raise UnavailableError(f"{len(numbers):,} values, fewer than the lag of {lags:,}")
     if (numbers == numbers[0]).all():
-        raise Unavailable("all values are equal")
+        raise UnavailableError("all values are equal")
     deviation = numbers - numbers.mean()
     size = 1 << (len(numbers) + lags).bit_length()
     power = np.abs(np.fft.rfft(deviation, size)) ** 2
@@ -147,7 +146,7 @@ def counts(times: ArrayLike, scale: float) -> Floats:
 
     Raises
     ------
-    Unavailable
+    UnavailableError
         When there is no arrival, or there would be far too many intervals.
     """
     if not 0 < scale < float("inf"):
@@ -155,7 +154,7 @@ def counts(times: ArrayLike, scale: float) -> Floats:
     arrivals = _series(times, least=1)
     place = (arrivals - arrivals.min()) / scale
     if place.max() >= MOST_INTERVALS:
-        raise Unavailable(f"more than {MOST_INTERVALS:,} intervals of {scale:g} s")
+        raise UnavailableError(f"more than {MOST_INTERVALS:,} intervals of {scale:g} s")
     return np.bincount(place.astype(np.int64)).astype(np.float64)
 
 
@@ -169,7 +168,7 @@ def spearman(first: ArrayLike, second: ArrayLike) -> float:
 
     Raises
     ------
-    Unavailable
+    UnavailableError
         When there are fewer than three pairs, or one of the two does not vary.
     """
     from scipy.stats import rankdata
@@ -182,7 +181,7 @@ def pearson(first: ArrayLike, second: ArrayLike) -> float:
     one, other = _pairs(first), _pairs(second)
     for series in (one, other):
         if (series == series[0]).all():
-            raise Unavailable("one of the two does not vary")
+            raise UnavailableError("one of the two does not vary")
     return float(np.clip(np.corrcoef(one, other)[0, 1], -1, 1))
 
 
@@ -193,5 +192,5 @@ def _pairs(values: ArrayLike) -> Floats:
 def _series(values: ArrayLike, least: int) -> Floats:
     numbers = np.asarray(values, np.float64)
     if len(numbers) < least:
-        raise Unavailable(f"{plural(len(numbers), 'value')}, at least {least} are needed")
+        raise UnavailableError(f"{plural(len(numbers), 'value')}, at least {least} are needed")
     return numbers

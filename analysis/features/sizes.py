@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.features import series
-from analysis.features.feature import Feature, Group, Scaling, Unavailable
+from analysis.features.feature import Feature, Group, Scaling
 from analysis.features.workload import Floats, Workload
+from environment.errors import UnavailableError
 
 _MARGINAL = "Minh 2012, section 2.1.1"
 
@@ -26,7 +27,7 @@ def waits(workload: Workload) -> Floats:
     """Return the waits that are known, s."""
     known = workload.wait >= 0
     if not known.any():
-        raise Unavailable("no waits recorded")
+        raise UnavailableError("no waits recorded")
     return workload.wait[known]
 
 
@@ -45,10 +46,10 @@ def normalized_entropy(workload: Workload) -> float:
     processors, run_time = workload.allocated, workload.run_time
     largest = int(processors.max(initial=1))
     if largest == 1:
-        raise Unavailable("all jobs have one processor")
+        raise UnavailableError("all jobs have one processor")
     total = np.bincount(processors, weights=run_time, minlength=2)
     if total.sum() <= 0:
-        raise Unavailable("all run times are 0")
+        raise UnavailableError("all run times are 0")
     share = total[total > 0] / total.sum()
     entropy = float(-(share * np.log(share)).sum() / np.log(largest))
     return max(entropy, 0.0)  # a sum of one term of log 1 may come out as -0
@@ -58,21 +59,21 @@ def power_of_two_share(workload: Workload) -> float:
     """Return the share of parallel jobs whose processors are a power of two."""
     parallel = workload.processors[workload.processors > 1]
     if not len(parallel):
-        raise Unavailable("all jobs have one processor")
+        raise UnavailableError("all jobs have one processor")
     return float(np.mean((parallel & (parallel - 1)) == 0))
 
 
 def _share(of_jobs: NDArray[np.bool_]) -> float:
     """Return the share of jobs that something is true of."""
     if not len(of_jobs):
-        raise Unavailable("no jobs")
+        raise UnavailableError("no jobs")
     return float(of_jobs.mean())
 
 
 def _asked(workload: Workload) -> NDArray[np.bool_]:
     asked: NDArray[np.bool_] = workload.requested_time > 0
     if not asked.any():
-        raise Unavailable("no requested times recorded")
+        raise UnavailableError("no requested times recorded")
     return asked
 
 

@@ -13,8 +13,9 @@ import numpy as np
 from agents.sessions import SessionDefinition, Sessions, find_sessions
 from analysis.curves import activity_lengths
 from analysis.features import series
-from analysis.features.feature import Feature, Group, Scaling, Unavailable
+from analysis.features.feature import Feature, Group, Scaling
 from analysis.features.workload import Floats, Workload
+from environment.errors import UnavailableError
 from environment.jobs import Int64s, JobTable
 from environment.quantities import round_half_up
 
@@ -69,12 +70,12 @@ def jobs_of_users(workload: Workload) -> Int64s:
 
     Raises
     ------
-    Unavailable
+    UnavailableError
         When no user is known.
     """
     known = workload.user[workload.user >= 0]
     if not len(known):
-        raise Unavailable("no users recorded")
+        raise UnavailableError("no users recorded")
     counts = np.unique(known, return_counts=True)[1]
     return np.sort(counts)[::-1]
 
@@ -100,7 +101,7 @@ def batches(workload: Workload) -> Batches:
 
     Raises
     ------
-    Unavailable
+    UnavailableError
         When more waits are unknown than :data:`MOST_UNKNOWN`.
     """
     return workload.once("batches", lambda: _batches(workload))
@@ -110,7 +111,7 @@ def activity(workload: Workload) -> Floats:
     """Return the time from each user's first submission to the last, s (section VII)."""
     known = workload.user >= 0
     if not known.any():
-        raise Unavailable("no users recorded")
+        raise UnavailableError("no users recorded")
     submit = _seconds(workload.submit - workload.submit.min())
     return activity_lengths(workload.user[known], submit[known]).astype(np.float64)
 
@@ -120,12 +121,12 @@ def think_times(workload: Workload) -> Int64s:
 
     Raises
     ------
-    Unavailable
+    UnavailableError
         When waits are not all known, or no session has two batches.
     """
     found = batches(workload).think
     if not len(found):
-        raise Unavailable("no session with two batches")
+        raise UnavailableError("no session with two batches")
     return found
 
 
@@ -143,7 +144,7 @@ def _seconds(times: Floats) -> Int64s:
 def _sessions(workload: Workload) -> Sessions:
     rows = np.flatnonzero(workload.user >= 0)
     if not len(rows):
-        raise Unavailable("no users recorded")
+        raise UnavailableError("no users recorded")
     return _cut(workload, rows)[1]
 
 
@@ -163,12 +164,12 @@ def _batches(workload: Workload) -> Batches:
     of_users = workload.user >= 0
     rows = np.flatnonzero(of_users & (workload.wait >= 0))
     if not of_users.any():
-        raise Unavailable("no users recorded")
+        raise UnavailableError("no users recorded")
     if not len(rows):
-        raise Unavailable("no waits recorded")
+        raise UnavailableError("no waits recorded")
     unknown = np.count_nonzero(of_users) - len(rows)
     if unknown > MOST_UNKNOWN * np.count_nonzero(of_users):
-        raise Unavailable(f"{unknown:,} jobs without a recorded wait")
+        raise UnavailableError(f"{unknown:,} jobs without a recorded wait")
     jobs, found = _cut(workload, rows)
     first = found.batch_first[:-1]
     return Batches(

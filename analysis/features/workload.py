@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from analysis.features.feature import Unavailable
 from analysis.features.locality import MOST_COMPONENTS, RESOLUTION_S
 from environment.clock import Clock
-from environment.errors import QuantityError, TraceError
+from environment.errors import QuantityError, TraceError, UnavailableError
 from environment.jobs import UNKNOWN, Int64s, JobTable, State
 from environment.quantities import round_half_up
 from environment.trace import Trace
@@ -124,11 +123,11 @@ class Workload:
         if name not in self._known:
             try:
                 self._known[name] = find()
-            except Unavailable as error:
+            except UnavailableError as error:
                 self._known[name] = error
         found = self._known[name]
-        if isinstance(found, Unavailable):
-            raise Unavailable(str(found))
+        if isinstance(found, UnavailableError):
+            raise UnavailableError(str(found))
         return found  # type: ignore[no-any-return]
 
     @classmethod
