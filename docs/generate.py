@@ -41,7 +41,7 @@ from requested_times import replays_table, requests_table  # noqa: E402
 PACKAGES = ("environment", "agents", "analysis", "scenarios")
 
 #: Packages inside them with public names of their own.
-INSIDE = ("analysis.features",)
+INSIDE = ("analysis.features", "analysis.models")
 
 #: Units by the end of a metric's name.
 UNITS = {"_s": "s", "_per_day": "1/day", "jobs_": "jobs"}

@@ -7,6 +7,7 @@ from .correlation import WeeklyCorrelation, rank_correlation, weekly_correlation
 from .errors import (
     HpcrowdError,
     ModelFileError,
+    ModelFitError,
     ParseError,
     PredictorError,
     QuantityError,
@@ -95,6 +96,7 @@ __all__ = [
     "LastTwo",
     "Maintenance",
     "ModelFileError",
+    "ModelFitError",
     "MultiQueue",
     "Nearest",
     "NodesDown",

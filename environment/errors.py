@@ -6,7 +6,8 @@
     ├── ResultsError(ValueError)      a folder of results cannot be read
     ├── SignalError(ValueError)       a price or carbon signal cannot be used
     ├── QuantityError(ValueError)     a duration, factor or choice cannot be understood
-    ├── ModelFileError(ValueError)    a file with a trained model cannot be used
+    ├── ModelFileError(ValueError)    a file with a trained or fitted model cannot be used
+    ├── ModelFitError(ValueError)     a model cannot be fitted to this workload
     ├── UnavailableError(ValueError)  a feature cannot be measured on this workload
     ├── SchedulerError(RuntimeError)  a scheduler asked for the impossible
     ├── PredictorError(RuntimeError)  a predictor asked before it was trained or has begun
@@ -67,7 +68,23 @@ class QuantityError(HpcrowdError, ValueError):
 
 
 class ModelFileError(HpcrowdError, ValueError):
-    """A file with a trained model is missing, damaged, or of a newer version."""
+    """A file with a trained or fitted model is missing, damaged, or of a newer version."""
+
+
+class ModelFitError(HpcrowdError, ValueError):
+    """A model cannot be fitted to this workload.
+
+    Attributes
+    ----------
+    what
+        The model and the parameter, with its value.
+    rule
+        What is wrong, and the cure.
+    """
+
+    def __init__(self, what: str, rule: str) -> None:
+        self.what, self.rule = what, rule
+        super().__init__(f"{what}: {rule}")
 
 
 class UnavailableError(HpcrowdError, ValueError):

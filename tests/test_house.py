@@ -108,7 +108,7 @@ def test_importing_the_packages_is_light(root: Path) -> None:
     assert "light" == python(root, code)
 
 
-@pytest.mark.parametrize("package", [*PACKAGES, "analysis.features"])
+@pytest.mark.parametrize("package", [*PACKAGES, "analysis.features", "analysis.models"])
 def test_public_names_resolve(root: Path, package: str) -> None:
     """Every name in the stub of a package can be had from it, and is in its ``__all__``."""
     module = import_module(package)

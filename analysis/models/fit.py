@@ -1,0 +1,80 @@
+"""Fit a model to a workload: its jobs, and the arrivals that go with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from analysis.features.arrivals import offered_load
+from analysis.features.workload import Workload
+from analysis.models.model import WorkloadModel
+from analysis.models.registry import MODELS, arrival_model, job_model
+from analysis.results import versions
+from environment.errors import UnavailableError
+
+
+def fit(
+    name: str,
+    workload: Workload,
+    *,
+    arrivals: str | None = None,
+    provenance: dict[str, Any] | None = None,
+) -> WorkloadModel:
+    """Return a model fitted to a workload.
+
+    Parameters
+    ----------
+    name
+        A name of :data:`analysis.models.registry.MODELS`.
+    workload
+        What to fit to.
+    arrivals
+        How jobs arrive, a name of :data:`analysis.models.registry.ARRIVALS`; None takes what goes
+        with the model.
+    provenance
+        What else to note of where it comes from.
+
+    Raises
+    ------
+    QuantityError
+        When a name is not known.
+    ModelFitError
+        When the model cannot be fitted, with the parameter and the reason.
+    """
+    jobs = job_model(name)
+    times = arrival_model(arrivals or MODELS[name].arrivals)
+    try:
+        load = offered_load(workload)
+    except UnavailableError:
+        load = 0.0
+    return WorkloadModel(
+        name=name,
+        machine=workload.machine or int(workload.processors.max(initial=1)),
+        arrivals=times.fit(workload.submit),
+        jobs=jobs.fit(workload),
+        load=load or None,
+        provenance={
+            "trace": workload.name,
+            "jobs": len(workload),
+            "left_out": dict(workload.left_out),
+            "versions": versions(),
+            **(provenance or {}),
+        },
+    )
+
+
+def published(name: str, machine: int) -> WorkloadModel:
+    """Return a model with the parameters that its paper gives, for a machine of a size.
+
+    Raises
+    ------
+    QuantityError
+        When the model is not known, or its paper gives no parameters.
+    """
+    jobs = job_model(name).published(machine)
+    return WorkloadModel(
+        name=name,
+        machine=machine,
+        arrivals=jobs.published_arrivals(),
+        jobs=jobs,
+        provenance={"parameters": jobs.source},
+    )

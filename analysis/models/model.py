@@ -1,0 +1,146 @@
+"""A workload model: arrivals, jobs and requested times for a machine, in a small file.
+
+A file is JSON with the keys ``format``, ``version``, ``model``, ``machine``, ``arrivals``,
+``jobs``, ``load`` and ``provenance``; :data:`VERSION` counts up when an older program could no
+longer read what a newer one writes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from analysis.models.part import ArrivalModel, JobModel, Part
+from analysis.models.registry import arrival_model, job_model
+from environment.errors import HpcrowdError, ModelFileError
+
+#: What a file says it is, and the version that is written.
+FORMAT, VERSION = "hpcrowd workload model", 1
+
+#: Places of an array that an error names before it cuts.
+DEPTH = 3
+
+
+@dataclass(frozen=True)
+class WorkloadModel:
+    """A model to generate workloads from.
+
+    Attributes
+    ----------
+    name
+        A name of :data:`analysis.models.registry.MODELS`.
+    machine
+        Processors of the machine that it was fitted on or is meant for.
+    arrivals, jobs
+        Its parts.
+    load
+        Offered load of the trace that it was fitted to; None unknown.
+    provenance
+        Where it comes from, plain data.
+    """
+
+    name: str
+    machine: int
+    arrivals: ArrivalModel
+    jobs: JobModel
+    load: float | None = None
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def notes(self) -> list[str]:
+        """What the fits have to tell."""
+        return [*self.arrivals.notes, *self.jobs.notes]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the model as plain data, fit for JSON."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "model": self.name,
+            "machine": self.machine,
+            "load": self.load,
+            "arrivals": _wire(self.arrivals),
+            "jobs": _wire(self.jobs),
+            "provenance": self.provenance,
+        }
+
+
+def write_model(model: WorkloadModel, path: str | os.PathLike[str]) -> None:
+    """Write a model to a file, which is whole or absent.
+
+    Raises
+    ------
+    ModelFileError
+        When it cannot be written.
+    """
+    target = Path(path)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    text = json.dumps(model.to_json(), indent=1, allow_nan=False)
+    try:
+        temporary.write_text(text + "\n", encoding="utf-8")
+        temporary.replace(target)
+    except OSError as error:
+        raise ModelFileError(f"{target}: cannot be written: {error.strerror or error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_model(path: str | os.PathLike[str]) -> WorkloadModel:
+    """Return the model of a file.
+
+    Raises
+    ------
+    ModelFileError
+        When the file is missing, damaged, or of a newer version.
+    """
+    name = os.fspath(path)
+    try:
+        wire = json.loads(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise ModelFileError(f"{name}: cannot be read: {error.strerror or error}") from None
+    except ValueError:
+        raise ModelFileError(f"{name}: damaged, not JSON; fit the model again") from None
+    if not isinstance(wire, dict) or wire.get("format") != FORMAT:
+        raise ModelFileError(f"{name}: not a workload model; hpcrowd fit makes one")
+    version = wire.get("version")
+    if not isinstance(version, int) or version > VERSION:
+        raise ModelFileError(
+            f"{name}: version {version!r}, this hpcrowd reads up to {VERSION}; use a newer hpcrowd"
+        )
+    try:
+        return _model(wire)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"][:DEPTH]))
+        raise ModelFileError(
+            f"{name}, {where}: {first['input']!r:.40}: {first['msg'].lower()}; fit the model again"
+        ) from None
+    except (KeyError, TypeError, ValueError, HpcrowdError) as error:
+        what = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise ModelFileError(f"{name}: damaged: {what}; fit the model again") from None
+
+
+def _model(wire: dict[str, Any]) -> WorkloadModel:
+    arrivals, jobs = dict(wire["arrivals"]), dict(wire["jobs"])
+    load, machine = wire["load"], wire["machine"]
+    if not isinstance(machine, int) or machine < 1:
+        raise ValueError(f"machine {machine!r}: must be 1 or more")
+    if load is not None and not (isinstance(load, int | float) and load > 0):
+        raise ValueError(f"load {load!r}: must be positive or null")
+    return WorkloadModel(
+        name=wire["model"],
+        machine=machine,
+        arrivals=arrival_model(arrivals.pop("name")).model_validate(arrivals),
+        jobs=job_model(jobs.pop("name")).model_validate(jobs),
+        load=load,
+        provenance=dict(wire["provenance"]),
+    )
+
+
+def _wire(part: Part) -> dict[str, Any]:
+    return {"name": part.name, **part.model_dump(mode="json")}
