@@ -8,6 +8,7 @@ from analysis.features.arrivals import offered_load
 from analysis.features.workload import Workload
 from analysis.models.model import WorkloadModel
 from analysis.models.registry import MODELS, arrival_model, job_model
+from analysis.models.requests import Requests
 from analysis.results import versions
 from environment.errors import UnavailableError
 
@@ -51,6 +52,7 @@ def fit(
         machine=workload.machine or int(workload.processors.max(initial=1)),
         arrivals=times.fit(workload.submit),
         jobs=jobs.fit(workload),
+        requests=Requests.fit(workload),
         load=load or None,
         provenance={
             "trace": workload.name,

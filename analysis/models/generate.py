@@ -190,6 +190,9 @@ def generate(
         assert days is not None
         drawn = _drawn_days(model, days, processors, seed, load)
     drawn = _in_seconds(drawn)
+    if model.requests is not None:
+        random = Streams(seed).generator("requests")
+        drawn = replace(drawn, requested_time=model.requests.times(drawn, random))
     notes = [*drawn.notes]
     if load is not None:
         found = offered_load(drawn, processors)

@@ -1,8 +1,8 @@
 """A workload model: arrivals, jobs and requested times for a machine, in a small file.
 
 A file is JSON with the keys ``format``, ``version``, ``model``, ``machine``, ``arrivals``,
-``jobs``, ``load`` and ``provenance``; :data:`VERSION` counts up when an older program could no
-longer read what a newer one writes.
+``jobs``, ``requests``, ``load`` and ``provenance``; :data:`VERSION` counts up when an older program
+could no longer read what a newer one writes.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from analysis.models.part import ArrivalModel, JobModel, Part
 from analysis.models.registry import arrival_model, job_model
+from analysis.models.requests import Requests
 from environment.errors import HpcrowdError, ModelFileError
 
 #: What a file says it is, and the version that is written.
@@ -38,6 +39,8 @@ class WorkloadModel:
         Processors of the machine that it was fitted on or is meant for.
     arrivals, jobs
         Its parts.
+    requests
+        How long jobs ask for; None leaves them without a requested time, or with that of the jobs.
     load
         Offered load of the trace that it was fitted to; None unknown.
     provenance
@@ -48,6 +51,7 @@ class WorkloadModel:
     machine: int
     arrivals: ArrivalModel
     jobs: JobModel
+    requests: Requests | None = None
     load: float | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
 
@@ -66,6 +70,7 @@ class WorkloadModel:
             "load": self.load,
             "arrivals": _wire(self.arrivals),
             "jobs": _wire(self.jobs),
+            "requests": None if self.requests is None else _wire(self.requests),
             "provenance": self.provenance,
         }
 
@@ -127,7 +132,7 @@ def read_model(path: str | os.PathLike[str]) -> WorkloadModel:
 
 def _model(wire: dict[str, Any]) -> WorkloadModel:
     arrivals, jobs = dict(wire["arrivals"]), dict(wire["jobs"])
-    load, machine = wire["load"], wire["machine"]
+    load, machine, requests = wire["load"], wire["machine"], wire["requests"]
     if not isinstance(machine, int) or machine < 1:
         raise ValueError(f"machine {machine!r}: must be 1 or more")
     if load is not None and not (isinstance(load, int | float) and load > 0):
@@ -137,9 +142,16 @@ def _model(wire: dict[str, Any]) -> WorkloadModel:
         machine=machine,
         arrivals=arrival_model(arrivals.pop("name")).model_validate(arrivals),
         jobs=job_model(jobs.pop("name")).model_validate(jobs),
+        requests=None if requests is None else _requests(dict(requests)),
         load=load,
         provenance=dict(wire["provenance"]),
     )
+
+
+def _requests(wire: dict[str, Any]) -> Requests:
+    if wire.pop("name") != Requests.name:
+        raise ValueError("requests of another model than tsafrir")
+    return Requests.model_validate(wire)
 
 
 def _wire(part: Part) -> dict[str, Any]:

@@ -38,6 +38,9 @@ class Drawn:
         Numbers from 1 on; -1 none.
     requested_time
         s; -1 none.
+    bag
+        Jobs with the same number belong together: they have the same user and ask for the same
+        time; by default each job is alone.
     follows
         Place of the job whose end makes the user submit this one at once; -1 none.
     notes
@@ -52,6 +55,7 @@ class Drawn:
     executable: Int64s
     queue: Int64s
     requested_time: Floats
+    bag: Int64s
     follows: Int64s
     notes: list[str] = field(default_factory=list)
 
@@ -83,7 +87,12 @@ class Drawn:
             submit,
             run_time,
             processors,
-            **{"requested_time": np.full(size, float(UNKNOWN)), **unknown, **others},
+            **{
+                "requested_time": np.full(size, float(UNKNOWN)),
+                "bag": np.arange(size),
+                **unknown,
+                **others,
+            },
         )
 
 

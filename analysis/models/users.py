@@ -1,0 +1,87 @@
+"""Who submits generated jobs, where a model says nothing of users: shares, groups, persistence."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+from pydantic import Field, PositiveFloat, model_validator
+
+from analysis.features.bags import bags
+from analysis.features.workload import Workload
+from analysis.models.part import Floats, Part
+from environment.jobs import Int64s
+
+
+class UserShares(Part):
+    """Users by their share of the bags; whoever submitted a bag may submit the next one too.
+
+    Bags are drawn instead of jobs because all jobs of a bag have the same user.
+    """
+
+    name: ClassVar[str] = "users"
+    title: ClassVar[str] = "users by their share of bags"
+    source: ClassVar[str] = "our own"
+
+    weights: tuple[PositiveFloat, ...] = Field(
+        min_length=1, description="share of the bags of each user, most first; adds up to 1"
+    )
+    groups: tuple[int, ...] = Field(min_length=1, description="group of each user, from 1 on")
+    stay: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="probability that the next bag has the same user, beyond chance",
+    )
+
+    @model_validator(mode="after")
+    def _as_many(self) -> Self:
+        if len(self.weights) != len(self.groups):
+            raise ValueError(f"{len(self.weights)} weights of users for {len(self.groups)} groups")
+        if min(self.groups) < 1:
+            raise ValueError(f"group {min(self.groups)}: groups count from 1")
+        return self
+
+    @classmethod
+    def fit(cls, workload: Workload) -> Self:
+        """Return the users of a workload; without known users one, who submits everything.
+
+        The probability to stay is that of two bags after each other with the same user, less what
+        chance gives: (s - q) / (1 - q) with q the sum of squared shares.
+        """
+        known = workload.user >= 0
+        if not known.any():
+            return cls(weights=(1.0,), groups=(1,), notes=("no users recorded: one for all",))
+        first = bags(workload).first
+        first = first[known[first]]
+        of_bags = workload.user[first]
+        numbers, place, counts = np.unique(of_bags, return_inverse=True, return_counts=True)
+        group = np.zeros(len(numbers), np.int64)
+        group[place] = workload.group[first]
+        order = np.argsort(-counts, kind="stable")
+        shares = counts[order] / counts.sum()
+        names = np.unique(group[order], return_inverse=True)[1] + 1
+        by_chance = float((shares**2).sum())
+        same = float(np.mean(of_bags[1:] == of_bags[:-1])) if len(of_bags) > 1 else 0.0
+        stay = (same - by_chance) / (1 - by_chance) if by_chance < 1 else 0.0
+        return cls(
+            weights=tuple(shares.tolist()),
+            groups=tuple(names.tolist()),
+            stay=min(max(stay, 0.0), 1 - 1e-9),
+        )
+
+    @cached_property
+    def _cumulative(self) -> Floats:
+        shares = np.asarray(self.weights)
+        return np.cumsum(shares / shares.sum())
+
+    def assign(self, count: int, random: np.random.Generator) -> tuple[Int64s, Int64s]:
+        """Return user and group of so many bags, numbers from 1 on, each of shape (count,)."""
+        drawn = np.searchsorted(self._cumulative, random.random(count), side="right")
+        fresh = random.random(count) >= self.stay
+        if count:
+            fresh[0] = True
+        last = np.maximum.accumulate(np.where(fresh, np.arange(count), 0))
+        place = np.minimum(drawn, len(self.weights) - 1)[last]
+        return place + 1, np.asarray(self.groups, np.int64)[place]
