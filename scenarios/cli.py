@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from environment.errors import HpcrowdError
+from scenarios.cli_models import models_app
 from scenarios.cli_reproduce import reproduce
 from scenarios.cli_words import AsJson
 from scenarios.config import ReplayConfig
@@ -27,6 +28,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(reproduce, name="reproduce")
+app.add_typer(models_app)
 
 #: Exit code of a command that Ctrl-C ended, as shells have it.
 INTERRUPTED = 130

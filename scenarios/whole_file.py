@@ -7,8 +7,15 @@ from pathlib import Path
 from environment.errors import HpcrowdError
 
 
-def check_writable(path: Path) -> None:
+def check_writable(path: Path, option: str = "--html") -> None:
     """Make sure that a report may be written, before anything is computed.
+
+    Parameters
+    ----------
+    path
+        The file.
+    option
+        What names it on the command line.
 
     Raises
     ------
@@ -16,7 +23,7 @@ def check_writable(path: Path) -> None:
         When it is a folder, or there is no folder to write it in.
     """
     if path.is_dir():
-        raise HpcrowdError(f"{path}: is a folder; --html names a file")
+        raise HpcrowdError(f"{path}: is a folder; {option} names a file")
     if not path.parent.is_dir():
         raise HpcrowdError(f"{path}: no folder {path.parent} to write it in")
 

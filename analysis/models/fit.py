@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from analysis.features.arrivals import offered_load
@@ -18,6 +19,7 @@ def fit(
     workload: Workload,
     *,
     arrivals: str | None = None,
+    options: Mapping[str, Any] | None = None,
     provenance: dict[str, Any] | None = None,
 ) -> WorkloadModel:
     """Return a model fitted to a workload.
@@ -31,6 +33,8 @@ def fit(
     arrivals
         How jobs arrive, a name of :data:`analysis.models.registry.ARRIVALS`; None takes what goes
         with the model.
+    options
+        Keyword options of the fit of the jobs.
     provenance
         What else to note of where it comes from.
 
@@ -51,13 +55,14 @@ def fit(
         name=name,
         machine=workload.machine or int(workload.processors.max(initial=1)),
         arrivals=times.fit(workload.submit),
-        jobs=jobs.fit(workload),
+        jobs=jobs.fit(workload, **(options or {})),
         requests=Requests.fit(workload),
         load=load or None,
         provenance={
             "trace": workload.name,
             "jobs": len(workload),
             "left_out": dict(workload.left_out),
+            "options": dict(options or {}),
             "versions": versions(),
             **(provenance or {}),
         },
