@@ -1,3 +1,4 @@
+from .cycle import Cycle
 from .fit import fit, published
 from .generate import Generated, generate
 from .judge import Judgement, judge
@@ -10,6 +11,7 @@ __all__ = [
     "ARRIVALS",
     "MODELS",
     "ArrivalModel",
+    "Cycle",
     "Drawn",
     "Generated",
     "JobModel",

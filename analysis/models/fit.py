@@ -54,7 +54,7 @@ def fit(
     return WorkloadModel(
         name=name,
         machine=workload.machine or int(workload.processors.max(initial=1)),
-        arrivals=times.fit(workload.submit),
+        arrivals=times.fit_workload(workload),
         jobs=jobs.fit(workload, **(options or {})),
         requests=Requests.fit(workload),
         load=load or None,

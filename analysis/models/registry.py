@@ -35,6 +35,7 @@ class Kind:
 #: How jobs may arrive, by name; where each is defined. They load when they are asked for.
 ARRIVALS: dict[str, str] = {
     "poisson": "analysis.models.arrivals_poisson:Poisson",
+    "lublin": "analysis.models.arrivals_lublin:Lublin",
 }
 
 #: The models by name.
