@@ -40,6 +40,10 @@ def fit(
     arrivals: Annotated[
         str | None, typer.Option(help="How jobs arrive; by default what goes with the model.")
     ] = None,
+    cycle: Annotated[
+        Literal["weekly", "daily"] | None,
+        typer.Option(help="Impose the trace's rhythm of the week, or of the mean day."),
+    ] = None,
     which: Jobs = "completed",
     as_json: AsJson = False,
 ) -> None:
@@ -52,7 +56,7 @@ def fit(
     """
     from scenarios.models_command import fit_command
 
-    fit_command(model, trace, out, arrivals=arrivals, which=which, as_json=as_json)
+    fit_command(model, trace, out, arrivals=arrivals, cycle=cycle, which=which, as_json=as_json)
 
 
 @models_app.command()
@@ -114,5 +118,47 @@ def judge(
         processes=processes,
         seed=seed,
         html=html,
+        as_json=as_json,
+    )
+
+
+@models_app.command()
+def populate(
+    source: Source,
+    days: Annotated[float, typer.Option(help="Days in which users submit.")] = 28,
+    load: Annotated[
+        float | None, typer.Option(help="Offered load of the generated workload, such as 0.7.")
+    ] = None,
+    machine: Annotated[
+        int | None, typer.Option(help="Processors the model is meant for; by default its own.")
+    ] = None,
+    nodes: Annotated[
+        str, typer.Option(help="Processors of the simulated machine, or a multiple such as 2x.")
+    ] = "1x",
+    scheduler: Annotated[str, typer.Option(help="Policy, as for replay.")] = "easy",
+    oblivious: Annotated[
+        bool, typer.Option("--oblivious", help="Users act as if each job had started at once.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder for the results.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Let users made from a model work on a cluster: each waits for a batch before the next.
+
+    \b
+    hpcrowd populate M.json --days 28 --nodes 2x
+    """
+    from scenarios.populate import populate_command
+
+    populate_command(
+        source,
+        days=days,
+        load=load,
+        machine=machine,
+        nodes=nodes,
+        scheduler=scheduler,
+        hears=not oblivious,
+        seed=seed,
+        out=out,
         as_json=as_json,
     )

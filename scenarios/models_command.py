@@ -59,6 +59,7 @@ def fit_command(
     out: Path,
     *,
     arrivals: str | None,
+    cycle: Literal["weekly", "daily"] | None,
     which: Literal["completed", "all"],
     as_json: bool,
 ) -> None:
@@ -74,6 +75,8 @@ def fit_command(
         File to write.
     arrivals
         How jobs arrive; None takes what goes with the model.
+    cycle
+        Rhythm to impose on the arrivals.
     which
         Jobs that count.
     as_json
@@ -93,7 +96,7 @@ def fit_command(
         workload = read_workload(trace, which)
         if progress is not None:
             progress(f"fitting {name}, arrivals {arrivals or MODELS[name].arrivals}", 1, 2)
-        model = fit(name, workload, arrivals=arrivals, options=options)
+        model = fit(name, workload, arrivals=arrivals, cycle=cycle, options=options)
     write_model(model, out)
     if as_json:
         print_json(model.to_json())

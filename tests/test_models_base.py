@@ -88,6 +88,22 @@ def test_a_load_keeps_the_jobs(fitted: object) -> None:
     assert low.submit[-1] == pytest.approx(3 * high.submit[-1], rel=0.01)
 
 
+def test_a_cycle_is_kept_also_at_another_load() -> None:
+    """With the trace's week imposed, most jobs come when they came there; targets are met."""
+    hours = np.tile(np.r_[np.zeros(8), np.ones(10), np.zeros(6)], 21)
+    days = np.flatnonzero(hours) * 3600.0
+    trace = Workload.of(np.sort(np.r_[days, days + 900, days + 1800]), 600, 4, machine=32)
+    model = fit("plain", trace, cycle="weekly")
+    for load in (None, 0.6):
+        made = generate(model, days=60, load=load)
+        hour = made.drawn.submit // 3600 % 24
+        assert ((hour >= 8) & (hour < 18)).mean() > 0.98
+        assert made.drawn.submit[-1] / DAY == pytest.approx(60, rel=0.02)
+    assert made.load == pytest.approx(0.6, rel=0.02)
+    with pytest.raises(ModelFitError, match="cycle"):
+        fit("plain", poisson_workload(10, 1, 1), cycle="daily")
+
+
 def test_the_trace_reads_back_strictly(fitted: object) -> None:
     """What is generated is a trace that the strict reader takes, with header and notes."""
     found: Generated = generate(fitted, jobs=100)

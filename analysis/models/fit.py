@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
 
 from analysis.features.arrivals import offered_load
 from analysis.features.workload import Workload
+from analysis.models.cycle import Cycle
 from analysis.models.model import WorkloadModel
 from analysis.models.registry import MODELS, arrival_model, job_model
 from analysis.models.requests import Requests
@@ -19,6 +23,7 @@ def fit(
     workload: Workload,
     *,
     arrivals: str | None = None,
+    cycle: Literal["weekly", "daily"] | None = None,
     options: Mapping[str, Any] | None = None,
     provenance: dict[str, Any] | None = None,
 ) -> WorkloadModel:
@@ -33,6 +38,9 @@ def fit(
     arrivals
         How jobs arrive, a name of :data:`analysis.models.registry.ARRIVALS`; None takes what goes
         with the model.
+    cycle
+        Impose the trace's rhythm of the week, or of the mean day, on the arrivals. They are fitted
+        to the trace without it then.
     options
         Keyword options of the fit of the jobs.
     provenance
@@ -47,6 +55,8 @@ def fit(
     """
     jobs = job_model(name)
     times = arrival_model(arrivals or MODELS[name].arrivals)
+    rhythm = None if cycle is None else Cycle.fit(workload, weekly=cycle == "weekly")
+    arrived = workload if rhythm is None else _without(rhythm, workload)
     try:
         load = offered_load(workload)
     except UnavailableError:
@@ -54,8 +64,9 @@ def fit(
     return WorkloadModel(
         name=name,
         machine=workload.machine or int(workload.processors.max(initial=1)),
-        arrivals=times.fit_workload(workload),
+        arrivals=times.fit_workload(arrived),
         jobs=jobs.fit(workload, **(options or {})),
+        cycle=rhythm,
         requests=Requests.fit(workload),
         load=load or None,
         provenance={
@@ -67,6 +78,14 @@ def fit(
             **(provenance or {}),
         },
     )
+
+
+def _without(cycle: Cycle, workload: Workload) -> Workload:
+    """Return a workload whose arrivals are in operational time, in which there is no rhythm."""
+    submit = workload.submit
+    first = int(workload.clock.second_of_week(np.array([submit[0]], np.int64))[0])
+    flat = cycle.unwarp(submit - submit[0], start=first)
+    return replace(workload, submit=flat, _known={}, remarks=[])
 
 
 def published(name: str, machine: int) -> WorkloadModel:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from analysis.features.workload import Settings, Workload
+from analysis.models.cycle import Cycle
 from analysis.models.model import WorkloadModel
 from analysis.models.part import ArrivalModel, Drawn, Floats
 from environment.clock import DAY, Clock
@@ -214,17 +215,19 @@ def offered_load(drawn: Drawn, machine: int) -> float:
 
 @dataclass(frozen=True)
 class _Stretched:
-    """Arrivals whose times are multiplied by a factor; it stands in for an arrival model."""
+    """Arrivals multiplied by a factor, then in the rhythm of a week; it stands in for a model."""
 
     arrivals: ArrivalModel
     factor: float
+    cycle: Cycle | None
 
     def times(self, count: int, random: np.random.Generator) -> Floats:
-        return self.arrivals.times(count, random) * self.factor
+        found = self.arrivals.times(count, random) * self.factor
+        return found if self.cycle is None else self.cycle.warp(found)
 
 
 def _draw(model: WorkloadModel, jobs: int, machine: int, seed: int, factor: float = 1.0) -> Drawn:
-    arrivals = model.arrivals if factor == 1 else _Stretched(model.arrivals, factor)
+    arrivals = _Stretched(model.arrivals, factor, model.cycle)
     return model.jobs.draw(jobs, arrivals, machine, Streams(seed))  # type: ignore[arg-type]
 
 

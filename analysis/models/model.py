@@ -1,8 +1,8 @@
 """A workload model: arrivals, jobs and requested times for a machine, in a small file.
 
 A file is JSON with the keys ``format``, ``version``, ``model``, ``machine``, ``arrivals``,
-``jobs``, ``requests``, ``load`` and ``provenance``; :data:`VERSION` counts up when an older program
-could no longer read what a newer one writes.
+``jobs``, ``cycle``, ``requests``, ``load`` and ``provenance``; :data:`VERSION` counts up when an
+older program could no longer read what a newer one writes.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from analysis.models.cycle import Cycle
 from analysis.models.part import ArrivalModel, JobModel, Part
 from analysis.models.registry import arrival_model, job_model
 from analysis.models.requests import Requests
@@ -39,6 +40,8 @@ class WorkloadModel:
         Processors of the machine that it was fitted on or is meant for.
     arrivals, jobs
         Its parts.
+    cycle
+        Rhythm of the week imposed on the arrivals; None for none.
     requests
         How long jobs ask for; None leaves them without a requested time, or with that of the jobs.
     load
@@ -51,6 +54,7 @@ class WorkloadModel:
     machine: int
     arrivals: ArrivalModel
     jobs: JobModel
+    cycle: Cycle | None = None
     requests: Requests | None = None
     load: float | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
@@ -58,7 +62,7 @@ class WorkloadModel:
     @property
     def notes(self) -> list[str]:
         """What the fits have to tell."""
-        return [*self.arrivals.notes, *self.jobs.notes]
+        return [*self.arrivals.notes, *self.jobs.notes, *(self.cycle.notes if self.cycle else ())]
 
     def to_json(self) -> dict[str, Any]:
         """Return the model as plain data, fit for JSON."""
@@ -70,6 +74,7 @@ class WorkloadModel:
             "load": self.load,
             "arrivals": _wire(self.arrivals),
             "jobs": _wire(self.jobs),
+            "cycle": None if self.cycle is None else _wire(self.cycle),
             "requests": None if self.requests is None else _wire(self.requests),
             "provenance": self.provenance,
         }
@@ -132,7 +137,7 @@ def read_model(path: str | os.PathLike[str]) -> WorkloadModel:
 
 def _model(wire: dict[str, Any]) -> WorkloadModel:
     arrivals, jobs = dict(wire["arrivals"]), dict(wire["jobs"])
-    load, machine, requests = wire["load"], wire["machine"], wire["requests"]
+    load, machine = wire["load"], wire["machine"]
     if not isinstance(machine, int) or machine < 1:
         raise ValueError(f"machine {machine!r}: must be 1 or more")
     if load is not None and not (isinstance(load, int | float) and load > 0):
@@ -142,16 +147,21 @@ def _model(wire: dict[str, Any]) -> WorkloadModel:
         machine=machine,
         arrivals=arrival_model(arrivals.pop("name")).model_validate(arrivals),
         jobs=job_model(jobs.pop("name")).model_validate(jobs),
-        requests=None if requests is None else _requests(dict(requests)),
+        cycle=_only(Cycle, wire["cycle"]),
+        requests=_only(Requests, wire["requests"]),
         load=load,
         provenance=dict(wire["provenance"]),
     )
 
 
-def _requests(wire: dict[str, Any]) -> Requests:
-    if wire.pop("name") != Requests.name:
-        raise ValueError("requests of another model than tsafrir")
-    return Requests.model_validate(wire)
+def _only[Kind: Part](kind: type[Kind], wire: dict[str, Any] | None) -> Kind | None:
+    """Return a part that may be missing, and is of one kind."""
+    if wire is None:
+        return None
+    fields = dict(wire)
+    if (name := fields.pop("name")) != kind.name:
+        raise ValueError(f"part {name!r} instead of {kind.name!r}")
+    return kind.model_validate(fields)
 
 
 def _wire(part: Part) -> dict[str, Any]:

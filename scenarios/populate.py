@@ -1,0 +1,171 @@
+"""A population of users made from a workload model works on a cluster, and waits for results."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from agents.pool_users import add_pool_users
+from analysis.models.generate import generate
+from analysis.models.model import WorkloadModel
+from analysis.models.population import population
+from analysis.run import Run
+from environment.clock import DAY
+from environment.jobs import UNKNOWN, JobTable
+from environment.quantities import parse_processors
+from environment.simulation import Simulation
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def populate(
+    model: WorkloadModel,
+    *,
+    days: float = 28,
+    load: float | None = None,
+    machine: int | None = None,
+    nodes: str = "1x",
+    scheduler: str = "easy",
+    hears: bool = True,
+    seed: int = 0,
+    progress: Callable[[Simulation], Any] | None = None,
+) -> Run:
+    """Let users made from a workload model work on a cluster, and return the run.
+
+    A workload is generated from the model; its users become agents who draw each batch from those
+    of their group, wait for it, pause and go on (:func:`analysis.models.population.population`).
+
+    Parameters
+    ----------
+    model
+        Where users and batches come from.
+    days, load, machine, seed
+        Of the generated workload, as for :func:`analysis.models.generate.generate`. Nobody submits
+        after ``days``.
+    nodes
+        Processors of the simulated machine, or a multiple of the model's, such as ``2x``.
+    scheduler
+        Its policy.
+    hears
+        False makes users oblivious: they act as if each job had started at once.
+    progress
+        Called with the simulation now and then.
+
+    Raises
+    ------
+    QuantityError
+        When a number makes no sense, or the model has no users.
+    """
+    began = time.perf_counter()
+    made = generate(model, days=days, load=load, machine=machine, seed=seed)
+    users = population(made)
+    processors = parse_processors(nodes, made.machine)
+    jobs = JobTable()
+    simulation = Simulation(jobs, processors, scheduler, seed=seed)
+    agents = add_pool_users(
+        simulation, users.members, users.pools, horizon=round(days * DAY), hears=hears
+    )
+    prepared = time.perf_counter()
+    simulation.run(progress=progress)
+    ended = time.perf_counter()
+    after = np.full(sum(agent.submitted for agent in agents), UNKNOWN)
+    for agent in agents:
+        for unit, before in agent.after.items():
+            after[unit] = before
+    told = "users who wait" if hears else "oblivious users"
+    return Run(
+        jobs=jobs,
+        processors=processors,
+        label=f"{model.name}, {told}, {scheduler}, nodes {nodes}",
+        configuration={
+            "kind": "populate",
+            "model": model.to_json(),
+            "days": days,
+            "load": load,
+            "machine": made.machine,
+            "nodes": nodes,
+            "scheduler": scheduler,
+            "hears": hears,
+            "seed": seed,
+        },
+        clock=simulation.clock,
+        after=after if hears else None,
+        wall_s={"prepare": round(prepared - began, 3), "simulate": round(ended - prepared, 3)},
+    )
+
+
+def populate_command(
+    source: str,
+    *,
+    days: float,
+    load: float | None,
+    machine: int | None,
+    nodes: str,
+    scheduler: str,
+    hears: bool,
+    seed: int,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Let a population work, print a summary, and write results if asked for.
+
+    Parameters
+    ----------
+    source
+        File of a fitted model, or the name of a model with published parameters.
+    days, load, machine, nodes, scheduler, hears, seed
+        As for :func:`populate`.
+    out
+        Folder for results.
+    as_json
+        Print the summary as one JSON object.
+    """
+    from analysis.results import check_replaceable, write_results
+    from scenarios.models_command import model_of
+    from scenarios.terminal import (
+        print_json,
+        say,
+        say_if_compiling,
+        simulation_progress,
+        standard_output,
+    )
+
+    if out is not None:
+        check_replaceable(out)
+    model = model_of(source, machine)
+    say_if_compiling()
+    with simulation_progress(1) as progress:
+        run = populate(
+            model,
+            days=days,
+            load=load,
+            machine=machine,
+            nodes=nodes,
+            scheduler=scheduler,
+            hears=hears,
+            seed=seed,
+            progress=progress,
+        )
+    if out is not None:
+        write_results(run, out)
+        say(f"Results are in {out}")
+    if as_json:
+        print_json(run.summary())
+    else:
+        show(run, standard_output(highlight=False))
+
+
+def show(run: Run, console: Console) -> None:
+    """Print what came out of a run of a population."""
+    from scenarios.replay_command import summary_table
+
+    users = len(np.unique(run.jobs.user))
+    console.print(
+        f"{run.label}: {len(run.jobs):,} jobs of {users:,} users on {run.processors:,} processors"
+    )
+    console.print(summary_table(run))

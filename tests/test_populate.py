@@ -1,0 +1,112 @@
+"""Users made from a workload model: they draw batches of their group and wait for them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents.pool_users import BatchPool, PoolMember, add_pool_users
+from analysis.models.generate import Generated
+from analysis.models.part import Drawn
+from analysis.models.population import population
+from environment import JobTable, Simulation
+from environment.errors import QuantityError
+
+
+def pool(*sizes: int, run: int = 100) -> BatchPool:
+    """Return a pool of batches of these sizes; jobs of one processor."""
+    first = np.append(0, np.cumsum(sizes)).astype(np.int64)
+    ones = np.ones(first[-1], np.int64)
+    return BatchPool(first, run * ones, 2 * run * ones, ones)
+
+
+def member(number: int = 1, group: int = 1, wakes: int = 0, *pauses: int) -> PoolMember:
+    """Return a member."""
+    return PoolMember(number, group, wakes, np.array(pauses or (50,), np.int64))
+
+
+def simulated(members: list[PoolMember], pools: dict[int, BatchPool], **more: Any) -> JobTable:
+    """Return the jobs of a run on 2 processors."""
+    simulation = Simulation(JobTable(), 2, "fcfs", seed=3)
+    add_pool_users(simulation, members, pools, **more)
+    simulation.run()
+    return simulation.jobs
+
+
+def test_the_next_batch_comes_when_the_last_is_over_and_the_pause_too() -> None:
+    """Two jobs at once, 100 s, pause 50 s, and so on up to the horizon."""
+    jobs = simulated([member()], {1: pool(2)}, horizon=400)
+    assert [0, 0, 150, 150, 300, 300] == jobs.submit.tolist()
+    assert [100, 100, 250, 250, 400, 400] == jobs.end.tolist()
+    assert {1} == set(jobs.user.tolist()) == set(jobs.group.tolist())
+
+
+def test_waiting_delays_the_next_batch_unless_oblivious() -> None:
+    """Four jobs on two processors take twice as long; oblivious users do not notice."""
+    heard = simulated([member()], {1: pool(4)}, horizon=400)
+    deaf = simulated([member()], {1: pool(4)}, horizon=400, hears=False)
+    assert [0, 250] == sorted(set(heard.submit.tolist()))
+    assert [0, 150, 300] == sorted(set(deaf.submit.tolist()))
+
+
+def test_each_draws_from_its_group_and_from_its_own_stream() -> None:
+    """A second user leaves the first one's batches as they were."""
+    pools = {1: pool(1, 2, 3, run=10), 2: pool(1, run=7)}
+    alone = simulated([member()], pools, horizon=2000)
+    both = simulated([member(), member(2, 2, 5)], pools, horizon=2000)
+    assert alone.run_time.tolist() == both.run_time[both.user == 1].tolist()
+    assert {7} == set(both.run_time[both.user == 2].tolist())
+
+
+def test_what_makes_no_population() -> None:
+    """A group without a pool, a user without pauses, an empty pool."""
+    simulation = Simulation(JobTable(), 2)
+    with pytest.raises(
+        QuantityError, match="user 1, group 9: no pool of that group; pools are of 1"
+    ):
+        add_pool_users(simulation, [member(1, 9)], {1: pool(1)})
+    with pytest.raises(QuantityError, match="user 1: needs pauses"):
+        add_pool_users(simulation, [PoolMember(1, 1, 0, np.zeros(0, np.int64))], {1: pool(1)})
+    with pytest.raises(QuantityError, match="no batch in it"):
+        pool()
+
+
+def made(drawn: Drawn) -> Generated:
+    """Return a generated workload of these jobs."""
+    model: Any = SimpleNamespace(name="test")
+    return Generated(model, drawn, 4, 0, ())
+
+
+def test_users_of_a_workload_become_members() -> None:
+    """Pools by group, first submissions, pauses between own batches; bags stay whole."""
+    drawn = Drawn.of(
+        np.array([0.0, 10, 20, 30, 500]),
+        np.array([100.0, 40, 100, 60, 5]),
+        np.array([1, 2, 1, 2, 4]),
+        user=np.array([1, 2, 1, 2, 1]),
+        group=np.array([1, 2, 1, 2, 1]),
+        bag=np.array([0, 1, 0, 1, 2]),
+        requested_time=np.array([200.0, -1, 200, -1, 50]),
+    )
+    found = population(made(drawn))
+    assert [(1, 1, 0, [380]), (2, 2, 10, [500])] == [
+        (one.number, one.group, one.wakes, one.pauses.tolist()) for one in found.members
+    ]
+    one, two = found.pools[1], found.pools[2]
+    assert ([0, 2, 3], [100, 100, 5], [200, 200, 50], [1, 1, 4]) == (
+        one.first.tolist(),
+        one.run_time.tolist(),
+        one.requested_time.tolist(),
+        one.processors.tolist(),
+    )
+    assert ([40, 60], [40, 60]) == (two.run_time.tolist(), two.requested_time.tolist())
+
+
+def test_jobs_without_users_make_no_agents() -> None:
+    """It is said which model has none."""
+    drawn = Drawn.of(np.zeros(1), np.ones(1), np.ones(1, np.int64))
+    with pytest.raises(QuantityError, match="model test: its jobs have no users"):
+        population(made(drawn))
