@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -129,6 +129,15 @@ class Workload:
         if isinstance(found, UnavailableError):
             raise UnavailableError(str(found))
         return found  # type: ignore[no-any-return]
+
+    def take(self, places: Int64s) -> Workload:
+        """Return some of the jobs; ``places`` must be rising."""
+        columns: dict[str, Any] = {
+            name: values[places]
+            for name, values in vars(self).items()
+            if isinstance(values, np.ndarray)
+        }
+        return replace(self, **columns, remarks=[], _known={})
 
     @classmethod
     def of(

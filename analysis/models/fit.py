@@ -55,8 +55,10 @@ def fit(
     """
     jobs = job_model(name)
     times = arrival_model(arrivals or MODELS[name].arrivals)
-    rhythm = None if cycle is None else Cycle.fit(workload, weekly=cycle == "weekly")
-    arrived = workload if rhythm is None else _without(rhythm, workload)
+    arrived = jobs.arriving(workload)
+    rhythm = None if cycle is None else Cycle.fit(arrived, weekly=cycle == "weekly")
+    if rhythm is not None:
+        arrived = _without(rhythm, arrived)
     try:
         load = offered_load(workload)
     except UnavailableError:

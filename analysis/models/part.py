@@ -185,6 +185,11 @@ class JobModel(Part):
         """
 
     @classmethod
+    def arriving(cls, workload: Workload) -> Workload:
+        """Return the jobs that arrivals are fitted to: all, unless jobs decide about some."""
+        return workload
+
+    @classmethod
     def published(cls, machine: int) -> Self:
         """Return the model with the parameters that its paper gives, for a machine of that size.
 

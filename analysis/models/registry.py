@@ -39,7 +39,10 @@ ARRIVALS: dict[str, str] = {
 }
 
 #: The models by name.
-MODELS: dict[str, Kind] = {}
+MODELS: dict[str, Kind] = {
+    "feitelson96": Kind("analysis.models.feitelson_versions:Feitelson1996", "poisson"),
+    "feitelson97": Kind("analysis.models.feitelson_versions:Feitelson1997", "poisson"),
+}
 
 
 def arrival_model(name: str) -> type[ArrivalModel]:

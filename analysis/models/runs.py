@@ -1,0 +1,144 @@
+"""Repeated executions: the same user runs the same job again and again (Feitelson 1996)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.features.locality import zipf_exponent
+from analysis.features.workload import Workload
+from analysis.models.part import Drawn, Floats
+from environment.errors import UnavailableError
+from environment.jobs import UNKNOWN, Int64s
+
+
+@dataclass(frozen=True)
+class RunLengths:
+    """How often a job is executed: P(r) proportional to r^-exponent, for r from 1 to ``most``.
+
+    Attributes
+    ----------
+    exponent
+        Of the Zipf distribution.
+    most
+        The longest run, jobs.
+    """
+
+    exponent: float
+    most: int
+
+    @property
+    def probability(self) -> Floats:
+        """Probability of 1, 2, ..., ``most`` executions, shape (most,)."""
+        weight = np.arange(1, self.most + 1) ** -self.exponent
+        found: Floats = weight / weight.sum()
+        return found
+
+    @property
+    def mean(self) -> float:
+        """Mean number of executions."""
+        return float(self.probability @ np.arange(1, self.most + 1))
+
+    def cut(self, jobs: int, random: np.random.Generator) -> Int64s:
+        """Return run lengths that add up to so many jobs; the last one is cut to that."""
+        edges = np.cumsum(self.probability)[:-1]
+        lengths = np.searchsorted(edges, random.random(jobs), side="right") + 1
+        ends = np.cumsum(lengths)
+        count = int(np.searchsorted(ends, jobs)) + 1
+        lengths[count - 1] -= ends[count - 1] - jobs
+        return lengths[:count]
+
+
+@dataclass(frozen=True)
+class Found:
+    """Repeated executions in a workload.
+
+    Attributes
+    ----------
+    first
+        Place of each first execution, rising, shape (runs,).
+    lengths
+        Its executions, shape (runs,).
+    """
+
+    first: Int64s
+    lengths: Int64s
+
+    def exponent(self, otherwise: float) -> tuple[float, list[str]]:
+        """Return the likeliest exponent of the lengths, and what is to be said of it."""
+        try:
+            found = zipf_exponent(self.lengths, "run lengths")
+        except UnavailableError:
+            return otherwise, ["no job is repeated"]
+        return found.exponent, []
+
+
+def find_runs(workload: Workload) -> Found:
+    """Return the repeated executions of a workload.
+
+    A repetition is a job that asks for as many processors and has the same executable as the job
+    before it of the same user, whenever it comes. Unknown executables count as the same; jobs of
+    unknown users as those of one.
+    """
+
+    def find() -> Found:
+        order = np.argsort(workload.user, kind="stable")
+        begins = np.ones(len(order), bool)
+        begins[1:] = False
+        for column in (workload.user, workload.executable, workload.processors):
+            begins[1:] |= np.diff(column[order]) != 0
+        first = np.flatnonzero(begins)
+        lengths = np.diff(first, append=len(order))
+        place = order[first]
+        by_arrival = np.argsort(place, kind="stable")
+        return Found(place[by_arrival], lengths[by_arrival])
+
+    # Arrivals and jobs are fitted to the same runs.
+    return workload.once("repeated executions", find)
+
+
+def repeated(
+    start: Int64s,
+    lengths: Int64s,
+    run_time: Int64s,
+    processors: Int64s,
+    user: Int64s,
+    group: Int64s,
+) -> Drawn:
+    """Return runs as a flat list, as if no job ever waited.
+
+    Each repetition is submitted in the second in which the execution before it ends.
+
+    Parameters
+    ----------
+    start
+        s; first submission of each run, shape (runs,).
+    lengths
+        Executions of each run, shape (runs,).
+    run_time
+        s; of each execution, run by run, shape (jobs,).
+    processors, user, group
+        Of each run, shape (runs,).
+    """
+    run = np.repeat(np.arange(len(lengths)), lengths)
+    first = np.cumsum(lengths) - lengths
+    before = np.cumsum(run_time) - run_time
+    submit = start[run] + before - before[first][run]
+    # Stable: who ends in the second of its submission stays ahead of its own repetition.
+    order = np.argsort(submit, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    follows = np.full(len(order), UNKNOWN)
+    follows[1:] = place[:-1]
+    follows[first] = UNKNOWN
+    return Drawn.of(
+        submit[order].astype(np.float64),
+        run_time[order].astype(np.float64),
+        processors[run[order]],
+        user=user[run[order]],
+        group=group[run[order]],
+        executable=run[order] + 1,
+        bag=run[order],
+        follows=follows[order],
+    )
