@@ -125,7 +125,7 @@ class ArrivalModel(Part):
 
     @classmethod
     @abstractmethod
-    def fit(cls, submit: Floats) -> Self:
+    def fit(cls, submit: Floats) -> ArrivalModel:
         """Return the model of recorded arrivals.
 
         Parameters

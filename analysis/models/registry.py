@@ -35,6 +35,9 @@ class Kind:
 #: How jobs may arrive, by name; where each is defined. They load when they are asked for.
 ARRIVALS: dict[str, str] = {
     "poisson": "analysis.models.arrivals_poisson:Poisson",
+    "auto": "analysis.models.arrivals_auto:Auto",
+    "wavelet": "analysis.models.arrivals_wavelet:Wavelet",
+    "wavelet-zeros": "analysis.models.arrivals_zeros:WaveletZeros",
     "lublin": "analysis.models.arrivals_lublin:Lublin",
 }
 

@@ -1,0 +1,264 @@
+"""The wavelet models: estimation by a plain loop, synthesis against theory, events, zeros."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import pywt
+
+from analysis.models.arrivals_wavelet import Wavelet, scales_of, split
+from analysis.models.arrivals_zeros import WaveletZeros, zero_runs, zero_shares
+from analysis.models.events import integrate_and_fire, random_events
+from environment.errors import ModelFitError, UnavailableError
+
+#: Fresh counts, 37 intervals: cut to 4 x 2^3.
+COUNTS = [
+    3,
+    1,
+    4,
+    1,
+    5,
+    9,
+    2,
+    6,
+    5,
+    3,
+    5,
+    8,
+    9,
+    7,
+    9,
+    3,
+    2,
+    3,
+    8,
+    4,
+    6,
+    2,
+    6,
+    4,
+    3,
+    3,
+    8,
+    3,
+    2,
+    7,
+    9,
+    5,
+]
+CUT = [0, 2, 8, 8, 4]
+
+
+def arrivals(counts: Sequence[int], scale: float = 900.0) -> np.ndarray:
+    """Return arrivals that are counted so over a time scale; the first is at 0 s."""
+    return np.repeat(np.arange(len(counts)) * scale, counts)
+
+
+def plain_loop(counts: list[int]) -> tuple[float, float, list[float]]:
+    """Return mu_c, sigma_c and p by Eqs. 4.1, 4.2, 4.7 and 4.8, one number after the other."""
+    scaling, squares = [float(count) for count in counts], []
+    splits = int(math.log2(len(counts) / 4))
+    for _ in range(splits):
+        pairs = list(zip(scaling[0::2], scaling[1::2], strict=True))
+        detail = [(one - other) / math.sqrt(2) for one, other in pairs]
+        scaling = [(one + other) / math.sqrt(2) for one, other in pairs]
+        squares.insert(0, sum(d * d for d in detail) / len(detail))
+    multiplier = [d / c for d, c in zip(detail, scaling, strict=True)]
+    p = [1 / (2 * sample_variance(multiplier)) - 1 / 2]
+    for before, after in pairwise(squares):
+        p.append((before / after * (p[-1] + 1) - 1) / 2)
+    return sum(scaling) / len(scaling), math.sqrt(sample_variance(scaling)), p
+
+
+def sample_variance(values: list[float]) -> float:
+    """Return the variance with n - 1."""
+    mean = sum(values) / len(values)
+    return sum((value - mean) ** 2 for value in values) / (len(values) - 1)
+
+
+def test_estimation_is_that_of_a_plain_loop() -> None:
+    """Mean, spread and beta parameters of fresh data; the notes tell what was cut."""
+    mean, sd, p = plain_loop(COUNTS)
+    found = Wavelet.fit(arrivals(COUNTS + CUT))
+    assert 4 == found.coarse
+    assert (mean, sd) == pytest.approx((found.mean, found.sd))
+    assert p == pytest.approx(found.p)
+    assert found.notes == (
+        "wavelet: the last 5 of 37 intervals are not used, for a length of 4 x 2^3",
+    )
+    again = Wavelet.fit(arrivals(COUNTS, 60), time_scale_s=60)
+    assert (found.p, ()) == (again.p, again.notes)
+
+
+@pytest.mark.parametrize(
+    ("length", "coarse", "splits"),
+    [(8, 4, 1), (15, 7, 1), (16, 4, 2), (52, 6, 3), (121_760, 7, 14)],
+)
+def test_a_length_is_cut_to_a_power_of_two(length: int, coarse: int, splits: int) -> None:
+    """C of 4 to 7 times 2^S, the longest that fits."""
+    scales = scales_of(arrivals([1] * length), 900, "wavelet")
+    assert (length, coarse, splits) == (
+        scales.intervals,
+        len(scales.scaling[0]),
+        len(scales.scaling),
+    )
+    assert coarse << splits == len(scales.counts)
+
+
+def test_the_transform_is_taken_back_by_the_synthesis() -> None:
+    """Wavelet coefficients as A x c give the counts again, by the library and by Eqs. 4.3, 4.4."""
+    scales = scales_of(arrivals(COUNTS), 900, "wavelet")
+    found = scales.scaling[0]
+    for detail in scales.wavelet:
+        found = split(found, detail / found)
+    assert COUNTS == pytest.approx(found.tolist())
+    assert COUNTS == pytest.approx(pywt.waverec([scales.scaling[0], *scales.wavelet], "haar"))
+
+
+def test_synthesis_has_the_multipliers_it_is_told() -> None:
+    """Positive rates; at each scale the variance of multipliers is 1 / (2 p + 1), Eq. 4.6."""
+    coarse, betas = 4000, (8.0, 2.0, 0.7, 0.3)
+    model = Wavelet(time_scale_s=900, coarse=coarse, mean=50, sd=5, p=betas)
+    found = model.rates(np.random.default_rng(1))
+    assert coarse << len(betas) == len(found)
+    assert (found >= 0).all()
+    for p in reversed(betas):
+        found, detail = pywt.dwt(found, "haar", mode="periodization")
+        multiplier = (detail / found)[found > 1e-9]
+        error = (multiplier**2).std() / np.sqrt(len(multiplier))
+        assert (multiplier**2).mean() == pytest.approx(1 / (2 * p + 1), abs=5 * error)
+    assert found.mean() == pytest.approx(50, abs=5 * 5 / np.sqrt(coarse))
+    assert found.std() == pytest.approx(5, rel=0.06)
+
+
+def test_coarse_coefficients_are_drawn_again_until_positive() -> None:
+    """A spread of three times the mean leaves none at 0 or below, and no pile at 0."""
+    model = Wavelet(time_scale_s=900, coarse=3000, mean=1, sd=3, p=(2.0,))
+    found, _ = pywt.dwt(model.rates(np.random.default_rng(2)), "haar", mode="periodization")
+    assert found.min() > 0
+    # A normal cut off at 0 has this mean: mu + sigma phi(a) / (1 - Phi(a)), a = -mu / sigma.
+    a = -1 / 3
+    hazard = math.exp(-(a**2) / 2) / math.sqrt(2 * math.pi) / (0.5 * math.erfc(a / math.sqrt(2)))
+    assert found.mean() == pytest.approx(1 + 3 * hazard, abs=4 * found.std() / np.sqrt(3000))
+
+
+@pytest.mark.parametrize(
+    ("counts", "message"),
+    [
+        ([1] * 7, "wavelet: 7 intervals of 900 s: at least 8 are needed; take poisson"),
+        ([2] * 8, r"p_1, scale 1 .* multipliers of variance 0: p must be positive"),
+        ([1, 0, 0, 1] * 2, r"p_1, scale 1 .* has p = -0\.1"),
+        ([3, 3, 1, 1, 3, 3, 3, 3, 1, 1, 3, 3, 3, 3, 1, 1], r"p_2, scale 2 .* that are all 0"),
+        ([20, 0, 20, 0] * 2 + [1, 1, 0, 0, 0, 0, 1, 1], r"p_2, scale 2 .* has p = -0"),
+    ],
+)
+def test_a_parameter_that_is_not_positive_is_named(counts: list[int], message: str) -> None:
+    """Too short, too regular and too rough: the scale and the value are in one line."""
+    with pytest.raises(ModelFitError, match=message) as caught:
+        Wavelet.fit(arrivals(counts))
+    assert "\n" not in str(caught.value)
+
+
+def test_without_the_library_the_cure_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line says what to install."""
+    monkeypatch.setitem(sys.modules, "pywt", None)
+    with pytest.raises(UnavailableError, match=r'pip install "hpcrowd\[fits\]"'):
+        Wavelet.fit(arrivals(COUNTS))
+
+
+def test_events_are_where_the_integral_is_whole() -> None:
+    """Interpolated inside intervals, none in empty ones; what is left over is carried on."""
+    expected = np.array([1.5, 0, 0.5, 2.0, 0.25])
+    times, left = integrate_and_fire(expected, 10)
+    assert [10 / 1.5, 30, 35, 40] == pytest.approx(times.tolist())
+    assert left == pytest.approx(0.25)
+    parts, carried = [], 0.0
+    for place, one in enumerate(expected):
+        found, carried = integrate_and_fire(np.array([one]), 10, carried)
+        parts += (found + 10 * place).tolist()
+    assert times.tolist() == pytest.approx(parts)
+    assert integrate_and_fire(np.zeros(0), 10, 0.5)[1] == 0.5
+
+
+def test_whole_counts_come_back() -> None:
+    """Firing recorded counts gives as many arrivals in each interval, the last at its end."""
+    times, _ = integrate_and_fire(np.array(COUNTS + CUT, np.float64), 900)
+    inside = np.bincount(np.ceil(times / 900 - 1e-9).astype(int) - 1, minlength=37)
+    assert COUNTS + CUT == inside.tolist()
+
+
+def test_random_events_are_poisson() -> None:
+    """Mean and variance of counts are the rate, and times rise."""
+    expected = np.tile([0.0, 3.0], 20_000)
+    times = random_events(expected, 60, np.random.default_rng(3))
+    assert (np.diff(times) >= 0).all()
+    found = np.bincount((times // 60).astype(int), minlength=len(expected))
+    assert 0 == found[0::2].sum()
+    assert found[1::2].mean() == pytest.approx(3, abs=4 * np.sqrt(3 / 20_000))
+    assert found[1::2].var() == pytest.approx(3, rel=0.06)
+
+
+@pytest.mark.parametrize("events", ["exact", "poisson"])
+def test_long_draws_go_on_with_further_syntheses(events: str) -> None:
+    """As many as asked for, rising, at the trace's rate; fewer are the beginning of more."""
+    model = Wavelet.fit(arrivals(COUNTS)).model_copy(update={"events": events})
+    many = model.times(20_000, np.random.default_rng(4))
+    few = model.times(500, np.random.default_rng(4))
+    assert (20_000, 500) == (len(many), len(few))
+    assert few.tolist() == many[:500].tolist()
+    assert (np.diff(many) >= 0).all()
+    assert many[0] >= 0
+    assert many[-1] / len(many) == pytest.approx(900 * 32 / sum(COUNTS), rel=0.05)
+
+
+def test_runs_of_empty_intervals() -> None:
+    """The example of section 4.4 has runs of 4, 3 and 1; each goes to its scale."""
+    data = np.array([0.01, 0.02, 0, 0, 0, 0, 0.09, 0, 0, 0, 0.02, 0.03, 0])
+    assert [4, 3, 1] == zero_runs(data).tolist()
+    # M = 4: runs of 4 and 3 belong to scale 2 (4 - 2 and 4 - 1.58), a single one to scale 4.
+    z = 8 / 13
+    assert (z * 2 / 3, 0, z / 3) == pytest.approx(zero_shares(data, 3, "number"))
+    assert (z * 7 / 8, 0, z / 8) == pytest.approx(zero_shares(data, 3, "length"))
+    # With M = 2 all are kept in scale 2; a series without empty intervals has no zeros.
+    assert (z,) == pytest.approx(zero_shares(data, 1, "number"))
+    assert (0.0, 0.0) == zero_shares(np.ones(8), 2, "length")
+
+
+def test_zeros_are_as_many_and_as_long_as_asked() -> None:
+    """Each scale turns its share to 0 under parents that are not; nothing that arrives is lost."""
+    zeros = (0.1, 0.0, 0.2, 0.05)
+    model = WaveletZeros(time_scale_s=900, coarse=50, mean=40, sd=4, p=(5.0,) * 4, zeros=zeros)
+    found = model.rates(np.random.default_rng(5))
+    assert sum(zeros) == pytest.approx((found == 0).mean())
+    for scale in (4, 3, 2, 1):
+        share = float((found == 0).mean())
+        assert sum(zeros[:scale]) == pytest.approx(share)
+        found, _ = pywt.dwt(found, "haar", mode="periodization")
+        # The transform adds in another order; what was empty stays so.
+        found[found < 1e-12] = 0
+    assert found.mean() == pytest.approx(40, abs=5 * 4 / np.sqrt(50))
+
+
+def test_more_zeros_than_there_are_parents() -> None:
+    """Half of each scale at most can become 0 at once; the model then does what it can."""
+    model = WaveletZeros(time_scale_s=900, coarse=4, mean=40, sd=4, p=(5.0,), zeros=(0.9,))
+    assert 4 == int((model.rates(np.random.default_rng(6)) == 0).sum())
+
+
+def test_zeros_are_fitted_with_the_wavelets() -> None:
+    """The modified model has the plain one's parameters and the trace's share of zeros."""
+    counts = COUNTS[:20] + [0] * 4 + [5, 0, 6, 7, 0, 0, 9, 8]
+    plain, found = (kind.fit(arrivals(counts)) for kind in (Wavelet, WaveletZeros))
+    assert plain.p == found.p
+    assert sum(found.zeros) == pytest.approx(7 / 32)
+    assert "length" == found.weighing
+    other = WaveletZeros.fit(arrivals(counts), weighing="number")
+    assert found.zeros != other.zeros
+    for zeros in ((0.1,), (0.5, 0.4, 0.2), (-0.1, 0.0, 0.0)):
+        with pytest.raises(ValueError, match="zeros"):
+            WaveletZeros.model_validate(found.model_dump() | {"zeros": zeros})
