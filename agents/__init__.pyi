@@ -14,6 +14,7 @@ from .population import add_users
 from .presets import PRESETS, Fitted, Recipe
 from .profiles import ActiveTime, Profiles, WeeklyProfile
 from .reactions import Intention, Note, Reaction
+from .repeated import Chains
 from .responses import Degrade, Delay, Reconfigure, Renounce, Response, Switch
 from .sessions import SessionDefinition, Sessions, find_sessions
 from .shmueli import ShmueliFeitelson, SiteModel
@@ -44,6 +45,7 @@ __all__ = [
     "BatchOrder",
     "Behaviour",
     "Casting",
+    "Chains",
     "Composed",
     "Continuation",
     "ContinuationLaw",

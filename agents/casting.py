@@ -97,7 +97,8 @@ class Casting:
         ]
         if not parts:
             return cls(work, rows, jobs, None, None, generating)
-        replayed = Work.of(jobs, sessions.definition)
+        chains = None if work.chains is None else work.chains.take(rows)
+        replayed = Work.of(jobs, sessions.definition, chains)
         return cls(work, rows, jobs, replayed, Mixture(parts), generating)
 
     def join(

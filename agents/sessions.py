@@ -9,6 +9,7 @@ arrival   same session while ``arr[i] - arr[i-1] <= threshold``; batches inside 
 last      think time ``arr[i] - end[i-1]``; negative: same batch; up to the threshold: same session
 max       the same with the latest end so far, ``arr[i] - max(end[:i])``
 +cut      ends count at most ``cut`` after their submission when sessions are told apart
+preceding every job is a session; what it follows is known, :mod:`agents.repeated`
 ========= =======================================================================================
 """
 
@@ -36,7 +37,7 @@ class SessionDefinition:
     Attributes
     ----------
     kind
-        ``arrival``, ``last`` or ``max``.
+        ``arrival``, ``last``, ``max`` or ``preceding``.
     threshold
         s; None makes each job a session of its own. Last and Max are used with 20 min
         (Zilber et al. 2005, after Zakay and Feitelson 2012).
@@ -44,19 +45,21 @@ class SessionDefinition:
         s after its submission at which a job counts as ended at the latest; None for no cut.
     """
 
-    kind: Literal["arrival", "last", "max"] = "arrival"
+    kind: Literal["arrival", "last", "max", "preceding"] = "arrival"
     threshold: int | None = ARRIVAL_THRESHOLD
     cut: int | None = None
 
     @classmethod
     def parse(cls, text: str) -> SessionDefinition:
-        """Read ``arrival:60m``, ``arrival:job``, ``last:20m``, ``max:20m`` or ``last:20m+cut:1h``.
+        """Read ``arrival:60m``, ``arrival:job``, ``max:20m``, ``last:20m+cut:1h``, ``preceding``.
 
         Raises
         ------
         QuantityError
             When it is none of these.
         """
+        if text == "preceding":
+            return cls("preceding", None)
         main, plus, cut = text.partition("+")
         kind, _, threshold = main.partition(":")
         cut_word, _, cut_time = cut.partition(":")
@@ -68,7 +71,7 @@ class SessionDefinition:
         ):
             raise QuantityError(
                 f"sessions {text!r}: not known; write for example arrival:60m, arrival:job, "
-                "last:20m, max:20m or last:20m+cut:1h"
+                "last:20m, max:20m, last:20m+cut:1h or preceding"
             )
         return cls(
             kind,  # type: ignore[arg-type]
@@ -77,6 +80,8 @@ class SessionDefinition:
         )
 
     def __str__(self) -> str:
+        if self.kind == "preceding":
+            return self.kind
         main = f"{self.kind}:{'job' if self.threshold is None else f'{self.threshold}s'}"
         return main if self.cut is None else f"{main}+cut:{self.cut}s"
 
@@ -169,7 +174,8 @@ def find_sessions(jobs: JobTable, definition: SessionDefinition | None = None) -
     users = np.cumsum(new_user) - 1
 
     gap = np.zeros(len(rows), np.int64)  # what the threshold is held against
-    if definition.kind == "arrival":
+    by_arrival = definition.kind in ("arrival", "preceding")
+    if by_arrival:
         gap[1:] = np.diff(arrival)
     else:
         known = end if definition.cut is None else np.minimum(end, arrival + definition.cut)
@@ -180,7 +186,7 @@ def find_sessions(jobs: JobTable, definition: SessionDefinition | None = None) -
         new_session = new_user | (gap > definition.threshold)
     sessions = np.cumsum(new_session) - 1
 
-    within = sessions if definition.kind == "arrival" else users
+    within = sessions if by_arrival else users
     new_batch = new_session.copy()
     new_batch[1:] |= arrival[1:] >= _latest(end, within, definition)[:-1]
 

@@ -53,7 +53,8 @@ class ReplayConfig(BaseModel):
     )
     sessions: str = Field(
         "arrival:60m",
-        description="how sessions are told apart: arrival:60m, arrival:job, last:20m, max:20m",
+        description="how sessions are told apart: arrival:60m, arrival:job, last:20m, max:20m, or "
+        "preceding (fields 17 and 18)",
     )
     scheduler: str | Scheduler = Field(
         "easy",

@@ -73,7 +73,8 @@ def replay(
     population = config.users if isinstance(config.users, PopulationConfig) else None
     began = time.perf_counter()
     converted = jobs_from_trace(trace, config.conversion(), strict=config.strict)
-    record = Work.of(converted.jobs, SessionDefinition.parse(config.sessions))
+    definition = SessionDefinition.parse(config.sessions)
+    record = Work.recorded(trace, converted, definition, strict=config.strict)
     clock = Clock.of(trace.header)
     processors = parse_processors(config.nodes, trace.processors if "x" in config.nodes else 1)
     behaviour: Any = population.mixture() if population else config.users

@@ -35,7 +35,7 @@ def sessions_command(
     trace = read_swf(path)
     converted = jobs_from_trace(trace, runnable=False)
     jobs = converted.jobs
-    work = Work.of(jobs, chosen)
+    work = Work.recorded(trace, converted, chosen)
     stats = session_stats(jobs, work, user)
     if user is not None and (dot or png):
         from agents.graph import user_graph

@@ -1,0 +1,173 @@
+"""Repeated jobs: each is submitted when the one before ends, known from a model or a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents import Chains, SessionDefinition, Work, add_users
+from analysis.models import Generated, generate
+from analysis.models.fit import published
+from environment import JobTable, Simulation, State, Trace, generate_swf, parse_swf
+from environment.errors import QuantityError, TraceError
+from scenarios import replay
+
+MakeJobs = Callable[..., JobTable]
+MakeTrace = Callable[..., Trace]
+
+PRECEDING = SessionDefinition("preceding", None)
+
+
+def run(
+    jobs: JobTable, follows: Any, processors: int, *, compiled: bool = False, plain: bool = False
+) -> JobTable:
+    """Run jobs that follow each other at once, under EASY; return a copy after the run."""
+    jobs = jobs.copy()
+    work = Work.of(jobs, PRECEDING, Chains.at_once(follows))
+    model = Simulation(jobs, processors, "easy", plain=plain)
+    add_users(model, work, "think-time", compiled=compiled)
+    model.run()
+    return jobs
+
+
+@pytest.fixture(scope="module")
+def made() -> Generated:
+    """Return 3,000 jobs of Feitelson 1997 on 64 processors, a third of them repetitions."""
+    return generate(published("feitelson97", 64), jobs=3000, load=0.9)
+
+
+def test_an_empty_machine_gives_the_flat_list(made: Generated) -> None:
+    """Where no job waits, agents submit every job in the second that the model wrote down."""
+    jobs = run(made.table(), made.drawn.follows, 3000 * 64)
+    assert jobs.recorded_submit.tolist() == jobs.submit.tolist()
+    assert jobs.submit.tolist() == jobs.start.tolist()
+
+
+@pytest.mark.parametrize("how", [{}, {"compiled": True}, {"plain": True}], ids=str)
+def test_on_a_loaded_machine_repetitions_wait_for_each_other(
+    made: Generated, how: dict[str, bool]
+) -> None:
+    """Each is submitted in the second in which the one before ended; jobs in are jobs out."""
+    follows = made.drawn.follows
+    jobs = run(made.table(), follows, 64, **how)
+    after = np.flatnonzero(follows >= 0)
+    assert len(after) > 1000
+    assert jobs.end[follows[after]].tolist() == jobs.submit[after].tolist()
+    first = np.flatnonzero(follows < 0)
+    assert jobs.recorded_submit[first].tolist() == jobs.submit[first].tolist()
+    assert (jobs.state == State.COMPLETED).all()
+    # The scheduler decides when they come: hundreds come later than the flat list has it.
+    assert np.count_nonzero(jobs.submit > jobs.recorded_submit) > 100
+
+
+@given(
+    series=st.lists(
+        st.tuples(st.integers(0, 20), st.integers(1, 5), st.integers(0, 4), st.integers(1, 4)),
+        min_size=1,
+        max_size=8,
+    )
+)
+@settings(max_examples=50)
+def test_engines_agree(make_jobs: MakeJobs, series: list[tuple[int, int, int, int]]) -> None:
+    """Compiled dependencies, compiled engine and plain engine give one schedule, also with jobs
+    of no length and jobs that are rejected, which are over at once."""
+    rows, follows = [], []
+    for user, (at, repetitions, length, width) in enumerate(series, 1):
+        for place in range(repetitions):
+            follows.append(len(rows) - 1 if place else -1)
+            rows.append((at + place * length, length, width, length, user))
+    jobs = make_jobs(*rows)
+    plain = run(jobs, follows, 3, plain=True)
+    for found in (run(jobs, follows, 3), run(jobs, follows, 3, compiled=True)):
+        assert plain.submit.tolist() == found.submit.tolist()
+        assert plain.end.tolist() == found.end.tolist()
+    over = np.where(plain.end >= 0, plain.end, plain.submit)
+    for row, before in enumerate(follows):
+        if before >= 0:
+            assert over[before] == plain.submit[row]
+
+
+def test_a_generated_trace_is_replayed_with_feedback(made: Generated) -> None:
+    """Written as a trace and replayed by its preceding jobs, it is what the agents did."""
+    trace = parse_swf(generate_swf(made.trace()))
+    found = replay(trace, sessions="preceding")
+    assert run(made.table(), made.drawn.follows, 64).submit.tolist() == found.jobs.submit.tolist()
+    again = found.to_trace()
+    assert np.count_nonzero(trace["preceding"] > 0) == np.count_nonzero(again["preceding"] > 0)
+    assert set(again["think_time"].tolist()) == {-1, 0}
+
+
+def test_think_times_of_a_trace_are_kept(make_trace: MakeTrace) -> None:
+    """A job comes its think time after the preceding one; one that names none, as recorded."""
+    trace = make_trace(
+        {"submit": 0, "wait": 0, "run": 100, "user": 1, "requested_processors": 2},
+        {"submit": 10, "wait": 0, "run": 50, "user": 1, "requested_processors": 2},
+        {"submit": 130, "wait": 0, "run": 10, "user": 1, "requested_processors": 2,
+         "preceding": 2, "think_time": 30},
+        {"submit": 300, "wait": 0, "run": 10, "user": 1, "requested_processors": 2,
+         "preceding": 1},
+        header="; MaxProcs: 2",
+    )  # fmt: skip
+    run = replay(trace, sessions="preceding", scheduler="fcfs")
+    assert [0, 10, 180, 300] == run.jobs.submit.tolist()
+    assert "no think time: the recorded time since the preceding job taken" in run.repaired
+
+
+def test_preceding_jobs_that_cannot_be_waited_for_are_counted(make_trace: MakeTrace) -> None:
+    """Unknown jobs, those of others and later ones are not waited for; --strict refuses."""
+    trace = make_trace(
+        {"submit": 0, "wait": 0, "run": 9, "user": 1, "requested_processors": 1, "preceding": 99},
+        {"submit": 1, "wait": 0, "run": 9, "user": 2, "requested_processors": 1, "preceding": 1},
+        {"submit": 2, "wait": 0, "run": 9, "user": 2, "requested_processors": 1, "preceding": 4},
+        {"submit": 3, "wait": 0, "run": 9, "user": 2, "requested_processors": 1},
+        header="; MaxProcs: 9",
+    )
+    run = replay(trace, sessions="preceding")
+    assert [0, 1, 2, 3] == run.jobs.submit.tolist()
+    for reason in ("not among the jobs", "of another user", "submitted later"):
+        assert 1 == sum(count for name, count in run.repaired.items() if reason in name)
+    with pytest.raises(TraceError, match="1 job repaired: preceding job not among"):
+        replay(
+            make_trace(
+                {"submit": 0, "wait": 0, "run": 9, "user": 1, "requested_processors": 1,
+                 "requested_time": 9, "preceding": 7}, header="; MaxProcs: 9"
+            ),
+            sessions="preceding", strict=True,
+        )  # fmt: skip
+
+
+def test_what_is_asked_for_has_to_be_there(make_trace: MakeTrace, make_jobs: MakeJobs) -> None:
+    """Without preceding jobs, or with batches, one line says what to do instead."""
+    trace = make_trace(
+        {"submit": 0, "wait": 0, "run": 9, "user": 1, "requested_processors": 1},
+        header="; MaxProcs: 9",
+    )
+    with pytest.raises(TraceError, match=r"no job names a preceding one \(field 17\); tell"):
+        replay(trace, sessions="preceding")
+    jobs = make_jobs((0, 5, 1), (5, 5, 1), (7, 5, 1, 5, 2))
+    with pytest.raises(QuantityError, match="which job each follows is not known here"):
+        Work.of(jobs, PRECEDING)
+    with pytest.raises(QuantityError, match="sessions None: chains ask for preceding"):
+        Work.of(jobs, None, Chains.at_once(np.array([-1, 0, -1])))
+    for follows in ([0, -1, -1], [1, -1, -1], [-1, 7, -1], [-1, -1, 0], [-1, -7, -1]):
+        with pytest.raises(QuantityError, match="it must be an earlier job of the same user"):
+            Work.of(jobs, PRECEDING, Chains.at_once(np.array(follows)))
+    with pytest.raises(QuantityError, match="2 entries and 2 think times for 3 jobs"):
+        Work.of(jobs, PRECEDING, Chains.at_once(np.array([-1, 0])))
+    work = Work.of(jobs, PRECEDING, Chains.at_once(np.array([-1, 0, -1])))
+    with pytest.raises(QuantityError, match="there are no batches; choose users think-time"):
+        add_users(Simulation(jobs, 4), work, "adjusted")
+    assert SessionDefinition.parse("preceding") == SessionDefinition.parse(str(PRECEDING))
+
+
+def test_some_of_the_jobs_keep_their_chains() -> None:
+    """Rows are counted anew; who followed a job that is left out follows none."""
+    chains = Chains(np.array([-1, 0, 1, 2]), np.array([0, 5, 6, 7]))
+    part = chains.take(np.array([0, 2, 3]))
+    assert [-1, -1, 1] == part.follows.tolist()
+    assert [0, 6, 7] == part.think.tolist()
