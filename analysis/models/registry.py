@@ -45,6 +45,7 @@ ARRIVALS: dict[str, str] = {
 MODELS: dict[str, Kind] = {
     "feitelson96": Kind("analysis.models.feitelson_versions:Feitelson1996", "poisson"),
     "feitelson97": Kind("analysis.models.feitelson_versions:Feitelson1997", "poisson"),
+    "mugm": Kind("analysis.models.mugm:Mugm", "auto"),
 }
 
 
