@@ -6,7 +6,6 @@ hand. So the numbers are parameters, whose defaults are marked as unconfirmed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import ClassVar, Literal, Self, override
 
 import numpy as np
@@ -17,7 +16,7 @@ from analysis.models.arrivals_poisson import Poisson
 from analysis.models.harmonic import Harmonic, fit_harmonic
 from analysis.models.linear_mixture import Exponentials, fit_linear_mixture
 from analysis.models.part import ArrivalModel, Drawn, Floats, JobModel
-from analysis.models.runs import RunLengths, find_runs, repeated
+from analysis.models.runs import RunLengths, cut_runs, find_runs, repeated
 from analysis.models.users import UserShares
 from environment.errors import ModelFitError, QuantityError
 from environment.jobs import Int64s
@@ -35,9 +34,6 @@ SMALL_FACTOR, POWER_FACTOR = 1.5, 3.0
 
 #: Longest series of repetitions; unconfirmed.
 MOST_REPETITIONS = 1000
-
-#: First submissions of so many series, s.
-Starts = Callable[[int], Floats]
 
 #: s; mean run time below which whole seconds tell nothing.
 LEAST_MEAN_S = 0.5
@@ -191,33 +187,20 @@ class Feitelson(JobModel):
 
     @override
     def jobs(self, arrivals: Floats, machine: int, streams: Streams) -> Drawn:
-        """Return the jobs of as many series as there are arrivals, cut to as many jobs."""
-        return self._drawn(len(arrivals), lambda series: arrivals[:series], machine, streams)
-
-    @override
-    def draw(self, count: int, arrivals: ArrivalModel, machine: int, streams: Streams) -> Drawn:
-        """Return ``count`` jobs: first executions arrive, each repetition follows.
-
-        The last series ends when there are enough jobs.
-        """
-        return self._drawn(
-            count,
-            lambda series: arrivals.times(series, streams.generator("arrivals")),
-            machine,
-            streams,
-        )
-
-    def _drawn(self, count: int, first: Starts, machine: int, streams: Streams) -> Drawn:
+        """Return as many jobs as there are arrivals of first executions, the first to come."""
         random = streams.generator("jobs")
-        lengths = self.runs.cut(count, random)
-        size = self.sizes.draw(len(lengths), machine, random)
+        count = len(arrivals)
+        lengths = self.runs.draw(count, random)
+        size = self.sizes.draw(count, machine, random)
+        user, group = self.users.assign(count, streams.generator("users"))
+        start = np.asarray(round_half_up(arrivals))
         if self.repeats == "same":
-            times = np.repeat(self._run_times(size, machine, random), lengths)
+            times = self._run_times(size, machine, random)
+            lengths = cut_runs(start, lengths, times, count)
+            times = np.repeat(times, lengths)
         else:
             times = self._run_times(np.repeat(size, lengths), machine, random)
-        user, group = self.users.assign(len(lengths), streams.generator("users"))
-        start = np.asarray(round_half_up(first(len(lengths))))
-        return repeated(start, lengths, times, size, user, group)
+        return repeated(start, lengths, times, size, user, group).first(count)
 
     def _run_times(self, size: Int64s, machine: int, random: np.random.Generator) -> Int64s:
         """Return run times in whole s: a repetition comes in the second in which one ends."""

@@ -40,14 +40,11 @@ class RunLengths:
         """Mean number of executions."""
         return float(self.probability @ np.arange(1, self.most + 1))
 
-    def cut(self, jobs: int, random: np.random.Generator) -> Int64s:
-        """Return run lengths that add up to so many jobs; the last one is cut to that."""
+    def draw(self, count: int, random: np.random.Generator) -> Int64s:
+        """Return run lengths, shape (count,)."""
         edges = np.cumsum(self.probability)[:-1]
-        lengths = np.searchsorted(edges, random.random(jobs), side="right") + 1
-        ends = np.cumsum(lengths)
-        count = int(np.searchsorted(ends, jobs)) + 1
-        lengths[count - 1] -= ends[count - 1] - jobs
-        return lengths[:count]
+        found: Int64s = np.searchsorted(edges, random.random(count), side="right") + 1
+        return found
 
 
 @dataclass(frozen=True)
@@ -98,6 +95,36 @@ def find_runs(workload: Workload) -> Found:
     return workload.once("repeated executions", find)
 
 
+def cut_runs(start: Int64s, lengths: Int64s, run_time: Int64s, jobs: int) -> Int64s:
+    """Return run lengths without what comes too late to be among the first ``jobs`` submissions.
+
+    Parameters
+    ----------
+    start
+        s; first submission of each run, rising, shape (runs,); as many runs as jobs, or more.
+    lengths, run_time
+        Executions of each run, and s that each takes, shape (runs,).
+    jobs
+        How many are wanted; at least as many are left.
+    """
+
+    def by(second: int) -> Int64s:
+        """Return how many executions of each run are submitted by then."""
+        since = second - start
+        passed = np.where(run_time > 0, since // np.maximum(run_time, 1) + 1, lengths)
+        found: Int64s = np.where(since < 0, 0, np.minimum(passed, lengths))
+        return found
+
+    low, high = 0, len(start) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if by(int(start[middle])).sum() >= jobs:
+            high = middle
+        else:
+            low = middle + 1
+    return by(int(start[low]))
+
+
 def repeated(
     start: Int64s,
     lengths: Int64s,
@@ -115,7 +142,7 @@ def repeated(
     start
         s; first submission of each run, shape (runs,).
     lengths
-        Executions of each run, shape (runs,).
+        Executions of each run, 0 for none, shape (runs,).
     run_time
         s; of each execution, run by run, shape (jobs,).
     processors, user, group
@@ -124,14 +151,14 @@ def repeated(
     run = np.repeat(np.arange(len(lengths)), lengths)
     first = np.cumsum(lengths) - lengths
     before = np.cumsum(run_time) - run_time
-    submit = start[run] + before - before[first][run]
+    submit = start[run] + before - before[first[run]]
     # Stable: who ends in the second of its submission stays ahead of its own repetition.
     order = np.argsort(submit, kind="stable")
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     follows = np.full(len(order), UNKNOWN)
     follows[1:] = place[:-1]
-    follows[first] = UNKNOWN
+    follows[first[lengths > 0]] = UNKNOWN
     return Drawn.of(
         submit[order].astype(np.float64),
         run_time[order].astype(np.float64),
