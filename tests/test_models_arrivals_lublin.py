@@ -84,7 +84,7 @@ def test_mean_of_a_capped_gap() -> None:
 
 
 def test_a_fit_finds_what_it_was_drawn_from() -> None:
-    """Weights, the gamma of logs and the rate come back within their standard errors."""
+    """Weights, mean and spread of logs of gaps, and the rate come back."""
     model = Lublin.published("typeless")
     submit = model.times(50_000, np.random.default_rng(3))
     found = Lublin.fit(submit)
@@ -181,3 +181,23 @@ def test_what_has_no_cycle() -> None:
     for rates in ((0.0,) * 168, (-1.0, *(1.0,) * 167)):
         with pytest.raises(ValueError, match="one of them must be positive"):
             Cycle(rates=rates)
+
+
+def test_drawing_leaves_a_model_as_it_is() -> None:
+    """Models are equal by their fields, drawn from or not; a copy with another cap has its own."""
+    used, fresh = Lublin.published("batch"), Lublin.published("batch")
+    before = used.times(2000, np.random.default_rng(6))
+    assert used == fresh
+    assert hash(used) == hash(fresh)
+    assert used != Cycle(rates=(1.0,) * 168)
+    lower = used.model_copy(update={"cap_log_s": 5.0})
+    after = lower.times(2000, np.random.default_rng(6))
+    assert after[-1] < 2000 * np.exp(5) < before[-1]
+
+
+def test_a_mean_that_cannot_be_reached_is_told() -> None:
+    """Nearly all jobs at once and pauses of days: the notes tell how far off the fit is."""
+    submit = np.repeat(np.arange(60) * 2.5 * DAY, 3000)
+    found = Lublin.fit(submit)
+    assert "mean of ln(gap in s)" in found.notes[-1]
+    assert found.mean_gap_s == pytest.approx(np.diff(submit).mean(), rel=0.01)

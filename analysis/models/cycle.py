@@ -7,7 +7,6 @@ A daily cycle is an open point of Minh 2012 (section 4.6).
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
@@ -76,16 +75,12 @@ class Cycle(Part):
             notes.append(f"cycle: no arrivals in {empty} of {WEEK_HOURS} hours of the week")
         return cls(rates=tuple((hours / hours.mean()).tolist()), notes=tuple(notes))
 
-    @cached_property
-    def _rates(self) -> Floats:
-        return np.array(self.rates)
-
     def warp(self, times: Floats) -> Floats:
         """Return the clock times of events in operational time, s, same shape and order.
 
         A whole number of weeks stays where it is, so that the mean rate does.
         """
-        return clock_times(times, self._rates, HOUR)
+        return clock_times(times, self.rates, HOUR)
 
     def unwarp(self, times: Floats, start: float = 0) -> Floats:
         """Return the operational times of events at clock times, s; the inverse of :meth:`warp`.
@@ -97,8 +92,8 @@ class Cycle(Part):
         start
             Second of the week at which times are 0.
         """
-        begin = operational_times(np.array([start], np.float64), self._rates, HOUR)
-        return operational_times(times + start, self._rates, HOUR) - begin
+        begin = operational_times(np.array([start], np.float64), self.rates, HOUR)
+        return operational_times(times + start, self.rates, HOUR) - begin
 
 
 def checked_rates(rates: tuple[float, ...]) -> tuple[float, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, override
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,6 +115,17 @@ class Part(BaseModel):
     source: ClassVar[str]
 
     notes: tuple[str, ...] = Field((), description="what the fit has to tell, for people")
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        # Fields alone: arrays that were derived from them and kept do not compare.
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in type(self).model_fields)
+
+    @override
+    def __hash__(self) -> int:
+        return hash(tuple(getattr(self, name) for name in type(self).model_fields))
 
 
 class ArrivalModel(Part):
