@@ -92,7 +92,7 @@ def test_users_of_a_workload_become_members() -> None:
         requested_time=np.array([200.0, -1, 200, -1, 50]),
     )
     found = population(made(drawn))
-    assert [(1, 1, 0, [380]), (2, 2, 10, [500])] == [
+    assert [(1, 1, 0, [380, 0]), (2, 2, 10, [420])] == [
         (one.number, one.group, one.wakes, one.pauses.tolist()) for one in found.members
     ]
     one, two = found.pools[1], found.pools[2]

@@ -79,6 +79,7 @@ class Generated:
             group=jobs.group,
             executable=jobs.executable,
             queue=jobs.queue,
+            clock=Clock(known=True),  # it begins on a Monday, because it says so
             machine=self.machine,
             settings=settings or Settings(),
         )

@@ -35,8 +35,9 @@ def population(made: Generated) -> Population:
     Each user of the workload becomes a member of the same group. It submits its first batch when
     the workload has it, and draws the others from the batches of all users of its group. Its pauses
     are those between its own batches in the workload, from the end of one, had it not waited, to
-    the next submission; 0 where they overlap. So on a machine without waits it submits about as
-    often as in the workload, and less often where it has to wait.
+    the next submission; 0 where they overlap. After its last batch it pauses until its first one
+    comes again, as if the workload wrapped around. So on a machine without waits it submits about
+    as often as in the workload, and less often where it has to wait.
 
     Raises
     ------
@@ -78,14 +79,15 @@ def population(made: Generated) -> Population:
     members = []
     for one, other in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
         mine = by_user[one:other]
-        pauses = np.maximum(start[mine][1:] - end[mine][:-1], 0)
+        # The workload wraps around: after its last batch a user pauses until its first comes again.
+        again = np.append(start[mine][1:], start[mine[0]] + length)
+        pauses = np.maximum(again - end[mine], 0)
         members.append(
             PoolMember(
                 number=int(user[mine[0]]),
                 group=int(group[mine[0]]),
                 wakes=int(start[mine[0]]),
-                # Who came once comes back after as long as the whole workload took.
-                pauses=pauses if len(pauses) else np.array([length], np.int64),
+                pauses=pauses,
             )
         )
     return Population(tuple(members), pools)
