@@ -33,6 +33,7 @@ from behaviour_tables import (  # noqa: E402
 )
 from features_page import features_page  # noqa: E402
 from markdown_tables import first_line, table  # noqa: E402
+from models_page import models_page  # noqa: E402
 from online_predictors import accuracy_table, waits_table  # noqa: E402
 from policy_pictures import places_of_policies  # noqa: E402
 from requested_times import replays_table, requests_table  # noqa: E402
@@ -341,6 +342,7 @@ WHOLE = {
     "reference/cli.md": cli_page,
     "reference/api.md": api_page,
     "reference/features.md": features_page,
+    "reference/models.md": models_page,
 }
 
 MARKED = re.compile(r"(<!-- begin (\w+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)

@@ -1,0 +1,189 @@
+"""The commands models, fit, generate, judge and populate: what they print, write and refuse."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.features import FEATURES
+from analysis.models import ARRIVALS, MODELS, read_model
+from environment import Trace, read_swf, write_swf
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def written(make_trace: Callable[..., Trace], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a trace of four weeks."""
+    folder = tmp_path_factory.mktemp("models")
+    random = np.random.default_rng(3)
+    submit = np.cumsum(random.exponential(4000, 600)).astype(int)
+    trace = make_trace(
+        *(
+            {
+                "submit": at,
+                "run": 1 + at % 3001,
+                "allocated_processors": 1 + at % 8,
+                "requested_time": 3600 * (1 + at % 3),
+                "user": 1 + at % 5,
+                "status": 1 if at % 9 else 0,
+            }
+            for at in submit
+        ),
+        header="; MaxProcs: 16\n; UnixStartTime: 852076800\n; TimeZoneString: Europe/Stockholm",
+    )
+    write_swf(trace, folder / "log.swf")
+    return folder
+
+
+@pytest.fixture
+def call(call: Call, written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Call ``hpcrowd`` in an empty folder with the trace."""
+    (tmp_path / "log.swf").symlink_to(written / "log.swf")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    return call
+
+
+def test_models_and_arrivals_are_listed(call: Call) -> None:
+    """Every one with what it is and its source; the same for programs."""
+    code, out, _ = call("models")
+    assert 0 == code
+    for name in (*MODELS, *ARRIVALS):
+        assert name in out
+    code, out, _ = call("models", "--json")
+    wire = json.loads(out)
+    assert set(MODELS) == set(wire["models"])
+    assert set(ARRIVALS) == set(wire["arrivals"])
+
+
+def test_fit_then_generate(call: Call) -> None:
+    """A model file with provenance; a trace as large as the original, at the asked load."""
+    code, out, err = call("fit", "feitelson97", "log.swf", "-o", "m.json")
+    assert (0, "") == (code, err)
+    model = read_model("m.json")
+    assert f"fitted to {model.provenance['jobs']} jobs of log.swf, on 16 processors" in out
+    assert ("feitelson97", 16) == (model.name, model.machine)
+    assert model.requests is not None
+    assert {"not completed (status other than 1)"} == set(model.provenance["left_out"])
+    code, out, _ = call("generate", "m.json", "-o", "x.swf.gz", "--load", "0.5", "--json")
+    assert 0 == code
+    wire = json.loads(out)
+    assert model.provenance["jobs"] == wire["jobs"] == len(read_swf("x.swf.gz"))
+    assert wire["offered_load"] == pytest.approx(0.5, rel=0.01)
+
+
+def test_a_rhythm_can_be_imposed(call: Call) -> None:
+    """The file keeps the week; arrivals may be others than the model's."""
+    code, _, _ = call(
+        "fit", "feitelson97", "log.swf", "-o", "m.json", "--cycle", "weekly", "--arrivals", "lublin"
+    )
+    assert 0 == code
+    model = read_model("m.json")
+    assert model.cycle is not None
+    assert "lublin" == model.arrivals.name
+
+
+def test_published_models_need_a_machine_and_a_size(call: Call) -> None:
+    """Without a fit: --machine and --jobs or --days."""
+    code, out, _ = call("generate", "feitelson96", "--machine", "32", "--days", "2", "-o", "x.swf")
+    assert 0 == code
+    assert "on 32 processors" in out
+    assert "feitelson96" in read_swf("x.swf").header.get("Computer")
+
+
+def test_a_judgement_sets_trace_and_model_side_by_side(call: Call) -> None:
+    """Tables for people, one object for programs, a report; every feature has a place."""
+    call("fit", "feitelson97", "log.swf", "-o", "m.json")
+    code, out, err = call(
+        "judge", "m.json", "log.swf", "--replications", "2", "--processes", "1", "--html", "j.html"
+    )
+    assert (0, "The report is j.html\n") == (code, err)
+    for feature in FEATURES.values():
+        assert feature.title.strip() in out
+    assert "Distances of distributions" in out
+    assert Path("j.html").read_text().startswith("<!DOCTYPE html>")
+    code, out, _ = call(
+        "judge", "m.json", "log.swf", "--replications", "2", "--processes", "1", "--json"
+    )
+    wire = json.loads(out)
+    assert [0, 1] == wire["replications"]
+    assert set(FEATURES) == set(wire["features"])
+    found = wire["features"]["run_time_mean_s"]["generated"]
+    assert 2 == found["count"]
+    assert found["least"] <= found["mean"] <= found["most"]
+    waits = wire["features"]["wait_mean_s"]
+    assert (None, "no waits recorded") == (waits["generated"], waits["not_available"])
+
+
+def test_a_judgement_is_the_same_with_more_processes(call: Call) -> None:
+    """Workloads of the same seeds, whoever generates them."""
+    call("fit", "feitelson97", "log.swf", "-o", "m.json")
+    results = [
+        call("judge", "m.json", "log.swf", "--replications", "2", "--processes", n, "--json")[1]
+        for n in ("1", "2")
+    ]
+    assert results[0] == results[1]
+
+
+def test_a_population_works(call: Call) -> None:
+    """Users from the model, a summary, and a folder of results."""
+    call("fit", "feitelson97", "log.swf", "-o", "m.json")
+    code, out, err = call("populate", "m.json", "--days", "7", "--out", "run")
+    assert 0 == code
+    assert "feitelson97, users who wait, easy, nodes 1x" in out
+    assert "Results are in run" in err
+    summary = json.loads(Path("run/summary.json").read_text())
+    assert summary["jobs_completed"] == summary["jobs_in"] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fit", "soup", "log.swf", "-o", "m.json"], "model 'soup': not known; choose"),
+        (["fit", "feitelson97:a=1", "log.swf", "-o", "m.json"], "'a=1' is no option of"),
+        (["fit", "feitelson97", "no.swf", "-o", "m.json"], "no.swf: cannot be read"),
+        (["fit", "feitelson97", "log.swf", "-o", "."], "is a folder; --out names a file"),
+        (
+            ["fit", "feitelson97", "log.swf", "-o", "m.json", "--arrivals", "soup"],
+            "arrivals 'soup': not known",
+        ),
+        (["generate", "soup", "-o", "x.swf"], "model 'soup': no such file, and no such model"),
+        (["generate", "no.json", "-o", "x.swf"], "no.json: cannot be read"),
+        (["generate", "feitelson96", "-o", "x.swf"], "need a machine; give --machine P"),
+        (
+            ["generate", "feitelson96", "--machine", "8", "-o", "x.swf"],
+            "say not how much; give --jobs or --days",
+        ),
+        (["generate", "feitelson96", "--machine", "8", "-o", "x.txt"], "ends in .swf or .swf.gz"),
+        (
+            [
+                "generate",
+                "feitelson96",
+                "--machine",
+                "8",
+                "--jobs",
+                "9",
+                "--days",
+                "1",
+                "-o",
+                "x.swf",
+            ],
+            "one of the two",
+        ),
+        (["judge", "log.swf", "log.swf"], "log.swf: damaged, not JSON"),
+        (["judge", "feitelson96", "log.swf", "--replications", "0"], "replications 0: must be 1"),
+        (["populate", "feitelson96"], "need a machine"),
+    ],
+)
+def test_mistakes_are_one_line(call: Call, arguments: list[str], message: str) -> None:
+    """Exit code 2, one line on standard error, nothing on standard output, no file."""
+    code, out, err = call(*arguments)
+    assert (2, "") == (code, out)
+    assert message in err
+    assert 1 == err.count("\n")
+    assert ["log.swf"] == [path.name for path in Path().iterdir()]
