@@ -122,21 +122,40 @@ class JobClasses(BaseModel):
         shares: Floats = table / table.sum(axis=0)
         return shares
 
-    def draw_run_times(self, classes: Int64s, random: np.random.Generator) -> Floats:
+    def draw_run_times(
+        self,
+        classes: Int64s,
+        random: np.random.Generator,
+        *,
+        least_s: tuple[float, ...] = (),
+        most_s: tuple[float, ...] = (),
+    ) -> Floats:
         """Return a run time in whole seconds for each class.
 
         One that would be rounded to less than 0 is drawn again, in effect: the normal distribution
         of each class is cut off there. The thesis does not tell what it does; chosen here.
+
+        Parameters
+        ----------
+        classes
+            From 0 on, shape (jobs,).
+        random
+            The stream to draw from.
+        least_s, most_s
+            s; the shortest and the longest run time of each class; by default 0 and no bound.
         """
         from scipy.special import ndtr, ndtri
 
         means, sds = np.asarray(self.means_s), np.asarray(self.sds_s)
-        least = ndtr((-RESOLUTION_S / 2 - means) / sds)[classes]
-        # From the upper tail: 1 - u is never 0 and never rounded to it.
-        share = (1 - least) * (1 - random.random(len(classes)))
-        times: Floats = means[classes] - sds[classes] * ndtri(share)
-        whole: Floats = np.asarray(round_half_up(times), np.float64)
-        return np.maximum(whole, 0.0)
+        least = np.asarray(least_s or (0.0,) * len(self))
+        most = np.asarray(most_s or (np.inf,) * len(self))
+        below = ndtr((least - RESOLUTION_S / 2 - means) / sds)
+        above = ndtr((most + RESOLUTION_S / 2 - means) / sds)
+        share = below[classes] + (above - below)[classes] * random.random(len(classes))
+        # A share that is rounded to 1 would be an infinite time.
+        times = means[classes] + sds[classes] * ndtri(np.minimum(share, np.nextafter(1, 0)))
+        whole: Floats = np.clip(np.floor(times + RESOLUTION_S / 2), least[classes], most[classes])
+        return whole
 
     def draw_processors(self, classes: Int64s, machine: int, random: np.random.Generator) -> Int64s:
         """Return the processors for each class, as jobs of it needed.

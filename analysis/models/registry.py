@@ -46,6 +46,7 @@ MODELS: dict[str, Kind] = {
     "feitelson96": Kind("analysis.models.feitelson_versions:Feitelson1996", "poisson"),
     "feitelson97": Kind("analysis.models.feitelson_versions:Feitelson1997", "poisson"),
     "mugm": Kind("analysis.models.mugm:Mugm", "auto"),
+    "locality": Kind("analysis.models.locality:Locality", "poisson"),
     "comprehensive": Kind("analysis.models.comprehensive:Comprehensive", "auto"),
 }
 

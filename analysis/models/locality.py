@@ -1,0 +1,132 @@
+"""Run times that repeat from job to job, with processors that correlate with them.
+
+Minh 2012, section 7.2.1, takes run times and processors from "Modeling Parallel System Workloads
+with Temporal Locality" (its reference 67), which is not at hand. What it says of it is that run
+times and processors are random, and keep correlation, locality and distributions of the trace.
+That, and what sections 3.3.3 and 5.1 use for these, is what is built here.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import ClassVar, Self, override
+
+import numpy as np
+from pydantic import Field, NonNegativeFloat, model_validator
+
+from analysis.features.locality import RESOLUTION_S, run_lengths
+from analysis.features.workload import Workload
+from analysis.models.classes import JobClasses
+from analysis.models.comprehensive import too_large_note
+from analysis.models.part import Drawn, Floats, JobModel
+from analysis.models.run_places import Table, runs_of
+from analysis.models.users import UserShares
+from environment.jobs import Int64s
+from environment.streams import Streams
+
+Counts = tuple[tuple[int, int, int], ...]
+
+
+class Locality(JobModel):
+    """Jobs whose classes of run time come in runs, as long and in such order as in the trace.
+
+    Unconfirmed, for want of the paper: that lengths of runs are those of the trace, class by class,
+    instead of a fitted distribution; that which class comes next depends on the class before alone;
+    that processors are drawn job by job, given the class. Chosen here: run times stay between the
+    shortest and the longest of the class, else many would belong to another class and cut runs; a
+    run has one user, and a class stands for an executable.
+    """
+
+    name: ClassVar[str] = "locality"
+    title: ClassVar[str] = "similar run times one after the other, with their processors"
+    source: ClassVar[str] = "Minh 2012, sections 3.3.3, 5.1 and 7.2.1 (reference 67 unconfirmed)"
+
+    classes: JobClasses = Field(description="classes of run times, and what their jobs need")
+    run_lengths: Counts = Field(
+        min_length=1, description="class, from 0 on; jobs of a run; how many runs are so long"
+    )
+    next_classes: Counts = Field(
+        min_length=1,
+        description="class; class of the next run, of the first after the last; how many such",
+    )
+    least_s: tuple[NonNegativeFloat, ...] = Field(
+        description="s; shortest run time of each class, in whole seconds"
+    )
+    most_s: tuple[NonNegativeFloat, ...] = Field(
+        description="s; longest run time of each class, in whole seconds"
+    )
+    users: UserShares = Field(description="who submits runs")
+
+    @model_validator(mode="after")
+    def _for_each_class(self) -> Self:
+        for name in ("run_lengths", "next_classes"):
+            rows = np.asarray(getattr(self, name))
+            if set(rows[:, 0].tolist()) != set(range(len(self.classes))):
+                raise ValueError(f"{name}: each of {len(self.classes)} classes needs some")
+            if rows[:, 2].min() < 1:
+                raise ValueError(f"{name}: a count of {rows[:, 2].min()}; at least 1")
+        if min(length for _, length, _ in self.run_lengths) < 1:
+            raise ValueError("run_lengths: a run has at least 1 job")
+        if not len(self.least_s) == len(self.most_s) == len(self.classes):
+            raise ValueError(f"least_s, most_s: one of each is needed for {len(self.classes)}")
+        if (np.asarray(self.least_s) > np.asarray(self.most_s)).any():
+            raise ValueError("least_s: larger than most_s")
+        follows = [other for _, other, _ in self.next_classes]
+        if min(follows) < 0 or max(follows) >= len(self.classes):
+            raise ValueError(f"next_classes: there are {len(self.classes)} classes, from 0 on")
+        return self
+
+    @classmethod
+    @override
+    def fit(cls, workload: Workload) -> Self:
+        classes, labels = JobClasses.fit(workload, cls.name)
+        lengths = run_lengths(labels)
+        of_run = labels[np.cumsum(lengths) - 1]
+        whole = np.floor(workload.run_time + RESOLUTION_S / 2)
+        least, most = np.full(len(classes), np.inf), np.zeros(len(classes))
+        np.minimum.at(least, labels, whole)
+        np.maximum.at(most, labels, whole)
+        return cls(
+            classes=classes,
+            run_lengths=_counts(of_run, lengths),
+            # Without an end, so that each class has one that comes next.
+            next_classes=_counts(of_run, np.roll(of_run, -1)),
+            least_s=tuple(least.tolist()),
+            most_s=tuple(most.tolist()),
+            users=UserShares.fit(workload),
+            notes=(
+                f"{len(classes)} classes of run times",
+                f"{len(lengths):,} runs of jobs of one class",
+            ),
+        )
+
+    @cached_property
+    def _tables(self) -> tuple[Table, Table]:
+        return Table.of(self.run_lengths), Table.of(self.next_classes)
+
+    @override
+    def jobs(self, arrivals: Floats, machine: int, streams: Streams) -> Drawn:
+        lengths, follows = self._tables
+        label, run = runs_of(len(arrivals), lengths, follows, streams.generator("runs"))
+        run_time = self.classes.draw_run_times(
+            label, streams.generator("run times"), least_s=self.least_s, most_s=self.most_s
+        )
+        processors = self.classes.draw_processors(label, machine, streams.generator("processors"))
+        user, group = self.users.assign(int(run.max(initial=-1)) + 1, streams.generator("users"))
+        share = self.classes.too_large(machine)
+        return Drawn.of(
+            arrivals,
+            run_time,
+            processors,
+            user=user[run],
+            group=group[run],
+            executable=label + 1,
+            bag=run,
+            notes=[too_large_note(share, machine)] if share else [],
+        )
+
+
+def _counts(first: Int64s, second: Int64s) -> Counts:
+    """Return the distinct pairs with how often each comes."""
+    pairs, counts = np.unique(np.stack([first, second]), axis=1, return_counts=True)
+    return tuple(zip(*pairs.tolist(), counts.tolist(), strict=True))
