@@ -49,7 +49,7 @@ CASES: dict[str, Callable[[], Workload]] = {
 SOUND = ("bags", "random", "no users", "no requests", "one user")
 
 #: Models whose papers give parameters.
-PUBLISHED = ("feitelson96", "feitelson97", "lublin", "downey")
+PUBLISHED = ("feitelson96", "feitelson97", "lublin", "lublin-typeless", "downey")
 
 
 def check(made: Generated, jobs: int, machine: int) -> None:

@@ -226,6 +226,9 @@ class _Stretched:
         found = self.arrivals.times(count, random) * self.factor
         return found if self.cycle is None else self.cycle.warp(found)
 
+    def kinds(self, count: int, random: np.random.Generator) -> Int64s | None:
+        return self.arrivals.kinds(count, random)
+
 
 def _draw(model: WorkloadModel, jobs: int, machine: int, seed: int, factor: float = 1.0) -> Drawn:
     arrivals = _Stretched(model.arrivals, factor, model.cycle)

@@ -176,6 +176,13 @@ class ArrivalModel(Part):
             The stream to draw from.
         """
 
+    def kinds(self, count: int, random: np.random.Generator) -> Int64s | None:
+        """Return the kind of job that each of the :meth:`times` from the same stream brings.
+
+        What a number means is between arrivals and jobs; None where arrivals tell no kinds.
+        """
+        return None
+
 
 class JobModel(Part):
     """What jobs are like.

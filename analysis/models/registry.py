@@ -39,12 +39,16 @@ ARRIVALS: dict[str, str] = {
     "wavelet": "analysis.models.arrivals_wavelet:Wavelet",
     "wavelet-zeros": "analysis.models.arrivals_zeros:WaveletZeros",
     "lublin": "analysis.models.arrivals_lublin:Lublin",
+    "lublin-types": "analysis.models.arrivals_types:LublinTypes",
 }
 
 #: The models by name.
 MODELS: dict[str, Kind] = {
     "feitelson96": Kind("analysis.models.feitelson_versions:Feitelson1996", "poisson"),
     "feitelson97": Kind("analysis.models.feitelson_versions:Feitelson1997", "poisson"),
+    "lublin": Kind("analysis.models.lublin:LublinJobs", "lublin-types"),
+    "downey": Kind("analysis.models.downey:Downey", "poisson"),
+    "lublin-typeless": Kind("analysis.models.lublin:LublinOneKind", "lublin"),
     "mugm": Kind("analysis.models.mugm:Mugm", "auto"),
     "locality": Kind("analysis.models.locality:Locality", "poisson"),
     "comprehensive": Kind("analysis.models.comprehensive:Comprehensive", "auto"),
