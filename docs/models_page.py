@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, get_args
 
 from markdown_tables import table
 
@@ -38,11 +39,24 @@ def models_page() -> str:
 
 
 def _part(name: str, part: Any, more: str = "") -> list[str]:
-    rows = [
-        (f"`{field}`", str(info.description))
-        for field, info in part.model_fields.items()
-        if field != "notes"
-    ]
+    rows = list(_rows(part, "", set()))
     text = f"{part.title[0].upper()}{part.title[1:]}. Source: {part.source}. {more}".strip()
     found = [f"### {name}\n", text + "\n"]
     return [*found, table(("field", "meaning"), rows)] if rows else found
+
+
+def _rows(part: Any, before: str, seen: set[type]) -> Iterator[tuple[str, str]]:
+    """Yield the fields of a part, and those of what it is made of: each kind of thing once."""
+    from pydantic import BaseModel
+
+    from analysis.models.part import Part
+
+    for field, info in part.model_fields.items():
+        if field == "notes":
+            continue
+        yield f"`{before}{field}`", str(info.description)
+        for kind in (info.annotation, *get_args(info.annotation)):
+            inside = isinstance(kind, type) and issubclass(kind, BaseModel)
+            if inside and not issubclass(kind, Part) and kind not in seen:
+                seen.add(kind)
+                yield from _rows(kind, f"{before}{field}.", seen)

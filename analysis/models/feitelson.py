@@ -126,14 +126,23 @@ class Feitelson(JobModel):
 
     @classmethod
     @override
-    def fit(cls, workload: Workload) -> Self:
+    def fit(cls, workload: Workload, *, repeats: Literal["same", "new"] = "same") -> Self:
         """Return the model of a workload.
 
         Order and factors of sizes and the exponent of run lengths are the likeliest ones, stages
         of run times and their probabilities are found by expectation-maximization. A run length
         counts jobs in sequence of a user with the same executable and as many processors; the
-        longest one is that of the workload. ``small_sizes`` and ``repeats`` are kept.
+        longest one is that of the workload. ``small_sizes`` is kept.
+
+        Parameters
+        ----------
+        workload
+            What to fit to.
+        repeats
+            ``same``: repetitions take as long as the first execution; ``new``: drawn anew.
         """
+        if repeats not in ("same", "new"):
+            raise QuantityError(f"repeats {repeats!r}: not known; choose same or new")
         if not len(workload):
             raise ModelFitError(f"model {cls.name}: 0 jobs", "one or more are needed")
         machine = workload.machine or int(workload.processors.max())
@@ -157,6 +166,7 @@ class Feitelson(JobModel):
             shares_large=tuple(mixture.large[order].tolist()),
             repetitions=exponent,
             most_repetitions=int(series.lengths.max()),
+            repeats=repeats,
             users=UserShares.fit(workload),
             notes=tuple(f"{cls.name}: {note}" for note in [*notes, *told]),
         )
