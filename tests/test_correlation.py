@@ -7,11 +7,14 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from feature_cases import bursty_workload
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata, spearmanr
 
 from analysis.correlation import control_correlation, foretold_signs
+from analysis.features import Workload
+from analysis.models import WorkloadModel, fit, generate, with_correlation
 from environment.clock import WEEK
 from environment.correlation import (
     WeeklyCorrelation,
@@ -22,7 +25,7 @@ from environment.correlation import (
 )
 from environment.errors import QuantityError
 from environment.streams import Streams
-from environment.trace import Trace, jobs_from_trace
+from environment.trace import Trace
 
 pairs = st.lists(st.tuples(st.integers(0, 9), st.integers(-5, 5)), min_size=2, max_size=40)
 
@@ -123,11 +126,13 @@ def test_degree_out_of_range_is_refused() -> None:
 
 @pytest.mark.traces
 def test_line_of_hpc2n(read_trace: Callable[[str], Trace]) -> None:
-    """On HPC2N the ends are 0.957, and every tenth lies on the line (Minh 2012, Fig. 7.2)."""
-    trace = read_trace("HPC2N-2002-2.2-cln")
-    made = jobs_from_trace(trace)
-    done = trace["status"][made.source_row] == 1
-    run_time, processors = made.jobs.run_time[done], made.jobs.processors[done]
+    """On HPC2N the ends are 0.957, and every tenth lies on the line (Minh 2012, Fig. 7.2).
+
+    No correlation is further off than 0.01; run times stay, to the byte.
+    """
+    recorded = Workload.from_trace(read_trace("HPC2N-2002-2.1-cln"))
+    run_time, processors = recorded.run_time.astype(np.int64), recorded.processors
+    before = run_time.tobytes()
     degrees = np.round(np.arange(-10, 11) / 10, 1).tolist()
     found = [
         rank_correlation(run_time, dealt)
@@ -136,8 +141,47 @@ def test_line_of_hpc2n(read_trace: Callable[[str], Trace]) -> None:
         )
     ]
     assert pytest.approx([-0.957, 0.957], abs=0.002) == [found[0], found[-1]]
-    off = np.abs(found - found[-1] * np.array(degrees))
-    assert off.max() < 5 / math.sqrt(len(run_time))  # standard deviation of unrelated pairs
+    assert np.abs(found - found[-1] * np.array(degrees)).max() < 0.01
+    assert before == run_time.tobytes()
+
+
+# ---- of generated workloads ------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def model() -> WorkloadModel:
+    """Return a model of jobs in bags."""
+    return fit("comprehensive", bursty_workload(800, 5), arrivals="poisson")
+
+
+def test_generated_jobs_take_a_correlation(model: WorkloadModel) -> None:
+    """It is the largest times the degree; run times stay, and the processors there are."""
+    drawn = generate(model, jobs=4000).drawn
+    ends = with_correlation(drawn, 1, np.random.default_rng(1))
+    other = with_correlation(drawn, -0.5, np.random.default_rng(1))
+    largest = rank_correlation(ends.run_time, ends.processors)
+    lowest = with_correlation(drawn, -1, np.random.default_rng(1))
+    least = rank_correlation(lowest.run_time, lowest.processors)
+    assert largest > 0.9
+    assert pytest.approx(0.5 * least, abs=5 / math.sqrt(4000)) == rank_correlation(
+        other.run_time, other.processors
+    )
+    assert drawn.run_time.tobytes() == other.run_time.tobytes()
+    assert drawn.submit.tobytes() == other.submit.tobytes()
+    assert sorted(drawn.processors) == sorted(other.processors)
+    assert ["processors are dealt out anew to -0.5 times the largest correlation"] == other.notes
+
+
+def test_a_workload_is_generated_with_a_correlation(model: WorkloadModel) -> None:
+    """Also with a load, which is met with the processors that are dealt out; notes tell."""
+    for degree in (-0.8, 0.8):
+        made = generate(model, jobs=4000, load=0.5, correlation=degree)
+        assert pytest.approx(0.5, rel=0.01) == made.load
+        found = rank_correlation(made.drawn.run_time, made.drawn.processors)
+        assert pytest.approx(degree, abs=0.1) == found
+        assert any("dealt out anew" in note for note in made.notes)
+    with pytest.raises(QuantityError, match="degree 2: a correlation is from -1 to 1"):
+        generate(model, jobs=10, correlation=2)
 
 
 # ---- foretold --------------------------------------------------------------------------------

@@ -1,3 +1,4 @@
+from .correlated import with_correlation
 from .cycle import Cycle
 from .fit import fit, published
 from .generate import Generated, generate
@@ -24,5 +25,6 @@ __all__ = [
     "judgement_html",
     "published",
     "read_model",
+    "with_correlation",
     "write_model",
 ]

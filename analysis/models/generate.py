@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from analysis.features.workload import Settings, Workload
+from analysis.models.correlated import Correlated
 from analysis.models.cycle import Cycle
 from analysis.models.model import WorkloadModel
 from analysis.models.part import ArrivalModel, Drawn, Floats
@@ -153,6 +154,7 @@ def generate(
     days: float | None = None,
     load: float | None = None,
     machine: int | None = None,
+    correlation: float | None = None,
     seed: int = 0,
 ) -> Generated:
     """Generate a workload.
@@ -167,6 +169,9 @@ def generate(
         Offered load to reach, by stretching the times between arrivals; None leaves them.
     machine
         Processors of the machine; None takes the model's.
+    correlation
+        From -1 to 1, as a share of the largest that is possible: deal out the processors anew, so
+        that they correlate with run times to this degree; None leaves them.
     seed
         Seed of everything random; the same seed gives the same bytes.
 
@@ -186,11 +191,15 @@ def generate(
         raise QuantityError(f"days {days}: must be positive")
     if load is not None and not 0 < load < float("inf"):
         raise QuantityError(f"load {load}: must be positive, for example 0.7")
+    source = model
+    if correlation is not None:
+        jobs_drawn = Correlated(model.jobs, correlation)
+        source = replace(model, jobs=jobs_drawn)  # type: ignore[arg-type]
     if jobs is not None:
-        drawn = _drawn(model, jobs, processors, seed, load)
+        drawn = _drawn(source, jobs, processors, seed, load)
     else:
         assert days is not None
-        drawn = _drawn_days(model, days, processors, seed, load)
+        drawn = _drawn_days(source, days, processors, seed, load)
     drawn = _in_seconds(drawn)
     if model.requests is not None:
         random = Streams(seed).generator("requests")
