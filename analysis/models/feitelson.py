@@ -210,7 +210,11 @@ class Feitelson(JobModel):
             times = np.repeat(times, lengths)
         else:
             times = self._run_times(np.repeat(size, lengths), machine, random)
-        return repeated(start, lengths, times, size, user, group).first(count)
+        drawn = repeated(start, lengths, times, size, user, group).first(count)
+        if self.repeats == "new":
+            # One request for all would have to be long enough for the longest of the series.
+            drawn.bag = np.arange(count)
+        return drawn
 
     def _run_times(self, size: Int64s, machine: int, random: np.random.Generator) -> Int64s:
         """Return run times in whole s: a repetition comes in the second in which one ends."""
