@@ -73,6 +73,10 @@ def generate(
     machine: Annotated[
         int | None, typer.Option(help="Processors of the machine; by default the model's.")
     ] = None,
+    correlation: Annotated[
+        float | None,
+        typer.Option(help="Run time and processors: -1 to 1 times the largest correlation."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -91,6 +95,7 @@ def generate(
         days=days,
         load=load,
         machine=machine,
+        correlation=correlation,
         seed=seed,
         as_json=as_json,
     )

@@ -123,6 +123,7 @@ def generate_command(
     days: float | None,
     load: float | None,
     machine: int | None,
+    correlation: float | None,
     seed: int,
     as_json: bool,
 ) -> None:
@@ -134,7 +135,7 @@ def generate_command(
         File of a fitted model, or the name of a model with published parameters.
     out
         File to write, ``.swf`` or ``.swf.gz``.
-    jobs, days, load, machine, seed
+    jobs, days, load, machine, correlation, seed
         As for :func:`analysis.models.generate.generate`; with neither jobs nor days as many jobs as
         the trace has that the model was fitted to.
     as_json
@@ -161,6 +162,7 @@ def generate_command(
             days=days,
             load=load,
             machine=machine,
+            correlation=correlation,
             seed=seed,
         )
         if progress is not None:

@@ -96,6 +96,23 @@ def test_published_models_need_a_machine_and_a_size(call: Call) -> None:
     assert "feitelson96" in read_swf("x.swf").header.get("Computer")
 
 
+def test_a_correlation_can_be_chosen(call: Call) -> None:
+    """Processors are dealt out anew to the degree; run times stay."""
+    for degree, name in (("1", "a.swf"), ("-1", "b.swf")):
+        code, _, err = call(
+            "generate", "lublin", "--machine", "64", "--jobs", "400", "-o", name,
+            "--correlation", degree,
+        )  # fmt: skip
+        assert 0 == code
+        assert "dealt out anew" in err
+    one, other = read_swf("a.swf"), read_swf("b.swf")
+    assert one["run"].tolist() == other["run"].tolist()
+    found = [
+        np.corrcoef(trace["run"], trace["allocated_processors"])[0, 1] for trace in (one, other)
+    ]
+    assert found[0] > 0 > found[1]
+
+
 def test_a_judgement_sets_trace_and_model_side_by_side(call: Call) -> None:
     """Tables for people, one object for programs, a report; every feature has a place."""
     call("fit", "feitelson97", "log.swf", "-o", "m.json")
@@ -174,6 +191,21 @@ def test_a_population_works(call: Call) -> None:
                 "x.swf",
             ],
             "one of the two",
+        ),
+        (
+            [
+                "generate",
+                "lublin",
+                "--machine",
+                "8",
+                "--jobs",
+                "9",
+                "-o",
+                "x.swf",
+                "--correlation",
+                "2",
+            ],
+            "2",
         ),
         (["judge", "log.swf", "log.swf"], "log.swf: damaged, not JSON"),
         (["judge", "feitelson96", "log.swf", "--replications", "0"], "replications 0: must be 1"),
