@@ -100,7 +100,7 @@ class LocalityRuns:
     log
         The log whose jobs they are.
     degree
-        Spearman's correlation that Control_Correlation was to set; None left it as recorded.
+        Spearman's correlation that Control_Correlation was to set; None left it as modelled.
     machine
         Processors.
     loads, policies

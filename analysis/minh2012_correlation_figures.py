@@ -162,10 +162,10 @@ def _locality(cases: Sequence[LocalityRuns], title: str) -> Figure:
 
 
 def figure7_5(study: Experiments) -> Figure:
-    """Slowdown with and without locality against load, logs as recorded (Fig. 7.5)."""
+    """Slowdown with and without locality against load, correlation as of the logs (Fig. 7.5)."""
     return _locality(
         [runs for runs in study.locality if runs.degree is None],
-        "Fig. 7.5: locality, logs as recorded (their correlation)",
+        "Fig. 7.5: locality, models of logs (their correlation)",
     )
 
 

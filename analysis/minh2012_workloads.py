@@ -1,8 +1,7 @@
-"""Workloads of Minh 2012, chapter 7: drawn from a log, with a given correlation, locality and load.
+"""Workloads of Minh 2012, chapter 7: a log's, with a given correlation, locality and load.
 
-The thesis takes run times and processors from a model that keeps their distributions, correlation
-and locality (its reference 67). Here they come from the log itself: drawn job by job where there
-is to be no locality, in the recorded order where there is. Arrivals are Poisson as in the thesis.
+As in the thesis run times and processors come from a model that keeps their distributions,
+correlation and locality, see :mod:`analysis.models.locality`; arrivals are Poisson.
 """
 
 from __future__ import annotations
@@ -13,9 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.models.locality import Locality
 from environment.errors import QuantityError
 from environment.jobs import Int64s, JobTable
 from environment.quantities import round_half_up
+from environment.streams import Streams
 
 
 class Sample(NamedTuple):
@@ -85,44 +86,31 @@ class Workload:
         """Return the same jobs with other processors."""
         return replace(self, processors=processors)
 
+    def with_run_times_shuffled(self, random: np.random.Generator) -> Workload:
+        """Return the workload without locality and correlation: run times in random order."""
+        return replace(self, run_time=self.run_time[random.permutation(len(self))])
+
     def shuffled(self, random: np.random.Generator) -> Workload:
         """Return the workload without locality: its jobs in random order, arrivals as before."""
         order = random.permutation(len(self))
         return replace(self, run_time=self.run_time[order], processors=self.processors[order])
 
 
-def drawn(sample: Sample, size: int, random: np.random.Generator) -> Workload:
-    """Return a workload without locality: run times and processors drawn from a log, each alone.
+def modelled(model: Locality, size: int, machine: int, streams: Streams) -> Workload:
+    """Return a workload of a model, with the locality and the correlation of its log.
 
     Parameters
     ----------
-    sample
-        The jobs of the log.
+    model
+        The model of a log.
     size
         How many jobs to draw.
-    random
-        The stream to draw from.
+    machine
+        Processors of the machine.
+    streams
+        Where randomness comes from.
     """
-    count = len(sample.run_time)
-    return Workload(
-        sample.run_time[random.integers(count, size=size)],
-        sample.processors[random.integers(count, size=size)],
-        random.standard_exponential(size),
-    )
-
-
-def in_order(sample: Sample, size: int, random: np.random.Generator) -> Workload:
-    """Return a workload with the locality of a log: its jobs in their order.
-
-    It begins at a random job; after the last one it goes on with the first.
-
-    Parameters
-    ----------
-    sample, size, random
-        As for :func:`drawn`.
-    """
-    count = len(sample.run_time)
-    places = (int(random.integers(count)) + np.arange(size)) % count
-    return Workload(
-        sample.run_time[places], sample.processors[places], random.standard_exponential(size)
-    )
+    # The model does not look at arrivals; when jobs arrive depends on the load that is asked for.
+    jobs = model.jobs(np.zeros(size), machine, streams)
+    gaps = streams.generator("gaps").standard_exponential(size)
+    return Workload(jobs.run_time.astype(np.int64), jobs.processors, gaps)

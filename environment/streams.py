@@ -36,3 +36,7 @@ class Streams:
     def generator(self, *name: object) -> np.random.Generator:
         """Return a new generator at the beginning of the stream called ``name``."""
         return np.random.Generator(np.random.PCG64(self.sequence(*name)))
+
+    def within(self, *name: object) -> Streams:
+        """Return streams of their own, for a part of the run called ``name``."""
+        return Streams(int(self.sequence(*name).generate_state(1, np.uint64)[0]))

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from analysis import features
 from analysis.correlation import control_correlation, foretold_signs
 from analysis.minh2012_correlation import (
     POLICIES,
@@ -23,7 +24,8 @@ from analysis.minh2012_correlation import (
     slowdown,
 )
 from analysis.minh2012_correlation_report import Reproduction
-from analysis.minh2012_workloads import Sample, Workload, drawn, in_order
+from analysis.minh2012_workloads import Sample, Workload, modelled
+from analysis.models.locality import Locality
 from environment.correlation import rank_correlation
 from environment.errors import QuantityError, TraceError
 from environment.jobs import Int64s
@@ -61,14 +63,14 @@ class Work:
     ----------
     plan
         What is to be run.
-    samples, machines
-        Jobs and processors of the logs, by name.
+    models, machines
+        Models and processors of the logs, by name.
     cases
         Cases of the plan whose log is there.
     """
 
     plan: Plan
-    samples: dict[str, Sample]
+    models: dict[str, Locality]
     machines: dict[str, int]
     cases: tuple[Case, ...]
 
@@ -92,14 +94,12 @@ class Work:
 
     def _correlation(self, task: Task) -> tuple[float, Floats]:
         """Return slowdowns of shape (policies, loads)."""
-        plan, streams = self.plan, Streams(self.plan.seed)
+        plan = self.plan
         degree = plan.degrees[task.number]
-        workload = drawn(
-            self.samples[HPC], plan.jobs, streams.generator("minh2012", "drawn", task.replication)
-        )
-        workload = with_degree(
-            workload, degree, streams.generator("minh2012", "control", task.replication, degree)
-        )
+        streams = Streams(plan.seed).within("minh2012", "correlation", task.replication)
+        workload = modelled(self.models[HPC], plan.jobs, HPC_PROCESSORS, streams)
+        workload = workload.with_run_times_shuffled(streams.generator("shuffle"))
+        workload = with_degree(workload, degree, streams.generator("control", degree))
         found = [
             [slowdown_of(workload, load, HPC_PROCESSORS, policy) for load in plan.loads]
             for policy in plan.policies
@@ -108,20 +108,17 @@ class Work:
 
     def _locality(self, task: Task) -> tuple[float, Floats]:
         """Return slowdowns of shape (policies, 2, loads), with locality and without."""
-        plan, streams = self.plan, Streams(self.plan.seed)
-        case = self.cases[task.number]
-
-        def generator(*name: object) -> np.random.Generator:
-            return streams.generator("minh2012", "locality", case.log, *name, task.replication)
-
-        workload = in_order(self.samples[case.log], plan.jobs, generator("jobs"))
+        plan, case = self.plan, self.cases[task.number]
+        machine = self.machines[case.log]
+        streams = Streams(plan.seed).within("minh2012", "locality", case.log, task.replication)
+        workload = modelled(self.models[case.log], plan.jobs, machine, streams)
         if case.degree is not None:
-            ends = with_degree(workload, 1.0, generator("ends"))
+            ends = with_degree(workload, 1.0, streams.generator("ends"))
             largest = rank_correlation(ends.run_time, ends.processors)
             degree = min(max(case.degree / largest, -1.0), 1.0)
-            workload = with_degree(workload, degree, generator("control", case.degree))
-        both = (workload, workload.shuffled(generator("shuffle")))
-        machine = self.machines[case.log]
+            random = streams.generator("control", case.degree)
+            workload = with_degree(workload, degree, random)
+        both = (workload, workload.shuffled(streams.generator("shuffle")))
         found = [
             [
                 [slowdown_of(one, load, machine, policy) for load in plan.locality_loads]
@@ -197,6 +194,8 @@ def reproduce_minh2012_correlation(
     ------
     TraceError
         When the trace of HPC2N is missing, or one cannot be read.
+    ModelFitError
+        When a log cannot be modelled; scikit-learn is needed.
     QuantityError
         When there is less than one process.
     """
@@ -204,13 +203,14 @@ def reproduce_minh2012_correlation(
     if processes < 1:
         raise QuantityError(f"processes {processes}: at least 1")
     paths = find_logs(traces, STUDIED, [HPC])
-    samples, machines, weeks, logs = {}, {}, {}, {}
+    workloads, machines, weeks, logs = {}, {}, {}, {}
     for place, (log, path) in enumerate(paths.items()):
         if progress is not None:
             progress(f"{log}: reading {path.name}", place, len(paths))
         trace = read_swf(path)
         submit, sample = completed_jobs(trace)
-        samples[log], machines[log] = sample, trace.processors
+        machines[log] = trace.processors
+        workloads[log] = features.Workload.of(submit, *sample, name=log)
         weeks[log] = foretold_signs(submit, *sample)
         logs[log] = {
             "source": Path(trace.source).name,
@@ -219,9 +219,10 @@ def reproduce_minh2012_correlation(
             "jobs_completed": len(submit),
             "correlation": rank_correlation(*sample),
         }
-    cases = tuple(case for case in plan.cases if case.log in samples)
+    cases = tuple(case for case in plan.cases if case.log in workloads)
     needed = {HPC, *(case.log for case in cases)}
-    work = Work(plan, {log: samples[log] for log in needed}, machines, cases)
+    models = {log: Locality.fit(workloads[log]) for log in STUDIED if log in needed}
+    work = Work(plan, models, machines, cases)
     correlation, locality = collect(work, run_tasks(work, work.tasks(), processes, progress))
     return Reproduction(
         correlation=correlation,

@@ -43,11 +43,11 @@ class Case(NamedTuple):
     """Workloads of the second experiment."""
 
     log: str
-    degree: float | None  #: correlation to set; None leaves it as recorded
+    degree: float | None  #: correlation to set; None leaves it as modelled
 
 
 #: The thesis has FS3, FS0 and FS2 of DAS-2 with correlations of -0.2, 0 and +0.4, which are not in
-#: the archive. Here three logs with about these correlations as they are, and the one of DAS-2 that
+#: the archive. Here models of three logs with about these correlations, and the one of DAS-2 that
 #: is in the archive with its correlation set.
 CASES = (
     Case("HPC2N", None),

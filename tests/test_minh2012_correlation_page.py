@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from analysis.correlation import foretold_signs
+from analysis.features import Workload
 from analysis.minh2012_correlation import Experiments
 from analysis.minh2012_correlation_figures import figures_of
 from analysis.minh2012_correlation_report import page_parts
+from analysis.models.locality import Locality
 from analysis.pages import refresh_page
 from environment.trace import Trace
 from scenarios.minh2012_correlation import Task, Work, completed_jobs
@@ -33,7 +35,9 @@ def work(study: Experiments, read_trace: Callable[[str], Trace]) -> Work:
     """Return what runs some of its tasks again: one load each."""
     trace = read_trace("HPC2N-2002-2.2-cln")
     plan = replace(Plan(), seed=study.seed, loads=(0.9,), locality_loads=(0.8,))
-    return Work(plan, {HPC: completed_jobs(trace)[1]}, {HPC: trace.processors}, CASES[:1])
+    submit, sample = completed_jobs(trace)
+    model = Locality.fit(Workload.of(submit, *sample))
+    return Work(plan, {HPC: model}, {HPC: trace.processors}, CASES[:1])
 
 
 def test_page_is_made_from_the_runs(study: Experiments) -> None:

@@ -7,16 +7,23 @@ import re
 import numpy as np
 import pytest
 
+from analysis import features
+from analysis.features.locality import run_lengths
 from analysis.minh2012_correlation import slowdown
-from analysis.minh2012_workloads import Sample, Workload, drawn, in_order
+from analysis.minh2012_workloads import Workload, modelled
+from analysis.models.locality import Locality
 from environment.errors import QuantityError
 from environment.jobs import JobTable
+from environment.streams import Streams
 from scenarios.minh2012_correlation import slowdown_of, with_degree
 
 
-def sample(count: int = 50) -> Sample:
-    """Return jobs of 1, 2, 3 ... times 100 s on 1 to 5 processors."""
-    return Sample(100 * np.arange(1, count + 1), 1 + np.arange(count) % 5)
+@pytest.fixture(scope="module")
+def model() -> Locality:
+    """Return the model of runs of five short and three long jobs, on 1, 2 and 8 processors."""
+    long = np.arange(160) % 8 > 4
+    processors = np.where(long, 8, 1 + np.arange(160) % 2)
+    return Locality.fit(features.Workload.of(np.arange(160), np.where(long, 5000, 100), processors))
 
 
 def every_second(*jobs: tuple[int, int]) -> Workload:
@@ -34,9 +41,9 @@ def test_load_decides_the_rate() -> None:
     assert [100, 300, 50] == jobs.requested_time.tolist()
 
 
-def test_long_workload_has_its_load() -> None:
+def test_long_workload_has_its_load(model: Locality) -> None:
     """Work over capacity until the last arrival is the load, within five standard errors."""
-    workload = drawn(sample(), 20_000, np.random.default_rng(0))
+    workload = modelled(model, 20_000, 16, Streams(0))
     jobs = workload.jobs(0.8, 16)
     offered = (jobs.run_time * jobs.processors).sum() / (16 * jobs.recorded_submit[-1])
     assert pytest.approx(0.8, rel=5 / np.sqrt(20_000)) == offered
@@ -63,34 +70,37 @@ def test_slowdown_is_a_ratio_of_means() -> None:
     assert 2 == slowdown(jobs)
 
 
-def test_alone_on_a_large_machine_nobody_waits() -> None:
+def test_alone_on_a_large_machine_nobody_waits(model: Locality) -> None:
     """With next to no load slowdown is 1; all at once on a machine for one it is more."""
-    workload = drawn(sample(), 200, np.random.default_rng(1))
-    assert 1 == slowdown_of(workload, 0.0001, 5, "fcfs")
-    assert 10 < slowdown_of(workload, 100.0, 5, "fcfs")
+    workload = modelled(model, 200, 16, Streams(1))
+    assert 1 == slowdown_of(workload, 0.0001, 16, "fcfs")
+    assert 10 < slowdown_of(workload, 100.0, 16, "fcfs")
 
 
-def test_drawn_jobs_have_no_partners() -> None:
-    """Run times and processors are drawn apart: all combinations come up, from the sample only."""
-    workload = drawn(sample(4), 500, np.random.default_rng(2))
-    pairs = {*zip(workload.run_time.tolist(), workload.processors.tolist(), strict=True)}
-    assert {(run, width) for run in (100, 200, 300, 400) for width in (1, 2, 3, 4)} == pairs
-    assert 500 == len(workload)
+def test_workloads_have_the_runs_of_the_model(model: Locality) -> None:
+    """Five short jobs and three long ones follow each other; long ones have 8 processors."""
+    workload = modelled(model, 80, 16, Streams(3))
+    assert {100, 5000} == {*workload.run_time.tolist()}
+    assert ((workload.run_time == 5000) == (workload.processors == 8)).all()
+    assert {3, 5} == {*run_lengths(workload.run_time)[1:-1].tolist()}
+    again, other = (modelled(model, 80, 16, Streams(seed)) for seed in (3, 4))
+    assert workload.gaps.tolist() == again.gaps.tolist()
+    assert workload.gaps.tolist() != other.gaps.tolist()
 
 
-def test_order_goes_round() -> None:
-    """With locality the jobs follow each other as recorded, the first after the last."""
-    jobs = sample(7)
-    workload = in_order(jobs, 16, np.random.default_rng(3))
-    steps = np.diff(workload.run_time) // 100
-    assert {1, -6} == {*steps.tolist()}
-    assert workload.run_time[:7].tolist() == workload.run_time[7:14].tolist()
-    assert (1 + (workload.run_time // 100 - 1) % 5).tolist() == workload.processors.tolist()
+def test_shuffled_run_times_have_neither_locality_nor_partners(model: Locality) -> None:
+    """The same run times come in another order, whoever their processors are."""
+    workload = modelled(model, 400, 16, Streams(3))
+    other = workload.with_run_times_shuffled(np.random.default_rng(0))
+    assert sorted(workload.run_time) == sorted(other.run_time)
+    assert workload.processors.tolist() == other.processors.tolist()
+    assert len(run_lengths(other.run_time)) > 1.5 * len(run_lengths(workload.run_time))
+    assert 4 == len({*zip(other.run_time >= 5000, other.processors == 8, strict=True)})
 
 
-def test_shuffling_keeps_partners_and_arrivals() -> None:
+def test_shuffling_keeps_partners_and_arrivals(model: Locality) -> None:
     """Without locality the same pairs come in another order, at the same times."""
-    workload = in_order(sample(), 40, np.random.default_rng(4))
+    workload = modelled(model, 40, 16, Streams(4))
     shuffled = workload.shuffled(np.random.default_rng(5))
 
     def pairs(one: Workload) -> list[tuple[int, int]]:
@@ -102,11 +112,11 @@ def test_shuffling_keeps_partners_and_arrivals() -> None:
     assert at == same
 
 
-def test_degree_changes_processors_only() -> None:
+def test_degree_changes_processors_only(model: Locality) -> None:
     """Control_Correlation leaves run times, their order and the arrivals as they are."""
-    workload = in_order(sample(), 40, np.random.default_rng(6))
+    workload = modelled(model, 40, 16, Streams(6))
     other = with_degree(workload, -1, np.random.default_rng(7))
     assert workload.run_time.tolist() == other.run_time.tolist()
     assert workload.gaps.tolist() == other.gaps.tolist()
     longest, shortest = np.argmax(other.run_time), np.argmin(other.run_time)
-    assert (1, 5) == (other.processors[longest], other.processors[shortest])
+    assert (1, 8) == (other.processors[longest], other.processors[shortest])

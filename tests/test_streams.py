@@ -68,3 +68,18 @@ def test_negative_seed() -> None:
     """A seed below 0 is told with its value."""
     with pytest.raises(QuantityError, match="seed -1"):
         Streams(-1)
+
+
+def test_a_part_has_streams_of_its_own() -> None:
+    """Streams within a part depend on its name and the seed, and differ from the run's own."""
+    first, again, other, run = (
+        streams.generator("jobs").random()
+        for streams in (
+            Streams(3).within("part", 1),
+            Streams(3).within("part", 1),
+            Streams(3).within("part", 2),
+            Streams(3),
+        )
+    )
+    assert first == again
+    assert 3 == len({first, other, run})
