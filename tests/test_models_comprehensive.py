@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from feature_cases import bursty_workload
@@ -16,6 +18,7 @@ from analysis.models.bag_sizes import BagSizes
 from analysis.models.classes import JobClasses, draw_from
 from analysis.models.comprehensive import Comprehensive, user_bags
 from environment import Streams
+from environment.clock import DAY
 from environment.errors import ModelFitError, QuantityError
 
 
@@ -264,6 +267,11 @@ def test_a_fitted_model_generates(bursts: Workload) -> None:
     model = fit("comprehensive", bursts, arrivals="poisson")
     made = generate(model, jobs=2000, load=0.6)
     assert pytest.approx(0.6, rel=0.01) == made.load
+    for options in ({}, {"bag_sizes": "heavy"}):
+        other = replace(model, jobs=model.jobs.model_copy(update=options))
+        of_days = generate(other, days=40, load=0.6)
+        assert pytest.approx(0.6, rel=0.01) == of_days.load
+        assert pytest.approx(40 * DAY, rel=0.01) == of_days.drawn.submit[-1]
     again = generate(model, jobs=2000, load=0.6)
     assert made.drawn.run_time.tolist() == again.drawn.run_time.tolist()
 

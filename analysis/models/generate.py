@@ -276,11 +276,21 @@ def _drawn_days(
         if enough or jobs >= MOST_JOBS:
             break
         jobs = min(MOST_JOBS, int(jobs * max(2.0, MARGIN / max(share, 1e-3))))
-    if load is not None:
-        # The jobs whose work makes the load, stretched over the days.
-        count = int(np.searchsorted(work, load * machine * wanted)) + 1
+    factor, nearest = 1.0, (float("inf"), drawn)
+    for _ in range(MOST_STEPS if load is not None else 0):
+        # The jobs whose work makes the load, stretched over the days. More than one step is needed
+        # where jobs depend on arrivals.
+        work = np.cumsum(drawn.run_time * drawn.processors)
+        count = int(np.searchsorted(work, (load or 0.0) * machine * wanted)) + 1
         last = float(drawn.submit[min(count, jobs) - 1])
-        drawn = _draw(model, jobs, machine, seed, wanted / last if last > 0 else 1.0)
+        off = abs(last / wanted - 1)
+        if off < nearest[0]:
+            nearest = off, drawn
+        if last <= 0 or off <= NEAR:
+            break
+        factor *= wanted / last
+        drawn = _draw(model, jobs, machine, seed, factor)
+    drawn = nearest[1]
     return drawn.first(max(1, int(np.searchsorted(drawn.submit, wanted, side="right"))))
 
 
