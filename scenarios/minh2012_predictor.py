@@ -26,7 +26,7 @@ from analysis.prediction import PastJobs, accuracy, evaluate, past_jobs
 from analysis.training import BUDGET_S, SEEDS, Trained, train
 from environment.errors import QuantityError
 from environment.predictors.history import HistoryParameters, HistoryPredictor
-from environment.predictors.models import parse_predictor, predictor_from, read_model_file
+from environment.predictors.models import FILES, parse_predictor, predictor_from
 from environment.swf import read_swf
 from environment.trace import Trace
 from scenarios.studies import LOGS, Steps, find_logs, run_study
@@ -175,7 +175,7 @@ def own_training(
 def stored_training(name: str) -> dict[str, Any]:
     """Return the model file of an earlier training on a trace."""
     with as_file(files("analysis").joinpath("trained", f"{name}.json")) as path:
-        return read_model_file(path)
+        return FILES.read(path)
 
 
 def run_minh2012_predictor(

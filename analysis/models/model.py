@@ -1,16 +1,14 @@
 """A workload model: arrivals, jobs and requested times for a machine, in a small file.
 
 A file is JSON with the keys ``format``, ``version``, ``model``, ``machine``, ``arrivals``,
-``jobs``, ``cycle``, ``requests``, ``load`` and ``provenance``; :data:`VERSION` counts up when an
+``jobs``, ``cycle``, ``requests``, ``load`` and ``provenance``; the version counts up when an
 older program could no longer read what a newer one writes.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -20,9 +18,12 @@ from analysis.models.part import ArrivalModel, JobModel, Part
 from analysis.models.registry import arrival_model, job_model
 from analysis.models.requests import Requests
 from environment.errors import HpcrowdError, ModelFileError
+from environment.model_files import ModelFormat
 
 #: What a file says it is, and the version that is written.
-FORMAT, VERSION = "hpcrowd workload model", 1
+FILES = ModelFormat(
+    "hpcrowd workload model", 1, "a workload model", "hpcrowd fit", "fit the model again"
+)
 
 #: Places of an array that an error names before it cuts.
 DEPTH = 3
@@ -67,8 +68,6 @@ class WorkloadModel:
     def to_json(self) -> dict[str, Any]:
         """Return the model as plain data, fit for JSON."""
         return {
-            "format": FORMAT,
-            "version": VERSION,
             "model": self.name,
             "machine": self.machine,
             "load": self.load,
@@ -88,16 +87,7 @@ def write_model(model: WorkloadModel, path: str | os.PathLike[str]) -> None:
     ModelFileError
         When it cannot be written.
     """
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    text = json.dumps(model.to_json(), indent=1, allow_nan=False)
-    try:
-        temporary.write_text(text + "\n", encoding="utf-8")
-        temporary.replace(target)
-    except OSError as error:
-        raise ModelFileError(f"{target}: cannot be written: {error.strerror or error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    FILES.write(model.to_json(), path)
 
 
 def read_model(path: str | os.PathLike[str]) -> WorkloadModel:
@@ -108,20 +98,7 @@ def read_model(path: str | os.PathLike[str]) -> WorkloadModel:
     ModelFileError
         When the file is missing, damaged, or of a newer version.
     """
-    name = os.fspath(path)
-    try:
-        wire = json.loads(Path(path).read_text("utf-8"))
-    except OSError as error:
-        raise ModelFileError(f"{name}: cannot be read: {error.strerror or error}") from None
-    except ValueError:
-        raise ModelFileError(f"{name}: damaged, not JSON; fit the model again") from None
-    if not isinstance(wire, dict) or wire.get("format") != FORMAT:
-        raise ModelFileError(f"{name}: not a workload model; hpcrowd fit makes one")
-    version = wire.get("version")
-    if not isinstance(version, int) or version > VERSION:
-        raise ModelFileError(
-            f"{name}: version {version!r}, this hpcrowd reads up to {VERSION}; use a newer hpcrowd"
-        )
+    name, wire = os.fspath(path), FILES.read(path)
     try:
         return _model(wire)
     except ValidationError as error:

@@ -4,18 +4,17 @@
 parameters), ``history:SDSC04,history=completion``, or the path of a file of a trained model.
 
 A file is JSON with the keys ``format``, ``version``, ``model``, ``settings`` and ``provenance``;
-:data:`VERSION` counts up when an older program could no longer read what a newer one writes.
+the version counts up when an older program could no longer read what a newer one writes.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from environment.errors import HpcrowdError, ModelFileError, QuantityError
+from environment.model_files import ModelFormat
 from environment.predictors.history import (
     Group,
     HistoryParameters,
@@ -29,7 +28,13 @@ from environment.predictors.nearest import Nearest
 Shipped = LastTwo | Nearest | HistoryPredictor
 
 #: What a file says it is, and the version that is written.
-FORMAT, VERSION = "hpcrowd predictor", 1
+FILES = ModelFormat(
+    "hpcrowd predictor",
+    1,
+    "a model of a predictor",
+    "hpcrowd predict --out",
+    "train the model again, or fetch the file again",
+)
 
 #: The predictors by name.
 PREDICTORS: dict[str, Callable[..., Shipped]] = {
@@ -130,22 +135,12 @@ def write_predictor(
     ModelFileError
         When it cannot be written.
     """
-    wire = {
-        "format": FORMAT,
-        "version": VERSION,
+    content = {
         "model": predictor.name,
         "settings": predictor.to_json(),
         "provenance": provenance or {},
     }
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(json.dumps(wire, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-        temporary.replace(target)
-    except OSError as error:
-        raise ModelFileError(f"{target}: cannot be written: {error.strerror or error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    FILES.write(content, path)
 
 
 def read_predictor(path: str | os.PathLike[str]) -> Shipped:
@@ -156,37 +151,10 @@ def read_predictor(path: str | os.PathLike[str]) -> Shipped:
     ModelFileError
         When the file is missing, damaged, or of a newer version.
     """
-    wire = read_model_file(path)
+    wire = FILES.read(path)
     try:
         return predictor_from(wire["model"], wire["settings"])
     except (KeyError, TypeError, ValueError, HpcrowdError) as error:
         raise ModelFileError(
             f"{os.fspath(path)}: not a whole model of a predictor ({error}); train it again"
         ) from None
-
-
-def read_model_file(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what a file of a predictor holds, checked as far as its version.
-
-    Raises
-    ------
-    ModelFileError
-        When the file is missing, damaged, or of a newer version.
-    """
-    name = os.fspath(path)
-    try:
-        wire = json.loads(Path(path).read_text("utf-8"))
-    except OSError as error:
-        raise ModelFileError(f"{name}: cannot be read: {error.strerror or error}") from None
-    except ValueError:
-        raise ModelFileError(
-            f"{name}: damaged, not JSON; train the model again, or fetch the file again"
-        ) from None
-    if not isinstance(wire, dict) or wire.get("format") != FORMAT:
-        raise ModelFileError(f"{name}: not a model of a predictor; hpcrowd predict --out makes one")
-    version = wire.get("version")
-    if not isinstance(version, int) or version > VERSION:
-        raise ModelFileError(
-            f"{name}: version {version!r}, this hpcrowd reads up to {VERSION}; use a newer hpcrowd"
-        )
-    return wire
