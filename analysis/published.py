@@ -28,6 +28,11 @@ _MINH = (
     "University, 2012, https://hdl.handle.net/1887/18620"
 )
 
+_SONG = (
+    "B. Song, C. Ernemann, R. Yahyapour: User Group-based Workload Analysis and Modelling. "
+    "University of Dortmund, Technical Report CI-191/05, 2005"
+)
+
 #: Where each table comes from.
 SOURCES = {
     "madon2024_table1": f"{_MADON}, Table 1: makespan and waits, days",
@@ -42,6 +47,11 @@ SOURCES = {
     "minh2012_table7_1": f"{_MINH}, Table 7.1: Spearman's correlation of 20 workloads each",
     "minh2012_tables8": f"{_MINH}, Tables 8.1 and 8.4 to 8.7: jobs, underestimated jobs (%), mean "
     "absolute and weighted absolute error (min) by predictor, mean run time (min)",
+    "song2005_table1": f"{_SONG}, Table I: logs, their processors, jobs and users",
+    "song2005_table2": f"{_SONG}, Table II: users of KTH by their number of jobs, %",
+    "song2005_table3": f"{_SONG}, Table III: groups of users, their shares of area, jobs and "
+    "users, %; which block is which log follows from the share of a single user",
+    "song2005_tables4_5": f"{_SONG}, Tables IV and V: KS distances, and Pearson's correlation",
 }
 
 

@@ -54,6 +54,22 @@ def zakay2015(
         raise typer.Exit(NOT_REACHED)
 
 
+@reproduce.command()
+def song2005(
+    traces: Traces,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="Seeds of each fit; by default 8.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for tables and pictures.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Song et al. 2005: groups of users, Tables II to V, Figures 8 to 11, on KTH and LANL-CM5."""
+    from scenarios.song2005 import run_song2005
+
+    if not run_song2005(traces, seeds=seeds, out=out, as_json=as_json):
+        raise typer.Exit(NOT_REACHED)
+
+
 @reproduce.command(name="minh2012-features")
 def minh2012_features(
     traces: Traces,

@@ -1,0 +1,34 @@
+"""Write the generated parts of the page on Song et al. 2005, and its pictures.
+
+python -m scenarios.song2005_page TRACES PAGE [FOLDER]
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from analysis.pages import refresh_file
+from analysis.song2005_figures import write_figures
+from analysis.song2005_report import page_parts
+from scenarios.song2005 import reproduce_song2005
+from scenarios.study_page import refresh_command
+
+
+def refresh(traces: Path, page: Path, folder: Path | None = None) -> None:
+    """Run the study and write what the page shows of it."""
+    study = reproduce_song2005(traces)
+    refresh_file(page, page_parts(study))
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_figures(study.traces.values(), folder)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Refresh the page and return the exit code."""
+    return refresh_command("song2005_page", refresh, arguments, pictures=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
