@@ -129,7 +129,7 @@ class Mugm(JobModel):
             ("sample", sample), ("mixture_sample", mixture_sample),
         ):  # fmt: skip
             if not isinstance(number, int) or number < 1:
-                raise QuantityError(f"model mugm: {name} {number}: must be 1 or more, a number")
+                raise QuantityError(f"model mugm: {name} {number}: must be 1 or more, whole")
         if not 0 < least_variance < float("inf"):
             raise QuantityError(f"model mugm: least_variance {least_variance}: must be positive")
         if powers not in ("met", "paper"):
