@@ -44,6 +44,10 @@ SOURCES = {
     "minh2012_chapter3": f"{_MINH}, Tables 3.2 to 3.8 and 3.11 to 3.20: figures of traces",
     "minh2012_bag_fits": f"{_MINH}, Tables 3.9 and 3.10: distributions fitted to the times between "
     "bags of tasks, their parameters and KS distances",
+    "minh2012_arrivals": f"{_MINH}, Tables 4.1 to 4.3: coefficients of variation, empty intervals "
+    "(%) and Hurst parameters of traces and models at four time scales (s)",
+    "minh2012_comprehensive": f"{_MINH}, Tables 5.1 and 5.2: normalized entropy and Spearman's "
+    "correlation of traces and models",
     "minh2012_table7_1": f"{_MINH}, Table 7.1: Spearman's correlation of 20 workloads each",
     "minh2012_tables8": f"{_MINH}, Tables 8.1 and 8.4 to 8.7: jobs, underestimated jobs (%), mean "
     "absolute and weighted absolute error (min) by predictor, mean run time (min)",

@@ -2,6 +2,7 @@ from .config import ReplayConfig, configure
 from .demo import run_demo
 from .minh2012_correlation import reproduce_minh2012_correlation
 from .minh2012_features import reproduce_minh2012_features
+from .minh2012_models import reproduce_minh2012_models
 from .minh2012_predictor import reproduce_minh2012_predictor
 from .reaction_config import reaction_from
 from .replay import replay
@@ -18,6 +19,7 @@ __all__ = [
     "reproduce_madon2024",
     "reproduce_minh2012_correlation",
     "reproduce_minh2012_features",
+    "reproduce_minh2012_models",
     "reproduce_minh2012_predictor",
     "reproduce_zakay2015",
     "run_demo",

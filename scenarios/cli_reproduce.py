@@ -83,6 +83,20 @@ def minh2012_features(
         raise typer.Exit(NOT_REACHED)
 
 
+@reproduce.command(name="minh2012-models")
+def minh2012_models(
+    traces: Traces,
+    seeds: Annotated[int, typer.Option(min=2, help="Workloads generated from each model.")] = 10,
+    out: Annotated[Path | None, typer.Option(help="Folder for tables and pictures.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Minh 2012, chapters 4 and 5: models of arrivals and jobs, against traces and schedulers."""
+    from scenarios.minh2012_models import run_minh2012_models
+
+    if not run_minh2012_models(traces, seeds=seeds, out=out, as_json=as_json):
+        raise typer.Exit(NOT_REACHED)
+
+
 @reproduce.command(name="minh2012-correlation")
 def minh2012_correlation(
     traces: Traces,
