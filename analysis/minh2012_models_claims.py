@@ -174,26 +174,33 @@ def _schedule(one: TraceModels) -> Schedule:
 
 def _rising(one: TraceModels) -> Finding:
     schedule = _schedule(one)
+    use = schedule.known.all(axis=0)
+    if use.sum() < 2:
+        raise UnavailableError("not simulated at two loads")
     factor = {
         POLICIES[policy]: float(values[-1] / values[0])
-        for policy, values in zip(POLICIES, schedule.mean, strict=True)
+        for policy, values in zip(POLICIES, schedule.mean[:, use], strict=True)
     }
     numbers = {f"{policy}, times": number for policy, number in factor.items()}
     text = ", ".join(f"{policy} x {number:.3g}" for policy, number in factor.items())
-    both = np.concatenate([schedule.mean, schedule.trace.slowdown])
+    both = np.concatenate([schedule.mean[:, use], schedule.trace.slowdown[:, use]])
     return numbers, text, bool((np.diff(both, axis=1) > 0).all())
 
 
 def _covered(one: TraceModels) -> Finding:
     schedule = _schedule(one)
     inside, points = schedule.count_inside()
+    if not points:
+        raise UnavailableError("simulated at no load")
     return {"inside": inside, "points": points}, f"{inside} of {points}", inside == points
 
 
 def _near_average(one: TraceModels) -> Finding:
     schedule = _schedule(one)
-    use = np.array(LOADS) >= AVERAGE_FROM
-    ratio = (schedule.trace.slowdown / schedule.mean)[:, use]
+    use = schedule.known & (np.array(LOADS) >= AVERAGE_FROM)
+    if not use.any():
+        raise UnavailableError(f"not simulated at loads from {AVERAGE_FROM:g} on")
+    ratio = schedule.trace.slowdown[use] / schedule.mean[use]
     least, most = float(ratio.min()), float(ratio.max())
     holds = least >= 1 / AVERAGE_NEAR and most <= AVERAGE_NEAR
     return {"least": least, "most": most}, f"{least:.2f} to {most:.2f}", holds

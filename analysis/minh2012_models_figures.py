@@ -217,6 +217,9 @@ def figure5_3(study: Comparison) -> Figure:
         schedule = one.schedules[REQUIRED_WAY]
         for row, (policy, panel) in enumerate(zip(POLICIES, line, strict=True)):
             panel.set_title(f"{one.trace}, {POLICIES[policy]}", **TITLE)
+            if not schedule.known[row].any():
+                nothing(panel, "more jobs than may be left out are wider than the systems")
+                continue
             panel.set_yscale("log")
             label = "generated workloads"
             for values in schedule.slowdowns:
@@ -231,7 +234,9 @@ def figure5_3(study: Comparison) -> Figure:
                 )  # fmt: skip
             _numbers(panel)
             label_below(panel, "system load")
-    legend_above(figure, axes[0][0])
+    drawn = [panel for panel in figure.axes if panel.get_legend_handles_labels()[0]]
+    if drawn:
+        legend_above(figure, drawn[0])
     return figure
 
 

@@ -128,7 +128,9 @@ def _plain_schedule(schedule: Schedule) -> list[dict[str, Any]]:
                 "processors": int(schedule.trace.processors[column]),
                 "jobs_left_out_share": float(schedule.trace.left_out[column]),
                 **{name: number if number == number else None for name, number in known.items()},
-                "inside": bool(schedule.inside[row, column]),
+                "inside": bool(schedule.inside[row, column])
+                if schedule.known[row, column]
+                else None,
             }
         )
     return found

@@ -188,15 +188,16 @@ def schedule_table(study: Comparison) -> Texts:
                 schedule.mean[row, column], schedule.most[row, column],
             )  # fmt: skip
             inside = "yes" if schedule.inside[row, column] else "no"
+            known = bool(schedule.known[row, column])
             rows.append(
                 [
                     name,
                     POLICIES[policy],
                     f"{load:g}",
-                    f"{schedule.trace.processors[column]:,}",
-                    f"{100 * schedule.trace.left_out[column]:.2f} %",
-                    *(NONE if number != number else slowdown_text(number) for number in numbers),
-                    inside,
+                    f"{schedule.trace.processors[column]:,}" if known else NONE,
+                    f"{100 * schedule.trace.left_out[column]:.2f} %" if known else NONE,
+                    *(slowdown_text(number) if known else NONE for number in numbers),
+                    inside if known else NONE,
                 ]
             )
     return heading, rows
