@@ -53,7 +53,7 @@ CORRELATION_NEAR = 0.07
 AVERAGE_NEAR, AVERAGE_FROM = 2.0, 0.7
 
 #: The way whose jobs and simulations statements are about.
-WAY = "default"
+WAY = "thesis"
 
 #: Measures a trace.
 Check = Callable[["TraceModels"], Finding]

@@ -154,7 +154,7 @@ def _or_none(find: Callable[[], str]) -> str:
 def distance_table(study: Comparison) -> Texts:
     """Return distances and figures of the comprehensive model, a column for each way."""
     ways = [way for way in WAYS if any(way in one.jobs for one in study.traces.values())]
-    heading = ["what", "trace", "data", *(WAYS[way] for way in ways), "required of the default"]
+    heading = ["what", "trace", "data", *(WAYS[way] for way in ways), "required of the first"]
     rows = []
     for name, title in {**DISTANCES, **TITLES}.items():
         digits = 0 if name in ("bag_largest", "run_time_mean") else 1 if name == "bag_mean" else 3

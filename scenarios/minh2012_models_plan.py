@@ -34,7 +34,7 @@ class Way:
     Attributes
     ----------
     arrivals
-        A name of :data:`analysis.models.registry.ARRIVALS`; None takes the model's own.
+        A name of :data:`analysis.models.registry.ARRIVALS`; chapter 5 takes those of chapter 4.
     options
         Of the fit of its jobs.
     time_scale_s
@@ -47,7 +47,7 @@ class Way:
         Whether its jobs are measured; the others are simulated only.
     """
 
-    arrivals: str | None = None
+    arrivals: str = "wavelet-zeros"
     options: Mapping[str, Any] = field(default_factory=dict)
     time_scale_s: float | None = None
     widest: int | None = None
@@ -58,8 +58,8 @@ class Way:
 #: The ways by the names of :data:`analysis.minh2012_models.WAYS`; the first one is that of the
 #: requirements.
 PLANNED = {
-    "default": Way(jobs=True),
-    "thesis": Way(arrivals="wavelet-zeros", jobs=True),
+    "thesis": Way(jobs=True),
+    "auto": Way(arrivals="auto", jobs=True),
     "heavy": Way(options={"bag_sizes": "heavy"}, jobs=True),
     "plain": Way(arrivals="wavelet"),
     "hour": Way(time_scale_s=3600),

@@ -298,9 +298,9 @@ def test_every_statement_is_checked_on_every_trace(small: Reproduction) -> None:
 def test_other_ways_are_tried_on_thunder(small: Reproduction) -> None:
     """All ways are simulated on it, with twice the workloads where the way says so."""
     assert list(WAYS) == list(small.traces["LLN"].schedules)
-    assert ["default"] == list(small.traces["HPC"].schedules)
+    assert ["thesis"] == list(small.traces["HPC"].schedules)
     assert 4 == len(small.traces["LLN"].schedules["twice"].workloads)
-    assert ["default", "thesis", "heavy"] == list(small.traces["HPC"].jobs)
+    assert ["thesis", "auto", "heavy"] == list(small.traces["HPC"].jobs)
 
 
 def test_results_do_not_depend_on_processes(small_folder: Path, small: Reproduction) -> None:
