@@ -85,7 +85,7 @@ def show(found: Judgement) -> None:
     from analysis.features.text import format_value
     from analysis.models.judge_report import format_spread, within
 
-    console = standard_output(highlight=False)
+    console = standard_output(highlight=False, markup=False)
     model, count = found.model, len(found.replications)
     console.print(
         f"{model.name}, arrivals {model.arrivals.name}: {plural(count, 'generated workload')} "

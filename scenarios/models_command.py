@@ -37,7 +37,7 @@ def list_command(*, as_json: bool) -> None:
         return
     from rich.table import Table
 
-    console = standard_output(highlight=False)
+    console = standard_output(highlight=False, markup=False)
     for title, ones in kinds.items():
         table = Table(box=None, pad_edge=False, header_style="bold")
         table.add_column(title, no_wrap=True)
@@ -101,7 +101,7 @@ def fit_command(
     if as_json:
         print_json(model.to_json())
         return
-    console = standard_output(highlight=False)
+    console = standard_output(highlight=False, markup=False)
     console.print(
         f"{model.name}, arrivals {model.arrivals.name}, fitted to "
         f"{plural(len(workload), 'job')} of {workload.name}, on {model.machine:,} processors"
@@ -186,7 +186,7 @@ def generate_command(
         return
     for note in made.notes:
         say(note)
-    console = standard_output(highlight=False)
+    console = standard_output(highlight=False, markup=False)
     console.print(
         f"{plural(len(made), 'job')} of {model.name}, arrivals {model.arrivals.name}, seed {seed}, "
         f"in {span / 86400:,.1f} days on {made.machine:,} processors"

@@ -157,7 +157,7 @@ def populate_command(
     if as_json:
         print_json(run.summary())
     else:
-        show(run, standard_output(highlight=False))
+        show(run, standard_output(highlight=False, markup=False))
 
 
 def show(run: Run, console: Console) -> None:

@@ -110,7 +110,7 @@ def list_command(*, as_json: bool) -> None:
             }
         )
         return
-    console = standard_output(highlight=False)
+    console = standard_output(highlight=False, markup=False)
     for group in GROUPS:
         table = _table(group.title)
         table.add_column("feature", no_wrap=True)
@@ -127,7 +127,7 @@ def show(measured: Sequence[Features]) -> None:
     from analysis.features.catalogue import GROUPS
     from analysis.features.text import format_value
 
-    console = standard_output(highlight=False)
+    console = standard_output(highlight=False, markup=False)
     many = len(measured) > 1
     for place, features in enumerate(measured):
         _say_what(console, features, f"{letter(place)}  " if many else "")
@@ -159,7 +159,7 @@ def show_distance(apart: Distance) -> None:
     from analysis.features.distance import VARIABLES
     from analysis.features.text import format_value
 
-    console = standard_output(highlight=False)
+    console = standard_output(highlight=False, markup=False)
     for place, features in enumerate((apart.first, apart.second)):
         _say_what(console, features, f"{letter(place)}  ")
     reasons: list[str] = []

@@ -30,18 +30,20 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def standard_output(*, highlight: bool = True) -> Console:
+def standard_output(*, highlight: bool = True, markup: bool = True) -> Console:
     """Return a console on standard output; where that is no terminal, as wide as tables need.
 
     Parameters
     ----------
     highlight
         Whether numbers and names in what is printed are coloured on a terminal.
+    markup
+        Whether words in brackets, such as ``[red]``, are commands; names and reasons may hold some.
     """
     from rich.console import Console
 
     told = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return Console(width=None if told else WIDTH, highlight=highlight)
+    return Console(width=None if told else WIDTH, highlight=highlight, markup=markup)
 
 
 def say(text: str) -> None:

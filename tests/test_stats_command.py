@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -76,6 +77,18 @@ def test_what_is_not_available_is_marked_and_explained(call: Call) -> None:
     waits = next(line for line in out.splitlines() if line.startswith("wait, mean"))
     mark = waits.rpartition("n/a ")[2]
     assert f"{mark} not available: no waits recorded" in out.splitlines()
+
+
+def test_an_extra_that_is_missing_is_named_whole(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Brackets are no markup: neither those of an extra nor those of a file's name."""
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    Path("a[red]b.swf").write_bytes(Path("log.swf").read_bytes())
+    code, out, _ = call("a[red]b.swf")
+    assert 0 == code
+    assert out.startswith("a[red]b.swf: 365 jobs measured")
+    assert 'scikit-learn is not installed; pip install "hpcrowd[fits]"' in out
 
 
 def test_json_is_one_object_with_every_feature(call: Call) -> None:
