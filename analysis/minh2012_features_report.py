@@ -16,6 +16,8 @@ from analysis.study import as_data
 from analysis.study_report import (
     Rows,
     StudyReport,
+    claim_grid,
+    claim_table,
     console_table,
     html_page,
     html_section,
@@ -94,37 +96,6 @@ def trace_rows(study: Comparison) -> list[list[str]]:
     ]
 
 
-def claim_heading(study: Comparison) -> list[str]:
-    """Return the headings of :func:`claim_rows`."""
-    return ["statement: measure; rule", "section", *study.traces]
-
-
-def claim_rows(study: Comparison) -> list[list[str]]:
-    """Return what was found for every statement, a line each, a column for each trace."""
-    found = {(one.name, one.setting): one for one in study.claims}
-
-    def text(name: str, trace: str) -> str:
-        if (name, trace) not in found:
-            return "-"
-        claim = found[name, trace]
-        return ("**no**: " if claim.holds is False else "") + claim.text
-
-    return [
-        [rule.what, rule.section, *(text(rule.name, trace) for trace in study.traces)]
-        for rule in RULES
-        if any((rule.name, trace) in found for trace in study.traces)
-    ]
-
-
-def claim_grid(study: Comparison) -> tuple[list[str], list[list[str]]]:
-    """Return the statements as a grid for a terminal: a line each, a column for each trace."""
-    words = {True: "yes", False: "no", None: "open"}
-    found = {(claim.name, claim.setting): words[claim.holds] for claim in study.claims}
-    names = [rule.name for rule in RULES if any(name == rule.name for name, _ in found)]
-    rows = [[name, *(found.get((name, trace), "-") for trace in study.traces)] for name in names]
-    return ["statement", *study.traces], rows
-
-
 def summary(study: Comparison) -> list[str]:
     """Return what was reached, what holds, and which traces were not there, a line each."""
     checked = [claim for claim in study.claims if claim.holds is not None]
@@ -156,7 +127,7 @@ def page_parts(study: Comparison) -> dict[str, str]:
         "rules": markdown_table(RULE_TABLE, rule_rows(), 5),
         "figures": markdown_table(FIGURE_TABLE, figure_rows(study, fits=False), 3),
         "fits": markdown_table(FIGURE_TABLE, figure_rows(study, fits=True), 3),
-        "claims": markdown_table(claim_heading(study), claim_rows(study), 2),
+        "claims": markdown_table(*claim_table(study.claims, RULES, study.traces), 2),
         "summary": "\n".join(f"- {line}." for line in summary(study)),
     }
 
@@ -218,7 +189,7 @@ class Reproduction(Comparison, StudyReport):
             rows = figure_rows(self, fits)
             if rows:
                 console.print(console_table(title, SHOWN, rows, 3, wrap=True))
-        heading, rows = claim_grid(self)
+        heading, rows = claim_grid(self.claims, RULES, self.traces)
         console.print(console_table("Statements of the text", heading, rows, 1))
         for line in summary(self):
             console.print(line, highlight=False)
@@ -246,7 +217,9 @@ class Reproduction(Comparison, StudyReport):
                 html_section("Traces", TRACE_TABLE, trace_rows(self), 2),
                 html_section("Figures", FIGURE_TABLE, figure_rows(self, fits=False), 3),
                 html_section("Times between bags", FIGURE_TABLE, figure_rows(self, fits=True), 3),
-                html_section("Statements of the text", claim_heading(self), claim_rows(self), 2),
+                html_section(
+                    "Statements of the text", *claim_table(self.claims, RULES, self.traces), 2
+                ),
                 html_section("What is required", RULE_TABLE, rule_rows(), 5),
                 html_section("Required", REQUIRED, required_rows(self.requirements), 5),
             ],

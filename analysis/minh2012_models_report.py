@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.minh2012_features import published_jobs
 from analysis.minh2012_models import Comparison, TraceModels
 from analysis.minh2012_models_arrivals import ArrivalRuns
+from analysis.minh2012_models_claims import RULES
 from analysis.minh2012_models_figures import FIGURES
 from analysis.minh2012_models_jobs import DISTANCES, TITLES, JobRuns
 from analysis.minh2012_models_scheduling import LOADS, Schedule
@@ -16,8 +17,6 @@ from analysis.minh2012_models_tables import (
     Texts,
     arrival_table,
     choice_table,
-    claim_grid,
-    claim_table,
     distance_table,
     job_table,
     schedule_table,
@@ -32,6 +31,8 @@ from analysis.study import as_data
 from analysis.study_report import (
     Rows,
     StudyReport,
+    claim_grid,
+    claim_table,
     console_table,
     html_page,
     html_section,
@@ -81,7 +82,7 @@ def page_parts(study: Comparison) -> dict[str, str]:
         "summary": "\n".join(f"- {line}." for line in summary(study)),
         "required": markdown_table(REQUIRED, required_rows(study.requirements), 4),
         **parts,
-        "claims": markdown_table(*claim_table(study), 2),
+        "claims": markdown_table(*claim_table(study.claims, RULES, study.traces), 2),
     }
 
 
@@ -220,7 +221,9 @@ class Reproduction(Comparison, StudyReport):
             console.print(
                 console_table(title.replace("`", ""), words, plain, left, once=True, wrap=True)
             )
-        console.print(console_table("Statements of the text", *claim_grid(self), 1))
+        console.print(
+            console_table("Statements of the text", *claim_grid(self.claims, RULES, self.traces), 1)
+        )
         for line in summary(self):
             console.print(line, highlight=False)
 
@@ -250,7 +253,9 @@ class Reproduction(Comparison, StudyReport):
                     html_section(TITLED[name][0].replace("`", ""), *table, TITLED[name][1])
                     for name, table in tables(self).items()
                 ),
-                html_section("Statements of the text", *claim_table(self), 2),
+                html_section(
+                    "Statements of the text", *claim_table(self.claims, RULES, self.traces), 2
+                ),
                 html_section("Required", REQUIRED, required_rows(self.requirements), 4),
             ],
             [(file, FIGURES[file.removesuffix(".png")]) for file in pictures],

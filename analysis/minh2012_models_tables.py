@@ -16,7 +16,6 @@ from analysis.minh2012_models import (
     published,
 )
 from analysis.minh2012_models_arrivals import CHOSEN, TIME_SCALES_S, ArrivalRuns
-from analysis.minh2012_models_claims import RULES
 from analysis.minh2012_models_jobs import DISTANCES, TITLES
 from analysis.minh2012_models_scheduling import LOADS, POLICIES, REQUIRED_LOADS, slowdown_text
 from environment.errors import UnavailableError
@@ -215,25 +214,6 @@ def way_table(study: Comparison) -> Texts:
             counts = (schedule.count_inside(loads) for loads in (REQUIRED_LOADS, LOADS))
             rows.append([name, WAYS[way], *(f"{found} of {points}" for found, points in counts)])
     return ["trace", "way", few, many], rows
-
-
-def claim_table(study: Comparison) -> Texts:
-    """Return what was found for every statement, a column for each trace."""
-    found = {(claim.name, claim.setting): claim for claim in study.claims}
-    rows = []
-    for rule in RULES:
-        claims = [found[rule.name, trace] for trace in study.traces]
-        cells = [("**no**: " if one.holds is False else "") + one.text for one in claims]
-        rows.append([rule.what, rule.section, *cells])
-    return ["statement: measure; rule", "section", *study.traces], rows
-
-
-def claim_grid(study: Comparison) -> Texts:
-    """Return the statements as a grid for a terminal."""
-    words = {True: "yes", False: "no", None: "open"}
-    found = {(claim.name, claim.setting): words[claim.holds] for claim in study.claims}
-    rows = [[rule.name, *(found[rule.name, trace] for trace in study.traces)] for rule in RULES]
-    return ["statement", *study.traces], rows
 
 
 def summary(study: Comparison) -> list[str]:

@@ -30,6 +30,8 @@ from analysis.study import as_data
 from analysis.study_report import (
     Rows,
     StudyReport,
+    claim_grid,
+    claim_table,
     console_table,
     html_page,
     html_section,
@@ -169,37 +171,6 @@ def correlation_rows(study: Comparison) -> list[list[str]]:
     ]
 
 
-def claim_heading(study: Comparison) -> list[str]:
-    """Return the headings of :func:`claim_rows`."""
-    return ["statement: measure; rule", "section", *study.traces]
-
-
-def claim_rows(study: Comparison) -> list[list[str]]:
-    """Return what was found for every statement, a line each, a column for each log."""
-    found = {(one.name, one.setting): one for one in study.claims}
-
-    def text(name: str, trace: str) -> str:
-        if (name, trace) not in found:
-            return "-"
-        claim = found[name, trace]
-        return ("**no**: " if claim.holds is False else "") + claim.text
-
-    return [
-        [rule.what, rule.section, *(text(rule.name, trace) for trace in study.traces)]
-        for rule in RULES
-        if any((rule.name, trace) in found for trace in study.traces)
-    ]
-
-
-def claim_grid(study: Comparison) -> tuple[list[str], list[list[str]]]:
-    """Return the statements as a grid for a terminal: a line each, a column for each log."""
-    words = {True: "yes", False: "no", None: "open"}
-    found = {(claim.name, claim.setting): words[claim.holds] for claim in study.claims}
-    names = [rule.name for rule in RULES if any(name == rule.name for name, _ in found)]
-    rows = [[name, *(found.get((name, trace), "-") for trace in study.traces)] for name in names]
-    return ["statement", *study.traces], rows
-
-
 def summary(study: Comparison) -> list[str]:
     """Return what was reached, what holds, and which logs were not there, a line each."""
     checked = [claim for claim in study.claims if claim.holds is not None]
@@ -241,7 +212,7 @@ def page_parts(study: Comparison) -> dict[str, str]:
         "staying": markdown_table(STAY_TABLE, stay_rows(study), 1),
         "ks": markdown_table(KS_TABLE, ks_rows(study), 2),
         "correlation": markdown_table(CORRELATION_TABLE, correlation_rows(study), 1),
-        "claims": markdown_table(claim_heading(study), claim_rows(study), 2),
+        "claims": markdown_table(*claim_table(study.claims, RULES, study.traces), 2),
     }
 
 
@@ -300,7 +271,7 @@ class Reproduction(Comparison, StudyReport):
         for title, names, lines, left in parts:
             if lines:
                 console.print(console_table(title, names, lines, left, once=True, wrap=True))
-        heading, lines = claim_grid(self)
+        heading, lines = claim_grid(self.claims, RULES, self.traces)
         console.print(console_table("Statements of the text", heading, lines, 1))
         for line in summary(self):
             console.print(line, highlight=False)
@@ -359,7 +330,9 @@ class Reproduction(Comparison, StudyReport):
                 html_section("In random samples", STAY_TABLE, stay_rows(self), 1),
                 html_section("Table IV", KS_TABLE, ks_rows(self), 2),
                 html_section("Table V", CORRELATION_TABLE, correlation_rows(self), 1),
-                html_section("Statements of the text", claim_heading(self), claim_rows(self), 2),
+                html_section(
+                    "Statements of the text", *claim_table(self.claims, RULES, self.traces), 2
+                ),
                 html_section("Required", REQUIRED, required_rows(self.requirements), 2),
             ],
             [(file, groups_figure) for file in pictures],

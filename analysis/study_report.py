@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from analysis.results import versions, whole_folder, write_json
-from analysis.study import Requirement
+from analysis.study import Claim, Requirement, Rule
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -93,6 +93,41 @@ def required_rows(requirements: Iterable[Requirement]) -> list[list[str]]:
         [one.setting, one.what, one.ours, one.required, "yes" if one.holds else "no"]
         for one in requirements
     ]
+
+
+def claim_table(
+    claims: Iterable[Claim], rules: Iterable[Rule], settings: Iterable[str]
+) -> tuple[list[str], list[list[str]]]:
+    """Return headings and rows: what was found for every statement, a column for each setting."""
+    found, columns = {(one.name, one.setting): one for one in claims}, list(settings)
+
+    def text(name: str, setting: str) -> str:
+        if (name, setting) not in found:
+            return "-"
+        claim = found[name, setting]
+        return ("**no**: " if claim.holds is False else "") + claim.text
+
+    rows = [
+        [rule.what, rule.section, *(text(rule.name, setting) for setting in columns)]
+        for rule in rules
+        if any((rule.name, setting) in found for setting in columns)
+    ]
+    return ["statement: measure; rule", "section", *columns], rows
+
+
+def claim_grid(
+    claims: Iterable[Claim], rules: Iterable[Rule], settings: Iterable[str]
+) -> tuple[list[str], list[list[str]]]:
+    """Return the statements as a grid for a terminal: a line each, a column for each setting."""
+    words = {True: "yes", False: "no", None: "open"}
+    found = {(claim.name, claim.setting): words[claim.holds] for claim in claims}
+    columns, known = list(settings), {name for name, _ in found}
+    rows = [
+        [rule.name, *(found.get((rule.name, setting), "-") for setting in columns)]
+        for rule in rules
+        if rule.name in known
+    ]
+    return ["statement", *columns], rows
 
 
 # ---- on a terminal ---------------------------------------------------------------------------

@@ -9,7 +9,9 @@ import pytest
 
 from analysis.features.workload import Workload
 from analysis.minh2012_features import Comparison, study_trace
-from analysis.minh2012_features_report import claim_rows, figure_rows
+from analysis.minh2012_features_claims import RULES
+from analysis.minh2012_features_report import figure_rows
+from analysis.study_report import claim_table
 from environment.trace import Trace
 
 FILES = {
@@ -73,7 +75,7 @@ def test_page_shows_the_computed_figures(real: Comparison, root: Path) -> None:
         for row in figure_rows(real, fits):
             assert f"| {' | '.join(row)} |" in page
     cells = [line.split(" | ") for line in page]
-    for statement, section, found in claim_rows(real):
+    for statement, section, found in claim_table(real.claims, RULES, real.traces)[1]:
         (line,) = (line for line in cells if line[:2] == [f"| {statement}", section])
         assert found == line[2 + list(FILES).index(*real.traces)].removesuffix(" |")
 
