@@ -76,6 +76,8 @@ def groups_figure(one: TraceOutcomes, count: int) -> Figure:
         mine = label == group
         image = _map(axes, one.jobs.processors[mine], one.jobs.run_time[mine], edges, norm)
         _label(axes, edges)
+        if group % columns == 0:
+            axes.set_ylabel("run time", fontsize=9)
         if group >= len(grouping.shares) - columns:
             axes.set_xlabel("processors", fontsize=9)
     place = figure.add_axes((1 - 0.85 / width, 0.55 / height, 0.16 / width, 2.4 / height))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from environment.quantities import plural
+from scenarios.feature_tables import Reasons, plain_table
 from scenarios.models_command import model_of
 from scenarios.processes import each_in_processes
 from scenarios.terminal import print_json, progress_bar, say, standard_output
@@ -78,8 +79,6 @@ def judge_command(
 
 def show(found: Judgement) -> None:
     """Print distances, then features of trace and generated workloads."""
-    from rich.table import Table
-
     from analysis.features.catalogue import GROUPS
     from analysis.features.distance import VARIABLES
     from analysis.features.text import format_value
@@ -94,14 +93,7 @@ def show(found: Judgement) -> None:
     for note in model.notes:
         console.print(f"  {note}")
 
-    def table(title: str, *columns: str) -> Table:
-        made = Table(box=None, pad_edge=False, header_style="bold", title=title)
-        made.title_justify, made.title_style = "left", "bold"
-        for place, column in enumerate(columns):
-            made.add_column(column, justify="right" if place else "left")
-        return made
-
-    view = table("Distances of distributions", "", "KS", "spread", "Wasserstein / mean")
+    view = plain_table("Distances of distributions", "", "KS", "spread", "Wasserstein / mean")
     for name, variable in VARIABLES.items():
         ks, moved = found.ks(name), found.wasserstein(name)
         view.add_row(
@@ -112,27 +104,17 @@ def show(found: Judgement) -> None:
         )
     console.print()
     console.print(view)
-    reasons: list[str] = []
+    reasons = Reasons()
     for group in GROUPS:
-        view = table(group.title, "", "trace", "generated", "spread", "trace is")
+        view = plain_table(group.title, "", "trace", "generated", "spread", "trace is")
         for one in group.features:
             value, spread = found.trace[one.name], found.spread(one.name)
             mean, sd = format_spread(one, spread)
             cells = [
-                format_value(one, value) if not value.reason else _noted(value.reason, reasons),
-                mean or _noted(found.reason(one.name), reasons),
+                format_value(one, value) if not value.reason else reasons.mark(value.reason),
+                mean or reasons.mark(found.reason(one.name)),
             ]
             view.add_row(one.title, *cells, sd, within(value.number, spread))
         console.print()
         console.print(view)
-    if reasons:
-        console.print()
-    for place, reason in enumerate(reasons, 1):
-        console.print(f"({place}) not available: {reason}")
-
-
-def _noted(reason: str, reasons: list[str]) -> str:
-    """Return a short mark for a reason, which is told below the tables."""
-    if reason not in reasons:
-        reasons.append(reason)
-    return f"n/a ({reasons.index(reason) + 1})"
+    reasons.say(console)

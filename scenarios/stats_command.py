@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Literal
 from environment.errors import QuantityError
 from environment.quantities import format_duration, plural
 from scenarios.compare_command import letter
+from scenarios.feature_tables import Reasons, plain_table
 from scenarios.terminal import print_json, progress_bar, say, standard_output
 from scenarios.whole_file import check_writable, write_whole
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from analysis.features.distance import Difference, Distance
     from analysis.features.feature import Feature, Features
@@ -112,7 +112,7 @@ def list_command(*, as_json: bool) -> None:
         return
     console = standard_output(highlight=False, markup=False)
     for group in GROUPS:
-        table = _table(group.title)
+        table = plain_table(group.title)
         table.add_column("feature", no_wrap=True)
         for title in ("definition", "source"):
             table.add_column(title, overflow="fold")
@@ -131,13 +131,10 @@ def show(measured: Sequence[Features]) -> None:
     many = len(measured) > 1
     for place, features in enumerate(measured):
         _say_what(console, features, f"{letter(place)}  " if many else "")
-    reasons: list[str] = []
+    reasons = Reasons()
     for group in GROUPS:
-        table = _table(group.title)
+        table = plain_table(group.title, "", *map(letter, range(len(measured))))
         table.show_header = many
-        table.add_column("", overflow="fold")
-        for place in range(len(measured)):
-            table.add_column(letter(place), justify="right")
         for one in group.features:
             cells = []
             for features in measured:
@@ -145,12 +142,12 @@ def show(measured: Sequence[Features]) -> None:
                 cells.append(
                     format_value(one, value)
                     if value.number is not None
-                    else _noted(value.reason, reasons)
+                    else reasons.mark(value.reason)
                 )
             table.add_row(one.title, *cells)
         console.print()
         console.print(table)
-    _say_reasons(console, reasons)
+    reasons.say(console)
 
 
 def show_distance(apart: Distance) -> None:
@@ -162,14 +159,13 @@ def show_distance(apart: Distance) -> None:
     console = standard_output(highlight=False, markup=False)
     for place, features in enumerate((apart.first, apart.second)):
         _say_what(console, features, f"{letter(place)}  ")
-    reasons: list[str] = []
-    table = _table("How far the distributions are apart")
-    for title in ("", "KS", "Wasserstein", "of the mean of A"):
-        table.add_column(title, justify="right" if title else "left")
+    reasons = Reasons()
+    title = "How far the distributions are apart"
+    table = plain_table(title, "", "KS", "Wasserstein", "of the mean of A")
     for name, found in apart.distributions.items():
         variable = VARIABLES[name]
         if isinstance(found, str):
-            table.add_row(variable.title, _noted(found, reasons), "", "")
+            table.add_row(variable.title, reasons.mark(found), "", "")
             continue
         moved, of_mean = found.wasserstein, found.wasserstein_relative
         table.add_row(
@@ -182,13 +178,11 @@ def show_distance(apart: Distance) -> None:
     console.print(table)
     differences = apart.differences
     for group in GROUPS:
-        table = _table(group.title)
-        for title in ("", "A", "B", "B - A"):
-            table.add_column(title, justify="right" if title else "left")
+        table = plain_table(group.title, "", "A", "B", "B - A")
         for one in group.features:
             difference = differences[one.name]
             if isinstance(difference, str):
-                table.add_row(one.title, _noted(difference, reasons), "", "")
+                table.add_row(one.title, reasons.mark(difference), "", "")
                 continue
             table.add_row(
                 one.title,
@@ -199,7 +193,7 @@ def show_distance(apart: Distance) -> None:
         console.print()
         console.print(table)
     assert set(differences) == set(FEATURES)
-    _say_reasons(console, reasons)
+    reasons.say(console)
 
 
 def _difference(feature: Feature, found: Difference) -> str:
@@ -219,25 +213,3 @@ def _say_what(console: Console, features: Features, letter: str) -> None:
     for note in (*workload.notes, workload.clock.note, *workload.remarks):
         if note:
             console.print(f"  {note}")
-
-
-def _noted(reason: str, reasons: list[str]) -> str:
-    """Return a short mark for a reason, which is told below the tables."""
-    if reason not in reasons:
-        reasons.append(reason)
-    return f"n/a ({reasons.index(reason) + 1})"
-
-
-def _say_reasons(console: Console, reasons: Sequence[str]) -> None:
-    if reasons:
-        console.print()
-    for place, reason in enumerate(reasons, 1):
-        console.print(f"({place}) not available: {reason}")
-
-
-def _table(title: str) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold", title=title)
-    table.title_justify, table.title_style = "left", "bold"
-    return table

@@ -15,7 +15,7 @@ import pytest
 #: Each may import itself and those before it.
 PACKAGES = ("environment", "agents", "analysis", "scenarios")
 LONGEST_FILE = 400  #: lines
-HEAVY = ("mesa", "numba", "pandas", "matplotlib")
+HEAVY = ("mesa", "numba", "pandas", "matplotlib", "sklearn", "kmedoids", "pywt")
 
 
 def files(root: Path) -> Iterator[Path]:

@@ -111,7 +111,13 @@ def test_the_trace_reads_back_strictly(fitted: object) -> None:
     assert 128 == again.processors
     assert "model plain" in again.header.get("Computer")
     assert found.drawn.submit.tolist() == again["submit"].tolist()
-    assert 100 == len(jobs_from_trace(again).jobs)
+    assert 100 == len(jobs_from_trace(again, strict=True).jobs)
+    # No model gave requested times: jobs ask for what they need, and the header says so.
+    assert again["run"].tolist() == again["requested_time"].tolist()
+    assert {0} == set(again["wait"].tolist())
+    told = b" ".join(again.header.lines)
+    assert b"waits are 0" in told
+    assert b"requested times are run times" in told
     assert (np.diff(again["submit"]) >= 0).all()
 
 

@@ -15,8 +15,9 @@ from analysis.features.bags import bags
 from analysis.models import fit, generate
 from analysis.models.bag_places import bag_places
 from analysis.models.bag_sizes import BagSizes
-from analysis.models.classes import JobClasses, draw_from
+from analysis.models.classes import JobClasses
 from analysis.models.comprehensive import Comprehensive, user_bags
+from analysis.models.shares import draw_from
 from environment import Streams
 from environment.clock import DAY
 from environment.errors import ModelFitError, QuantityError

@@ -69,7 +69,7 @@ def check(made: Generated, jobs: int, machine: int) -> None:
     for column in (drawn.processors, drawn.user, drawn.group, drawn.bag, drawn.follows):
         assert np.int64 == column.dtype
     again = parse_swf(generate_swf(made.trace()))
-    assert jobs == len(jobs_from_trace(again).jobs)
+    assert jobs == len(jobs_from_trace(again, strict=True).jobs)
     assert machine == again.processors
 
 

@@ -11,9 +11,10 @@ from feature_cases import poisson_workload
 from pydantic import ValidationError
 
 from analysis.features import Workload
+from analysis.features.sizes import is_power_of_two
 from analysis.models import generate, read_model, write_model
 from analysis.models.fit import fit
-from analysis.models.mugm import Mugm, UserGroup, is_power, nearest_power
+from analysis.models.mugm import Mugm, UserGroup, nearest_power
 from analysis.models.mugm_mixture import Mixture
 from environment import Streams
 from environment.errors import ModelFitError, QuantityError
@@ -55,7 +56,7 @@ def test_users_who_submit_alike_are_a_group() -> None:
     assert [int(large.sum()), int((~large).sum())] == [one.size for one in found.groups]
     assert [8, 8] == [len(one.jobs) for one in found.groups]
     assert found.groups[0].area == pytest.approx(area[large].sum() / area.sum())
-    assert found.groups[0].powers == is_power(workload.processors[large]).mean()
+    assert found.groups[0].powers == is_power_of_two(workload.processors[large]).mean()
     np.testing.assert_allclose(found.run_time_medoids, [5, 14], atol=0.1)
     assert [list(range(1, 9)), list(range(9, 17))] == [one.tolist() for one in found.users]
 
@@ -77,7 +78,7 @@ def test_what_is_generated_is_like_the_trace() -> None:
     for number, one in enumerate(parts.groups, 1):
         mine = drawn.group == number
         assert {*parts.users[number - 1].tolist()} == {*drawn.user[mine].tolist()}
-        assert is_power(drawn.processors[mine]).mean() == pytest.approx(one.powers, abs=0.02)
+        assert is_power_of_two(drawn.processors[mine]).mean() == pytest.approx(one.powers, abs=0.02)
     logs = np.log2(drawn.run_time)
     assert logs[drawn.group == 1].mean() == pytest.approx(14, abs=0.1)
     assert logs[drawn.group == 2].mean() == pytest.approx(5, abs=0.1)
@@ -90,13 +91,15 @@ def test_the_share_of_powers_of_two_is_met_or_overshoots() -> None:
     base = group()
     random = np.random.default_rng(4)
     _, sizes = base.mixture.draw(200_000, random, machine=64, longest_s=1e5)
-    one = group(powers_drawn=float(is_power(sizes).mean()))
+    one = group(powers_drawn=float(is_power_of_two(sizes).mean()))
     before = one.powers_drawn
     assert 0 < before < one.powers
     for rule, expected in (("met", one.powers), ("paper", before + (1 - before) * one.powers)):
         _, drawn = model(one, powers_of_two=rule).draw_group(1, 100_000, random)
         # Two shares with chance errors: the one drawn, and the one measured before.
-        assert is_power(drawn).mean() == pytest.approx(expected, abs=6 * 0.5 / np.sqrt(100_000))
+        assert is_power_of_two(drawn).mean() == pytest.approx(
+            expected, abs=6 * 0.5 / np.sqrt(100_000)
+        )
     assert 0 == group(powers=0.1, powers_drawn=0.4).rounded_share("met")
     assert 0 == group(powers=1.0, powers_drawn=1.0).rounded_share("met")
 
@@ -106,7 +109,7 @@ def test_powers_of_two_are_the_nearest_in_log2_within_the_machine() -> None:
     sizes = np.array([1, 2, 3, 5, 11, 12, 90, 96, 100])
     assert [1, 2, 4, 4, 8, 16, 64, 64, 64] == nearest_power(sizes, 100).tolist()
     assert [1] == nearest_power(np.array([1]), 1).tolist()
-    assert [True, True, False, True, False] == is_power(np.array([1, 2, 3, 64, 96])).tolist()
+    assert [True, True, False, True, False] == is_power_of_two(np.array([1, 2, 3, 64, 96])).tolist()
 
 
 def test_a_group_is_drawn_alone() -> None:

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 from agents import Chains, SessionDefinition, Work, add_users
 from analysis.models import Generated, generate
 from analysis.models.fit import published
-from environment import JobTable, Simulation, State, Trace, generate_swf, parse_swf
+from environment import (
+    JobTable,
+    Simulation,
+    State,
+    Trace,
+    generate_swf,
+    jobs_from_trace,
+    parse_swf,
+)
 from environment.errors import QuantityError, TraceError
 from scenarios import replay
 
@@ -43,7 +51,7 @@ def made() -> Generated:
 
 def test_an_empty_machine_gives_the_flat_list(made: Generated) -> None:
     """Where no job waits, agents submit every job in the second that the model wrote down."""
-    jobs = run(made.table(), made.drawn.follows, 3000 * 64)
+    jobs = run(jobs_from_trace(made.trace()).jobs, made.drawn.follows, 3000 * 64)
     assert jobs.recorded_submit.tolist() == jobs.submit.tolist()
     assert jobs.submit.tolist() == jobs.start.tolist()
 
@@ -54,7 +62,7 @@ def test_on_a_loaded_machine_repetitions_wait_for_each_other(
 ) -> None:
     """Each is submitted in the second in which the one before ended; jobs in are jobs out."""
     follows = made.drawn.follows
-    jobs = run(made.table(), follows, 64, **how)
+    jobs = run(jobs_from_trace(made.trace()).jobs, follows, 64, **how)
     after = np.flatnonzero(follows >= 0)
     assert len(after) > 1000
     assert jobs.end[follows[after]].tolist() == jobs.submit[after].tolist()
@@ -96,7 +104,10 @@ def test_a_generated_trace_is_replayed_with_feedback(made: Generated) -> None:
     """Written as a trace and replayed by its preceding jobs, it is what the agents did."""
     trace = parse_swf(generate_swf(made.trace()))
     found = replay(trace, sessions="preceding")
-    assert run(made.table(), made.drawn.follows, 64).submit.tolist() == found.jobs.submit.tolist()
+    assert (
+        run(jobs_from_trace(made.trace()).jobs, made.drawn.follows, 64).submit.tolist()
+        == found.jobs.submit.tolist()
+    )
     again = found.to_trace()
     assert np.count_nonzero(trace["preceding"] > 0) == np.count_nonzero(again["preceding"] > 0)
     assert set(again["think_time"].tolist()) == {-1, 0}

@@ -11,15 +11,16 @@ from analysis.features import series
 from analysis.features.feature import Feature, Group
 from analysis.features.hurst import Hurst, hurst
 from analysis.features.workload import Floats, Workload
-from environment.clock import DAY, HOUR
+from analysis.profiles import DAY_HOURS
+from environment.clock import DAY, HOUR, WEEK
 from environment.errors import UnavailableError
 
 #: Lags at which a cycle shows, and between which it does not, in days: the second pair lies
 #: evenly around the first, so that a slow decay cancels out.
 DAILY, WEEKLY = (1, (0.5, 1.5)), (7, (4, 10))
 
-#: Days of a week, the days from Monday to Friday, and hours of a day.
-WEEK_DAYS, WORKING_DAYS, DAY_HOURS = 7, 5, 24
+#: Days from Monday to Friday.
+WORKING_DAYS = 5
 
 
 def span(workload: Workload) -> float:
@@ -118,7 +119,7 @@ def daily_peak(workload: Workload) -> float:
     """Return submissions in the busiest local hour of the day over the mean hour."""
     if span(workload) < DAY:
         raise UnavailableError("shorter than a day")
-    hours = hours_of_week(workload).reshape(WEEK_DAYS, DAY_HOURS).mean(axis=0)
+    hours = hours_of_week(workload).reshape(-1, DAY_HOURS).mean(axis=0)
     return float(hours.max() / hours.mean())
 
 
@@ -126,9 +127,9 @@ def weekend_share(workload: Workload) -> float:
     """Return the share of submissions on Saturday and Sunday, 2/7 without a weekly cycle."""
     if workload.clock.nominal:
         raise UnavailableError("the trace does not say when it began")
-    if span(workload) < WEEK_DAYS * DAY:
+    if span(workload) < WEEK:
         raise UnavailableError("shorter than a week")
-    days = hours_of_week(workload).reshape(WEEK_DAYS, DAY_HOURS).sum(axis=1)
+    days = hours_of_week(workload).reshape(-1, DAY_HOURS).sum(axis=1)
     return float(days[WORKING_DAYS:].sum() / days.sum())
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from environment.errors import QuantityError, UnavailableError
+from environment.extras import missing
 
 Floats = NDArray[np.float64]
 Int64s = NDArray[np.int64]
@@ -273,9 +274,7 @@ def _one_thread() -> AbstractContextManager[Any]:
         import sklearn  # noqa: F401
         from threadpoolctl import threadpool_limits
     except ImportError:
-        raise UnavailableError(
-            'scikit-learn is not installed; pip install "hpcrowd[fits]"'
-        ) from None
+        raise UnavailableError(missing("scikit-learn")) from None
     limits: AbstractContextManager[Any] = threadpool_limits(limits=1)
     return limits
 

@@ -160,6 +160,9 @@ def _origin(workloads: Sequence[Workload], again: str) -> str:
     else:
         of = [(lines[used.index(workload.settings)], workload.name) for workload in workloads]
         lines = [f"{escape(name)}: {line}." for line, name in of]
+    for workload in workloads:
+        if workload.sha256:
+            lines.append(f"{escape(workload.name)}: sha256 {workload.sha256}.")
     found = versions()
     for name in ALSO_BY:
         try:

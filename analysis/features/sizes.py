@@ -14,6 +14,7 @@ from analysis.features import series
 from analysis.features.feature import Feature, Group, Scaling
 from analysis.features.workload import Floats, Workload
 from environment.errors import UnavailableError
+from environment.jobs import Int64s
 
 _MARGINAL = "Minh 2012, section 2.1.1"
 
@@ -60,7 +61,13 @@ def power_of_two_share(workload: Workload) -> float:
     parallel = workload.processors[workload.processors > 1]
     if not len(parallel):
         raise UnavailableError("all jobs have one processor")
-    return float(np.mean((parallel & (parallel - 1)) == 0))
+    return float(np.mean(is_power_of_two(parallel)))
+
+
+def is_power_of_two(processors: Int64s) -> NDArray[np.bool_]:
+    """Return which numbers of processors, each at least 1, are powers of two; 1 is one."""
+    found: NDArray[np.bool_] = (processors & (processors - 1)) == 0
+    return found
 
 
 def _share(of_jobs: NDArray[np.bool_]) -> float:

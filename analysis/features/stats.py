@@ -85,6 +85,7 @@ def _facts(features: Features) -> dict[str, Any]:
     workload = features.workload
     return {
         "name": workload.name,
+        "sha256": workload.sha256 or None,
         "jobs": len(workload),
         "left_out": dict(workload.left_out),
         "notes": list(workload.notes),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from agents.sessions import ARRIVAL_THRESHOLD
 from analysis.features.locality import MOST_COMPONENTS, RESOLUTION_S
 from environment.clock import Clock
 from environment.errors import QuantityError, TraceError, UnavailableError
@@ -49,7 +50,7 @@ class Settings:
 
     time_scale_s: float = 900
     bag_gap_s: float = 100
-    session_gap_s: float = 3600
+    session_gap_s: float = ARRIVAL_THRESHOLD
     resolution_s: float = RESOLUTION_S
     components: int = MOST_COMPONENTS
 
@@ -83,6 +84,8 @@ class Workload:
         Local time.
     machine
         Processors of the machine; None unknown.
+    sha256
+        Checksum of the trace; empty where there is none.
     left_out
         How many jobs are not measured, by reason.
     notes
@@ -106,6 +109,7 @@ class Workload:
     queue: Int64s
     clock: Clock = field(default_factory=Clock)
     machine: int | None = None
+    sha256: str = ""
     left_out: Counter[str] = field(default_factory=Counter)
     notes: tuple[str, ...] = ()
     settings: Settings = field(default_factory=Settings)
@@ -278,6 +282,7 @@ class Workload:
             queue=trace["queue"][keep],
             clock=Clock.of(trace.header),
             machine=header,
+            sha256=trace.sha256,
             left_out=left_out,
             notes=tuple(notes),
             settings=settings or Settings(),

@@ -65,13 +65,10 @@ class LublinTypes(ArrivalModel):
 
     @override
     def times(self, count: int, random: np.random.Generator) -> Floats:
-        return self._merged(count, random)[0]
+        return self.times_and_kinds(count, random)[0]
 
     @override
-    def kinds(self, count: int, random: np.random.Generator) -> Int64s:
-        return self._merged(count, random)[1]
-
-    def _merged(self, count: int, random: np.random.Generator) -> tuple[Floats, Int64s]:
+    def times_and_kinds(self, count: int, random: np.random.Generator) -> tuple[Floats, Int64s]:
         times = np.concatenate(
             [self.batch.times(count, random), self.interactive.times(count, random)]
         )

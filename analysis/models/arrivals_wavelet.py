@@ -18,6 +18,7 @@ from analysis.features.workload import Settings, Workload
 from analysis.models.events import integrate_and_fire, random_events
 from analysis.models.part import ArrivalModel, Floats
 from environment.errors import ModelFitError, UnavailableError
+from environment.extras import missing
 
 #: Fewest coarse coefficients that the length of a trace is cut to: C of 4 to 7 times a power of
 #: two (chosen here; the thesis cuts 52 to 3 x 16, the toolbox of the authors of the model asks for
@@ -203,7 +204,7 @@ def scales_of(submit: Floats, time_scale_s: float, name: str) -> Scales:
     try:
         import pywt
     except ImportError:
-        raise UnavailableError('PyWavelets is not installed; pip install "hpcrowd[fits]"') from None
+        raise UnavailableError(missing("PyWavelets")) from None
     try:
         counted = counts(submit, time_scale_s)
     except UnavailableError as error:

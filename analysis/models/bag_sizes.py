@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from analysis.features.locality import zipf_exponent
-from analysis.models.classes import draw_from
 from analysis.models.part import Floats
+from analysis.models.shares import draw_from
 from environment.jobs import Int64s
 
 Bools = NDArray[np.bool_]

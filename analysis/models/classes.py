@@ -172,15 +172,13 @@ class JobClasses(BaseModel):
         padded = np.append(fits[:, 1], machine)
         return np.where(jobs[classes] > 0, padded[np.minimum(place, len(fits))], machine)
 
-    def too_large(self, machine: int) -> float:
-        """Return the share of jobs that exceed a machine."""
+    def notes_on(self, machine: int) -> list[str]:
+        """Return what is to be told of a machine that is smaller than jobs of the trace."""
         counts = self._counts
-        return float(counts[counts[:, 1] > machine, 2].sum() / counts[:, 2].sum())
-
-
-def draw_from(shares: Floats, count: int, random: np.random.Generator) -> Int64s:
-    """Return so many places, each with its share, which need not add up to 1."""
-    ends = np.cumsum(shares)
-    drawn = np.searchsorted(ends, random.random(count) * ends[-1], side="right")
-    places: Int64s = np.minimum(drawn, len(shares) - 1).astype(np.int64)
-    return places
+        share = float(counts[counts[:, 1] > machine, 2].sum() / counts[:, 2].sum())
+        if not share:
+            return []
+        return [
+            f"{100 * share:.2g} % of the jobs of the trace need more than {machine:,} processors; "
+            "their numbers of processors are left out"
+        ]

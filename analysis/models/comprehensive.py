@@ -8,11 +8,12 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from analysis.features.bags import SAME, bags
-from analysis.features.workload import Workload
+from analysis.features.workload import Settings, Workload
 from analysis.models.bag_places import bag_places
 from analysis.models.bag_sizes import BagSizes, Bools, Sizes
-from analysis.models.classes import JobClasses, draw_from
+from analysis.models.classes import JobClasses
 from analysis.models.part import Drawn, Floats, JobModel
+from analysis.models.shares import draw_from
 from analysis.models.users import UserShares
 from environment.errors import QuantityError
 from environment.jobs import Int64s
@@ -38,7 +39,9 @@ class Comprehensive(JobModel):
 
     classes: JobClasses = Field(description="classes of run times, and what their jobs need")
     bags: BagSizes = Field(description="bags, runs of neighbours in the whole workload")
-    gap_s: float = Field(100.0, ge=0, description="s; Delta, longest time between jobs of a bag")
+    gap_s: float = Field(
+        Settings.bag_gap_s, ge=0, description="s; Delta, longest time between jobs of a bag"
+    )
     users: UserShares = Field(description="who submits bags")
     bag_sizes: Sizes = Field(
         "zipf", description="zipf: as in the thesis; heavy: mean and largest bag of the trace"
@@ -129,7 +132,6 @@ class Comprehensive(JobModel):
         run_time = self.classes.draw_run_times(label, streams.generator("run times"))
         processors = self.classes.draw_processors(label, machine, streams.generator("processors"))
         user, group = self.users.assign(len(first), streams.generator("users"))
-        share = self.classes.too_large(machine)
         of_job = first[bag]
         return Drawn.of(
             arrivals,
@@ -139,7 +141,7 @@ class Comprehensive(JobModel):
             group=group[bag],
             executable=label[of_job] + 1,
             bag=bag,
-            notes=[too_large_note(share, machine)] if share else [],
+            notes=self.classes.notes_on(machine),
         )
 
     def _labels(self, single: Bools, kind: BagSizes, streams: Streams) -> Int64s:
@@ -147,14 +149,6 @@ class Comprehensive(JobModel):
         random = streams.generator("classes")
         shares = kind.classes(np.asarray(self.classes.weights))
         return np.where(single, *(draw_from(share, len(single), random) for share in shares))
-
-
-def too_large_note(share: float, machine: int) -> str:
-    """Return what is to be told of a machine that is smaller than jobs of the trace."""
-    return (
-        f"{100 * share:.2g} % of the jobs of the trace need more than {machine:,} processors; "
-        "their numbers of processors are left out"
-    )
 
 
 def user_bags(workload: Workload) -> tuple[Int64s, Int64s, float]:

@@ -13,14 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import Field, field_validator
 
+from analysis.curves import WEEK_HOURS
 from analysis.features.arrivals import hours_of_week, span
 from analysis.features.workload import Workload
 from analysis.models.part import Floats, Part
+from analysis.profiles import DAY_HOURS
 from environment.clock import HOUR, WEEK
 from environment.errors import ModelFitError, UnavailableError
-
-#: Hours of a week, hours of a day.
-WEEK_HOURS, DAY_HOURS = 168, 24
 
 
 class Cycle(Part):

@@ -73,6 +73,7 @@ def fit(
         load=load or None,
         provenance={
             "trace": workload.name,
+            "sha256": workload.sha256 or None,
             "jobs": len(workload),
             "left_out": dict(workload.left_out),
             "options": dict(options or {}),

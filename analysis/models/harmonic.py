@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from analysis.features.sizes import is_power_of_two
 from analysis.models.part import Floats
+from analysis.models.shares import draw_from
 from environment.jobs import Int64s
 
 #: Bounds of what is fitted: the order, and the logs of the two factors.
@@ -38,22 +39,14 @@ class Harmonic:
         size = np.arange(1, machine + 1)
         weight = -self.order * np.log(size)
         weight += np.log(self.small_factor) * (size <= self.small_sizes)
-        weight += np.log(self.power_factor) * power_of_two(size)
+        weight += np.log(self.power_factor) * is_power_of_two(size)
         likely = np.exp(weight - weight.max())
         found: Floats = likely / likely.sum()
         return found
 
     def draw(self, count: int, machine: int, random: np.random.Generator) -> Int64s:
         """Return sizes, processors, shape (count,)."""
-        edges = np.cumsum(self.probability(machine))
-        found: Int64s = np.searchsorted(edges[:-1], random.random(count), side="right") + 1
-        return found
-
-
-def power_of_two(size: Int64s) -> NDArray[np.bool_]:
-    """Return which sizes are powers of two; 1 is one."""
-    found: NDArray[np.bool_] = size & (size - 1) == 0
-    return found
+        return draw_from(self.probability(machine), count, random) + 1
 
 
 def fit_harmonic(processors: Int64s, machine: int, small_sizes: int) -> tuple[Harmonic, list[str]]:
@@ -76,7 +69,7 @@ def fit_harmonic(processors: Int64s, machine: int, small_sizes: int) -> tuple[Ha
     from scipy.optimize import minimize
 
     size = np.arange(1, machine + 1)
-    features = np.stack([-np.log(size), size <= small_sizes, power_of_two(size)]).astype(float)
+    features = np.stack([-np.log(size), size <= small_sizes, is_power_of_two(size)]).astype(float)
     # What does not vary over the sizes of the machine tells nothing, and keeps its factor of 1.
     varies = np.ptp(features, axis=1) > 0
     mean = features[:, processors - 1].mean(axis=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from html import escape
 
 from analysis.features.catalogue import GROUPS
@@ -12,7 +12,7 @@ from analysis.features.pictures import PICTURES
 from analysis.features.text import format_value
 from analysis.models.judge import Judgement, Spread, generated
 from analysis.plots import figure_png
-from analysis.report import Picture, figure_of, html_page
+from analysis.report import Picture, figure_of, html_page, table_of
 from analysis.results import versions
 
 #: Generated workloads that stand beside the trace in pictures.
@@ -54,14 +54,14 @@ def judgement_html(judgement: Judgement, *, again: str = "") -> str:
         "the largest of them.",
         *model.notes,
     ]
-    parts = ["<h2>Distances of distributions</h2>", _table(*_distances(judgement))]
+    parts = ["<h2>Distances of distributions</h2>", _distances(judgement)]
     for group in GROUPS:
         parts.append(f"<h2>{escape(group.title)}</h2>")
         for picture in PICTURES.values():
             if picture.group == group.name:
                 png = figure_png(picture.draw(workloads))
                 parts.append(figure_of(Picture(png, picture.caption)))
-        parts.append(_table(*_features(judgement, group.features)))
+        parts.append(_features(judgement, group.features))
     told = ", ".join(f"{name} {text}" for name, text in versions().items())
     parts.append(f"<p class='quiet'>Versions: {escape(told)}.</p>")
     if again:
@@ -69,37 +69,25 @@ def judgement_html(judgement: Judgement, *, again: str = "") -> str:
     return html_page(f"{model.name} beside {trace.name}", lead, parts)
 
 
-def _features(
-    judgement: Judgement, features: Iterable[Feature]
-) -> tuple[Sequence[str], list[Sequence[str]]]:
-    rows: list[Sequence[str]] = []
+def _features(judgement: Judgement, features: Iterable[Feature]) -> str:
+    rows = []
     for one in features:
         value, found = judgement.trace[one.name], judgement.spread(one.name)
         mean, sd = format_spread(one, found)
         mean = mean or f"not available: {judgement.reason(one.name)}"
-        rows.append((one.title, format_value(one, value), mean, sd, within(value.number, found)))
-    return ("", "trace", "generated, mean", "spread", ""), rows
+        cells = (format_value(one, value), mean, sd, within(value.number, found))
+        rows.append((one.title, cells, one.definition))
+    return table_of(("trace", "generated, mean", "spread", "trace is"), rows, "definition")
 
 
-def _distances(judgement: Judgement) -> tuple[Sequence[str], list[Sequence[str]]]:
-    rows: list[Sequence[str]] = []
+def _distances(judgement: Judgement) -> str:
+    rows = []
     for name, variable in VARIABLES.items():
         ks, moved = judgement.ks(name), judgement.wasserstein(name)
-        rows.append(
-            (
-                variable.title,
-                "not available" if ks is None else f"{ks.mean:.3f}",
-                "" if ks is None or ks.sd is None else f"{ks.sd:.3f}",
-                "" if moved is None else f"{100 * moved.mean:.1f} %",
-            )
+        cells = (
+            "not available" if ks is None else f"{ks.mean:.3f}",
+            "" if ks is None or ks.sd is None else f"{ks.sd:.3f}",
+            "" if moved is None else f"{100 * moved.mean:.1f} %",
         )
-    return ("", "KS, mean", "spread", "Wasserstein over the trace's mean"), rows
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    top = "".join(f'<th scope="col" class="number">{escape(text)}</th>' for text in head)
-    lines = [f'<div class="wide"><table>\n<thead><tr>{top}</tr></thead>\n<tbody>']
-    for first, *rest in rows:
-        cells = "".join(f'<td class="number">{escape(text)}</td>' for text in rest)
-        lines.append(f'<tr><th scope="row" class="title">{escape(first)}</th>{cells}</tr>')
-    return "\n".join([*lines, "</tbody></table></div>"])
+        rows.append((variable.title, cells, variable.unit))
+    return table_of(("KS, mean", "spread", "Wasserstein over the trace's mean"), rows, "unit")

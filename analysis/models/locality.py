@@ -17,7 +17,6 @@ from pydantic import Field, NonNegativeFloat, model_validator
 from analysis.features.locality import RESOLUTION_S, run_lengths
 from analysis.features.workload import Workload
 from analysis.models.classes import JobClasses
-from analysis.models.comprehensive import too_large_note
 from analysis.models.part import Drawn, Floats, JobModel
 from analysis.models.run_places import Table, runs_of
 from analysis.models.users import UserShares
@@ -113,7 +112,6 @@ class Locality(JobModel):
         )
         processors = self.classes.draw_processors(label, machine, streams.generator("processors"))
         user, group = self.users.assign(int(run.max(initial=-1)) + 1, streams.generator("users"))
-        share = self.classes.too_large(machine)
         return Drawn.of(
             arrivals,
             run_time,
@@ -122,7 +120,7 @@ class Locality(JobModel):
             group=group[run],
             executable=label + 1,
             bag=run,
-            notes=[too_large_note(share, machine)] if share else [],
+            notes=self.classes.notes_on(machine),
         )
 
 

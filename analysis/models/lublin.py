@@ -137,9 +137,7 @@ class LublinJobs(JobModel):
 
     @override
     def draw(self, count: int, arrivals: ArrivalModel, machine: int, streams: Streams) -> Drawn:
-        times = arrivals.times(count, streams.generator("arrivals"))
-        # From the same stream: the kinds of these very arrivals.
-        kinds = arrivals.kinds(count, streams.generator("arrivals"))
+        times, kinds = arrivals.times_and_kinds(count, streams.generator("arrivals"))
         return self._of_kinds(times, kinds, machine, streams)
 
     @override

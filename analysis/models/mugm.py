@@ -12,10 +12,12 @@ from typing import ClassVar, Literal, Self, override
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
+from analysis.features.sizes import is_power_of_two
 from analysis.features.workload import Workload
 from analysis.models.mugm_clusters import SAMPLE, Submissions, run_time_medoids
 from analysis.models.mugm_mixture import COMPONENTS, LEAST_VARIANCE, MIXTURE_SAMPLE, Mixture
 from analysis.models.part import Drawn, Floats, JobModel
+from analysis.models.shares import draw_from
 from environment.errors import ModelFitError, QuantityError
 from environment.jobs import Int64s
 from environment.streams import Streams
@@ -203,8 +205,8 @@ class Mugm(JobModel):
                     jobs=tuple(np.sort(counts[counts > 0])[::-1].tolist()),
                     area=min(1.0, float(total[group] / total.sum())),
                     mixture=mixture,
-                    powers=float(is_power(processors[mine]).mean()),
-                    powers_drawn=float(is_power(drawn).mean()),
+                    powers=float(is_power_of_two(processors[mine]).mean()),
+                    powers_drawn=float(is_power_of_two(drawn).mean()),
                 )
             )
         return cls(
@@ -221,7 +223,7 @@ class Mugm(JobModel):
         size = len(arrivals)
         random = streams.generator("jobs")
         shares = np.array([group.size for group in self.groups], np.float64)
-        of_job = _pick(shares, size, random)
+        of_job = draw_from(shares, size, random)
         run_time, processors = np.empty(size), np.empty(size, np.int64)
         user = np.empty(size, np.int64)
         first = 1
@@ -231,7 +233,7 @@ class Mugm(JobModel):
             run_time[mine], processors[mine] = self.draw_group(
                 place + 1, len(mine), own, machine=machine
             )
-            user[mine] = first + _pick(np.array(group.jobs, np.float64), len(mine), own)
+            user[mine] = first + draw_from(np.array(group.jobs, np.float64), len(mine), own)
             first += len(group.jobs)
         return Drawn.of(arrivals, run_time, processors, user=user, group=of_job + 1)
 
@@ -296,20 +298,8 @@ def jobs_of(workload: Workload) -> tuple[Int64s, Int64s, Floats, list[str]]:
     return user, workload.processors[keep], workload.run_time[keep], notes
 
 
-def is_power(processors: Int64s) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Return whether each number is a power of two; 1 is one."""
-    return np.asarray((processors & (processors - 1)) == 0)
-
-
 def nearest_power(processors: Int64s, machine: int) -> Int64s:
     """Return the nearest power of two in log2, within the machine."""
     nearest = np.floor(np.log2(processors) + 0.5)
     most = np.floor(np.log2(machine))
     return (2 ** np.minimum(nearest, most)).astype(np.int64)
-
-
-def _pick(shares: Floats, count: int, random: np.random.Generator) -> Int64s:
-    """Return places drawn by shares."""
-    cumulative = np.cumsum(shares / shares.sum())
-    found = np.searchsorted(cumulative, random.random(count), side="right")
-    return np.minimum(found, len(shares) - 1).astype(np.int64)

@@ -14,6 +14,7 @@ import numpy as np
 
 from analysis.models.part import Floats
 from environment.errors import ModelFitError
+from environment.extras import missing
 from environment.jobs import Int64s
 
 #: Values that medoids of run times are sought among, as CLARA does. Evenly spaced by rank, 1,000
@@ -152,8 +153,6 @@ def _medoids(distance: Floats, count: int) -> Int64s:
     try:
         import kmedoids
     except ImportError:
-        raise ModelFitError(
-            "model mugm", 'kmedoids is not installed; pip install "hpcrowd[fits]"'
-        ) from None
+        raise ModelFitError("model mugm", missing("kmedoids")) from None
     found = kmedoids.fastpam1(distance, count, max_iter=MOST_SWAPS, init="build")
     return np.asarray(found.medoids, np.int64)

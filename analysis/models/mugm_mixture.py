@@ -10,7 +10,9 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, model_validator
 
 from analysis.models.part import Floats
+from analysis.models.shares import draw_from
 from environment.errors import ModelFitError
+from environment.extras import missing
 from environment.jobs import Int64s
 
 #: Most components; BIC chooses. The paper names none: 9 is where MCLUST, the method that it cites
@@ -110,11 +112,6 @@ class Mixture(BaseModel):
         )
 
     @cached_property
-    def _cumulative(self) -> Floats:
-        weights = np.asarray(self.weights)
-        return np.cumsum(weights / weights.sum())
-
-    @cached_property
     def _roots(self) -> Floats:
         """Entries of the lower Cholesky factors, shape (components, 3)."""
         first, both, second = np.asarray(self.covariances).T
@@ -130,9 +127,7 @@ class Mixture(BaseModel):
         or beyond ``longest_s``, is drawn again from the same component; after :data:`TRIES` times
         it is moved to the bound.
         """
-        last = len(self.weights) - 1
-        component = np.searchsorted(self._cumulative, random.random(count), side="right")
-        component = np.minimum(component, last)
+        component = draw_from(np.asarray(self.weights), count, random)
         logs = self._logs(component, random)
         most = np.array([machine, max(longest_s, 1.0)])
         low, high = np.log2(0.5), np.log2(most + 0.5)
@@ -161,9 +156,7 @@ def _best(logs: Floats, components: int, least_variance: float, seed: int) -> An
         from sklearn.mixture import GaussianMixture
         from threadpoolctl import threadpool_limits
     except ImportError:
-        raise ModelFitError(
-            "model mugm", 'scikit-learn is not installed; pip install "hpcrowd[fits]"'
-        ) from None
+        raise ModelFitError("model mugm", missing("scikit-learn")) from None
     # One thread: the last digits of sums may depend on how many there are.
     with threadpool_limits(limits=1), warnings.catch_warnings():
         # Some numbers of components are hopeless; they lose by BIC.

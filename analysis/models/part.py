@@ -176,12 +176,14 @@ class ArrivalModel(Part):
             The stream to draw from.
         """
 
-    def kinds(self, count: int, random: np.random.Generator) -> Int64s | None:
-        """Return the kind of job that each of the :meth:`times` from the same stream brings.
+    def times_and_kinds(
+        self, count: int, random: np.random.Generator
+    ) -> tuple[Floats, Int64s | None]:
+        """Return :meth:`times`, and the kind of job that each arrival brings.
 
         What a number means is between arrivals and jobs; None where arrivals tell no kinds.
         """
-        return None
+        return self.times(count, random), None
 
 
 class JobModel(Part):

@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 import numpy as np
 from pydantic import Field
 
+from analysis.features.bags import bags
 from analysis.features.workload import Workload
 from analysis.models.part import Drawn, Floats, Part
 from environment.errors import QuantityError
@@ -38,8 +39,6 @@ class Requests(Part):
     @classmethod
     def fit(cls, workload: Workload) -> Self | None:
         """Return the requests of a workload; None where it has too few of them to fit to."""
-        from analysis.features.bags import bags
-
         if not len(workload):
             return None
         asked = workload.requested_time[bags(workload).first]

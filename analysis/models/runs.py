@@ -9,6 +9,7 @@ import numpy as np
 from analysis.features.locality import zipf_exponent
 from analysis.features.workload import Workload
 from analysis.models.part import Drawn, Floats
+from analysis.models.shares import draw_from
 from environment.errors import UnavailableError
 from environment.jobs import UNKNOWN, Int64s
 
@@ -42,9 +43,7 @@ class RunLengths:
 
     def draw(self, count: int, random: np.random.Generator) -> Int64s:
         """Return run lengths, shape (count,)."""
-        edges = np.cumsum(self.probability)[:-1]
-        found: Int64s = np.searchsorted(edges, random.random(count), side="right") + 1
-        return found
+        return draw_from(self.probability, count, random) + 1
 
 
 @dataclass(frozen=True)

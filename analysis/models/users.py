@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
@@ -10,7 +9,8 @@ from pydantic import Field, PositiveFloat, model_validator
 
 from analysis.features.bags import bags
 from analysis.features.workload import Workload
-from analysis.models.part import Floats, Part
+from analysis.models.part import Part
+from analysis.models.shares import draw_from
 from environment.jobs import Int64s
 
 
@@ -71,17 +71,12 @@ class UserShares(Part):
             stay=min(max(stay, 0.0), 1 - 1e-9),
         )
 
-    @cached_property
-    def _cumulative(self) -> Floats:
-        shares = np.asarray(self.weights)
-        return np.cumsum(shares / shares.sum())
-
     def assign(self, count: int, random: np.random.Generator) -> tuple[Int64s, Int64s]:
         """Return user and group of so many bags, numbers from 1 on, each of shape (count,)."""
-        drawn = np.searchsorted(self._cumulative, random.random(count), side="right")
+        drawn = draw_from(np.asarray(self.weights), count, random)
         fresh = random.random(count) >= self.stay
         if count:
             fresh[0] = True
         last = np.maximum.accumulate(np.where(fresh, np.arange(count), 0))
-        place = np.minimum(drawn, len(self.weights) - 1)[last]
+        place = drawn[last]
         return place + 1, np.asarray(self.groups, np.int64)[place]
