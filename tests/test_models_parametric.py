@@ -9,10 +9,11 @@ import pytest
 from feature_cases import bursty_workload, poisson_workload
 
 from analysis.features import Workload
+from analysis.features.sizes import is_power_of_two
 from analysis.models import MODELS, generate
 from analysis.models.feitelson_versions import Feitelson1996, Feitelson1997
 from analysis.models.fit import fit, published
-from analysis.models.harmonic import Harmonic, fit_harmonic, power_of_two
+from analysis.models.harmonic import Harmonic, fit_harmonic
 from analysis.models.linear_mixture import Exponentials, Gammas, fit_linear_mixture
 from analysis.models.runs import RunLengths, find_runs
 from environment.errors import ModelFitError, QuantityError
@@ -79,7 +80,8 @@ def test_generated_jobs_are_as_the_formulas_say() -> None:
     size, kind = jobs.processors[first], model.jobs
     assert isinstance(kind, Feitelson1996)
     near(kind.sizes.probability(64)[0], size == 1)
-    near(kind.sizes.probability(64)[np.array([0, 1, 3, 7, 15, 31, 63])].sum(), power_of_two(size))
+    powers = np.array([0, 1, 3, 7, 15, 31, 63])
+    near(kind.sizes.probability(64)[powers].sum(), is_power_of_two(size))
     for processors in (1, 2, 4):
         expected = float(kind.mean_run_time(np.array([processors]), 64)[0])
         near(expected, jobs.run_time[first & (jobs.processors == processors)])
