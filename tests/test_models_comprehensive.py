@@ -67,8 +67,8 @@ def test_small_machines_get_what_fits() -> None:
     classes = two_classes((0, 1, 1), (0, 32, 99), (1, 64, 5))
     drawn = classes.draw_processors(np.array([0, 0, 1, 1]), 8, np.random.default_rng(1))
     assert [1, 1, 8, 8] == drawn.tolist()
-    assert 104 / 105 == classes.too_large(8)
-    assert 0 == classes.too_large(64)
+    assert "99 % of the jobs of the trace need more than 8 processors" in classes.notes_on(8)[0]
+    assert [] == classes.notes_on(64)
 
 
 def test_run_times_are_normal_and_not_negative() -> None:

@@ -89,18 +89,21 @@ class Generated:
         """Return the workload as a trace that the strict reader takes.
 
         Nobody has run the jobs, so waits are 0. Jobs that no model gave a requested time ask for
-        the time that they run. Those that follow another name it, with think time 0.
+        the time that they run, 1 s at least. Those that follow another name it, with think time 0.
         """
         jobs, size = self.drawn, len(self.drawn)
-        requested = np.where(jobs.requested_time < 0, jobs.run_time, jobs.requested_time)
+        run = _whole(jobs.run_time)
+        requested = np.where(
+            jobs.requested_time < 0, np.maximum(run, 1), _whole(jobs.requested_time)
+        )
         known: dict[str, Any] = {
             "number": np.arange(1, size + 1),
             "submit": _whole(jobs.submit),
             "wait": np.zeros(size, np.int64),
-            "run": _whole(jobs.run_time),
+            "run": run,
             "allocated_processors": jobs.processors,
             "requested_processors": jobs.processors,
-            "requested_time": _whole(requested),
+            "requested_time": requested,
             "status": np.full(size, COMPLETED),
             "user": jobs.user,
             "group": jobs.group,
