@@ -248,7 +248,7 @@ class Engine(ABC):
             return
         jobs, predictor = self.jobs, self.predictor
         ended = ended[jobs.state[ended] == State.COMPLETED]
-        ends, submits = jobs.end[ended], jobs.submit[arrived]
+        ends, submits = jobs.end[ended], jobs.enqueued[arrived]
         for now in sorted({*ends.tolist(), *submits.tolist()}):
             rows = np.sort(ended[ends == now])
             if len(rows):
@@ -260,7 +260,7 @@ class Engine(ABC):
 
     @staticmethod
     def _by_submission(jobs: JobTable, rows: Int64s) -> Int64s:
-        ordered: Int64s = rows[np.lexsort((rows, jobs.submit[rows]))]
+        ordered: Int64s = rows[np.lexsort((rows, jobs.enqueued[rows]))]
         return ordered
 
     def _take(self, rows: Int64s) -> None:

@@ -41,15 +41,16 @@ class Column(IntEnum):
     RECORDED_START = 10
     RECORDED_END = 11
     SUBMIT = 12
-    ESTIMATE = 13
-    PROMISED = 14
-    START = 15
-    END = 16
-    SESSION = 17
-    BATCH = 18
-    UNIT = 19
-    CLUSTER = 20
-    STATE = 21
+    ENQUEUED = 13
+    ESTIMATE = 14
+    PROMISED = 15
+    START = 16
+    END = 17
+    SESSION = 18
+    BATCH = 19
+    UNIT = 20
+    CLUSTER = 21
+    STATE = 22
 
 
 #: The meaning and unit of each column; ``jobs.parquet`` and the documentation take it from here.
@@ -67,6 +68,8 @@ MEANING = {
     Column.RECORDED_START: "s since the origin; start in the trace; -1 none",
     Column.RECORDED_END: "s since the origin; end in the trace; -1 none",
     Column.SUBMIT: "s since the origin; simulated submission; -1 never submitted",
+    Column.ENQUEUED: "s since the origin; when it joined the queue of its cluster, later than the "
+    "submission where a grid broker held it; -1 never",
     Column.ESTIMATE: "s; run time the scheduler believed when the job arrived; -1 never arrived",
     Column.PROMISED: "s since the origin; the start that was promised first; -1 none",
     Column.START: "s since the origin; simulated start; -1 never started",
@@ -82,6 +85,7 @@ MEANING = {
 #: What a run fills, beside the state.
 OUTCOME = (
     Column.SUBMIT,
+    Column.ENQUEUED,
     Column.ESTIMATE,
     Column.PROMISED,
     Column.START,
@@ -157,6 +161,7 @@ class JobTable:
     recorded_start = _View(Column.RECORDED_START)
     recorded_end = _View(Column.RECORDED_END)
     submit = _View(Column.SUBMIT)
+    enqueued = _View(Column.ENQUEUED)
     estimate = _View(Column.ESTIMATE)
     promised = _View(Column.PROMISED)
     start = _View(Column.START)

@@ -75,7 +75,7 @@ class PlainEngine(Engine):
     @override
     def waiting(self) -> Int64s:
         here = [(job.submit, job.row) for job in self._queue]
-        arrived = [(int(self.jobs.submit[row]), row) for row in self._arrived]
+        arrived = [(int(self.jobs.enqueued[row]), row) for row in self._arrived]
         return np.array([row for _, row in sorted(here + arrived)], np.int64)
 
     @property
@@ -171,12 +171,14 @@ class PlainEngine(Engine):
                 jobs.state[row] = State.REJECTED
                 over.append(row)
             elif self.scheduler is None:
+                jobs.enqueued[row] = self._now
                 self._estimate(row)
                 wait = jobs.recorded_start[row] - jobs.recorded_submit[row]
                 self._start(row, self._now + int(wait))
             else:
                 if self.pace != 1:
                     jobs.run_time[row] = time_at_pace(jobs.run_time[row], self.pace)
+                jobs.enqueued[row] = self._now
                 self._estimate(row)
                 self._arrived.append(row)
         return self._awaited(over)
@@ -308,7 +310,7 @@ class PlainEngine(Engine):
             row,
             int(jobs.processors[row]),
             int(jobs.estimate[row]),
-            int(jobs.submit[row]),
+            int(jobs.enqueued[row]),
             int(jobs.requested_time[row]),
             int(jobs.user[row]),
             int(jobs.group[row]),
@@ -333,7 +335,7 @@ class PlainEngine(Engine):
             row,
             int(jobs.processors[row]),
             int(jobs.estimate[row]),
-            int(jobs.submit[row]),
+            int(jobs.enqueued[row]),
             int(jobs.start[row]),
             int(jobs.end[row]),
             int(jobs.user[row]),

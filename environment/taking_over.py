@@ -90,6 +90,7 @@ class TakingOver(Engine):
         self.ends = with_room(self.ends, 2 * (len(running) + len(waiting)))
         self.ends[:, : len(running)] = jobs.end[running], running
         s[S.RUNNING], s[S.WAITING] = len(running), len(waiting)
+        s[S.ASKED] = jobs.processors[waiting].sum()
         s[S.FREE] = self.up - jobs.processors[running].sum()
         self._queue = with_room(self._queue, 2 * len(waiting))
         estimates = jobs.estimate[waiting]

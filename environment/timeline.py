@@ -210,7 +210,7 @@ class Timeline:
         if self._single or engine.arriving or len(engine.running) or not len(engine.waiting):
             return False
         # Whoever arrives or has room made now has the pass of this second yet to come.
-        submits, ends = engine.jobs.submit[engine.waiting], engine.jobs.end
+        submits, ends = engine.jobs.enqueued[engine.waiting], engine.jobs.end
         if np.any(submits >= now) or np.any(ends == now):
             return False
         return not self.reviews.would_switch(now)

@@ -22,6 +22,7 @@ from environment.kernel.places import (
     DONE,
     EASY,
     END,
+    ENQUEUED,
     ESTIMATE,
     EVENTS,
     EXPECTED_END,
@@ -237,6 +238,7 @@ def arrive(
             run = jobs[RUN_TIME, job]
             if s[KILL] and run > jobs[REQUESTED_TIME, job]:
                 run = jobs[REQUESTED_TIME, job]
+            jobs[ENQUEUED, job] = now
             start = now + jobs[RECORDED_START, job] - jobs[RECORDED_SUBMIT, job]
             jobs[START, job] = start
             jobs[END, job] = start + run

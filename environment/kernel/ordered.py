@@ -26,6 +26,7 @@ from environment.kernel.places import (
     ALLOWANCE,
     CLOSES,
     END,
+    ENQUEUED,
     ESTIMATE,
     FREE,
     GAP,
@@ -36,7 +37,6 @@ from environment.kernel.places import (
     QUEUE,
     REOPENS,
     REQUESTED_TIME,
-    SUBMIT,
     USER,
     WAITING,
     compiled,
@@ -92,7 +92,7 @@ def fixed_key(jobs, q, c, priorities, job):
     """Return the key of a job in an order that does not change; 0 in others."""
     order = q[ORDER]
     if order == BY_SUBMIT:
-        key = float(jobs[SUBMIT, job])
+        key = float(jobs[ENQUEUED, job])
     elif order == BY_ESTIMATE:
         key = float(jobs[ESTIMATE, job])
     elif order == BY_REQUESTED:
@@ -143,7 +143,7 @@ def join_queue(jobs, q, c, queue, keys, priorities, job):
     """Put an arriving job into the queue."""
     at = q[LAST]
     q[LAST] = at + 1
-    submit = jobs[SUBMIT, job]
+    submit = jobs[ENQUEUED, job]
     moved = False
     while at > q[FIRST] and (
         queue[SUBMITTED, at - 1] > submit

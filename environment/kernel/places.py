@@ -31,6 +31,7 @@ REQUESTED_TIME = int(Column.REQUESTED_TIME)
 RECORDED_SUBMIT = int(Column.RECORDED_SUBMIT)
 RECORDED_START = int(Column.RECORDED_START)
 SUBMIT = int(Column.SUBMIT)
+ENQUEUED = int(Column.ENQUEUED)
 ESTIMATE = int(Column.ESTIMATE)
 PROMISED = int(Column.PROMISED)
 START = int(Column.START)
@@ -81,6 +82,7 @@ COMPLETIONS, REACTIONS, ARRIVALS = 0, 1, 2
     SHARED,  # others count the units: jobs are told, not units
     NUMBER,  # of the cluster
     WAITING,  # jobs in the queue
+    ASKED,  # processors that they ask for
     WAKE,  # when a policy wants a pass though nothing ends or arrives
     EXACT,  # estimates are run times
     FACTOR,  # else requested times, times FACTOR, over DIVISOR
@@ -92,7 +94,7 @@ COMPLETIONS, REACTIONS, ARRIVALS = 0, 1, 2
     PACE,  # speed of the nodes, over PACE_ONE, since the beginning
     PACE_ONE,
     COUNT,
-) = range(37)
+) = range(38)
 
 #: A gap in the queue asks for more processors than any machine has.
 GAP = FOREVER

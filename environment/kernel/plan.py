@@ -15,6 +15,7 @@ from environment.kernel.believed import believed_end
 from environment.kernel.heap import heap_pop, heap_push
 from environment.kernel.places import (
     END,
+    ENQUEUED,
     ESTIMATE,
     NEVER,
     NOW,
@@ -22,7 +23,6 @@ from environment.kernel.places import (
     PROMISED,
     REQUESTED_TIME,
     START,
-    SUBMIT,
     compiled,
     inlined,
 )
@@ -252,7 +252,7 @@ def join(jobs, m, queue, arrived, reserved, cuts):
         job = arrived[k]
         at = m[COUNT]
         m[COUNT] += 1
-        submit = jobs[SUBMIT, job]
+        submit = jobs[ENQUEUED, job]
         while at > 0 and (
             queue[SUBMITTED, at - 1] > submit
             or (queue[SUBMITTED, at - 1] == submit and queue[JOB, at - 1] > job)
@@ -284,7 +284,7 @@ def count_slowdowns(jobs, ended, cuts, bound, slowdowns, counts, thresholds):
         while category < len(cuts) and jobs[ESTIMATE, job] >= cuts[category]:
             category += 1
         run = max(jobs[END, job] - jobs[START, job], bound)
-        slowdowns[category] += (jobs[END, job] - jobs[SUBMIT, job]) / run
+        slowdowns[category] += (jobs[END, job] - jobs[ENQUEUED, job]) / run
         counts[category] += 1
         thresholds[category] = slowdowns[category] / counts[category]
 

@@ -13,10 +13,12 @@ from __future__ import annotations
 from environment.kernel.heap import heap_push
 from environment.kernel.places import (
     ALLOWANCE,
+    ASKED,
     CLOSES,
     DIVISOR,
     EASY,
     END,
+    ENQUEUED,
     ESTIMATE,
     EXACT,
     EXPECTED_END,
@@ -41,7 +43,6 @@ from environment.kernel.places import (
     SPARE,
     STALE,
     START,
-    SUBMIT,
     WAITING,
     compiled,
     inlined,
@@ -128,6 +129,7 @@ def start_job(jobs, s, ends, job):
     heap_push(ends, s[RUNNING], now + run, job)
     s[RUNNING] += 1
     s[WAITING] -= 1
+    s[ASKED] -= jobs[PROCESSORS, job]
 
 
 @compiled
@@ -237,9 +239,11 @@ def enqueue(jobs, s, queue, job):
     at = s[QUEUE_TAIL]
     s[QUEUE_TAIL] = at + 1
     s[WAITING] += 1
+    s[ASKED] += jobs[PROCESSORS, job]
+    jobs[ENQUEUED, job] = s[NOW]
     while at > s[QUEUE_HEAD]:
         other = queue[0, at - 1]
-        if jobs[SUBMIT, other] < s[NOW] or other < job:
+        if jobs[ENQUEUED, other] < s[NOW] or other < job:
             break
         queue[0, at] = other
         queue[1, at] = queue[1, at - 1]
