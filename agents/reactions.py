@@ -144,7 +144,7 @@ class Intention:
         run_time = model.jobs.run_time[self.rows]
         for name in dict.fromkeys(clusters):
             which = np.array([cluster == name for cluster in clusters])
-            model.clusters[name].submit(self.rows[which], self.at[which])
+            model.site(name).submit(self.rows[which], self.at[which])
         for place, reaction in self._switched.items():
             before = int(model.jobs.processors[self.rows[place]]), int(run_time[place])
             self._note(place, reaction, "switch", before=before, cluster=clusters[place])

@@ -285,11 +285,7 @@ class Switch(Response):
 
     @override
     def begin(self, user: ReplayUser) -> None:
-        clusters = user.model.clusters
-        if self.to not in clusters:
-            raise QuantityError(
-                f"switch to {self.to!r}: no such cluster; choose {', '.join(clusters)}"
-            )
+        user.model.site(self.to)
         super().begin(user)
 
     @override

@@ -1,3 +1,4 @@
+from .broker import GridBroker, GridSpec
 from .clock import Clock
 from .cluster import (
     Cluster,
@@ -19,6 +20,7 @@ from .errors import (
     UnavailableError,
 )
 from .estimates import Estimates, parse_estimates
+from .grid import GridJob, GridPolicy, Site
 from .jobs import (
     Column,
     JobTable,
@@ -87,6 +89,10 @@ __all__ = [
     "Estimates",
     "Failures",
     "FairShare",
+    "GridBroker",
+    "GridJob",
+    "GridPolicy",
+    "GridSpec",
     "Group",
     "Header",
     "HistoryParameters",
@@ -117,6 +123,7 @@ __all__ = [
     "SignalError",
     "Simulation",
     "SimulationError",
+    "Site",
     "SpeedChange",
     "State",
     "Streams",

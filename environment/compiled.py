@@ -12,6 +12,7 @@ from environment.estimates import Estimates
 from environment.jobs import Column, Int64s, JobTable
 from environment.kernel import cache, loop
 from environment.kernel import places as S
+from environment.kernel.heap import heap_push
 from environment.passes.base import CompiledPass
 from environment.schedulers.base import Scheduler
 from environment.schedulers.names import parse_scheduler
@@ -144,6 +145,14 @@ class CompiledEngine(TakingOver):
         self._catch_up()
         self.jobs.matrix[Column.SUBMIT, rows] = at
         self._pending.append(rows)
+
+    @override
+    def _join(self, row: int) -> None:
+        self._accept()
+        s = self.scalars
+        self._reserve(int(s[S.HEAP_SIZE]) + 1)
+        heap_push(self._heap, s[S.HEAP_SIZE], s[S.NOW], row)
+        s[S.HEAP_SIZE] += 1
 
     @override
     def submit_unit(self, unit: int, at: int) -> None:

@@ -25,7 +25,7 @@ from environment.errors import QuantityError, SimulationError
 from environment.estimates import Estimates
 from environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from environment.predictors.base import Predictor
-from environment.quantities import time_at_speed
+from environment.quantities import time_at_pace, time_at_speed
 from environment.schedulers.base import Scheduler
 from environment.stops import FOREVER, Stop
 from environment.unit_table import UnitTable
@@ -204,6 +204,32 @@ class Engine(ABC):
         """Return for how long jobs hold their processors from start to end, s."""
         run = self.jobs.run_time[rows]
         return np.minimum(run, self.jobs.requested_time[rows]) if self.kill else run
+
+    def deliver(self, row: int) -> None:
+        """Let a job that a broker held join the queue now, as long as it runs here."""
+        self.adopt(row)
+        self._join(row)
+        self.arrive()
+
+    def adopt(self, row: int) -> None:
+        """Note that a job is of this cluster now, and let it need as long as it does here."""
+        self._take(np.array([row]))
+
+    @abstractmethod
+    def _join(self, row: int) -> None:
+        """Let a job arrive now, whenever its user submitted it."""
+
+    def claim(self, row: int) -> None:
+        """Start a job now on free processors, past the queue; it is taken at its word."""
+        jobs, now = self.jobs, self.now
+        self.settle()
+        waiting, running = self.waiting, self.running
+        if self.pace != 1:
+            jobs.run_time[row] = time_at_pace(jobs.run_time[row], self.pace)
+        jobs.enqueued[row] = jobs.start[row] = now
+        jobs.estimate[row] = jobs.requested_time[row]
+        jobs.end[row] = now + int(self.stays(np.array([row]))[0])
+        self.take_over(waiting, np.append(running, row))
 
     @abstractmethod
     def schedule(self) -> None:

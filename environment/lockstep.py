@@ -5,6 +5,9 @@ platforms change, then each cluster at which something happened has its scheduli
 who hears of an end on one cluster may submit to any other within the same second, and no cluster is
 ever ahead of that.
 
+Where the clusters make up a grid, its jobs arrive at the broker with the arrivals of the clusters.
+After the passes the broker sends jobs on, each into the queue of a cluster, which has a pass again.
+
 This is the order of ``docs/background/time.md`` in plain Python. A plain engine alone goes this way
 too; a compiled engine alone runs the same order compiled.
 """
@@ -17,6 +20,7 @@ from typing import TYPE_CHECKING
 from environment.stops import FOREVER, Stop
 
 if TYPE_CHECKING:
+    from environment.dispatch import Dispatch
     from environment.engine import Engine
     from environment.unit_table import UnitTable
 
@@ -30,6 +34,8 @@ class LockStep:
         The engines, in the order of the clusters, over one table of jobs.
     units
         What users wait for; the engines leave it to this to count.
+    dispatch
+        The broker's queue, where the clusters make up a grid.
 
     Attributes
     ----------
@@ -40,8 +46,11 @@ class LockStep:
         number of their last job.
     """
 
-    def __init__(self, engines: Sequence[Engine], units: UnitTable) -> None:
+    def __init__(
+        self, engines: Sequence[Engine], units: UnitTable, dispatch: Dispatch | None = None
+    ) -> None:
         self.engines = engines
+        self.dispatch = dispatch
         self.units = units
         self.now = 0
         self.finished: Sequence[int] = ()
@@ -52,11 +61,16 @@ class LockStep:
     @property
     def events(self) -> int:
         """Completions and arrivals so far."""
-        return sum([engine.events for engine in self.engines])
+        events = sum([engine.events for engine in self.engines])
+        return events if self.dispatch is None else events + self.dispatch.events
 
     def next_time(self) -> int:
         """Return when the next completion or arrival happens, FOREVER when none is left."""
-        return min(engine.next_time() for engine in self.engines)
+        return min(self._next_arrival(), *(engine.next_time() for engine in self.engines))
+
+    def _next_arrival(self) -> int:
+        """Return when the next job arrives at the broker."""
+        return FOREVER if self.dispatch is None else self.dispatch.next_time()
 
     def advance(self, halt: int = FOREVER, events: int = FOREVER) -> Stop:
         """Run until users must hear something, ``halt``, or about ``events`` events have passed."""
@@ -69,7 +83,7 @@ class LockStep:
         engines = self.engines
         while True:
             times = [engine.next_time() for engine in engines]
-            time = min(times)
+            time = min(self._next_arrival(), *times)
             if time > self._halt:
                 self._pass_to(max(self.now, self._halt))
                 yield Stop.HALT
@@ -91,15 +105,22 @@ class LockStep:
                     yield Stop.FINISHED
                 while self._halt <= self.now:
                     yield Stop.HALT
+            if self.dispatch is not None and self.dispatch.policy.at_once:
+                while more := self.dispatch.place():
+                    active += [engine for engine in more if engine not in active]
             for engine in active:
                 engine.schedule()
+            if self.dispatch is not None:
+                while more := self.dispatch.place():
+                    for engine in more:
+                        engine.schedule()
 
     def _arrive(self, active: list[Engine]) -> bool:
         """Let arrive what arrives now; return whether a unit is over by it.
 
         Engines that had nothing to do at this instant so far are put among the ``active``.
         """
-        over: list[int] = []
+        over: list[int] = [] if self.dispatch is None else self.dispatch.arrive()
         for engine in self.engines:
             if engine.next_time() == self.now:
                 over += engine.arrive()
@@ -130,3 +151,5 @@ class LockStep:
         self.now = time
         for engine in self.engines:
             engine.pass_to(time)
+        if self.dispatch is not None:
+            self.dispatch.pass_to(time)

@@ -118,6 +118,10 @@ class PlainEngine(Engine):
         self._catch_up()
         self._expect(rows, times)
 
+    @override
+    def _join(self, row: int) -> None:
+        heapq.heappush(self._arrivals, (self._now, row))
+
     def _expect(self, rows: Int64s, times: Int64s) -> None:
         for row, time in zip(rows.tolist(), times.tolist(), strict=True):
             self.jobs.matrix[Column.SUBMIT, row] = time

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
+from environment.broker import GridBroker, GridSpec
 from environment.clock import HOUR, Clock
 from environment.cluster import HOME, Cluster, ClusterSpec
+from environment.dispatch import Dispatch
 from environment.errors import QuantityError, SimulationError
 from environment.estimates import Estimates
 from environment.frame import Frame
+from environment.grid import GRID, Site, parse_grid_policy
 from environment.jobs import UNKNOWN, Int64s, JobTable
 from environment.lockstep import LockStep
 from environment.platform import Change
@@ -68,6 +71,9 @@ class Simulation(Frame):
     resubmit_after
         s; so long after a job was stopped by a change of the platform does its user submit it
         again, if that is its fate; :data:`RESUBMIT_AFTER` unless given.
+    grid
+        Makes the clusters a grid: users may submit to ``grid`` then, and a broker sends their jobs
+        on; see :mod:`environment.grid`.
 
     Attributes
     ----------
@@ -102,6 +108,7 @@ class Simulation(Frame):
         seed: int = 0,
         platform: Sequence[Change] = (),
         resubmit_after: int = RESUBMIT_AFTER,
+        grid: GridSpec | None = None,
     ) -> None:
         streams = Streams(seed)  # first, since it refuses a wrong seed in plain words
         super().__init__(seed)
@@ -111,7 +118,7 @@ class Simulation(Frame):
         if resubmit_after < 0:
             raise QuantityError(f"resubmit_after {resubmit_after} s: must be 0 or more")
         self.resubmit_after = resubmit_after
-        units = UnitTable(jobs) if others else None
+        units = UnitTable(jobs) if others or grid else None
         self.clusters: dict[str, Cluster] = {}
         home = ClusterSpec(processors, scheduler, estimates=estimates, platform=platform)
         _check_apart([home, *(others or {}).values()])
@@ -135,8 +142,38 @@ class Simulation(Frame):
         self.cluster = self.clusters[HOME]
         engines = [cluster.engine for cluster in self.clusters.values()]
         self.units = engines[0].units
-        self._engine = LockStep(engines, self.units) if others else engines[0]
+        self.broker: GridBroker | None = None
+        if grid is not None:
+            self.broker = GridBroker(self, self._dispatch(grid))
+        dispatch = None if self.broker is None else self.broker.dispatch
+        self._engine = engines[0] if units is None else LockStep(engines, units, dispatch)
         self._owners: list[Owner] = []
+
+    def _dispatch(self, grid: GridSpec) -> Dispatch:
+        for name, cluster in self.clusters.items():
+            if cluster.engine.scheduler is None:
+                raise QuantityError(
+                    f"grid with {name}: its schedule is the recorded one, which knows no free "
+                    "processors; choose a scheduler"
+                )
+        sites = [Site(name, cluster.engine) for name, cluster in self.clusters.items()]
+        policy = parse_grid_policy(grid.policy)
+        return Dispatch(self.jobs, self.units, sites, policy, len(sites))
+
+    def site(self, name: str) -> Cluster | GridBroker:
+        """Return what users mean by ``name``: a cluster, or the broker of the grid.
+
+        Raises
+        ------
+        QuantityError
+            When there is none of that name.
+        """
+        if name == GRID and self.broker is not None:
+            return self.broker
+        if name not in self.clusters:
+            known = [*self.clusters, *([GRID] if self.broker is not None else [])]
+            raise QuantityError(f"cluster {name!r}: not known; choose {', '.join(known)}")
+        return self.clusters[name]
 
     def own_units(self, first: Int64s, rows: Int64s, owners: Sequence[Owner]) -> None:
         """Define all units at once and who waits for each; see ``UnitTable.define``."""
@@ -150,18 +187,25 @@ class Simulation(Frame):
         return unit
 
     def submit(self, owner: Owner, rows: Int64s, at: ArrayLike, cluster: str = HOME) -> int:
-        """Submit jobs to a cluster as one new unit of ``owner`` and return the unit's number.
+        """Submit jobs as one new unit of ``owner`` and return the unit's number.
+
+        Parameters
+        ----------
+        owner
+            Who is told when the unit is over.
+        rows, at
+            The jobs, and when they arrive, s (one, or one per job).
+        cluster
+            The name of a cluster, or ``grid``.
 
         Raises
         ------
         QuantityError
             When there is no cluster of that name.
         """
-        if cluster not in self.clusters:
-            known = ", ".join(self.clusters)
-            raise QuantityError(f"cluster {cluster!r}: not known; choose {known}")
+        place = self.site(cluster)
         unit = self.add_unit(owner, rows)
-        self.clusters[cluster].submit(rows, at)
+        place.submit(rows, at)
         return unit
 
     def resubmit(self, rows: Int64s, at: int) -> None:
@@ -235,6 +279,8 @@ class Simulation(Frame):
             elif stop == Stop.DONE:
                 for cluster in self.clusters.values():
                     cluster.check_none_lost()
+                if self.broker is not None:
+                    self.broker.check_none_lost()
                 break
             elif progress is not None:
                 progress(self)

@@ -294,5 +294,5 @@ def test_wrong_numbers(make: Callable[[], Reaction], told: str) -> None:
 
 def test_unknown_cluster_is_told_before_anything_runs(make_jobs: MakeJobs) -> None:
     """A switch to a cluster that is not there is an error that lists those that are."""
-    with pytest.raises(QuantityError, match="switch to 'cloud': no such cluster; choose home"):
+    with pytest.raises(QuantityError, match="cluster 'cloud': not known; choose home"):
         run(make_jobs((0, 1, 1)), Switch(FROM_50_TO_100, "cloud"))

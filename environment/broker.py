@@ -1,0 +1,123 @@
+"""The broker of a grid as a Mesa agent: users submit to it, it sends jobs on to clusters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import mesa
+from numpy.typing import ArrayLike
+
+from environment.errors import QuantityError, SchedulerError
+from environment.grid import GRID, GridPolicy, parse_grid_policy
+from environment.quantities import plural
+
+if TYPE_CHECKING:
+    from environment.dispatch import Dispatch
+    from environment.jobs import Int64s
+    from environment.simulation import Simulation
+
+
+@dataclass(frozen=True)
+class GridSpec:
+    """What the broker of a grid is like.
+
+    Attributes
+    ----------
+    policy
+        A name of :data:`environment.grid.GRID_POLICIES`, or a
+        :class:`~environment.grid.GridPolicy`, which serves this broker only.
+
+    Raises
+    ------
+    QuantityError
+        When the policy is not known.
+    """
+
+    policy: str | GridPolicy = "first-fit"
+
+    def __post_init__(self) -> None:
+        parse_grid_policy(self.policy)
+
+
+class GridBroker(mesa.Agent):  # type: ignore[misc]
+    """Holds the jobs of the grid until they go to a cluster.
+
+    Parameters
+    ----------
+    model
+        The simulation it is part of.
+    dispatch
+        Its queue.
+
+    Attributes
+    ----------
+    name
+        What users call it, ``grid``.
+    number
+        Its number in the column CLUSTER, that of jobs that no cluster has got yet.
+    """
+
+    name = GRID
+
+    def __init__(self, model: Simulation, dispatch: Dispatch) -> None:
+        super().__init__(model)
+        self.dispatch = dispatch
+        self.number = dispatch.number
+
+    def __repr__(self) -> str:
+        return (
+            f"<GridBroker {self.dispatch.policy} of {plural(len(self.dispatch.sites), 'cluster')}>"
+        )
+
+    @property
+    def waiting(self) -> Int64s:
+        """Rows of the jobs that it holds, by submission."""
+        return self.dispatch.waiting
+
+    def submit(self, rows: ArrayLike, at: ArrayLike) -> None:
+        """Let jobs arrive at the broker at the given seconds (one, or one per job).
+
+        Their run times and requested times become those of the cluster that they go to.
+        """
+        self.dispatch.submit(rows, at)
+
+    def submit_together(self, rows: ArrayLike, at: int) -> None:
+        """Let the components of one job arrive, which are to start together on several clusters.
+
+        Each starts on a cluster of its own, on free processors there, past the local queue; all
+        last as long as the slowest cluster makes them.
+
+        Raises
+        ------
+        QuantityError
+            When the scheduler of a cluster asks a predictor: it hears of no component's arrival.
+        """
+        for site in self.dispatch.sites:
+            if site.engine.predictor is not None:
+                raise QuantityError(
+                    f"co-allocation on {site.name}: its estimates are predicted, and components "
+                    "are not in its queue; choose estimates such as requested"
+                )
+        self.dispatch.submit_together(rows, at)
+
+    def submit_unit(self, unit: int, at: int) -> None:
+        """Let a unit of ``Simulation.own_units`` arrive, its first job at ``at``."""
+        self.dispatch.submit_unit(unit, at)
+
+    def check_none_lost(self) -> None:
+        """Check, when nothing is left to happen, that the policy left no job waiting.
+
+        Raises
+        ------
+        SchedulerError
+            Names the policy and the first such job.
+        """
+        lost = self.waiting
+        sites = self.dispatch.sites
+        if len(lost) and all(site.engine.up == site.processors for site in sites):
+            raise SchedulerError(
+                f"{self.dispatch.policy}: {plural(len(lost), 'job')} left waiting at "
+                f"{self.dispatch.now} s when nothing is left to happen, the first in row "
+                f"{lost[0]}; select() must name each job some time"
+            )
