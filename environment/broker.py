@@ -27,6 +27,9 @@ class GridSpec:
     policy
         A name of :data:`environment.grid.GRID_POLICIES`, or a
         :class:`~environment.grid.GridPolicy`, which serves this broker only.
+    coallocation
+        Whether jobs may have components that start together on several clusters,
+        :meth:`GridBroker.submit_together`. Such a grid runs in plain Python, more slowly.
 
     Raises
     ------
@@ -35,6 +38,7 @@ class GridSpec:
     """
 
     policy: str | GridPolicy = "first-fit"
+    coallocation: bool = False
 
     def __post_init__(self) -> None:
         parse_grid_policy(self.policy)
@@ -49,6 +53,8 @@ class GridBroker(mesa.Agent):  # type: ignore[misc]
         The simulation it is part of.
     dispatch
         Its queue.
+    coallocation
+        Whether jobs may have components.
 
     Attributes
     ----------
@@ -60,8 +66,9 @@ class GridBroker(mesa.Agent):  # type: ignore[misc]
 
     name = GRID
 
-    def __init__(self, model: Simulation, dispatch: Dispatch) -> None:
+    def __init__(self, model: Simulation, dispatch: Dispatch, coallocation: bool) -> None:
         super().__init__(model)
+        self.coallocation = coallocation
         self.dispatch = dispatch
         self.number = dispatch.number
 
@@ -91,8 +98,13 @@ class GridBroker(mesa.Agent):  # type: ignore[misc]
         Raises
         ------
         QuantityError
-            When the scheduler of a cluster asks a predictor: it hears of no component's arrival.
+            When the grid does without co-allocation, or the scheduler of a cluster asks a
+            predictor: it hears of no component's arrival.
         """
+        if not self.coallocation:
+            raise QuantityError(
+                "co-allocation: this grid does without; give GridSpec coallocation=True"
+            )
         for site in self.dispatch.sites:
             if site.engine.predictor is not None:
                 raise QuantityError(

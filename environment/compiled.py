@@ -76,6 +76,11 @@ class CompiledEngine(TakingOver):
         self._policy: CompiledPass | None = None
         self._set_policy(scheduler)
 
+    def stand_in(self, scalars: Int64s) -> None:
+        """Keep the scalars in an array that holds those of other engines too, with their values."""
+        self.scalars = scalars
+        self._state = memoryview(scalars)
+
     def _set_estimates(self) -> None:
         """Tell the kernel what estimates are; a predictor's are set later."""
         s, found = self.scalars, self.estimates

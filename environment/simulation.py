@@ -20,10 +20,10 @@ from environment.estimates import Estimates
 from environment.frame import Frame
 from environment.grid import GRID, Site, parse_grid_policy
 from environment.jobs import UNKNOWN, Int64s, JobTable
-from environment.lockstep import LockStep
 from environment.platform import Change
 from environment.predictors.base import Predictor
 from environment.schedulers.base import Scheduler
+from environment.side_by_side import dispatch_of, lock_step
 from environment.stops import FOREVER, Stop
 from environment.streams import Streams
 from environment.unit_table import UnitTable
@@ -144,9 +144,9 @@ class Simulation(Frame):
         self.units = engines[0].units
         self.broker: GridBroker | None = None
         if grid is not None:
-            self.broker = GridBroker(self, self._dispatch(grid))
+            self.broker = GridBroker(self, self._dispatch(grid), grid.coallocation)
         dispatch = None if self.broker is None else self.broker.dispatch
-        self._engine = engines[0] if units is None else LockStep(engines, units, dispatch)
+        self._engine = engines[0] if units is None else lock_step(engines, units, dispatch)
         self._owners: list[Owner] = []
 
     def _dispatch(self, grid: GridSpec) -> Dispatch:
@@ -158,7 +158,7 @@ class Simulation(Frame):
                 )
         sites = [Site(name, cluster.engine) for name, cluster in self.clusters.items()]
         policy = parse_grid_policy(grid.policy)
-        return Dispatch(self.jobs, self.units, sites, policy, len(sites))
+        return dispatch_of(self.jobs, self.units, sites, policy, grid.coallocation)
 
     def site(self, name: str) -> Cluster | GridBroker:
         """Return what users mean by ``name``: a cluster, or the broker of the grid.

@@ -1,0 +1,44 @@
+"""Chooses what leads clusters side by side: compiled where it can be, else plain Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from environment.dispatch import Dispatch
+from environment.engine import Engine
+from environment.grid import GridPolicy, Site
+from environment.lockstep import LockStep
+from environment.plain import PlainEngine
+
+if TYPE_CHECKING:
+    from environment.jobs import JobTable
+    from environment.unit_table import UnitTable
+
+
+def dispatch_of(
+    jobs: JobTable,
+    units: UnitTable,
+    sites: Sequence[Site],
+    policy: GridPolicy,
+    coallocation: bool = False,
+) -> Dispatch:
+    """Return the queue of a broker."""
+    engines = [site.engine for site in sites]
+    if not coallocation and not any(isinstance(engine, PlainEngine) for engine in engines):
+        from environment.compiled_dispatch import CompiledDispatch, dispatches_compiled
+
+        if dispatches_compiled(engines, policy):
+            return CompiledDispatch(jobs, units, sites, policy, len(sites))
+    return Dispatch(jobs, units, sites, policy, len(sites))
+
+
+def lock_step(engines: Sequence[Engine], units: UnitTable, dispatch: Dispatch | None) -> LockStep:
+    """Return what advances the engines together."""
+    if not any(isinstance(engine, PlainEngine) for engine in engines):
+        from environment.compiled_dispatch import CompiledDispatch
+        from environment.compiled_lockstep import CompiledLockStep
+
+        if dispatch is None or isinstance(dispatch, CompiledDispatch):
+            return CompiledLockStep(engines, units, dispatch)  # type: ignore[arg-type]
+    return LockStep(engines, units, dispatch)
