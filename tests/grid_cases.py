@@ -222,7 +222,8 @@ def reference(
             if cluster[other] == place and start[other] >= 0 and heap_has(other)
         ]
         time, room = now, free[place]
-        for other in [*queues[place], row]:
+        queue = sorted(queues[place], key=lambda other: (enqueued[other], other))
+        for other in [*queue, row]:
             while room < need[other]:
                 time = max(time, min(runs)[0])
                 first = min(runs)

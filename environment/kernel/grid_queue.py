@@ -6,8 +6,8 @@ thousands costs no more to look through than one of ten.
 
 Arrays: ``sizes`` holds the first and the last job of each size, -1 none, shape (2, sizes);
 ``chain`` the next job of its size and the place in the order (:func:`place_of`), -1 when it does
-not wait, shape (2, jobs); ``tree`` the earliest place, in a heap over ``sizes`` (``tree[1]`` of all), shape
-(2 * sizes,).
+not wait, shape (2, jobs); ``tree`` the earliest place, a heap over ``sizes`` (``tree[1]`` of all),
+shape (2 * sizes,).
 """
 
 from __future__ import annotations
