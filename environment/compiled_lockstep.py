@@ -18,6 +18,7 @@ from environment.compiled_dispatch import BrokerArrays, CompiledDispatch
 from environment.engine import Engine
 from environment.jobs import Int64s
 from environment.kernel import grid_loop as G
+from environment.kernel import places as S
 from environment.lockstep import LockStep
 from environment.stops import FOREVER, Stop
 from environment.unit_table import UnitTable
@@ -112,8 +113,10 @@ class CompiledLockStep(LockStep):
 
     def _enlarge(self, place: int) -> None:
         """Give more room to whatever array is full."""
-        self._over = np.append(self._over, np.zeros_like(self._over))
-        self._units = np.zeros_like(self._over)
+        noted = self._broker.scalars[G.OVER] + self._every[place, S.FINISHED_COUNT]
+        if noted >= len(self._over):
+            self._over = np.append(self._over, np.zeros(noted, np.int64))
+            self._units = np.zeros_like(self._over)
         if place >= 0:
             engine = self._compiled[place]
             engine._enlarge()

@@ -9,6 +9,7 @@ from math import floor
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from environment import ClusterSpec, GridSpec, JobTable, Simulation, State
@@ -127,32 +128,36 @@ def play(
     plain: bool = False,
     estimates: str = "requested",
     stops: tuple[int, ...] = (),
+    room: int = 1024,
 ) -> tuple[Outcome, list[tuple[int, int]]]:
     """What becomes of every job, and which user heard of an end when."""
-    jobs, rows = table(users)
-    renounced = jobs.state.copy()
-    home, *more = places
-    others = {
-        f"other {number}": ClusterSpec(*place, estimates) for number, place in enumerate(more)
-    }
-    model = Simulation(
-        jobs,
-        home.processors,
-        home.scheduler,
-        overrun=overrun,
-        plain=plain,
-        estimates=estimates,
-        others=others,
-        grid=GridSpec(policy),
-    )
-    jobs.state[:] = renounced
-    log: list[tuple[int, int]] = []
-    for number, steps in enumerate(users):
-        Player(model, number, steps, rows[number], log).go_on(0)
-    for stop in stops:
-        model.run(until=stop)
-    model.run()
-    return {name: getattr(jobs, name).tolist() for name in OUTCOME}, log
+    with pytest.MonkeyPatch.context() as patch:
+        jobs, rows = table(users)
+        renounced = jobs.state.copy()
+        for module in ("compiled", "compiled_dispatch", "compiled_lockstep"):
+            patch.setattr(f"environment.{module}.FIRST_ROOM", room)
+        home, *more = places
+        others = {
+            f"other {number}": ClusterSpec(*place, estimates) for number, place in enumerate(more)
+        }
+        model = Simulation(
+            jobs,
+            home.processors,
+            home.scheduler,
+            overrun=overrun,
+            plain=plain,
+            estimates=estimates,
+            others=others,
+            grid=GridSpec(policy),
+        )
+        jobs.state[:] = renounced
+        log: list[tuple[int, int]] = []
+        for number, steps in enumerate(users):
+            Player(model, number, steps, rows[number], log).go_on(0)
+        for stop in stops:
+            model.run(until=stop)
+        model.run()
+        return {name: getattr(jobs, name).tolist() for name in OUTCOME}, log
 
 
 ENDS, ARRIVALS = range(2)

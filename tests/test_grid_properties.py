@@ -33,6 +33,7 @@ def test_a_grid_equals_one_heap(
     overruns,
     st.sampled_from(["requested", "exact", "1.5x"]),
     st.lists(st.integers(0, 6), max_size=5),
+    st.sampled_from([1, 2, 5, 1024]),
 )
 def test_compiled_equals_plain(
     users: Users,
@@ -41,11 +42,13 @@ def test_compiled_equals_plain(
     overrun: str,
     estimates: str,
     stops: list[int],
+    room: int,
 ) -> None:
-    """Under any schedulers, in one piece or in several."""
+    """Under any schedulers, in one piece or several, also when arrays have to grow."""
     expected = play(users, places, policy, overrun, plain=True, estimates=estimates)
     way = tuple(int(second) for second in np.cumsum(stops))
-    assert expected == play(users, places, policy, overrun, estimates=estimates, stops=way)
+    pieces = {"estimates": estimates, "stops": way, "room": room}
+    assert expected == play(users, places, policy, overrun, **pieces)
 
 
 @given(crowds, grids("fcfs", "easy"), policies)

@@ -14,7 +14,7 @@ from environment.kernel import loop
 
 def is_compiled(clusters: int = 1) -> bool:
     """Return whether what so many clusters need is compiled for this Python already."""
-    needed = "loop.advance-" if clusters == 1 else "loop.schedule-"
+    needed = "loop.advance-" if clusters == 1 else "grid_loop.advance_grid-"
     return any(path.name.startswith(needed) for path in _indexes())
 
 

@@ -150,12 +150,9 @@ def arrive_at_broker(jobs, g, heap, tree, sizes, chain, over):
 @compiled
 def has_room(s, queue, ends):
     """Return whether a job may join the queue of a cluster."""
-    if s[QUEUE_TAIL] == queue.shape[1]:
-        if s[QUEUE_GAPS] or s[QUEUE_HEAD]:
-            close_gaps(s, queue)
-        if s[QUEUE_TAIL] > queue.shape[1] // 2:
-            return False
-    return s[RUNNING] < ends.shape[1]
+    if s[QUEUE_TAIL] == queue.shape[1] and (s[QUEUE_GAPS] or s[QUEUE_HEAD]):
+        close_gaps(s, queue)
+    return s[QUEUE_TAIL] < queue.shape[1] and s[RUNNING] < ends.shape[1]
 
 
 @compiled
@@ -194,10 +191,12 @@ def send_on(
     """Send one job on. Return its cluster, -1 when all have to wait, -2 when there is no room."""
     for k in range(len(every)):
         need = every[k, RUNNING] + every[k, WAITING] + 1
-        if not has_room(every[k], queues[k], ends[k]) or need > scratch.shape[1]:
+        if (
+            not has_room(every[k], queues[k], ends[k])
+            or need > scratch.shape[1]
+            or counts[k] == pending.shape[1]
+        ):
             g[AT] = k
-            return -2
-        if counts[k] == pending.shape[1]:
             return -2
     job, k = choose(
         jobs, every, queues, ends, g, tree, sizes, speeds, pending, counts, free, scratch
@@ -207,8 +206,9 @@ def send_on(
     remove_first(tree, sizes, chain, jobs[PROCESSORS, job])
     g[HELD] -= 1
     deliver(jobs, every[k], queues[k], speeds[k], job)
-    pending[k, counts[k]] = job
-    counts[k] += 1
+    if g[BROKER] < LEAST_LOADED:
+        pending[k, counts[k]] = job
+        counts[k] += 1
     active[k] = 1
     return k
 
@@ -278,7 +278,8 @@ def advance_grid(
             changes = False
             while g[AT] < clusters:
                 k = g[AT]
-                if next_time(jobs, every[k], sorted_arrivals[k], heaps[k], ends[k]) == g[TIME]:
+                due = next_time(jobs, every[k], sorted_arrivals[k], heaps[k], ends[k])
+                if due == g[TIME] or every[k, FINISHED_COUNT]:  # the latter after ROOM
                     active[k] = 1
                     if not arrive(
                         jobs, every[k], sorted_arrivals[k], heaps[k], queues[k], ends[k],
