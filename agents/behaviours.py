@@ -28,7 +28,7 @@ class Rigid(Behaviour[ReplayUser]):
         first, last = user.sessions.start, user.sessions.stop
         rows = sessions.rows[sessions.session_first[first] : sessions.session_first[last]]
         user.submitted = len(user.sessions)
-        user.model.cluster.submit(rows, user.model.jobs.recorded_submit[rows])
+        user.site.submit(rows, user.model.jobs.recorded_submit[rows])
 
 
 class ThinkTime(Composed):

@@ -13,6 +13,7 @@ from agents.mixture import Mixture
 from agents.presets import PRESETS
 from agents.user import Behaviour, ReplayUser
 from agents.work import Work
+from environment.cluster import HOME
 from environment.compiled import CompiledEngine
 from environment.errors import QuantityError
 from environment.simulation import Simulation
@@ -31,6 +32,7 @@ def add_users(
     behaviour: str | Factory | Mixture = "think-time",
     *,
     compiled: bool = False,
+    sites: Sequence[str] | None = None,
 ) -> list[ReplayUser]:
     """Put one agent per user of the trace into the model and let each submit its first work.
 
@@ -47,6 +49,9 @@ def add_users(
     compiled
         Let the compiled engine follow the dependencies of ``think-time`` by itself. The schedule is
         the same; the users are not told when their sessions end.
+    sites
+        Where each user submits to, in the order of ``work.sessions.users``: names of clusters, or
+        ``grid``. Home for all unless given.
 
     Raises
     ------
@@ -67,9 +72,15 @@ def add_users(
             )
     first, offsets = _partition(work, policies, assigned)
     users = [
-        ReplayUser(model, number, policies[which], work, place, offset)
-        for place, (number, which, offset) in enumerate(
-            zip(work.sessions.users.tolist(), assigned.tolist(), offsets, strict=True)
+        ReplayUser(model, number, policies[which], work, place, offset, site)
+        for place, (number, which, offset, site) in enumerate(
+            zip(
+                work.sessions.users.tolist(),
+                assigned.tolist(),
+                offsets,
+                [HOME] * len(assigned) if sites is None else sites,
+                strict=True,
+            )
         )
     ]
     if any(policy.reacts or policy.units is not None for policy in policies):

@@ -101,7 +101,7 @@ class Intention:
         before = int(jobs.processors[row]), int(jobs.run_time[row])
         jobs.state[row] = State.RENOUNCED
         if place in self._switched:
-            self.switch(place, self.user.model.cluster.name, reaction)  # it goes nowhere
+            self.switch(place, self.user.site.name, reaction)  # it goes nowhere
         self._note(place, reaction, "renounce", before=before, after=(0, 0))
 
     def switch(self, place: int, cluster: str, reaction: str) -> None:
@@ -109,7 +109,7 @@ class Intention:
 
         Of several that switch a job the last one counts.
         """
-        home = self.user.model.cluster.name
+        home = self.user.site.name
         if self.cluster is None:
             self.cluster = [home] * len(self.rows)
         self.cluster[place] = cluster
@@ -125,7 +125,7 @@ class Intention:
             return int(at[-1])
         user.submitted += 1
         if self.cluster is None:
-            user.model.cluster.submit(self.rows, at)
+            user.site.submit(self.rows, at)
         else:
             self._submit_apart(self.cluster)
         return int(at.max())

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, override
 
 import mesa
 
+from environment.cluster import HOME
 from environment.simulation import Simulation
 
 if TYPE_CHECKING:
@@ -85,6 +86,8 @@ class ReplayUser(User):
         Its place among the users of the trace, from 0.
     offset
         What the engine's number of a unit is ahead of its number in ``behaviour.units``.
+    site
+        Where it submits to: the name of a cluster, or ``grid``.
 
     Attributes
     ----------
@@ -102,6 +105,7 @@ class ReplayUser(User):
         work: Work,
         place: int,
         offset: int = 0,
+        site: str = HOME,
     ) -> None:
         super().__init__(model, number, behaviour)
         self.work = work
@@ -112,7 +116,8 @@ class ReplayUser(User):
         self.units = self.sessions
         if behaviour.units is not None:
             self.units = range(*behaviour.units.user_first[place : place + 2].tolist())
-        self._submit_unit = model.cluster.engine.submit_unit
+        self.site = model.site(site)
+        self._submit_unit = self.site.submit_unit
 
     def jobs_of(self, unit: int) -> Int64s:
         """Return the rows of the jobs of a unit, by submission."""

@@ -147,6 +147,8 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
             speed=speed,
             units=units,
         )
+        #: Lets a unit of ``Simulation.own_units`` arrive, its first job at a second.
+        self.submit_unit = self.engine.submit_unit
         if platform or adaptive is not None:
             self.engine.timeline = Timeline(
                 self.engine, platform, model.streams, model.on_lost, adaptive
@@ -214,10 +216,6 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
     def submit_again(self, rows: ArrayLike, at: ArrayLike) -> None:
         """Let jobs arrive again that were stopped here by a change of the platform."""
         self.engine.submit_again(rows, at)
-
-    def submit_unit(self, unit: int, at: int) -> None:
-        """Let a unit of ``Simulation.own_units`` arrive, its first job at ``at``."""
-        self.engine.submit_unit(unit, at)
 
 
 def _engine(

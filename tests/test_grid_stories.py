@@ -1,0 +1,236 @@
+"""Grids: who goes where and when, second by second; co-allocation; policies of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from environment import (
+    ClusterSpec,
+    GridJob,
+    GridPolicy,
+    GridSpec,
+    JobTable,
+    Simulation,
+    Site,
+    State,
+)
+from environment.das3 import das3_clusters
+from environment.errors import QuantityError, SchedulerError
+from environment.grid import GRID_POLICIES
+from environment.platform import NodesDown
+
+
+def grid_of(
+    jobs: JobTable,
+    policy: str | GridPolicy = "first-fit",
+    *,
+    plain: bool = False,
+    coallocation: bool = False,
+) -> Simulation:
+    """A grid of a cluster of 4 processors, and one of 2 with nodes twice as fast."""
+    others = {"fast": ClusterSpec(2, "easy", 2.0)}
+    spec = GridSpec(policy, coallocation)
+    return Simulation(jobs, 4, "easy", others=others, grid=spec, plain=plain)
+
+
+def jobs_of(*rows: tuple[int, int]) -> JobTable:
+    """Jobs of (processors, run time), which ask for what they need."""
+    jobs = JobTable()
+    processors, run = np.array(rows).T
+    jobs.append(len(rows), processors=processors, run_time=run, requested_time=run, user=1)
+    return jobs
+
+
+def broker_of(model: Simulation):
+    """The broker, which is there."""
+    assert model.broker is not None
+    return model.broker
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_the_first_job_that_fits_goes_first(plain: bool) -> None:
+    """A wide job waits at the broker, a narrow one behind it goes on; then the wide one's turn."""
+    jobs = jobs_of((3, 60), (4, 60), (2, 100))
+    model = grid_of(jobs, plain=plain)
+    broker_of(model).submit([0, 1, 2], [0, 1, 2])
+    model.run(until=30)
+    assert [1] == broker_of(model).waiting.tolist()
+    assert 2 == jobs.cluster[1], "still with the broker"
+    model.run()
+    assert [0, 60, 2] == jobs.enqueued.tolist()
+    assert [0, 60, 2] == jobs.start.tolist()
+    assert [60, 120, 52] == jobs.end.tolist(), "the third ran on nodes twice as fast"
+    assert [0, 0, 1] == jobs.cluster.tolist()
+    assert [0, 1, 2] == jobs.submit.tolist()
+
+
+@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize(
+    ("policy", "clusters"),
+    [
+        ("first-fit", [0, 0, 1]),  # the first with room
+        ("worst-fit", [0, 0, 0]),  # 4 and 3 free against 2, then 2 against 2
+        ("least-loaded", [0, 1, 0]),  # nothing used, then a quarter, then half and a quarter
+        ("fastest-completion", [1, 1, 0]),  # twice as fast; then both end after 10 s
+    ],
+)
+def test_policies_choose(policy: str, clusters: list[int], plain: bool) -> None:
+    """Three jobs on a grid with one job of 1 processor at home, at first or later."""
+    rows = {"first-fit": (2, 2, 1), "worst-fit": (1, 1, 1)}.get(policy, (1, 1, 1))
+    jobs = jobs_of(*((need, 10) for need in rows))
+    model = grid_of(jobs, policy, plain=plain)
+    broker_of(model).submit([0, 1, 2], 0)
+    model.run()
+    assert clusters == jobs.cluster.tolist()
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_local_jobs_come_first(plain: bool) -> None:
+    """A local job of the same second takes its processors; the grid's gets what is left."""
+    jobs = jobs_of((3, 50), (2, 50), (2, 50))
+    model = grid_of(jobs, plain=plain)
+    broker_of(model).submit([0], 0)
+    model.clusters["home"].submit([1], 0)
+    model.clusters["fast"].submit([2], 0)
+    model.run()
+    assert [50, 0, 0] == jobs.start.tolist()
+    assert [50, 0, 0] == jobs.enqueued.tolist()
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_free_processors_are_given_away_once(plain: bool) -> None:
+    """A job that waits in a local queue, behind a reservation, holds what it was sent for."""
+    jobs = jobs_of((3, 100), (4, 100), (1, 500), (1, 500))
+    model = Simulation(jobs, 4, "easy", grid=GridSpec(), plain=plain)
+    model.cluster.submit([0, 1], [0, 0])  # the second holds a reservation at 100 s
+    broker_of(model).submit([2, 3], 0)  # longer than that: the first waits there
+    model.run(until=50)
+    assert [0, -1] == jobs.enqueued[2:].tolist()
+    assert [3] == broker_of(model).waiting.tolist()
+    model.run()
+    assert [0, 100, 200, 200] == jobs.start.tolist()
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_what_fits_nowhere_is_rejected_and_what_is_renounced_does_not_go_on(plain: bool) -> None:
+    """Both are over at once for their user."""
+    jobs = jobs_of((5, 10), (1, 10), (1, 10))
+    model = grid_of(jobs, plain=plain)
+    jobs.state[1] = State.RENOUNCED
+    heard: list[int] = []
+
+    class Hears:
+        def on_finished(self, unit: int, now: int) -> None:
+            heard.append(unit)
+
+    for row in range(3):
+        model.submit(Hears(), np.array([row]), 5, cluster="grid")
+    model.run()
+    assert [0, 1, 2] == heard
+    assert [State.REJECTED, State.RENOUNCED, State.COMPLETED] == jobs.state.tolist()
+    assert [2, -1, 0] == jobs.cluster.tolist()
+
+
+def test_components_start_together_on_different_clusters() -> None:
+    """They wait until all fit, and last as long as on the slowest cluster."""
+    jobs = jobs_of((4, 30), (3, 100), (2, 100), (1, 5))
+    model = grid_of(jobs, coallocation=True)
+    model.clusters["home"].submit([0], 0)
+    broker_of(model).submit_together([1, 2], 0)
+    broker_of(model).submit([3], 0)
+    model.run()
+    assert [0, 30, 30, 0] == jobs.start.tolist(), "the last one passed them by"
+    assert [0, 0, 1, 1] == jobs.cluster.tolist()
+    assert [30, 130, 130, 3] == jobs.end.tolist()
+
+
+@pytest.mark.parametrize("scheduler", ["fcfs", "easy", "conservative", "sjf", "fair-share"])
+def test_components_go_past_local_queues(scheduler: str) -> None:
+    """Whatever the policy of the clusters, all processors are accounted for."""
+    jobs = jobs_of(*[(2, 7), (4, 9), (1, 30), (1, 30), (2, 5), (4, 5)] * 8)
+    model = Simulation(
+        jobs,
+        4,
+        scheduler,
+        others={"more": ClusterSpec(4, scheduler)},
+        grid=GridSpec("worst-fit", coallocation=True),
+    )
+    rows = np.arange(len(jobs)).reshape(-1, 6)
+    for turn, row in enumerate(rows):
+        model.clusters["home"].submit(row[[0, 1]], 10 * turn)
+        model.clusters["more"].submit(row[4:], 10 * turn)
+        broker_of(model).submit_together(row[2:4], 10 * turn + 1)
+    model.run()
+    assert (jobs.state == State.COMPLETED).all()
+    assert (jobs.start[rows[:, 2]] == jobs.start[rows[:, 3]]).all()
+    assert (jobs.cluster[rows[:, 2]] != jobs.cluster[rows[:, 3]]).all()
+    for cluster in (0, 1):
+        mine = jobs.cluster == cluster
+        for time in np.unique(jobs.start[mine]):
+            runs = mine & (jobs.start <= time) & (jobs.end > time)
+            assert jobs.processors[runs].sum() <= 4
+
+
+def test_components_need_a_grid_that_allows_them() -> None:
+    """Without, and where a predictor would not hear of them, they are refused."""
+    model = grid_of(jobs_of((1, 1), (1, 1)))
+    with pytest.raises(QuantityError, match="this grid does without; give GridSpec coallocation"):
+        broker_of(model).submit_together([0, 1], 0)
+    model = Simulation(jobs_of((1, 1)), 4, estimates="last-two", grid=GridSpec(coallocation=True))
+    with pytest.raises(QuantityError, match="co-allocation on home: its estimates are predicted"):
+        broker_of(model).submit_together([0], 0)
+
+
+class Patient(GridPolicy):
+    """Sends a job on when a minute has passed, to the last cluster."""
+
+    name = "patient"
+
+    def select(
+        self, now: int, waiting: Sequence[GridJob], sites: Sequence[Site]
+    ) -> tuple[GridJob, Sequence[Site]] | None:
+        """Name the first job."""
+        return (waiting[0], sites[-1:]) if now >= 60 + waiting[0].submit else None
+
+
+def test_a_policy_of_ones_own() -> None:
+    """It is asked when something happens."""
+    jobs = jobs_of((1, 10), (1, 90), (1, 10))
+    model = grid_of(jobs, Patient())
+    model.clusters["home"].submit([1], 0)
+    broker_of(model).submit([0], 0)
+    model.clusters["home"].submit([2], 70)
+    model.run()
+    assert 70 == jobs.start[0]
+    assert "patient" in repr(broker_of(model))
+
+
+def test_a_policy_that_forgets_a_job_is_told() -> None:
+    """Nothing is left to happen, and a job waits."""
+    model = grid_of(jobs_of((1, 10)), Patient())
+    broker_of(model).submit([0], 0)
+    with pytest.raises(SchedulerError, match="patient: 1 job left waiting at 0 s"):
+        model.run()
+
+
+@pytest.mark.parametrize("name", sorted(GRID_POLICIES))
+def test_a_cluster_that_changes_is_no_obstacle(name: str) -> None:
+    """Where platforms change, brokers run in plain Python, with the same rules."""
+    jobs = jobs_of(*[(2, 50)] * 6)
+    down = NodesDown(at=20, processors=2, until=400)
+    model = Simulation(jobs, 4, "easy", platform=[down], grid=GridSpec(name))
+    broker_of(model).submit(np.arange(6), 0)
+    model.run()
+    assert (jobs.end > 0).all()
+    running = (jobs.start[:, None] <= np.arange(20, 400)) & (jobs.end[:, None] > np.arange(20, 400))
+    assert (2 * running.sum(axis=0)).max() <= 4
+
+
+def test_das3_is_as_in_the_table() -> None:
+    """796 cores on 272 nodes, and the speeds of the clocks."""
+    clusters = das3_clusters()
+    assert [340, 64, 164, 136, 92] == [one.processors for one in clusters.values()]
+    assert [1, 13 / 12, 11 / 12, 1, 1] == pytest.approx([one.speed for one in clusters.values()])
