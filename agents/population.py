@@ -13,7 +13,6 @@ from agents.mixture import Mixture
 from agents.presets import PRESETS
 from agents.user import Behaviour, ReplayUser
 from agents.work import Work
-from environment.cluster import HOME
 from environment.compiled import CompiledEngine
 from environment.errors import QuantityError
 from environment.simulation import Simulation
@@ -51,7 +50,7 @@ def add_users(
         the same; the users are not told when their sessions end.
     sites
         Where each user submits to, in the order of ``work.sessions.users``: names of clusters, or
-        ``grid``. Home for all unless given.
+        ``grid``. The first cluster for all unless given.
 
     Raises
     ------
@@ -78,7 +77,7 @@ def add_users(
                 work.sessions.users.tolist(),
                 assigned.tolist(),
                 offsets,
-                [HOME] * len(assigned) if sites is None else sites,
+                [None] * len(assigned) if sites is None else sites,
                 strict=True,
             )
         )

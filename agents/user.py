@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, override
 
 import mesa
 
-from environment.cluster import HOME
 from environment.simulation import Simulation
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ class ReplayUser(User):
     offset
         What the engine's number of a unit is ahead of its number in ``behaviour.units``.
     site
-        Where it submits to: the name of a cluster, or ``grid``.
+        Where it submits to: the name of a cluster, or ``grid``; None for the first cluster.
 
     Attributes
     ----------
@@ -105,7 +104,7 @@ class ReplayUser(User):
         work: Work,
         place: int,
         offset: int = 0,
-        site: str = HOME,
+        site: str | None = None,
     ) -> None:
         super().__init__(model, number, behaviour)
         self.work = work
@@ -116,7 +115,7 @@ class ReplayUser(User):
         self.units = self.sessions
         if behaviour.units is not None:
             self.units = range(*behaviour.units.user_first[place : place + 2].tolist())
-        self.site = model.site(site)
+        self.site = model.cluster if site is None else model.site(site)
         self._submit_unit = self.site.submit_unit
 
     def jobs_of(self, unit: int) -> Int64s:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import mesa
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from environment.errors import QuantityError, SchedulerError
 from environment.grid import GRID, GridPolicy, parse_grid_policy
@@ -81,6 +82,11 @@ class GridBroker(mesa.Agent):  # type: ignore[misc]
     def waiting(self) -> Int64s:
         """Rows of the jobs that it holds, by submission."""
         return self.dispatch.waiting
+
+    @property
+    def submitted(self) -> NDArray[np.bool_]:
+        """Which jobs were submitted to the broker so far, shape (jobs,)."""
+        return self.dispatch.submitted
 
     def submit(self, rows: ArrayLike, at: ArrayLike) -> None:
         """Let jobs arrive at the broker at the given seconds (one, or one per job).

@@ -12,7 +12,7 @@ from bisect import insort
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from environment.engine import Engine
 from environment.errors import SchedulerError, SimulationError
@@ -61,6 +61,7 @@ class Dispatch:
         self.number = number
         self.now = 0
         self.events = 0
+        self._submitted: list[Int64s] = []
         self._arrivals: list[tuple[int, int]] = []
         self._waiting: list[GridJob] = []
         self._together: dict[int, list[int]] = {}
@@ -69,6 +70,14 @@ class Dispatch:
     def waiting(self) -> Int64s:
         """Rows of the jobs that it holds, in their order."""
         return np.array([row for job in self._waiting for row in job.rows], np.int64)
+
+    @property
+    def submitted(self) -> NDArray[np.bool_]:
+        """Which jobs of the table were submitted to the broker, shape (jobs,)."""
+        found = np.zeros(len(self.jobs), bool)
+        for rows in self._submitted:
+            found[rows] = True
+        return found
 
     def submit(self, rows: ArrayLike, at: ArrayLike) -> None:
         """Let jobs arrive at the given seconds (one, or one per job)."""
@@ -79,6 +88,7 @@ class Dispatch:
             raise SimulationError(
                 f"submission at {times.min()} s: it is {self.now} s already; submit now or later"
             )
+        self._submitted.append(rows)
         self.jobs.matrix[Column.SUBMIT, rows] = times
         self.jobs.matrix[Column.CLUSTER, rows] = self.number
         self._expect(rows, times)

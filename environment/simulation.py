@@ -74,13 +74,15 @@ class Simulation(Frame):
     grid
         Makes the clusters a grid: users may submit to ``grid`` then, and a broker sends their jobs
         on; see :mod:`environment.grid`.
+    name
+        What the first cluster is called.
 
     Attributes
     ----------
     cluster
-        The first cluster, home.
+        The first cluster, home unless it has another name.
     clusters
-        All clusters by name; the first is called ``home``.
+        All clusters by name.
     units
         What users wait for.
     streams
@@ -91,7 +93,7 @@ class Simulation(Frame):
     Raises
     ------
     QuantityError
-        When a cluster cannot be, or another one is called ``home``.
+        When a cluster cannot be, or two are called the same.
     """
 
     def __init__(
@@ -109,6 +111,7 @@ class Simulation(Frame):
         platform: Sequence[Change] = (),
         resubmit_after: int = RESUBMIT_AFTER,
         grid: GridSpec | None = None,
+        name: str = HOME,
     ) -> None:
         streams = Streams(seed)  # first, since it refuses a wrong seed in plain words
         super().__init__(seed)
@@ -122,10 +125,12 @@ class Simulation(Frame):
         self.clusters: dict[str, Cluster] = {}
         home = ClusterSpec(processors, scheduler, estimates=estimates, platform=platform)
         _check_apart([home, *(others or {}).values()])
-        for name, spec in (HOME, home), *(others or {}).items():
-            if name in self.clusters:
-                raise QuantityError(f"cluster {name!r}: the first is called so; choose another")
-            self.clusters[name] = Cluster(
+        for called, spec in (name, home), *(others or {}).items():
+            if called in self.clusters:
+                raise QuantityError(f"cluster {called!r}: the first is called so; choose another")
+            if called == GRID and grid is not None:
+                raise QuantityError(f"cluster {GRID!r}: the broker is called so; choose another")
+            self.clusters[called] = Cluster(
                 self,
                 jobs,
                 spec.processors,
@@ -133,13 +138,13 @@ class Simulation(Frame):
                 overrun=overrun,
                 plain=plain,
                 estimates=spec.estimates,
-                name=name,
+                name=called,
                 number=len(self.clusters),
                 speed=spec.speed,
                 units=units,
                 platform=spec.platform,
             )
-        self.cluster = self.clusters[HOME]
+        self.cluster = self.clusters[name]
         engines = [cluster.engine for cluster in self.clusters.values()]
         self.units = engines[0].units
         self.broker: GridBroker | None = None
@@ -186,7 +191,7 @@ class Simulation(Frame):
         self._owners.append(owner)
         return unit
 
-    def submit(self, owner: Owner, rows: Int64s, at: ArrayLike, cluster: str = HOME) -> int:
+    def submit(self, owner: Owner, rows: Int64s, at: ArrayLike, cluster: str | None = None) -> int:
         """Submit jobs as one new unit of ``owner`` and return the unit's number.
 
         Parameters
@@ -196,14 +201,14 @@ class Simulation(Frame):
         rows, at
             The jobs, and when they arrive, s (one, or one per job).
         cluster
-            The name of a cluster, or ``grid``.
+            The name of a cluster, or ``grid``; None for the first cluster.
 
         Raises
         ------
         QuantityError
             When there is no cluster of that name.
         """
-        place = self.site(cluster)
+        place = self.cluster if cluster is None else self.site(cluster)
         unit = self.add_unit(owner, rows)
         place.submit(rows, at)
         return unit

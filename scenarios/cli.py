@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from environment.errors import HpcrowdError
+from scenarios.cli_grid import grid_app
 from scenarios.cli_models import models_app
 from scenarios.cli_reproduce import reproduce
 from scenarios.cli_words import AsJson
@@ -29,6 +30,7 @@ app = typer.Typer(
 )
 app.add_typer(reproduce, name="reproduce")
 app.add_typer(models_app)
+app.add_typer(grid_app)
 
 #: Exit code of a command that Ctrl-C ended, as shells have it.
 INTERRUPTED = 130

@@ -20,7 +20,7 @@ the rule.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -214,14 +214,7 @@ class PopulationConfig(Strict):
             raise ValueError("clusters.home: is the first cluster; choose another name")
         for spec in self._specs().values():
             parse_estimates(spec["estimates"])
-        names = ["home", *self.clusters]
-        for place, entry in enumerate(self.users):
-            for reaction in entry.reactions:
-                if reaction.get("do") == "switch" and reaction.get("to") not in names:
-                    raise ValueError(
-                        f"users[{place}]: switch to {reaction.get('to')!r}: no such cluster; "
-                        f"choose {', '.join(names)}, or describe it under clusters"
-                    )
+        switches_of(self.users, ["home", *self.clusters])
         return self
 
     def others(self) -> dict[str, ClusterSpec]:
@@ -254,18 +247,53 @@ class PopulationConfig(Strict):
         QuantityError
             When shares do not add up, or parts do not go together; with the place of the entry.
         """
-        from agents.mixture import Mixture, Part
+        return mixture_of(self.users, self.folder)
 
-        parts = []
-        for place, entry in enumerate(self.users):
-            try:
-                recipe = entry.recipe(self.folder)
-            except QuantityError as error:
-                raise QuantityError(f"users[{place}]: {error}") from None
-            alone = len(self.users) == 1 and not (entry.share or entry.groups or entry.users)
-            share = 1.0 if alone else entry.share
-            parts.append(Part(recipe, share, entry.groups, entry.users))
-        return Mixture(parts)
+
+def switches_of(users: Sequence[UsersConfig], names: Sequence[str]) -> None:
+    """Check that who switches to another cluster switches to one of these.
+
+    Raises
+    ------
+    ValueError
+        With the place of the entry.
+    """
+    for place, entry in enumerate(users):
+        for reaction in entry.reactions:
+            if reaction.get("do") == "switch" and reaction.get("to") not in names:
+                raise ValueError(
+                    f"users[{place}]: switch to {reaction.get('to')!r}: no such cluster; "
+                    f"choose {', '.join(names)}, or describe it under clusters"
+                )
+
+
+def mixture_of(users: Sequence[UsersConfig], folder: Path) -> Mixture:
+    """Return the mixture of behaviours of some entries.
+
+    Parameters
+    ----------
+    users
+        The entries.
+    folder
+        Where files that they name are.
+
+    Raises
+    ------
+    QuantityError
+        When shares do not add up, or parts do not go together; with the place of the entry.
+    """
+    from agents.mixture import Mixture, Part
+
+    parts = []
+    for place, entry in enumerate(users):
+        try:
+            recipe = entry.recipe(folder)
+        except QuantityError as error:
+            raise QuantityError(f"users[{place}]: {error}") from None
+        alone = len(users) == 1 and not (entry.share or entry.groups or entry.users)
+        share = 1.0 if alone else entry.share
+        parts.append(Part(recipe, share, entry.groups, entry.users))
+    return Mixture(parts)
 
 
 def read_population(path: str | os.PathLike[str]) -> PopulationConfig:

@@ -1,0 +1,102 @@
+"""What became of the jobs of a grid, cluster by cluster and of the grid as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.metrics import bounded_slowdown
+from environment.jobs import JobTable, State
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class SiteAccount:
+    """The jobs that ran on a cluster, or that came by the grid; times are means.
+
+    Attributes
+    ----------
+    processors
+        Of the cluster, or of all.
+    jobs, jobs_by_grid
+        That ran to an end, and those of them that a broker sent.
+    wait_s, wait_local_s, wait_by_grid_s
+        From submission to start: of all, of those submitted here, of those a broker sent; None
+        where there were none.
+    held_s
+        Of the latter, the part at the broker.
+    bounded_slowdown
+        Of all.
+    slowdown
+        Mean response over mean run time (Minh 2012, section 5.2.5).
+    utilization
+        Share of processor-seconds in use from the first submission to the last end of the run.
+    """
+
+    processors: int
+    jobs: int
+    jobs_by_grid: int
+    wait_s: float | None
+    wait_local_s: float | None
+    wait_by_grid_s: float | None
+    held_s: float | None
+    bounded_slowdown: float | None
+    slowdown: float | None
+    utilization: float | None
+
+
+def grid_accounts(
+    jobs: JobTable, by_grid: Bools, processors: Mapping[str, int]
+) -> dict[str, dict[str, Any]]:
+    """Return what :class:`SiteAccount` says of each cluster, then of ``grid``: its jobs wherever.
+
+    Parameters
+    ----------
+    jobs
+        After a run.
+    by_grid
+        Which jobs were submitted to the broker, shape (jobs,).
+    processors
+        Of the clusters by name, in the order of their numbers.
+    """
+    ran = jobs.over
+    span = int(jobs.end[ran].max() - jobs.submit[ran].min()) if ran.any() else 0
+    found = {
+        name: asdict(_account(jobs, ran & (jobs.cluster == number), by_grid, size, span))
+        for number, (name, size) in enumerate(processors.items())
+    }
+    total = sum(processors.values())
+    found["grid"] = {
+        **asdict(_account(jobs, ran & by_grid, by_grid, total, span)),
+        "jobs_rejected": int((by_grid & (jobs.state == State.REJECTED)).sum()),
+    }
+    return found
+
+
+def _account(
+    jobs: JobTable, mine: Bools, by_grid: Bools, processors: int, span: int
+) -> SiteAccount:
+    wait, response = jobs.start - jobs.submit, (jobs.end - jobs.submit)[mine]
+    run = (jobs.end - jobs.start)[mine]
+    work = float(jobs.processors[mine].astype(np.float64) @ run)
+    return SiteAccount(
+        processors=processors,
+        jobs=int(mine.sum()),
+        jobs_by_grid=int((mine & by_grid).sum()),
+        wait_s=_mean(wait[mine]),
+        wait_local_s=_mean(wait[mine & ~by_grid]),
+        wait_by_grid_s=_mean(wait[mine & by_grid]),
+        held_s=_mean((jobs.enqueued - jobs.submit)[mine & by_grid]),
+        bounded_slowdown=_mean(bounded_slowdown(response, run)),
+        slowdown=float(response.mean() / run.mean()) if run.any() else None,
+        utilization=work / (processors * span) if span else None,
+    )
+
+
+def _mean(values: NDArray[Any]) -> float | None:
+    return float(values.mean()) if len(values) else None

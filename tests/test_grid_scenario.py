@@ -1,0 +1,194 @@
+"""Grids from files: what users, traces and models make of them, and mistakes in one line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from environment import JobTable, read_swf
+from environment.errors import QuantityError
+from environment.joined import join
+from scenarios.cli import app
+from scenarios.grid import run_grid
+from scenarios.grid_config import READY, GridConfig, read_grid
+from scenarios.replay import replay
+
+LINE = "{number} {submit} 0 {run} {size} -1 -1 {size} {run} -1 1 {user} 1 -1 -1 -1 -1 -1"
+
+
+def write_trace(path: Path, users: int = 6, jobs: int = 60, size: int = 4) -> Path:
+    """A trace of users who take turns every ten minutes."""
+    lines = ["; MaxProcs: 8", "; UnixStartTime: 1704697200", "; TimeZoneString: Europe/Stockholm"]
+    lines += [
+        LINE.format(
+            number=k + 1, submit=600 * k, run=900 + 60 * (k % 7), size=1 + k % size, user=k % users
+        )
+        for k in range(jobs)
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def write_grid(folder: Path, text: str) -> Path:
+    """A grid file beside two traces."""
+    write_trace(folder / "north.swf")
+    write_trace(folder / "south.swf", users=4)
+    path = folder / "two.toml"
+    path.write_text(text)
+    return path
+
+
+TWO = """
+users = "think-time"
+[clusters.north]
+processors = 8
+trace = "north.swf"
+grid_share = 0.5
+[clusters.south]
+processors = 4
+speed = 2.0
+trace = "south.swf"
+"""
+
+
+def test_a_grid_of_one_trace_is_its_replay(tmp_path: Path) -> None:
+    """Job for job, with a broker that nobody uses."""
+    path = write_grid(tmp_path, '[clusters.only]\nprocessors = 8\ntrace = "north.swf"')
+    found = run_grid(read_grid(str(path), users="think-time")).run
+    alone = replay(read_swf(tmp_path / "north.swf"), users="think-time", nodes="8")
+    for name in ("submit", "enqueued", "start", "end", "state", "cluster"):
+        assert getattr(alone.jobs, name).tolist() == getattr(found.jobs, name).tolist()
+    assert alone.clock == found.clock
+
+
+def test_users_submit_here_or_there(tmp_path: Path) -> None:
+    """Half of the north's users, by lot, go to the grid; the south's stay; all is accounted for."""
+    found = run_grid(read_grid(str(write_grid(tmp_path, TWO))))
+    jobs = found.run.jobs
+    north, south, grid = found.accounts.values()
+    assert 120 == len(jobs) == north["jobs"] + south["jobs"]
+    assert 0 < grid["jobs"] < 60
+    assert grid["jobs"] == north["jobs_by_grid"] + south["jobs_by_grid"]
+    assert 60 == south["jobs"] - south["jobs_by_grid"]
+    # The nodes of the south are twice as fast, and its own jobs were measured there.
+    theirs = jobs.user > 5
+    assert {1} == set(jobs.cluster[theirs].tolist())
+    assert set(range(900, 1261, 60)) == set((jobs.end - jobs.start)[theirs].tolist())
+    sent = ~theirs & (jobs.cluster == 1)
+    assert set(range(450, 631, 30)) >= set((jobs.end - jobs.start)[sent].tolist())
+    assert grid["wait_s"] == pytest.approx(grid["wait_by_grid_s"])
+
+
+def test_shares_isolate_or_mix(tmp_path: Path) -> None:
+    """With share 0 nobody uses the broker, with 1 all do; who goes does not depend on others."""
+    source = str(write_grid(tmp_path, TWO.replace("0.5", "0")))
+    assert 0 == run_grid(read_grid(source)).accounts["grid"]["jobs"]
+    source = str(write_grid(tmp_path, TWO.replace("0.5", "1.0")))
+    assert 60 == run_grid(read_grid(source)).accounts["grid"]["jobs"]
+    more = TWO.replace("[clusters.north]", "[clusters.west]\nprocessors = 2\n[clusters.north]")
+    north = run_grid(read_grid(str(write_grid(tmp_path, TWO))))
+    west = run_grid(read_grid(str(write_grid(tmp_path, more))))
+    assert north.accounts["grid"]["jobs"] == west.accounts["grid"]["jobs"]
+
+
+def test_a_behaviour_takes_users_to_the_grid(tmp_path: Path) -> None:
+    """Who has waited long for a session submits the next one to the grid."""
+    reaction = 'reactions = [{ do = "switch", to = "grid", when = "patience", wait = "1s" }]'
+    text = TWO.replace("processors = 8", "processors = 4").replace("grid_share = 0.5", "")
+    text = text.replace('users = "think-time"', 'sessions = "arrival:10m"')
+    text += f'\n[[users]]\nbehaviour = "think-time"\n{reaction}'
+    found = run_grid(read_grid(str(write_grid(tmp_path, text)))).accounts["grid"]
+    assert 0 < found["jobs"] < 120
+    text = text.replace('"1s"', '"100h"')
+    found = run_grid(read_grid(str(write_grid(tmp_path, text)))).accounts["grid"]
+    assert 0 == found["jobs"]
+
+
+def test_das3_runs_and_is_the_same_again() -> None:
+    """Two days of it; the seed decides, whoever asks."""
+    config = read_grid("das3")
+    sites = {n: s.model_copy(update={"days": 2}) for n, s in config.clusters.items()}
+    short = config.model_copy(
+        update={"clusters": sites, "grid": config.grid.model_copy(update={"days": 2})}
+    )
+    one, again = run_grid(short), run_grid(short)
+    assert one.run.jobs.matrix.tolist() == again.run.jobs.matrix.tolist()
+    assert ["VU", "LU", "UvA", "TUD", "UvAMN", "grid"] == list(one.accounts)
+    assert one.accounts["grid"]["jobs"] > 50
+    other = run_grid(short.model_copy(update={"seed": 1}))
+    assert len(one.run.jobs) != len(other.run.jobs)
+    assert {"das3"} == set(READY)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "clusters: missing"),
+        ("[clusters.a]\nprocessors = 8", "nobody submits"),
+        ('[clusters.grid]\nprocessors = 8\nmodel = "lublin"', "the broker is called so"),
+        (TWO + "load = 0.5", "load: is for a model"),
+        (TWO + 'model = "lublin"', "trace and model: both say"),
+        (TWO + 'scheduler = "recorded"', "knows no free processors"),
+        (TWO + 'scheduler = "best"', "not known; choose"),
+        (TWO + "grid_share = 2", "grid_share 2: "),
+        ('broker = "best"' + TWO, "broker 'best': not known; choose first-fit"),
+        (TWO.replace("think-time", "nice"), "users 'nice': not known; choose rigid"),
+        ('sessions = "x"' + TWO, "sessions"),
+        (TWO + "colour = 1", "colour: no such setting"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(tmp_path: Path, text: str, told: str) -> None:
+    """With the file, the place in it and the rule."""
+    path = write_grid(tmp_path, text)
+    with pytest.raises(QuantityError, match=r"two\.toml: ") as caught:
+        read_grid(str(path))
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_only_the_run_can_know(tmp_path: Path) -> None:
+    """Users who make up work, and a grid load where nothing is free."""
+    with pytest.raises(QuantityError, match="users generative: make up their work"):
+        run_grid(read_grid(str(write_grid(tmp_path, TWO)), users="generative"))
+    full = '[clusters.a]\nprocessors = 1\ntrace = "north.swf"\n[grid]\nmodel = "lublin"\nload = 0.5'
+    with pytest.raises(QuantityError, match="leave no processors free; lower theirs"):
+        run_grid(read_grid(str(write_grid(tmp_path, full))))
+    with pytest.raises(QuantityError, match="grid 'x': neither a file"):
+        read_grid("x")
+
+
+def test_the_command(tmp_path: Path) -> None:
+    """It prints a line for each site, or JSON; and leaves a folder of results."""
+    path = str(write_grid(tmp_path, TWO))
+    shown = CliRunner().invoke(app, ["grid", path, "--out", str(tmp_path / "out")])
+    assert 0 == shown.exit_code, shown.output
+    assert "north" in shown.output
+    told = CliRunner().invoke(app, ["grid", path, "--share", "0", "--json"])
+    wire = json.loads(told.stdout)
+    assert 0 == wire["sites"]["grid"]["jobs"]
+    assert 120 == wire["jobs_completed"]
+    provenance = json.loads((tmp_path / "out" / "provenance.json").read_text())
+    written = provenance["configuration"]
+    assert {"north.swf", "south.swf"} == set(written.pop("files_sha256"))
+    assert "grid" == written.pop("kind")
+    assert read_grid(path).model_dump() == GridConfig(**written).model_dump()
+
+
+def test_tables_join_by_submission() -> None:
+    """Users of later tables get higher numbers; what is unknown stays so."""
+    one, two = JobTable(), JobTable()
+    one.append(2, user=[3, -1], recorded_submit=[5, 9], run_time=[1, 2])
+    two.append(3, user=[0, 3, 1], recorded_submit=[0, 5, 9], run_time=[3, 4, 5])
+    found = join([one, two])
+    assert [0, 5, 5, 9, 9] == found.jobs.recorded_submit.tolist()
+    assert [3, 1, 4, 2, 5] == found.jobs.run_time.tolist()
+    assert np.arange(1, 6).tolist() == found.jobs.number.tolist()
+    assert [1, 0, 1, 0, 1] == found.table.tolist()
+    assert [0, 0, 1, 1, 2] == found.row.tolist()
+    # The numbers of the second table begin behind the largest of the first.
+    assert [4, 3, 7, -1, 5] == found.jobs.user.tolist()
+    assert [0, 4] == found.first_user.tolist()
