@@ -11,7 +11,9 @@ from typer.testing import CliRunner
 
 from environment import JobTable, read_swf
 from environment.errors import QuantityError
+from environment.grid import GRID_POLICIES
 from environment.joined import join
+from scenarios import grid_or_isolated
 from scenarios.cli import app
 from scenarios.grid import run_grid
 from scenarios.grid_config import READY, GridConfig, read_grid
@@ -192,3 +194,24 @@ def test_tables_join_by_submission() -> None:
     # The numbers of the second table begin behind the largest of the first.
     assert [4, 3, 7, -1, 5] == found.jobs.user.tolist()
     assert [0, 4] == found.first_user.tolist()
+
+
+def test_pooled_clusters_are_between_apart_and_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Grids wait less than clusters apart, none less than one cluster; the script says so."""
+    path = write_trace(tmp_path / "log.swf", users=12, jobs=400, size=2)
+    path.write_text(path.read_text().replace("MaxProcs: 8", "MaxProcs: 7"))
+    found, left_out = grid_or_isolated.compare(read_swf(path))
+    assert 0 == left_out
+    for arrangements in found.values():
+        one = arrangements[grid_or_isolated.TOGETHER].wait_h
+        apart = arrangements[grid_or_isolated.APART].wait_h
+        for policy in GRID_POLICIES:
+            assert one <= arrangements[policy].wait_h < apart
+    assert 0 == grid_or_isolated.main([str(path)])
+    assert "grid, worst-fit" in capsys.readouterr().out
+    assert 2 == grid_or_isolated.main([])
+    path.write_text(path.read_text().replace("MaxProcs: 7", "MaxProcs: 2"))
+    assert 2 == grid_or_isolated.main([str(path)])
+    assert "2 processors; 3 clusters need one each" in capsys.readouterr().err
