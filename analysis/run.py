@@ -60,6 +60,9 @@ class Run:
         :mod:`analysis.platform_accounts`; empty where nothing was to change.
     attempts
         Runs of jobs that the platform stopped.
+    sites
+        In a grid, what became of the jobs by cluster, and of those of the grid, see
+        :func:`analysis.grid_accounts.grid_accounts`.
     repaired, dropped
         Jobs repaired and dropped when the trace was read, by reason.
     wall_s
@@ -81,6 +84,7 @@ class Run:
     reactions: Sequence[Note] = ()
     platform: dict[str, dict[str, Any]] = field(default_factory=dict)
     attempts: Sequence[Attempt] = ()
+    sites: dict[str, dict[str, Any]] = field(default_factory=dict)
     repaired: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
     wall_s: dict[str, float] = field(default_factory=dict)
@@ -115,6 +119,7 @@ class Run:
             **self.metrics,
             **({"reactions": self.accounts} if self.accounts else {}),
             **({"platform": self.platform} if self.platform else {}),
+            **({"sites": self.sites} if self.sites else {}),
             "trace": None if self.source is None else self.source["source"],
             "processors": self.processors,
             "configuration": self.configuration,

@@ -1,5 +1,7 @@
 from .config import ReplayConfig, configure
 from .demo import run_demo
+from .grid import run_grid
+from .grid_config import GridConfig, read_grid
 from .minh2012_correlation import reproduce_minh2012_correlation
 from .minh2012_features import reproduce_minh2012_features
 from .minh2012_models import reproduce_minh2012_models
@@ -11,10 +13,12 @@ from .whatif import compare
 from .zakay2015 import reproduce_zakay2015
 
 __all__ = [
+    "GridConfig",
     "ReplayConfig",
     "compare",
     "configure",
     "reaction_from",
+    "read_grid",
     "replay",
     "reproduce_madon2024",
     "reproduce_minh2012_correlation",
@@ -23,4 +27,5 @@ __all__ = [
     "reproduce_minh2012_predictor",
     "reproduce_zakay2015",
     "run_demo",
+    "run_grid",
 ]

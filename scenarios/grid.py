@@ -36,26 +36,6 @@ from scenarios.models_command import model_of
 from scenarios.replay import units_waited_for
 
 
-@dataclass(frozen=True)
-class GridRun:
-    """What came of a run of a grid.
-
-    Attributes
-    ----------
-    run
-        All its jobs.
-    accounts
-        By cluster, then ``grid``, see :func:`analysis.grid_accounts.grid_accounts`.
-    """
-
-    run: Run
-    accounts: dict[str, dict[str, Any]]
-
-    def summary(self) -> dict[str, Any]:
-        """Return the metrics of all jobs and what became of them where, fit for JSON."""
-        return {**self.run.summary(), "sites": self.accounts}
-
-
 @dataclass
 class _Loaded:
     """The workloads of a grid: by cluster, then that of the grid itself."""
@@ -68,7 +48,7 @@ class _Loaded:
     dropped: Counter[str]
 
 
-def run_grid(config: GridConfig, *, progress: Callable[[Simulation], Any] | None = None) -> GridRun:
+def run_grid(config: GridConfig, *, progress: Callable[[Simulation], Any] | None = None) -> Run:
     """Run a grid and return what came of it.
 
     Parameters
@@ -114,7 +94,8 @@ def run_grid(config: GridConfig, *, progress: Callable[[Simulation], Any] | None
     model.run(progress=progress)
     assert model.broker is not None
     ended = time.perf_counter()
-    run = Run(
+    sizes = {name: cluster.processors for name, cluster in clusters.items()}
+    return Run(
         jobs=jobs,
         processors=sum(cluster.processors for cluster in clusters.values()),
         label=f"{config.name}, {_users(config)}, {config.broker}",
@@ -126,12 +107,11 @@ def run_grid(config: GridConfig, *, progress: Callable[[Simulation], Any] | None
         clock=loaded.clock,
         work=work,
         waits=units_waited_for(work, users),
+        sites=grid_accounts(jobs, model.broker.submitted, sizes),
         repaired=loaded.repaired,
         dropped=loaded.dropped,
         wall_s={"prepare": round(prepared - began, 3), "simulate": round(ended - prepared, 3)},
     )
-    sizes = {name: cluster.processors for name, cluster in clusters.items()}
-    return GridRun(run, grid_accounts(jobs, model.broker.submitted, sizes))
 
 
 def _users(config: GridConfig) -> str:

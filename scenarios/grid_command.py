@@ -10,7 +10,7 @@ from environment.quantities import format_duration
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from scenarios.grid import GridRun
+    from analysis.run import Run
 
 
 def grid_command(
@@ -60,17 +60,16 @@ def grid_command(
     from scenarios.grid import run_grid
 
     with simulation_progress(1) as progress:
-        found = run_grid(config, progress=progress)
+        run = run_grid(config, progress=progress)
     if out is not None:
-        write_results(found.run, out)
+        write_results(run, out)
         say(f"Results are in {out}")
     if as_json:
-        print_json(found.summary())
+        print_json(run.summary())
         return
     console = standard_output(highlight=False, markup=False)
-    run = found.run
     console.print(f"{run.label}: {len(run.jobs):,} jobs on {run.processors:,} processors")
-    console.print(sites_table(found))
+    console.print(sites_table(run))
 
 
 def with_share(config: Any, share: float) -> Any:
@@ -92,7 +91,7 @@ def with_share(config: Any, share: float) -> Any:
     return config.model_copy(update={"clusters": sites})
 
 
-def sites_table(found: GridRun) -> Table:
+def sites_table(run: Run) -> Table:
     """Return what became of the jobs, a line for each cluster and one for those of the grid."""
     from rich.table import Table
 
@@ -101,7 +100,7 @@ def sites_table(found: GridRun) -> Table:
     for title in ("processors", "in use", "jobs", "by grid", "mean wait", "local", "by grid",
                   "at the broker", "bounded slowdown"):  # fmt: skip
         table.add_column(title, justify="right")
-    for name, account in found.accounts.items():
+    for name, account in run.sites.items():
         times = [
             "-" if account[key] is None else format_duration(account[key])
             for key in ("wait_s", "wait_local_s", "wait_by_grid_s", "held_s")

@@ -60,7 +60,7 @@ trace = "south.swf"
 def test_a_grid_of_one_trace_is_its_replay(tmp_path: Path) -> None:
     """Job for job, with a broker that nobody uses."""
     path = write_grid(tmp_path, '[clusters.only]\nprocessors = 8\ntrace = "north.swf"')
-    found = run_grid(read_grid(str(path), users="think-time")).run
+    found = run_grid(read_grid(str(path), users="think-time"))
     alone = replay(read_swf(tmp_path / "north.swf"), users="think-time", nodes="8")
     for name in ("submit", "enqueued", "start", "end", "state", "cluster"):
         assert getattr(alone.jobs, name).tolist() == getattr(found.jobs, name).tolist()
@@ -70,8 +70,8 @@ def test_a_grid_of_one_trace_is_its_replay(tmp_path: Path) -> None:
 def test_users_submit_here_or_there(tmp_path: Path) -> None:
     """Half of the north's users, by lot, go to the grid; the south's stay; all is accounted for."""
     found = run_grid(read_grid(str(write_grid(tmp_path, TWO))))
-    jobs = found.run.jobs
-    north, south, grid = found.accounts.values()
+    jobs = found.jobs
+    north, south, grid = found.sites.values()
     assert 120 == len(jobs) == north["jobs"] + south["jobs"]
     assert 0 < grid["jobs"] < 60
     assert grid["jobs"] == north["jobs_by_grid"] + south["jobs_by_grid"]
@@ -88,13 +88,13 @@ def test_users_submit_here_or_there(tmp_path: Path) -> None:
 def test_shares_isolate_or_mix(tmp_path: Path) -> None:
     """With share 0 nobody uses the broker, with 1 all do; who goes does not depend on others."""
     source = str(write_grid(tmp_path, TWO.replace("0.5", "0")))
-    assert 0 == run_grid(read_grid(source)).accounts["grid"]["jobs"]
+    assert 0 == run_grid(read_grid(source)).sites["grid"]["jobs"]
     source = str(write_grid(tmp_path, TWO.replace("0.5", "1.0")))
-    assert 60 == run_grid(read_grid(source)).accounts["grid"]["jobs"]
+    assert 60 == run_grid(read_grid(source)).sites["grid"]["jobs"]
     more = TWO.replace("[clusters.north]", "[clusters.west]\nprocessors = 2\n[clusters.north]")
     north = run_grid(read_grid(str(write_grid(tmp_path, TWO))))
     west = run_grid(read_grid(str(write_grid(tmp_path, more))))
-    assert north.accounts["grid"]["jobs"] == west.accounts["grid"]["jobs"]
+    assert north.sites["grid"]["jobs"] == west.sites["grid"]["jobs"]
 
 
 def test_a_behaviour_takes_users_to_the_grid(tmp_path: Path) -> None:
@@ -103,10 +103,10 @@ def test_a_behaviour_takes_users_to_the_grid(tmp_path: Path) -> None:
     text = TWO.replace("processors = 8", "processors = 4").replace("grid_share = 0.5", "")
     text = text.replace('users = "think-time"', 'sessions = "arrival:10m"')
     text += f'\n[[users]]\nbehaviour = "think-time"\n{reaction}'
-    found = run_grid(read_grid(str(write_grid(tmp_path, text)))).accounts["grid"]
+    found = run_grid(read_grid(str(write_grid(tmp_path, text)))).sites["grid"]
     assert 0 < found["jobs"] < 120
     text = text.replace('"1s"', '"100h"')
-    found = run_grid(read_grid(str(write_grid(tmp_path, text)))).accounts["grid"]
+    found = run_grid(read_grid(str(write_grid(tmp_path, text)))).sites["grid"]
     assert 0 == found["jobs"]
 
 
@@ -118,11 +118,11 @@ def test_das3_runs_and_is_the_same_again() -> None:
         update={"clusters": sites, "grid": config.grid.model_copy(update={"days": 2})}
     )
     one, again = run_grid(short), run_grid(short)
-    assert one.run.jobs.matrix.tolist() == again.run.jobs.matrix.tolist()
-    assert ["VU", "LU", "UvA", "TUD", "UvAMN", "grid"] == list(one.accounts)
-    assert one.accounts["grid"]["jobs"] > 50
+    assert one.jobs.matrix.tolist() == again.jobs.matrix.tolist()
+    assert ["VU", "LU", "UvA", "TUD", "UvAMN", "grid"] == list(one.sites)
+    assert one.sites["grid"]["jobs"] > 50
     other = run_grid(short.model_copy(update={"seed": 1}))
-    assert len(one.run.jobs) != len(other.run.jobs)
+    assert len(one.jobs) != len(other.jobs)
     assert {"das3"} == set(READY)
 
 
