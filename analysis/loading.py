@@ -93,6 +93,7 @@ def read_results(folder: str | os.PathLike[str]) -> Run:
             configuration=dict(stored["configuration"]),
             clock=_clock(summary["clock"]),
             platform=dict(summary.get("platform", {})),
+            sites=dict(summary.get("sites", {})),
             repaired=Counter(stored["jobs_repaired"]),
             dropped=Counter(stored["jobs_dropped"]),
             wall_s=dict(stored.get("wall_s", {})),
@@ -125,7 +126,7 @@ def read_recorded(path: str | os.PathLike[str]) -> Run:
     trace = read_swf(path)
     found = jobs_from_trace(trace)
     jobs = found.jobs
-    jobs.submit[:] = jobs.recorded_submit
+    jobs.submit[:] = jobs.enqueued[:] = jobs.recorded_submit
     jobs.start[:] = jobs.recorded_start
     jobs.end[:] = jobs.recorded_end
     jobs.state[:] = State.COMPLETED
