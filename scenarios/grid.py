@@ -37,8 +37,22 @@ from scenarios.replay import units_waited_for
 
 
 @dataclass
-class _Loaded:
-    """The workloads of a grid: by cluster, then that of the grid itself."""
+class Workloads:
+    """The jobs of a grid: of each cluster, then of the grid itself.
+
+    Attributes
+    ----------
+    names
+        Of the clusters, then ``grid``.
+    tables
+        The jobs; times are those on nodes as fast as the first cluster's.
+    clock
+        Local time, of the first trace.
+    files
+        SHA-256 of the files that were read.
+    repaired, dropped
+        Jobs repaired and dropped when traces were read, by reason.
+    """
 
     names: list[str]
     tables: list[JobTable]
@@ -48,13 +62,20 @@ class _Loaded:
     dropped: Counter[str]
 
 
-def run_grid(config: GridConfig, *, progress: Callable[[Simulation], Any] | None = None) -> Run:
+def run_grid(
+    config: GridConfig,
+    *,
+    workloads: Workloads | None = None,
+    progress: Callable[[Simulation], Any] | None = None,
+) -> Run:
     """Run a grid and return what came of it.
 
     Parameters
     ----------
     config
         The grid, :func:`scenarios.grid_config.read_grid`.
+    workloads
+        Its jobs, :func:`load_workloads`, where many runs share them; they stay as they are.
     progress
         Called now and then with the simulation.
 
@@ -65,7 +86,7 @@ def run_grid(config: GridConfig, *, progress: Callable[[Simulation], Any] | None
     """
     began = time.perf_counter()
     streams = Streams(config.seed)
-    loaded = _load(config, streams)
+    loaded = load_workloads(config) if workloads is None else workloads
     joined = join(loaded.tables)
     jobs = joined.jobs
     clusters = {
@@ -138,9 +159,16 @@ def _check_replays(behaviour: Any) -> None:
             )
 
 
-def _load(config: GridConfig, streams: Streams) -> _Loaded:
-    """Read or generate all workloads."""
-    loaded = _Loaded([], [], Clock(), {}, Counter(), Counter())
+def load_workloads(config: GridConfig) -> Workloads:
+    """Read or generate the jobs of a grid.
+
+    Raises
+    ------
+    HpcrowdError
+        When a trace or a model cannot be used, or there is no room for the load of the grid.
+    """
+    streams = Streams(config.seed)
+    loaded = Workloads([], [], Clock(), {}, Counter(), Counter())
     first = next(iter(config.clusters.values())).speed
     free = 0.0
     for name, site in config.clusters.items():
@@ -171,7 +199,7 @@ def _table(
     load: float | None,
     config: GridConfig,
     streams: Streams,
-    loaded: _Loaded,
+    loaded: Workloads,
 ) -> JobTable:
     """Return the jobs of a workload, as they are on the nodes that they are meant for."""
     if workload.empty:
