@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agents.user import Behaviour, User
-from environment.clock import DAY, HOUR
+from environment.clock import DAY, HOUR, WEEK
 from environment.jobs import UNKNOWN, Int64s
 from environment.quantities import round_half_up
 from environment.simulation import Simulation
@@ -90,6 +90,20 @@ class GeneratedUser(User):
         Second at which each of its units was submitted, by unit.
     after
         The unit that made it submit this one, by unit.
+    mood
+        How bad things are for it, in doublings: 0 as it is used to; see
+        :mod:`agents.satisfaction`.
+    pace
+        What its pauses are multiplied by, those shorter than ``absence``.
+    absence
+        s; longer pauses are absences, which stay as they are.
+    again
+        Probability to begin its work again when that is done.
+    done
+        Whether its work is done and it has left.
+    absent_until
+        s; it is away until then and submits nothing. Its alarms ring on the same day of the week
+        at the same local time, after that.
     """
 
     def __init__(
@@ -108,11 +122,32 @@ class GeneratedUser(User):
         self.hears = hears
         self.asked: dict[int, int] = {}
         self.after: dict[int, int] = {}
+        self.mood = 0.0
+        self.pace = 1.0
+        self.absence = FOREVER
+        self.again = 0.0
+        self.done = False
+        self.absent_until = 0
 
     def call_at(self, time: int, function: Callable[..., None], *arguments: Any) -> None:
         """Set an alarm: call ``function(user, *arguments)`` at ``time``; never from the horizon."""
         if time < self.horizon:
-            self.model.call_at(time, function, self, *arguments)
+            self.model.call_at(time, self._ring, function, arguments)
+
+    def _ring(self, function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        """Do what an alarm asks for, unless away; then as many weeks later as it takes."""
+        now = self.model.time
+        if now >= self.absent_until:
+            function(self, *arguments)
+        elif self.absent_until < self.horizon:
+            clock, weeks = self.model.clock, -(-(self.absent_until - now) // WEEK)
+            self.call_at(clock.second_at(clock.wall(now) + weeks * WEEK), function, *arguments)
+
+    def paused(self, seconds: int) -> int:
+        """Return how long a pause of so many seconds is at its present pace, s."""
+        if self.pace == 1 or seconds >= self.absence:
+            return seconds
+        return round_half_up(seconds * self.pace)
 
     def submit(
         self,

@@ -8,7 +8,7 @@ the next one. So the number of jobs comes out of the run: a slow machine gets fe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import override
 
 import numpy as np
@@ -17,6 +17,7 @@ from agents.generated import GeneratedUser
 from agents.user import Behaviour
 from environment.errors import QuantityError
 from environment.jobs import Int64s
+from environment.quantities import time_at_speed
 from environment.simulation import Simulation
 from environment.stops import FOREVER
 
@@ -46,6 +47,10 @@ class BatchPool:
 
     def __len__(self) -> int:
         return len(self.first) - 1
+
+    def at_speed(self, speed: float) -> BatchPool:
+        """Return the same batches on nodes ``speed`` times as fast; requested times stay."""
+        return replace(self, run_time=time_at_speed(self.run_time, speed))
 
 
 @dataclass(frozen=True)
@@ -122,7 +127,7 @@ class DrawFromPool(Behaviour[GeneratedUser]):
         assert isinstance(user, PoolUser)
         pauses = user.member.pauses
         pause = int(pauses[user.stream.integers(len(pauses))])
-        user.call_at(now + pause, self._wake, unit)
+        user.call_at(now + user.paused(pause), self._wake, unit)
 
     @override
     def lost(self, user: GeneratedUser, rows: Int64s, now: int) -> None:

@@ -176,16 +176,38 @@ class ShmueliFeitelson(Generating):
         self._attendance: Attendance | None = None
 
     @override
-    def join(self, model: Simulation, place: int) -> SiteUser:
+    def join(
+        self,
+        model: Simulation,
+        place: int,
+        *,
+        number: int | None = None,
+        wakes: int | None = None,
+        until: int | None = None,
+    ) -> SiteUser:
+        """Return a new user in the model, like the one at ``place`` among those of the record.
+
+        Parameters
+        ----------
+        model, place
+            Where it joins, and like whom it is.
+        number
+            Its own number, if it is not that of the record.
+        wakes, until
+            s; when it is first awake, and from when on it submits nothing more, if that is not
+            decided by the model.
+        """
         sessions, jobs = self.work.sessions, self.work.jobs
         first, last = sessions.session_first[sessions.user_first[place : place + 2]].tolist()
         mine = sessions.rows[[first, last - 1]]
-        number = int(sessions.users[place])
+        like = int(sessions.users[place])
+        number = like if number is None else number
         begins, ends = jobs.recorded_submit[mine].tolist()
-        wakes = begins
-        if self.model.wakes == "first-week":
-            wakes = int(model.streams.generator("first wake", number).integers(WEEK))
-        horizon = self.model.horizon
+        if wakes is None:
+            wakes = begins
+            if self.model.wakes == "first-week":
+                wakes = int(model.streams.generator("first wake", number).integers(WEEK))
+        horizon = self.model.horizon if until is None else until
         if horizon is None:
             horizon = int(jobs.recorded_submit.max()) + 1
         user = SiteUser(
@@ -196,10 +218,11 @@ class ShmueliFeitelson(Generating):
             group=int(jobs.group[mine[0]]),
             horizon=horizon,
             wakes=wakes,
+            like=like,
         )
         self.window.begin(user)
         if self.model.presence == "recorded":
-            self._limit(user, wakes + ends - begins)
+            self._limit(user, wakes + ends - begins if until is None else until - 1)
         return user
 
     @override
@@ -226,7 +249,7 @@ class ShmueliFeitelson(Generating):
             pause = draw(user.pauses, user.stream)
         else:
             pause = self.model.longest_break
-        self._wait_until(user, now + pause, Doing.THINKING, unit)
+        self._wait_until(user, now + user.paused(pause), Doing.THINKING, unit)
 
     @override
     def lost(self, user: GeneratedUser, rows: Int64s, now: int) -> None:
@@ -266,7 +289,7 @@ class ShmueliFeitelson(Generating):
         user.horizon = min(user.horizon, user.begin_of_day(max(user.day, user.day_of(last)) + 1))
         begins = [user.begin_of_day(user.day + day) for day in range(DAYS + 1)]
         open_days = sum(self._opens(user, at) < end for at, end in pairwise(begins))
-        place = place_of(user.number, self.habits.users)
+        place = place_of(user.like, self.habits.users)
         user.attendance = self._attendance.probability(place, max(1, open_days))
 
     def _works_over_midnight(self, user: SiteUser) -> bool:

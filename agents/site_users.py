@@ -46,6 +46,8 @@ class SiteUser(GeneratedUser):
         What it draws from.
     wakes
         s; when it is first awake.
+    like
+        Number of the recorded user that it draws like; its own unless given.
 
     Attributes
     ----------
@@ -73,18 +75,20 @@ class SiteUser(GeneratedUser):
         group: int = UNKNOWN,
         horizon: int,
         wakes: int = 0,
+        like: int | None = None,
     ) -> None:
         super().__init__(model, number, behaviour, group=group, horizon=horizon)
         self.wakes = wakes
         self.state = Doing.ASLEEP
         self.until = UNKNOWN
-        place = place_of(number, habits.users)
+        self.like = number if like is None else like
+        place = place_of(self.like, habits.users)
         self.think = habits.think.of(place)
         self.pauses = habits.pauses.of(place)
         self.gaps = habits.gaps.of(place)
         self.widths = habits.widths.of(place)
         self.repeats = habits.repeats.of(place)
-        self.own_jobs = habits.jobs_of(number, group)
+        self.own_jobs = habits.jobs_of(self.like, group)
         self.attendance = 1.0
         self.turn = 0
         self.day = UNKNOWN

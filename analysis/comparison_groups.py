@@ -25,6 +25,9 @@ MORE_METRICS = (
     ),
 )
 
+#: What decides, besides the seed, who is in a resampled population.
+DRAWN_BY = ("files_sha256", "pool", "sessions", "unit", "weeks", "users", "arrivals", "full")
+
 #: Every metric of a comparison, in its order.
 ALL_METRICS = METRICS + MORE_METRICS
 
@@ -176,11 +179,14 @@ def work_of(run: Run) -> str:
     """Return what tells apart the work of runs: equal if their users may be paired by number.
 
     The checksum of the trace; of a trace that was in no file, that of its jobs; of generated users,
-    that of their numbers and groups.
+    that of their numbers and groups; of resampled users, what they are drawn from and how.
     """
     if run.source and run.source["sha256"]:
         return run.source["sha256"]
     jobs = run.jobs
+    if run.configuration.get("kind") == "resample":
+        drawn = {name: run.configuration.get(name) for name in DRAWN_BY}
+        return hashlib.sha256(json.dumps(drawn, sort_keys=True).encode()).hexdigest()
     if run.source:
         parts: tuple[Any, ...] = (jobs.number, jobs.user, jobs.recorded_submit)
     else:

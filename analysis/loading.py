@@ -94,6 +94,7 @@ def read_results(folder: str | os.PathLike[str]) -> Run:
             clock=_clock(summary["clock"]),
             platform=dict(summary.get("platform", {})),
             sites=dict(summary.get("sites", {})),
+            population=dict(summary.get("population", {})),
             repaired=Counter(stored["jobs_repaired"]),
             dropped=Counter(stored["jobs_dropped"]),
             wall_s=dict(stored.get("wall_s", {})),

@@ -63,6 +63,9 @@ class Run:
     sites
         In a grid, what became of the jobs by cluster, and of those of the grid, see
         :func:`analysis.grid_accounts.grid_accounts`.
+    population
+        Who came and went, and what was done per week, where users come and go; see
+        :mod:`analysis.population_accounts`.
     repaired, dropped
         Jobs repaired and dropped when the trace was read, by reason.
     wall_s
@@ -85,6 +88,7 @@ class Run:
     platform: dict[str, dict[str, Any]] = field(default_factory=dict)
     attempts: Sequence[Attempt] = ()
     sites: dict[str, dict[str, Any]] = field(default_factory=dict)
+    population: dict[str, Any] = field(default_factory=dict)
     repaired: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
     wall_s: dict[str, float] = field(default_factory=dict)
@@ -120,6 +124,7 @@ class Run:
             **({"reactions": self.accounts} if self.accounts else {}),
             **({"platform": self.platform} if self.platform else {}),
             **({"sites": self.sites} if self.sites else {}),
+            **({"population": self.population} if self.population else {}),
             "trace": None if self.source is None else self.source["source"],
             "processors": self.processors,
             "configuration": self.configuration,

@@ -16,6 +16,7 @@ import typer
 from environment.errors import HpcrowdError
 from scenarios.cli_grid import grid_app
 from scenarios.cli_models import models_app
+from scenarios.cli_populations import populations_app
 from scenarios.cli_reproduce import reproduce
 from scenarios.cli_words import AsJson
 from scenarios.config import ReplayConfig
@@ -31,6 +32,7 @@ app = typer.Typer(
 app.add_typer(reproduce, name="reproduce")
 app.add_typer(models_app)
 app.add_typer(grid_app)
+app.add_typer(populations_app)
 
 #: Exit code of a command that Ctrl-C ended, as shells have it.
 INTERRUPTED = 130

@@ -1,0 +1,59 @@
+"""Who came, who left and why: what happens to a population that is open at both ends."""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Happening(StrEnum):
+    """What happened to a user."""
+
+    THERE = "there"  #: it was there when the run began
+    ARRIVED = "arrived"
+    DONE = "done"  #: it left, because its work was done
+    GAVE_UP = "gave up"  #: it left unsatisfied, for good
+    WENT_AWAY = "went away"  #: it left unsatisfied, to come back
+    CAME_BACK = "came back"
+    WENT_ON = "went on"  #: its work was done, it was content and began it again
+
+
+class Visit(NamedTuple):
+    """Something that happened to a user."""
+
+    at: int  #: s
+    user: int  #: number
+    what: Happening
+
+
+class Visits:
+    """The book in which a population notes who comes and goes.
+
+    Attributes
+    ----------
+    notes
+        What happened, in its order.
+    """
+
+    def __init__(self) -> None:
+        self.notes: list[Visit] = []
+
+    def __repr__(self) -> str:
+        return f"<Visits: {len(self.notes):,} notes>"
+
+    def note(self, at: int, user: int, what: Happening) -> None:
+        """Note what happens to a user."""
+        self.notes.append(Visit(at, user, what))
+
+    def counts(self) -> dict[str, int]:
+        """Return how often each happened, by the words of :class:`Happening`."""
+        found = Counter(visit.what for visit in self.notes)
+        return {what.value: found[what] for what in Happening}
+
+    @property
+    def remaining(self) -> int:
+        """Users who came and neither finished, gave up nor are away."""
+        count = self.counts()
+        came = count["there"] + count["arrived"] + count["came back"]
+        return came - count["done"] - count["gave up"] - count["went away"]

@@ -1,0 +1,85 @@
+"""Small records, pools and runs of populations that come and go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from agents import Work
+from agents.component_users import AsRecorded, ClosedLoop
+from agents.components import Pool, PoolRules
+from agents.made_up import ComponentWork
+from agents.semi_open import Roster, add_members
+from agents.user import Behaviour
+from environment import Clock, JobTable, Simulation
+from environment.clock import DAY, HOUR, WEEK
+
+ONE = PoolRules(least=1)
+
+#: A long-term user (1), who comes on two Mondays, and a temporary one (2), who comes on a Tuesday:
+#: user, submission, run time, processors, wait.
+TWO_USERS = (
+    (1, 10 * HOUR, HOUR, 1, 0),
+    (2, WEEK + DAY + 9 * HOUR, HOUR, 2, 600),
+    (2, WEEK + DAY + 14 * HOUR, HOUR, 2, 0),
+    (1, 2 * WEEK + 11 * HOUR, HOUR, 1, 0),
+)
+
+
+def record(jobs: Any, *, speed: float = 1) -> JobTable:
+    """Return a record of (user, submit, run time, processors, wait)."""
+    table = JobTable(len(jobs))
+    table.number[:] = np.arange(1, len(jobs) + 1)
+    for row, (user, submit, run, processors, wait) in enumerate(jobs):
+        table.user[row] = table.group[row] = user
+        table.processors[row] = processors
+        table.run_time[row] = round(run / speed)
+        table.requested_time[row] = 2 * run
+        table.recorded_submit[row] = submit
+        table.recorded_start[row] = submit + wait
+        table.recorded_end[row] = submit + wait + run
+    return table
+
+
+def pool_of(
+    jobs: Any = TWO_USERS, clock: Clock | None = None, speed: float = 1, **more: Any
+) -> Pool:
+    """Return the pool of a record; one user is enough."""
+    return Pool.of(
+        Work.of(record(jobs, speed=speed)), clock or Clock(), more.pop("rules", ONE), **more
+    )
+
+
+def simulated(
+    pool: Pool,
+    roster: Roster,
+    *,
+    weeks: int = 6,
+    behaviour: Behaviour[Any] | None = None,
+    scheduler: str = "recorded",
+    processors: int = 100,
+    seed: int = 0,
+    **more: Any,
+) -> tuple[JobTable, ComponentWork, list[Any]]:
+    """Return the jobs of a run, with what its users lived on, and the users."""
+    living = ComponentWork(pool, behaviour or ClosedLoop())
+    model = Simulation(JobTable(), processors, scheduler, clock=pool.clock, seed=seed)
+    horizon = pool.clock.second_at(pool.clock.wall(0) + weeks * WEEK)
+    users = add_members(model, living, roster, horizon=horizon, **more)
+    model.run()
+    return model.jobs, living, users
+
+
+def submissions(jobs: JobTable, user: int) -> list[int]:
+    """Return when the jobs of a user were submitted, in their order."""
+    return sorted(jobs.submit[jobs.user == user].tolist())
+
+
+def outcome(jobs: JobTable) -> list[tuple[int, ...]]:
+    """Return who submitted what and when, whatever the order of rows."""
+    columns = (jobs.user, jobs.submit, jobs.processors, jobs.run_time, jobs.recorded_submit)
+    return sorted(zip(*(column.tolist() for column in columns), strict=True))
+
+
+RIGID = AsRecorded
