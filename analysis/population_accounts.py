@@ -18,8 +18,9 @@ from environment.quantities import plural
 
 Floats = NDArray[np.float64]
 
-#: Last part of the weeks in which a machine that nobody uses is called empty.
-LAST_PART = 0.25
+#: A machine is called empty when in the last part of the weeks less than this share is submitted of
+#: what there would be with waits as recorded; both chosen here.
+LAST_PART, EMPTY = 0.25, 0.05
 
 #: What each account means.
 ACCOUNTS = {
@@ -60,6 +61,7 @@ def population_accounts(
     warmup: int,
     processors: int,
     speed: float = 1.0,
+    expected: float = 0.0,
 ) -> dict[str, Any]:
     """Return the accounts of :data:`ACCOUNTS`.
 
@@ -71,6 +73,8 @@ def population_accounts(
         How long users submitted, and how many weeks of it throughput leaves out.
     processors, speed
         Of the machine; the speed as a multiple of the recorded one's.
+    expected
+        Jobs per week that there would be with waits as recorded, as far as is known.
 
     Raises
     ------
@@ -104,17 +108,28 @@ def population_accounts(
         "throughput_node_h_per_week_sd": _sd(hours),
         "work_recorded_node_h_per_week": float(hours.mean() * speed),
         "utilization_weeks": float(used.mean() / processors),
-        "notes": notes_on(submitted, visits, counts),
+        "notes": notes_on(submitted, visits, expected),
     }
     return found
 
 
-def notes_on(submitted: Int64s, visits: Visits, counts: dict[str, int]) -> list[str]:
-    """Return what has to be said of a population that left the machine empty."""
+def notes_on(submitted: Int64s, visits: Visits, expected: float) -> list[str]:
+    """Return what has to be said of a population that left the machine empty.
+
+    Parameters
+    ----------
+    submitted
+        Jobs in each week.
+    visits
+        Who came and went.
+    expected
+        Jobs per week with waits as recorded.
+    """
     weeks = len(submitted)
-    last = int(np.flatnonzero(submitted)[-1]) if submitted.any() else -1
-    if weeks - 1 - last < max(1, LAST_PART * weeks):
+    last = submitted[-max(1, round(LAST_PART * weeks)) :]
+    if last.mean() >= EMPTY * expected:
         return []
+    counts = visits.counts()
     if counts["gave up"] + counts["went away"]:
         leaving = (Happening.GAVE_UP, Happening.WENT_AWAY)
         when = max(visit.at for visit in visits.notes if visit.what in leaving) // WEEK + 1
@@ -123,8 +138,11 @@ def notes_on(submitted: Int64s, visits: Visits, counts: dict[str, int]) -> list[
             f"last in week {when}; a better machine, fewer users or a higher tolerance keeps them"
         )
     else:
-        why = "all work was done, and few users arrive; give more users or fewer weeks"
-    return [f"the machine is empty: nobody submits after week {last + 1} of {weeks}: {why}"]
+        why = "few users are there; give more users or fewer weeks"
+    return [
+        f"the machine runs empty: {last.mean():.1f} jobs per week in the last "
+        f"{plural(len(last), 'week')}, with waits as recorded there would be {expected:.1f}: {why}"
+    ]
 
 
 def _sd(values: ArrayLike) -> float | None:

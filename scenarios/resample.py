@@ -71,7 +71,8 @@ def resample(
         raise QuantityError(
             f"warmup {config.warmup} weeks: less than the {weeks} of the run, as long as the log"
         )
-    roster = draw_roster(people, weeks, config.openness(people), Streams(config.seed))
+    openness = config.openness(people)
+    roster = draw_roster(people, weeks, openness, Streams(config.seed))
     size = trace.processors if "x" in config.nodes else 1
     jobs = JobTable()
     simulation = Simulation(
@@ -116,6 +117,7 @@ def resample(
                 warmup=config.warmup,
                 processors=simulation.cluster.processors,
                 speed=parse_factor(config.speed, "speed"),
+                expected=openness.factor * people.jobs / people.weeks,
             ),
         },
         repaired=converted.repaired,

@@ -96,8 +96,8 @@ def test_one_more_user_changes_nobody_else(pool: Pool) -> None:
 
 def test_the_first_weeks_are_like_the_others(pool: Pool) -> None:
     """Temporary users who came before are there at first, unless it begins empty."""
-    full = draw_roster(pool, WEEKS, Openness(), Streams())
-    empty = draw_roster(pool, WEEKS, Openness(full=False), Streams())
+    full = draw_roster(pool, WEEKS, Openness(9), Streams())
+    empty = draw_roster(pool, WEEKS, Openness(9, full=False), Streams())
     before = [m for m in full.temporary if m not in empty.temporary]
     assert set(empty.temporary) < set(full.temporary)
     for member in before:

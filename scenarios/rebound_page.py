@@ -1,0 +1,48 @@
+"""Write the generated parts of the pages on populations and on rebound, and the picture.
+
+python -m scenarios.rebound_page TRACES PAGE
+
+The picture stands beside the page, under the same name.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from analysis.pages import refresh_file
+from analysis.plots import figure_png
+from analysis.rebound_report import draw_rebound, page_parts
+from environment.swf import read_swf
+from scenarios.draws import draws_of, draws_rows
+from scenarios.rebound import VARIANTS, VARIED_AT, run_rebound
+from scenarios.studies import LOGS, find_logs
+from scenarios.study_page import refresh_command
+from scenarios.terminal import progress_bar
+
+#: The log of the study.
+STUDIED = "KTH"
+
+
+def refresh(traces: Path, page: Path) -> None:
+    """Run the study and write what the page shows of it."""
+    trace = read_swf(find_logs(traces, {STUDIED: LOGS[STUDIED]}, [STUDIED])[STUDIED])
+    with progress_bar() as progress:
+        found = run_rebound(trace, progress=progress)
+        shapes = {
+            name: {"doing": "think-time-windows", **choices} for name, choices in VARIANTS.items()
+        }
+        variants = run_rebound(trace, shapes, VARIED_AT, replayed=False, progress=progress)
+        draws = draws_rows(draws_of(trace, progress=progress))
+    refresh_file(page, page_parts(found, variants) | {"draws": draws})
+    page.with_suffix(".png").write_bytes(figure_png(draw_rebound(found)))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Refresh the page and return the exit code."""
+    return refresh_command("rebound_page", refresh, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

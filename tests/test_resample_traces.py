@@ -1,0 +1,62 @@
+"""Populations drawn from KTH-SP2: as many jobs, the same rhythm, the same think times."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from environment import Trace
+from scenarios.draws import SHUFFLED, Draws, draws_of
+from scenarios.resample import pool_of, resample
+from scenarios.resample_config import ResampleConfig
+
+pytestmark = pytest.mark.traces
+
+
+@pytest.fixture(scope="module")
+def draws(kth: Trace) -> Draws:
+    """Return ten draws, and ten that are shuffled in the week."""
+    return draws_of(kth, {"draw": {"doing": "rigid", "scheduler": "recorded"}}, seeds=10)
+
+
+def test_pool_of_kth(kth: Trace) -> None:
+    """188 of 214 users, 72 of them long-term; few jobs are lost."""
+    pool, _ = pool_of(kth, ResampleConfig())
+    assert (72, 116, 48) == (len(pool.long_term), len(pool.temporary), pool.weeks)
+    assert (26, 176) == (pool.dropped_users.total(), pool.dropped_jobs.total())
+    assert 28_475 == pool.jobs + pool.dropped_jobs.total()
+
+
+def test_draws_have_as_many_jobs_per_week(draws: Draws) -> None:
+    """The mean of ten draws is within 10 % of the log's, and each draw within 15 %."""
+    jobs = np.array([draw.jobs_per_week for draw in draws.kinds["draw"]])
+    assert pytest.approx(draws.jobs_per_week, rel=0.1) == jobs.mean()
+    assert (abs(jobs / draws.jobs_per_week - 1) < 0.15).all()
+    assert jobs.std(ddof=1) > 0
+
+
+def test_draws_keep_the_rhythm_of_the_week(draws: Draws) -> None:
+    """Each is nearer to the log than half the distance of the same draw, shuffled in the week."""
+    pairs = zip(draws.kinds["draw"], draws.kinds[SHUFFLED], strict=True)
+    assert [True] * 10 == [draw.week < shuffled.week / 2 for draw, shuffled in pairs]
+
+
+def test_draws_keep_think_times(draws: Draws) -> None:
+    """Kolmogorov-Smirnov distances of think times are below 0.03."""
+    assert max(draw.think for draw in draws.kinds["draw"]) < 0.03
+
+
+def test_a_faster_machine_is_used_for_more(kth: Trace) -> None:
+    """Twice as fast: rigid users submit the same, closed loops more, semi-open ones most."""
+    kinds = {
+        "rigid": {"doing": "rigid"},
+        "closed": {"doing": "think-time-windows"},
+        "semi-open": {"doing": "think-time-windows", "satisfaction": "habit"},
+    }
+    more = {}
+    for name, choices in kinds.items():
+        runs = [resample(kth, speed=speed, seed=1, **choices) for speed in ("1x", "2x")]
+        before, after = (run.population["work_recorded_node_h_per_week"] for run in runs)
+        more[name] = after / before
+    assert pytest.approx(1, abs=0.02) == more["rigid"]
+    assert more["rigid"] < more["closed"] < more["semi-open"]
