@@ -3,11 +3,14 @@ from .archetypes import Debugger, LargeRuns, NightScript, ParameterSweeper, demo
 from .attendance import Attendance
 from .behaviours import Rigid, ThinkTime
 from .casting import Casting
+from .component_users import AsRecorded, ClosedLoop, ComponentUser, Member
+from .components import Component, Pool, PoolRules
 from .composed import Composed
 from .empirical import Empirical, Habits
 from .generated import GeneratedUser, Generating, LogNormal
 from .graph import Dependencies, find_dependencies, longest_paths, user_graph
 from .heldout import HeldOut, OpenOrder, PausePool, SimilarPauses
+from .made_up import ComponentWork, GroupWork, Living, SiteWork
 from .mixture import Mixture, Part
 from .office import Office
 from .population import add_users
@@ -16,6 +19,8 @@ from .profiles import ActiveTime, Profiles, WeeklyProfile
 from .reactions import Intention, Note, Reaction
 from .repeated import Chains
 from .responses import Degrade, Delay, Reconfigure, Renounce, Response, Switch
+from .satisfaction import Alea, Consequences, Formula, Habit, Minding, Requested
+from .semi_open import Openness, Roster, add_members, draw_roster
 from .sessions import SessionDefinition, Sessions, find_sessions
 from .shmueli import ShmueliFeitelson, SiteModel
 from .site_users import Doing, SiteUser
@@ -32,6 +37,7 @@ from .think import (
 from .triggers import During, OnSignal, Patience, Trigger, WeekHours
 from .units import Units
 from .user import Behaviour, ReplayUser, User
+from .visits import Happening, Visit, Visits
 from .when import BatchOrder, Reason, Recorded, Release, SessionGraph, When
 from .windows import ActivityWindow, WeeklyWindow
 from .work import Work
@@ -41,12 +47,19 @@ __all__ = [
     "ActiveTime",
     "Activity",
     "ActivityWindow",
+    "Alea",
+    "AsRecorded",
     "Attendance",
     "BatchOrder",
     "Behaviour",
     "Casting",
     "Chains",
+    "ClosedLoop",
+    "Component",
+    "ComponentUser",
+    "ComponentWork",
     "Composed",
+    "Consequences",
     "Continuation",
     "ContinuationLaw",
     "Debugger",
@@ -57,26 +70,36 @@ __all__ = [
     "During",
     "Empirical",
     "Fitted",
+    "Formula",
     "GeneratedUser",
     "Generating",
+    "GroupWork",
+    "Habit",
     "Habits",
+    "Happening",
     "HeldOut",
     "Intention",
     "LargeRuns",
     "LinearThink",
+    "Living",
     "LogNormal",
+    "Member",
+    "Minding",
     "Mixture",
     "NightScript",
     "Note",
     "Office",
     "OnSignal",
     "OpenOrder",
+    "Openness",
     "OwnPauses",
     "ParameterSweeper",
     "Part",
     "Patience",
     "Pause",
     "PausePool",
+    "Pool",
+    "PoolRules",
     "Profiles",
     "Reaction",
     "Reason",
@@ -88,8 +111,10 @@ __all__ = [
     "Release",
     "Renounce",
     "ReplayUser",
+    "Requested",
     "Response",
     "Rigid",
+    "Roster",
     "SameWindow",
     "SessionDefinition",
     "SessionGraph",
@@ -99,20 +124,25 @@ __all__ = [
     "SimilarPauses",
     "SiteModel",
     "SiteUser",
+    "SiteWork",
     "Switch",
     "Think",
     "ThinkTime",
     "Trigger",
     "Units",
     "User",
+    "Visit",
+    "Visits",
     "WeekHours",
     "WeeklyProfile",
     "WeeklyWindow",
     "When",
     "Work",
     "WorkPattern",
+    "add_members",
     "add_users",
     "demo_population",
+    "draw_roster",
     "find_dependencies",
     "find_sessions",
     "longest_paths",

@@ -9,10 +9,12 @@ from .loading import read_recorded, read_results, read_run
 from .metrics import METRICS, lateness, per_user, summarize
 from .picture_files import write_picture
 from .plots import overview, write_overview
+from .population_accounts import population_accounts
 from .prediction import Accuracy, evaluate, past_jobs
 from .profiles import profile_distance, weekly_profile
 from .published import published_rows
 from .reaction_accounts import account, notes_of
+from .rebound import Rebound
 from .report import format_metric, html_report
 from .results import write_results
 from .run import Run
@@ -25,6 +27,7 @@ __all__ = [
     "METRICS",
     "Accuracy",
     "Comparison",
+    "Rebound",
     "Run",
     "UserModel",
     "Validation",
@@ -44,6 +47,7 @@ __all__ = [
     "overview",
     "past_jobs",
     "per_user",
+    "population_accounts",
     "profile_distance",
     "published_rows",
     "queues",

@@ -10,6 +10,7 @@ from analysis.paired import Estimate
 from analysis.plots import COLOURS, LEGEND, TITLE, new_figure, tidy
 from analysis.rebound import MEASURES, Rebound
 from analysis.study_report import console_table
+from environment.quantities import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,7 +52,7 @@ ALONE = "-"
 
 def number(found: Estimate, digits: int, per: float = 1.0) -> str:
     """Return a mean with half its interval, ``591 ± 20``; without one the mean alone."""
-    text = f"{found.mean / per:,.{digits}f}"
+    text = f"{round(found.mean / per, digits) + 0.0:,.{digits}f}"  # no minus before a zero
     half = found.half_width
     return text if half is None else f"{text} ± {half / per:,.{digits}f}"
 
@@ -107,10 +108,10 @@ def headings(found: Rebound, *first: str) -> list[str]:
 
 def console_tables(found: Rebound) -> list[Table]:
     """Return the tables for a ``rich`` console."""
-    seeds = found.settings["seeds"]
+    seeds = plural(found.settings["seeds"], "seed")
     tables = [
         console_table(
-            f"{found.trace}: {MEASURES[measure]}, as a multiple of that at 1x; {seeds} seeds, 95 %",
+            f"{found.trace}: {MEASURES[measure]}, as a multiple of that at 1x; {seeds}, 95 %",
             headings(found, "users"),
             relative_rows(found, measure),
             1,

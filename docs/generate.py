@@ -36,6 +36,7 @@ from markdown_tables import first_line, table  # noqa: E402
 from models_page import models_page  # noqa: E402
 from online_predictors import accuracy_table, waits_table  # noqa: E402
 from policy_pictures import places_of_policies  # noqa: E402
+from population_tables import places_of_populations  # noqa: E402
 from requested_times import replays_table, requests_table  # noqa: E402
 
 #: The packages, in the order of their imports.
@@ -316,6 +317,7 @@ def errors_tree() -> str:
 PLACES = {
     **places_of_behaviours(),
     **places_of_policies(),
+    **places_of_populations(),
     "presets": presets_table,
     "choices": choices_table,
     "measured": measured_tables,

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from population_cases import small_log
 
 from analysis.loading import read_results
 from analysis.results import write_results
 from environment import State, read_swf, write_swf
-from environment.clock import DAY, HOUR, WEEK
+from environment.clock import WEEK
 from environment.errors import QuantityError, TraceError
 from environment.trace import Trace
 from scenarios.draws import SHUFFLED, draws_of, draws_rows
@@ -26,25 +27,8 @@ Call = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture(scope="module")
 def log(make_trace: Callable[..., Trace]) -> Trace:
-    """Return a log of 12 users on 8 processors over eight weeks; half of them are long-term."""
-    random = np.random.default_rng(11)
-    jobs = []
-    for user in range(1, 13):
-        first, length = (0, 56) if user <= 6 else (int(random.integers(7, 30)), 14)
-        for day in range(first, first + length):
-            if day % 7 < 5 and random.random() < 0.6:
-                for _ in range(int(random.integers(1, 4))):
-                    run = int(random.integers(300, 8 * HOUR))
-                    at = day * DAY + 8 * HOUR + int(random.integers(0, 9 * HOUR))
-                    processors = int(random.integers(1, 6))
-                    jobs.append(
-                        {"submit": at, "wait": int(random.integers(0, HOUR)), "run": run,
-                         "allocated_processors": processors, "requested_processors": processors,
-                         "requested_time": 2 * run, "status": 1, "user": user, "group": user % 3}
-                    )  # fmt: skip
-    jobs.sort(key=lambda job: job["submit"])
-    header = "; UnixStartTime: 852073200\n; TimeZoneString: Europe/Stockholm\n; MaxProcs: 8"
-    return make_trace(*jobs, header=header)
+    """Return a log of 12 users, half of them long-term."""
+    return small_log(make_trace)
 
 
 @pytest.fixture(scope="module")

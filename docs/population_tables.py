@@ -1,0 +1,73 @@
+"""The generated parts of the page about populations; see ``generate.py``."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+from markdown_tables import table
+
+
+def settings_table() -> str:
+    """Return the options of ``hpcrowd resample`` with their defaults."""
+    from scenarios.resample_config import ResampleConfig
+
+    rows = []
+    for name, field in ResampleConfig.model_fields.items():
+        plain = name not in ("consequences", "pool")
+        default = "" if field.default is None or not plain else f"`{field.default}`"
+        rows.append((f"`{name}`", default, field.description or ""))
+    return table(("setting", "default", "meaning"), rows)
+
+
+def doing_table() -> str:
+    """Return what users may do while they are there."""
+    from scenarios.resample_config import DOING
+
+    return table(("`--doing`", "users"), [(f"`{name}`", text) for name, text in DOING.items()])
+
+
+def consequences_table() -> str:
+    """Return what users make of their satisfaction."""
+    from agents.satisfaction import Consequences
+
+    return _attributes(Consequences)
+
+
+def rules_table() -> str:
+    """Return who comes into a pool."""
+    from agents.components import PoolRules
+
+    return _attributes(PoolRules)
+
+
+def accounts_table() -> str:
+    """Return what ``summary.json`` says of a population."""
+    from analysis.population_accounts import ACCOUNTS
+
+    rows = [(f"`{name}`", meaning) for name, meaning in ACCOUNTS.items()]
+    return table(("key", "meaning"), rows)
+
+
+def _attributes(kind: Any) -> str:
+    """Return the fields of a dataclass with their defaults and what its docstring says of them."""
+    text = inspect.cleandoc(kind.__doc__)
+    body = text.split("Attributes\n----------\n")[1].split("\n\nRaises")[0]
+    found = re.findall(r"^(\w+)\n((?: {4}.*(?:\n|$))+)", body, re.MULTILINE)
+    said = {name: " ".join(lines.split()).replace("``", "`") for name, lines in found}
+    rows = [(f"`{one.name}`", f"`{one.default}`", said[one.name]) for one in fields(kind)]
+    return table(("name", "default", "meaning"), rows)
+
+
+def places_of_populations() -> dict[str, Callable[[], str]]:
+    """Return what fills the marked places, by name."""
+    return {
+        "resample_settings": settings_table,
+        "resample_doing": doing_table,
+        "resample_consequences": consequences_table,
+        "resample_rules": rules_table,
+        "population_accounts": accounts_table,
+    }
