@@ -306,6 +306,8 @@ class Minding(Behaviour[GeneratedUser]):
             user.model.call_at(user.absent_until, self._come_back, user)
 
     def _come_back(self, user: GeneratedUser) -> None:
+        if user.done:  # by what it had submitted before it left
+            return
         user.mood, user.pace, user.again = 0.0, 1.0, 0.0
         self.visits.note(user.model.time, user.number, Happening.CAME_BACK)
 

@@ -19,6 +19,10 @@ class Happening(StrEnum):
     WENT_ON = "went on"  #: its work was done, it was content and began it again
 
 
+#: After these a user is not there.
+LEAVING = (Happening.DONE, Happening.GAVE_UP, Happening.WENT_AWAY)
+
+
 class Visit(NamedTuple):
     """Something that happened to a user."""
 
@@ -54,6 +58,5 @@ class Visits:
     @property
     def remaining(self) -> int:
         """Users who came and neither finished, gave up nor are away."""
-        count = self.counts()
-        came = count["there"] + count["arrived"] + count["came back"]
-        return came - count["done"] - count["gave up"] - count["went away"]
+        last = {visit.user: visit.what for visit in self.notes}
+        return sum(what not in LEAVING for what in last.values())

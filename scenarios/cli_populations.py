@@ -49,6 +49,13 @@ def resample(
         ),
     ] = None,
     arrivals: Annotated[str, _field("arrivals")] = _default("arrivals"),
+    full: Annotated[
+        bool,
+        typer.Option(
+            "--full/--empty",
+            help="Who came before the first week and is not done is there at first, or nobody.",
+        ),
+    ] = _default("full"),
     sessions: Annotated[str, _field("sessions")] = _default("sessions"),
     unit: Annotated[str, _field("unit")] = _default("unit"),
     scheduler: Annotated[str, _field("scheduler")] = _default("scheduler"),
@@ -87,6 +94,7 @@ def resample(
         consequences=settings("consequences", consequences),
         pool=settings("pool", pool),
         arrivals=arrivals,
+        full=full,
         sessions=sessions,
         unit=unit,
         scheduler=scheduler,

@@ -134,3 +134,26 @@ def draws_rows(found: Draws) -> str:
         rows.append([name, *texts])
     heading = ["population", "jobs per week", "smallest to largest", "weekly profile", "think time"]
     return markdown_table(heading, rows, 1)
+
+
+def logs_rows(found: Mapping[str, Draws]) -> str:
+    """Return a table in Markdown with a row for each log: draws against the log, by name."""
+    rows = []
+    for name, draws in found.items():
+        jobs = np.array([draw.jobs_per_week for draw in draws.kinds["draw"]])
+        week, shuffled = (
+            np.mean([draw.week for draw in draws.kinds[kind]]) for kind in ("draw", SHUFFLED)
+        )
+        think = [draw.think for draw in draws.kinds["draw"]]
+        rows.append(
+            [
+                name, f"{draws.jobs_per_week:,.1f}", f"{jobs.mean():,.1f}",
+                f"{jobs.mean() / draws.jobs_per_week - 1:+.1%}", f"{jobs.std(ddof=1):,.1f}",
+                f"{week:.3f}", f"{shuffled:.3f}", f"{np.mean(think):.3f}", f"{max(think):.3f}",
+            ]
+        )  # fmt: skip
+    heading = [
+        "log", "jobs per week", "of draws", "off by", "sd", "weekly profile", "of shuffled",
+        "think time", "largest",
+    ]  # fmt: skip
+    return markdown_table(heading, rows, 1)

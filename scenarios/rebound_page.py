@@ -15,27 +15,34 @@ from analysis.pages import refresh_file
 from analysis.plots import figure_png
 from analysis.rebound_report import draw_rebound, page_parts
 from environment.swf import read_swf
-from scenarios.draws import draws_of, draws_rows
+from scenarios.draws import KINDS, draws_of, draws_rows, logs_rows
 from scenarios.rebound import VARIANTS, VARIED_AT, run_rebound
 from scenarios.studies import LOGS, find_logs
 from scenarios.study_page import refresh_command
 from scenarios.terminal import progress_bar
 
-#: The log of the study.
-STUDIED = "KTH"
+#: The log of the study, and others that populations are drawn from where they are there.
+STUDIED, OTHERS = "KTH", ("SDSC-DS", "LANL-CM5", "HPC2N")
 
 
 def refresh(traces: Path, page: Path) -> None:
     """Run the study and write what the page shows of it."""
-    trace = read_swf(find_logs(traces, {STUDIED: LOGS[STUDIED]}, [STUDIED])[STUDIED])
+    paths = find_logs(traces, {name: LOGS[name] for name in (STUDIED, *OTHERS)}, [STUDIED])
+    trace = read_swf(paths[STUDIED])
     with progress_bar() as progress:
         found = run_rebound(trace, progress=progress)
         shapes = {
             name: {"doing": "think-time-windows", **choices} for name, choices in VARIANTS.items()
         }
         variants = run_rebound(trace, shapes, VARIED_AT, replayed=False, progress=progress)
-        draws = draws_rows(draws_of(trace, progress=progress))
-    refresh_file(page, page_parts(found, variants) | {"draws": draws})
+        draws = {STUDIED: draws_of(trace, progress=progress)}
+        parts = page_parts(found, variants) | {"draws": draws_rows(draws[STUDIED])}
+        for name in OTHERS:
+            if name in paths:
+                only = {"draw": KINDS["draw"]}
+                draws[name] = draws_of(read_swf(paths[name]), only, progress=progress)
+    parts["logs"] = logs_rows(draws)
+    refresh_file(page, parts)
     page.with_suffix(".png").write_bytes(figure_png(draw_rebound(found)))
 
 

@@ -17,7 +17,7 @@ from environment import State, read_swf, write_swf
 from environment.clock import WEEK
 from environment.errors import QuantityError, TraceError
 from environment.trace import Trace
-from scenarios.draws import SHUFFLED, draws_of, draws_rows
+from scenarios.draws import SHUFFLED, draws_of, draws_rows, logs_rows
 from scenarios.resample import resample
 from scenarios.resample_command import settings
 from scenarios.resample_config import configure_resample
@@ -64,6 +64,20 @@ def test_units_may_be_batches(log: Trace) -> None:
     sessions, batches = (resample(log, unit=unit, **choices) for unit in ("sessions", "batches"))
     assert len(batches.jobs) == len(sessions.jobs)
     assert batches.jobs.unit.max() > sessions.jobs.unit.max()
+
+
+def test_users_of_groups_are_made_from_a_model(log: Trace) -> None:
+    """Batches of its groups; a model that is handed over is not fitted again."""
+    pytest.importorskip("kmedoids")
+    from analysis.features import Workload
+    from analysis.models import fit
+
+    model = fit("mugm", Workload.from_trace(log), options={"groups": 2})
+    run = resample(log, doing="mugm", model=model, weeks=6, pool={"least": 1}, users="2x")
+    assert 0 < len(run.jobs) == run.jobs.count(State.COMPLETED)
+    assert set(run.jobs.group.tolist()) <= {1, 2}
+    again = resample(log, doing="mugm", model=model, weeks=6, pool={"least": 1}, users="2x")
+    assert run.jobs.submit.tolist() == again.jobs.submit.tolist()
 
 
 def test_a_number_of_users_is_that_of_a_log_as_long(log: Trace) -> None:
@@ -188,6 +202,7 @@ def test_draws_are_held_against_the_log(log: Trace) -> None:
     found = draws_of(log, kinds, seeds=2)
     week = {name: np.mean([draw.week for draw in draws]) for name, draws in found.kinds.items()}
     assert week["draw"] < week[SHUFFLED] / 2
+    assert "| made | 47" in logs_rows({"made": found})
     assert ["population", "log", "draw", SHUFFLED] == [
         line.split("|")[1].strip() for line in draws_rows(found).splitlines() if "---" not in line
     ]
