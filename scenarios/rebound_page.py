@@ -8,13 +8,16 @@ The picture stands beside the page, under the same name.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from analysis.pages import refresh_file
+from agents.work import Work
+from analysis.pages import markdown_table, refresh_file
+from analysis.pause_slopes import pause_slope
 from analysis.plots import figure_png
 from analysis.rebound_report import draw_rebound, page_parts
 from environment.swf import read_swf
+from environment.trace import jobs_from_trace
 from scenarios.draws import KINDS, draws_of, draws_rows, logs_rows
 from scenarios.rebound import VARIANTS, VARIED_AT, run_rebound
 from scenarios.studies import LOGS, find_logs
@@ -42,8 +45,18 @@ def refresh(traces: Path, page: Path) -> None:
                 only = {"draw": KINDS["draw"]}
                 draws[name] = draws_of(read_swf(paths[name]), only, progress=progress)
     parts["logs"] = logs_rows(draws)
+    parts["slopes"] = slopes_rows(paths)
     refresh_file(page, parts)
     page.with_suffix(".png").write_bytes(figure_png(draw_rebound(found)))
+
+
+def slopes_rows(paths: Mapping[str, Path]) -> str:
+    """Return what logs say of pauses after longer responses, as a table in Markdown."""
+    rows = []
+    for name, path in paths.items():
+        work = Work.of(jobs_from_trace(read_swf(path)).jobs)
+        rows.append([name, *(f"{pause_slope(u):.2f}" for u in (work.by_session, work.by_batch))])
+    return markdown_table(["log", "between sessions", "between batches"], rows, 1)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -103,7 +103,7 @@ def test_the_page_has_a_place_for_every_part(found: Rebound, log: Trace, root: P
     assert 1 == len(variant_rows(variants))
     page = (root / "docs/studies/rebound.md").read_text()
     parts = page_parts(found, variants)
-    assert {*parts, "draws", "logs"} == {
+    assert {*parts, "draws", "logs", "slopes"} == {
         line.split()[2] for line in page.splitlines() if line.startswith("<!-- generated: ")
     }
     assert all(parts.values())
