@@ -31,6 +31,14 @@ class Visit(NamedTuple):
     what: Happening
 
 
+#: The meaning and unit of each column of ``visits.parquet``.
+MEANING = {
+    "at": "s since the origin; when it happened",
+    "user": "number of the user",
+    "what": "there (at the beginning), arrived, done, gave up, went away, came back, went on",
+}
+
+
 class Visits:
     """The book in which a population notes who comes and goes.
 

@@ -6,6 +6,7 @@ reactions.parquet   what reactions did to jobs, if there were any, the columns o
                     :data:`analysis.reaction_accounts.MEANING`
 attempts.parquet    runs of jobs that the platform stopped, if there were any, the columns of
                     :data:`environment.attempts.MEANING`
+visits.parquet      who came and went, where users do, the columns of :data:`agents.visits.MEANING`
 trace.swf.gz        the run as a trace, see :meth:`analysis.run.Run.to_trace`
 summary.json        the metrics, see :meth:`analysis.run.Run.summary`
 provenance.json     configuration, seed, versions, checksums, wall times: enough to run it again
@@ -28,6 +29,7 @@ from typing import Any
 from analysis.platform_accounts import write_attempts
 from analysis.reaction_accounts import write_reactions
 from analysis.run import Run
+from analysis.visit_files import write_visits
 from environment.errors import HpcrowdError
 from environment.jobs import MEANING, Column, JobTable, State
 from environment.swf import write_swf
@@ -94,6 +96,8 @@ def write_run(run: Run, place: Path, *, plots: bool = True) -> None:
         write_reactions(run.jobs, run.reactions, place / "reactions.parquet")
     if run.attempts:
         write_attempts(run.attempts, place / "attempts.parquet")
+    if run.visits:
+        write_visits(run.visits, place / "visits.parquet")
     write_swf(run.to_trace(), place / "trace.swf.gz")
     write_json(run.summary(), place / "summary.json")
     if plots:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from agents.reactions import Note
 from agents.units import Units
+from agents.visits import Visit
 from agents.work import Work
 from analysis.metrics import summarize
 from analysis.platform_accounts import sizes_of
@@ -66,6 +67,8 @@ class Run:
     population
         Who came and went, and what was done per week, where users come and go; see
         :mod:`analysis.population_accounts`.
+    visits
+        The same one by one, in the order of time.
     repaired, dropped
         Jobs repaired and dropped when the trace was read, by reason.
     wall_s
@@ -89,6 +92,7 @@ class Run:
     attempts: Sequence[Attempt] = ()
     sites: dict[str, dict[str, Any]] = field(default_factory=dict)
     population: dict[str, Any] = field(default_factory=dict)
+    visits: Sequence[Visit] = ()
     repaired: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
     wall_s: dict[str, float] = field(default_factory=dict)

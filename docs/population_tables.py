@@ -52,6 +52,17 @@ def accounts_table() -> str:
     return table(("key", "meaning"), rows)
 
 
+def visit_columns_table() -> str:
+    """Return the columns of ``visits.parquet``."""
+    from agents.visits import MEANING
+
+    rows = []
+    for name, text in MEANING.items():
+        unit, _, meaning = text.partition("; ")
+        rows.append((f"`{name}`", unit if meaning else "", meaning or text))
+    return table(("column", "unit", "meaning"), rows)
+
+
 def _attributes(kind: Any) -> str:
     """Return the fields of a dataclass with their defaults and what its docstring says of them."""
     text = inspect.cleandoc(kind.__doc__)
@@ -70,4 +81,5 @@ def places_of_populations() -> dict[str, Callable[[], str]]:
         "resample_consequences": consequences_table,
         "resample_rules": rules_table,
         "population_accounts": accounts_table,
+        "visit_columns": visit_columns_table,
     }

@@ -12,7 +12,7 @@ from agents.component_users import AsRecorded, ClosedLoop
 from agents.components import Pool
 from agents.made_up import ComponentWork, GroupWork, Living, SiteWork
 from agents.presets import PRESETS
-from agents.satisfaction import formula_of
+from agents.satisfaction import Formula, formula_of
 from agents.semi_open import add_members, draw_roster
 from agents.sessions import SessionDefinition
 from agents.shmueli import SiteModel
@@ -37,6 +37,7 @@ def resample(
     config: ResampleConfig | None = None,
     *,
     model: WorkloadModel | None = None,
+    formula: Formula | None = None,
     progress: Callable[[Simulation], Any] | None = None,
     **choices: Any,
 ) -> Run:
@@ -53,6 +54,8 @@ def resample(
         The configuration; or give its fields as ``choices``.
     model
         For users who do ``mugm``: the model, fitted already; fitted to the trace unless given.
+    formula
+        How satisfied users are, instead of one that has a name.
     progress
         Called now and then with the simulation.
 
@@ -63,6 +66,11 @@ def resample(
     """
     config = config or configure_resample(**choices)
     began = time.perf_counter()
+    own = {} if formula is None else {"formula": getattr(formula, "__qualname__", repr(formula))}
+    if formula is None and config.satisfaction != NONE:
+        formula = formula_of(config.satisfaction)
+    if formula is not None and config.doing == "rigid":
+        raise QuantityError("formula: rigid users mind nothing; choose think-time or another")
     pool, converted = pool_of(trace, config)
     living = _living(trace, pool, config, model)
     people = living.pool
@@ -89,7 +97,7 @@ def resample(
         living,
         roster,
         horizon=people.clock.second_at(people.clock.wall(0) + weeks * WEEK),
-        formula=None if config.satisfaction == NONE else formula_of(config.satisfaction),
+        formula=formula,
         consequences=config.consequences,
     )
     prepared = time.perf_counter()
@@ -102,6 +110,7 @@ def resample(
         configuration={
             "kind": "resample",
             **config.plain(),
+            **own,
             "trace": Path(trace.source).name,
             "files_sha256": {Path(trace.source).name: trace.sha256},
         },
@@ -120,6 +129,7 @@ def resample(
                 expected=openness.factor * people.jobs / people.weeks,
             ),
         },
+        visits=living.visits.notes,
         repaired=converted.repaired,
         dropped=converted.dropped,
         wall_s={"prepare": round(prepared - began, 3), "simulate": round(ended - prepared, 3)},

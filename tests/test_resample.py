@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from population_cases import small_log
 
 from analysis.loading import read_results
 from analysis.results import write_results
-from environment import State, read_swf, write_swf
+from environment import JobTable, State, read_swf, write_swf
 from environment.clock import WEEK
 from environment.errors import QuantityError, TraceError
+from environment.jobs import Int64s
 from environment.trace import Trace
 from scenarios.draws import SHUFFLED, draws_of, draws_rows, logs_rows
 from scenarios.resample import resample
@@ -104,6 +106,9 @@ def test_results_can_be_read_and_compared(log_file: Path, tmp_path: Path, call: 
         )  # fmt: skip
         assert 0 == code
     run = read_results(tmp_path / "1")
+    visits = pd.read_parquet(tmp_path / "1" / "visits.parquet")
+    assert run.population["users_there"] == (visits["what"] == "there").sum()
+    assert visits["at"].is_monotonic_increasing
     provenance = json.loads((tmp_path / "1" / "provenance.json").read_text())
     assert "resample" == provenance["configuration"]["kind"]
     assert "log.swf" in provenance["configuration"]["files_sha256"]
@@ -140,6 +145,21 @@ def test_the_summary_tells_who_came_and_went(log_file: Path, call: Call) -> None
     found = json.loads(text)
     assert 0 == found["population"]["users_gave_up"]
     assert "resample" == found["configuration"]["kind"]
+
+
+def always_bad(jobs: JobTable, rows: Int64s) -> float:
+    """Return three doublings."""
+    return 3.0
+
+
+def test_a_formula_of_ones_own_is_handed_over(log: Trace) -> None:
+    """It takes the place of one with a name, and its name is kept."""
+    mind = {"leave": 1.0, "returns": 0.0}
+    run = resample(log, formula=always_bad, consequences=mind)
+    assert "always_bad" == run.configuration["formula"]
+    assert run.population["users_gave_up"] > 6
+    with pytest.raises(QuantityError, match="formula: rigid users mind nothing"):
+        resample(log, formula=always_bad, doing="rigid")
 
 
 def test_satisfaction_may_empty_the_machine(log_file: Path, call: Call) -> None:
