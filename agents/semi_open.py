@@ -208,7 +208,7 @@ def _later(number: int, openness: Openness, streams: Streams) -> int:
 def _room(pool: Pool) -> int:
     """Return the power of ten above all numbers of users in the log."""
     largest = max(abs(component.user) for component in pool.components)
-    room: int = 10 ** len(str(largest))
+    room: int = 10 ** len(str(largest + 1))  # an unknown user is number -1
     return max(LEAST_ROOM, room)
 
 

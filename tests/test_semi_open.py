@@ -79,6 +79,13 @@ def test_a_larger_population_holds_the_smaller_one(pool: Pool) -> None:
     assert len(numbers) == len(set(numbers))
 
 
+def test_numbers_are_apart_also_where_the_user_is_unknown() -> None:
+    """A copy of user -1 is not taken for user 999."""
+    rows = [(user, week * WEEK, 60, 1, 0) for user in (-1, 999) for week in range(5)]
+    numbers = [member.number for member in draw_roster(pool_of(rows), 5, Openness(3), Streams())]
+    assert [-1, 999, 9_999, 10_999, 19_999, 20_999] == sorted(numbers)
+
+
 def test_one_more_user_changes_nobody_else(pool: Pool) -> None:
     """On a machine for all, whoever else is there, a user draws and submits the same."""
     roster = draw_roster(pool, WEEKS, Openness(), Streams(2))
