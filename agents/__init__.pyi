@@ -4,8 +4,9 @@ from .attendance import Attendance
 from .behaviours import Rigid, ThinkTime
 from .casting import Casting
 from .component_users import AsRecorded, ClosedLoop, ComponentUser, Member
-from .components import Component, Pool, PoolRules
+from .components import Component, Pool
 from .composed import Composed
+from .consequences import Consequences
 from .empirical import Empirical, Habits
 from .generated import GeneratedUser, Generating, LogNormal
 from .graph import Dependencies, find_dependencies, longest_paths, user_graph
@@ -13,14 +14,15 @@ from .heldout import HeldOut, OpenOrder, PausePool, SimilarPauses
 from .made_up import ComponentWork, GroupWork, Living, SiteWork
 from .mixture import Mixture, Part
 from .office import Office
+from .openness import Openness, PoolRules
 from .population import add_users
 from .presets import PRESETS, Fitted, Recipe
 from .profiles import ActiveTime, Profiles, WeeklyProfile
 from .reactions import Intention, Note, Reaction
 from .repeated import Chains
 from .responses import Degrade, Delay, Reconfigure, Renounce, Response, Switch
-from .satisfaction import Alea, Consequences, Formula, Habit, Minding, Requested
-from .semi_open import Openness, Roster, add_members, draw_roster
+from .satisfaction import Alea, Formula, Habit, Minding, Requested
+from .semi_open import Roster, add_members, draw_roster
 from .sessions import SessionDefinition, Sessions, find_sessions
 from .shmueli import ShmueliFeitelson, SiteModel
 from .site_users import Doing, SiteUser

@@ -19,11 +19,12 @@ from typing import Literal
 
 import numpy as np
 
+from agents.openness import PoolRules
 from agents.profiles import Profiles
 from agents.units import Units
 from agents.work import Work
 from environment.clock import DAY, WEEK, Clock
-from environment.errors import QuantityError, TraceError
+from environment.errors import TraceError
 from environment.jobs import Column, Int64s
 
 #: Columns that a job has in common with the recorded one that it repeats.
@@ -42,40 +43,6 @@ SHORTEST_LOG = 2 * WEEK
 #: What is said of users that are not in the pool.
 AT_BEGINNING = "active only at the beginning of the log"
 AT_END = "active only at the end of the log"
-
-
-@dataclass(frozen=True)
-class PoolRules:
-    """Who comes into a pool, and as what.
-
-    Attributes
-    ----------
-    edge
-        Share of the log at each of its ends; who is active only there is dropped. 0.05
-        (unconfirmed: after a secondary source on Zakay and Feitelson 2016).
-    long_term
-        Who was active for more than this share of the log is a long-term user: 0.5 (unconfirmed,
-        as before).
-    least
-        Users that a pool needs; chosen here. Fewer would be the same few again and again.
-
-    Raises
-    ------
-    QuantityError
-        When a number makes no sense.
-    """
-
-    edge: float = 0.05
-    long_term: float = 0.5
-    least: int = 5
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.edge < 0.5:
-            raise QuantityError(f"edge {self.edge:g}: share of the log, from 0 to below 0.5")
-        if not 0 < self.long_term < 1:
-            raise QuantityError(f"long_term {self.long_term:g}: share of the log, between 0 and 1")
-        if self.least < 1:
-            raise QuantityError(f"least {self.least}: users that a pool needs, at least 1")
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from agents.component_users import Member
 from agents.components import Pool
-from agents.satisfaction import Consequences, Formula, Minding
+from agents.consequences import Consequences
+from agents.openness import MOST_COPIES, Openness
+from agents.satisfaction import Formula, Minding
 from environment.clock import WEEK
 from environment.errors import QuantityError
 from environment.streams import Streams
@@ -37,49 +39,6 @@ LEAST_ROOM = 1000
 #: Mean arrivals per week up to which their distribution function is summed term by term; exp(-mean)
 #: is a number in double precision up to 745.
 SMALL_MEAN = 500
-
-#: Copies of a long-term user that there may be; numbers of temporary users begin after them.
-MOST_COPIES = 1000
-
-
-@dataclass(frozen=True)
-class Openness:
-    """How many users there are and how they come.
-
-    Attributes
-    ----------
-    factor
-        Users, as a multiple of those of the log: of long-term users, and of arrivals per week.
-    arrivals
-        ``poisson``: how many temporary users arrive in a week is drawn, with a constant mean;
-        ``even``: as many in each week, as far as whole numbers go (both unconfirmed: the papers'
-        abstracts do not say).
-    full
-        Whether those temporary users are there at the beginning who came before and whose work
-        was not done; chosen here, so that the first weeks are like the others.
-    shuffled
-        Move each user by a random part of a week besides, so that day and hour are lost; for
-        comparison.
-
-    Raises
-    ------
-    QuantityError
-        When a choice is not known or a number makes no sense.
-    """
-
-    factor: float = 1.0
-    arrivals: Literal["poisson", "even"] = "poisson"
-    full: bool = True
-    shuffled: bool = False
-
-    def __post_init__(self) -> None:
-        if not 0 < self.factor < MOST_COPIES:
-            raise QuantityError(
-                f"users {self.factor:g}x: more than 0 and less than {MOST_COPIES} times those of "
-                "the log"
-            )
-        if self.arrivals not in ("poisson", "even"):
-            raise QuantityError(f"arrivals {self.arrivals!r}: not known; choose poisson or even")
 
 
 @dataclass(frozen=True)

@@ -32,14 +32,14 @@ def doing_table() -> str:
 
 def consequences_table() -> str:
     """Return what users make of their satisfaction."""
-    from agents.satisfaction import Consequences
+    from agents.consequences import Consequences
 
     return _attributes(Consequences)
 
 
 def rules_table() -> str:
     """Return who comes into a pool."""
-    from agents.components import PoolRules
+    from agents.openness import PoolRules
 
     return _attributes(PoolRules)
 

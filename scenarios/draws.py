@@ -15,7 +15,8 @@ import numpy as np
 
 from agents.component_users import AsRecorded
 from agents.made_up import ComponentWork
-from agents.semi_open import Openness, add_members, draw_roster
+from agents.openness import Openness
+from agents.semi_open import add_members, draw_roster
 from analysis.pages import markdown_table
 from analysis.population_accounts import ks_distance, think_times, week_distance, week_shares
 from environment.clock import WEEK

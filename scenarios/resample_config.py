@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from agents.components import Pool, PoolRules
-from agents.satisfaction import FORMULAS, Consequences
-from agents.semi_open import Openness
+from agents.consequences import FORMULA_NAMES, Consequences
+from agents.openness import Openness, PoolRules
 from agents.sessions import SessionDefinition
 from environment.errors import QuantityError
 from environment.estimates import parse_estimates
@@ -16,6 +15,9 @@ from environment.quantities import parse_factor, parse_processors
 from environment.schedulers.names import SCHEDULER_NAMES, parse_scheduler
 from environment.trace import Conversion
 from scenarios.mistakes import first_mistake
+
+if TYPE_CHECKING:
+    from agents.components import Pool
 
 #: What users do while they are there, in a few words.
 DOING = {
@@ -83,8 +85,8 @@ class ResampleConfig(BaseModel):
     @field_validator("satisfaction")
     @classmethod
     def _known_satisfaction(cls, name: str) -> str:
-        if name != NONE and name not in FORMULAS:
-            raise ValueError(f"not known; choose {', '.join((NONE, *FORMULAS))}")
+        if name != NONE and name not in FORMULA_NAMES:
+            raise ValueError(f"not known; choose {', '.join((NONE, *FORMULA_NAMES))}")
         return name
 
     @model_validator(mode="after")

@@ -9,8 +9,9 @@ import numpy as np
 
 from agents import Work
 from agents.component_users import AsRecorded, ClosedLoop
-from agents.components import Pool, PoolRules
+from agents.components import Pool
 from agents.made_up import ComponentWork
+from agents.openness import PoolRules
 from agents.semi_open import Roster, add_members
 from agents.user import Behaviour
 from environment import Clock, JobTable, Simulation

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from population_cases import outcome, pool_of, simulated, submissions
 
 from agents.component_users import AsRecorded, ClosedLoop, Member
-from agents.semi_open import Openness, Roster, draw_roster
+from agents.openness import Openness
+from agents.semi_open import Roster, draw_roster
 from environment import Clock, State, Streams
 from environment.clock import DAY, HOUR, WEEK
 

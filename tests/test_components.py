@@ -8,7 +8,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from population_cases import TWO_USERS, pool_of
 
-from agents.components import AT_BEGINNING, AT_END, PoolRules
+from agents.components import AT_BEGINNING, AT_END
+from agents.openness import PoolRules
 from environment import Clock
 from environment.clock import DAY, HOUR, WEEK
 from environment.errors import QuantityError, TraceError

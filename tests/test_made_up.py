@@ -10,11 +10,13 @@ from population_cases import pool_of
 
 from agents.activity import Shifts
 from agents.components import Pool
+from agents.consequences import Consequences
 from agents.generated import GeneratedUser
 from agents.made_up import GroupWork, SiteWork
+from agents.openness import Openness
 from agents.pool_users import BatchPool, PoolMember
-from agents.satisfaction import Consequences, Requested
-from agents.semi_open import Openness, Roster, add_members, draw_roster
+from agents.satisfaction import Requested
+from agents.semi_open import Roster, add_members, draw_roster
 from agents.shmueli import SiteModel
 from environment import JobTable, Simulation, Streams
 from environment.clock import DAY, HOUR, WEEK

@@ -10,14 +10,8 @@ import pytest
 from population_cases import pool_of, record, simulated, submissions
 
 from agents.component_users import Member
-from agents.satisfaction import (
-    Alea,
-    Consequences,
-    Habit,
-    Requested,
-    acceptable,
-    formula_of,
-)
+from agents.consequences import Consequences
+from agents.satisfaction import Alea, Habit, Requested, acceptable, formula_of
 from agents.semi_open import Roster
 from environment import JobTable
 from environment.clock import DAY, HOUR, WEEK

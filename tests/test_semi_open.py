@@ -11,8 +11,10 @@ from population_cases import pool_of, record, simulated
 from agents import Work
 from agents.component_users import Member
 from agents.components import Pool
-from agents.satisfaction import Consequences, Requested
-from agents.semi_open import Openness, Roster, arrivals_in, draw_roster
+from agents.consequences import Consequences
+from agents.openness import Openness
+from agents.satisfaction import Requested
+from agents.semi_open import Roster, arrivals_in, draw_roster
 from environment import Clock, Streams
 from environment.clock import DAY, HOUR, WEEK
 from environment.errors import QuantityError
