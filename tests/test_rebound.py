@@ -20,7 +20,7 @@ from analysis.rebound_report import (
 )
 from environment.swf import write_swf
 from environment.trace import Trace
-from scenarios import rebound
+from scenarios import rebound, rebound_page
 from scenarios.rebound import REPLAY, USERS, run_rebound
 
 SPEEDS = (0.5, 1.0, 2.0)
@@ -134,3 +134,17 @@ def test_the_script_prints_tables(
     assert capsys.readouterr().err.startswith("rebound: ")
     assert 2 == rebound.main([])
     assert "usage: python -m scenarios.rebound TRACE" in capsys.readouterr().err
+
+
+def test_the_page_is_computed_from_the_logs_that_are_there(
+    log: Trace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Slopes have a row for each; without KTH, or without a page, it is told in one line."""
+    write_swf(log, tmp_path / "log.swf")
+    table = rebound_page.slopes_rows({"small": tmp_path / "log.swf"})
+    assert "| log | between sessions | between batches |" == table.splitlines()[0]
+    assert table.splitlines()[-1].startswith("| small | ")
+    assert 2 == rebound_page.main([str(tmp_path), str(tmp_path / "page.md")])
+    assert "KTH-SP2-1996-2.1-cln.swf[.gz]: not there" in capsys.readouterr().err
+    assert 2 == rebound_page.main([])
+    assert "usage: python -m scenarios.rebound_page TRACES PAGE" in capsys.readouterr().err
