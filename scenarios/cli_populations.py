@@ -83,6 +83,8 @@ def resample(
     hpcrowd resample log.swf.gz --speed 2x --satisfaction habit --seed 1 --out runs/faster-1
     hpcrowd resample log.swf.gz --doing rigid --scheduler recorded --out draw
     """
+    from agents.consequences import Consequences
+    from agents.openness import PoolRules
     from scenarios.resample_command import resample_command, settings
     from scenarios.resample_config import configure_resample
 
@@ -91,8 +93,8 @@ def resample(
         users=users,
         doing=doing,
         satisfaction=satisfaction,
-        consequences=settings("consequences", consequences),
-        pool=settings("pool", pool),
+        consequences=settings("consequences", consequences, vars(Consequences())),
+        pool=settings("pool", pool, vars(PoolRules())),
         arrivals=arrivals,
         full=full,
         sessions=sessions,

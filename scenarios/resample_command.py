@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,15 +22,22 @@ if TYPE_CHECKING:
     from analysis.run import Run
 
 
-def settings(option: str, text: str | None) -> dict[str, float]:
+def settings(option: str, text: str | None, known: Iterable[str]) -> dict[str, float]:
     """Return what ``leave=0.1,away=2`` sets, nothing for None.
+
+    Parameters
+    ----------
+    option, text
+        Name of the option, and what was given.
+    known
+        Names that may be set.
 
     Raises
     ------
     QuantityError
-        When it is not written so.
+        When it is not written so, or a name is not known.
     """
-    found = {}
+    names, found = tuple(known), {}
     for part in (text or "").split(",") if text else []:
         name, equals, value = part.strip().partition("=")
         try:
@@ -41,6 +49,10 @@ def settings(option: str, text: str | None) -> dict[str, float]:
                 f"{option} {text!r}: {part.strip()!r} sets nothing; write NAME=NUMBER, each once, "
                 "with commas between them"
             ) from None
+        if name not in names:
+            raise QuantityError(
+                f"{option} {text!r}: no setting {name!r}; there are {', '.join(names)}"
+            )
         found[name] = int(number) if number.is_integer() else number
     return found
 

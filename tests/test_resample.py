@@ -185,6 +185,7 @@ def test_satisfaction_may_empty_the_machine(log_file: Path, call: Call) -> None:
         (["--weeks", "4"], "warmup 4 weeks: less than the 4 of the run"),
         (["--warmup", "8"], "warmup 8 weeks: less than the 8 of the run, as long as the log"),
         (["--consequences", "leave"], "'leave' sets nothing; write NAME=NUMBER"),
+        (["--pool", "away=0"], "no setting 'away'; there are edge, long_term, least"),
         (["--consequences", "away=0"], "away 0: at least 1"),
         (["--pool", "least=50"], "a pool of 12 users; at least 50 are needed"),
         (["--doing", "x"], "doing 'x': "),
@@ -209,11 +210,14 @@ def test_a_short_trace_is_refused(make_trace: Callable[..., Trace]) -> None:
 
 def test_settings_are_names_and_numbers() -> None:
     """Whole numbers stay whole; each name once."""
-    assert {"leave": 0.1, "away": 2} == settings("consequences", "leave=0.1, away=2")
-    assert {} == settings("pool", None)
+    names = ("leave", "away")
+    assert {"leave": 0.1, "away": 2} == settings("consequences", "leave=0.1, away=2", names)
+    assert {} == settings("pool", None, names)
     for text in ("leave=x", "=1", "leave=1,leave=2", ","):
         with pytest.raises(QuantityError, match="sets nothing"):
-            settings("consequences", text)
+            settings("consequences", text, names)
+    with pytest.raises(QuantityError, match="no setting 'x'; there are leave, away"):
+        settings("consequences", "x=1", names)
 
 
 def test_draws_are_held_against_the_log(log: Trace) -> None:
