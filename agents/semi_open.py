@@ -15,13 +15,16 @@ are, and with a larger population those of the smaller one are all there.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from agents.component_users import Member
 from agents.components import Pool
 from agents.consequences import Consequences
+from agents.mixture import TOLERANCE
 from agents.openness import MOST_COPIES, Openness
 from agents.satisfaction import Formula, Minding
 from environment.clock import WEEK
@@ -60,6 +63,39 @@ class Roster:
     def __iter__(self) -> Iterator[Member]:
         yield from self.long_term
         yield from self.temporary
+
+    def split(self, shares: Sequence[float], streams: Streams) -> list[Roster]:
+        """Return the users in parts, for populations in which not all do the same.
+
+        Parameters
+        ----------
+        shares
+            Probability of each part; they add up to 1. Each user draws its part from a stream of
+            its own.
+        streams
+            Of the run.
+
+        Raises
+        ------
+        QuantityError
+            When they do not add up.
+        """
+        if min(shares, default=0) < 0 or abs(sum(shares) - 1) > TOLERANCE:
+            words = " + ".join(f"{share:g}" for share in shares)
+            raise QuantityError(f"shares {words}: none below 0, and they must add up to 1")
+        bounds = np.cumsum(shares)
+
+        def part(member: Member) -> int:
+            drawn = streams.generator("part", member.number).random() * bounds[-1]
+            return int(np.searchsorted(bounds, drawn, side="right"))
+
+        return [
+            Roster(
+                tuple(member for member in self.long_term if part(member) == place),
+                tuple(member for member in self.temporary if part(member) == place),
+            )
+            for place in range(len(bounds))
+        ]
 
 
 def draw_roster(pool: Pool, weeks: int, openness: Openness, streams: Streams) -> Roster:

@@ -9,10 +9,11 @@ import pytest
 from population_cases import pool_of
 
 from agents.activity import Shifts
+from agents.component_users import ClosedLoop
 from agents.components import Pool
 from agents.consequences import Consequences
 from agents.generated import GeneratedUser
-from agents.made_up import GroupWork, SiteWork
+from agents.made_up import ComponentWork, GroupWork, SiteWork
 from agents.openness import Openness
 from agents.pool_users import BatchPool, PoolMember
 from agents.satisfaction import Requested
@@ -92,6 +93,22 @@ def test_members_of_a_site_come_and_go(pool: Pool) -> None:
         if user.number not in (1, 2):
             assert (2 * DAY + 1) >= np.ptp(mine)
             assert {3} == set(jobs.processors[jobs.user == user.number].tolist())  # of its like
+
+
+def test_not_all_need_do_the_same(pool: Pool) -> None:
+    """Some do again what was recorded, the others make it up, on one machine."""
+    model = Simulation(JobTable(), 6, "easy", clock=pool.clock, seed=4)
+    roster = draw_roster(pool, 8, Openness(4), Streams(1))
+    again, made_up = roster.split([0.5, 0.5], Streams(1))
+    users = [
+        *add_members(model, ComponentWork(pool, ClosedLoop()), again, horizon=8 * WEEK),
+        *add_members(model, groups(pool), made_up, horizon=8 * WEEK),
+    ]
+    model.run()
+    assert len(roster) == len(users)
+    recorded = model.jobs.recorded_submit >= 0
+    assert {m.number for m in again} >= set(model.jobs.user[recorded].tolist()) != set()
+    assert {m.number for m in made_up} >= set(model.jobs.user[~recorded].tolist()) != set()
 
 
 @pytest.mark.parametrize("kind", ["group", "site"])

@@ -103,6 +103,19 @@ def test_one_more_user_changes_nobody_else(pool: Pool) -> None:
     assert living.visits.counts()["there"] > 0
 
 
+def test_a_population_may_be_split_by_shares(pool: Pool) -> None:
+    """Every user is in one part, which it draws itself; the parts are about as large as asked."""
+    roster = draw_roster(pool, 200, Openness(2), Streams(1))
+    parts = roster.split([0.25, 0, 0.75], Streams(1))
+    assert sorted(m.number for part in parts for m in part) == sorted(m.number for m in roster)
+    assert 0 == len(parts[1])
+    assert pytest.approx(0.25, abs=0.06) == len(parts[0]) / len(roster)
+    smaller = draw_roster(pool, 200, Openness(1), Streams(1)).split([0.25, 0, 0.75], Streams(1))
+    assert set(smaller[0]) < set(parts[0])
+    with pytest.raises(QuantityError, match=r"shares 0.5 \+ 0.4: none below 0, and they must add"):
+        roster.split([0.5, 0.4], Streams())
+
+
 def test_the_first_weeks_are_like_the_others(pool: Pool) -> None:
     """Temporary users who came before are there at first, unless it begins empty."""
     full = draw_roster(pool, WEEKS, Openness(9), Streams())
