@@ -68,7 +68,10 @@ def _attributes(kind: Any) -> str:
     text = inspect.cleandoc(kind.__doc__)
     body = text.split("Attributes\n----------\n")[1].split("\n\nRaises")[0]
     found = re.findall(r"^(\w+)\n((?: {4}.*(?:\n|$))+)", body, re.MULTILINE)
-    said = {name: " ".join(lines.split()).replace("``", "`") for name, lines in found}
+    said = {
+        name: re.sub(r":\w+:`", "`", " ".join(lines.split()).replace("``", "`"))
+        for name, lines in found
+    }
     rows = [(f"`{one.name}`", f"`{one.default}`", said[one.name]) for one in fields(kind)]
     return table(("name", "default", "meaning"), rows)
 
