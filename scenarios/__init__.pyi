@@ -1,8 +1,8 @@
 from .config import ReplayConfig, configure
 from .demo import run_demo
+from .draws import draws_of
 from .grid import run_grid
 from .grid_config import GridConfig, read_grid
-from .draws import draws_of
 from .minh2012_correlation import reproduce_minh2012_correlation
 from .minh2012_features import reproduce_minh2012_features
 from .minh2012_models import reproduce_minh2012_models
