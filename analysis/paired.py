@@ -103,14 +103,14 @@ class UserDifference:
     only_other: int
 
 
-def t_interval(values: Sequence[float]) -> Estimate:
+def t_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
     """Return the mean of independent values with Student's interval; a single value has none."""
     data = np.asarray(values, np.float64)
     count = len(data)
     mean = float(data.mean())
     if count < 2:
         return Estimate(mean, None, None, count)
-    half = _t_quantile(count - 1) * float(data.std(ddof=1)) / math.sqrt(count)
+    half = _t_quantile(count - 1, confidence) * float(data.std(ddof=1)) / math.sqrt(count)
     return Estimate(mean, mean - half, mean + half, count)
 
 
@@ -227,8 +227,8 @@ def mean_by_user(found: Sequence[tuple[Int64s, Floats]]) -> tuple[Int64s, Floats
     return users, means
 
 
-def _t_quantile(freedom: float) -> float:
+def _t_quantile(freedom: float, confidence: float = CONFIDENCE) -> float:
     """Return how many standard errors wide half an interval is."""
     from scipy.special import stdtrit
 
-    return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
+    return float(stdtrit(freedom, (1 + confidence) / 2))

@@ -204,6 +204,12 @@ class Conversion:
             raise QuantityError(f"speed {self.speed}: must be positive, for example 2x or 0.5x")
         RequestedTimes.parse(self.requested)
 
+    def run_time(self, recorded: Int64s) -> Int64s:
+        """Return the run times that jobs need at the speed of the nodes, s."""
+        if self.speed == 1:
+            return recorded
+        return np.asarray(round_half_up(recorded / self.speed))
+
 
 @dataclass
 class Conversions:
@@ -313,7 +319,7 @@ def jobs_from_trace(
     jobs.recorded_submit[:] = submit
     jobs.recorded_start[:] = submit + wait
     jobs.recorded_end[:] = submit + wait + run
-    jobs.run_time[:] = run if conversion.speed == 1 else round_half_up(run / conversion.speed)
+    jobs.run_time[:] = conversion.run_time(run)
 
     requested = whole("requested_time")
     rule = RequestedTimes.parse(conversion.requested)

@@ -1,7 +1,7 @@
 """The command line. Each command loads what it needs when it runs, so that help comes at once.
 
-Exit codes: 0 all went well; 1 a published figure was not reached; 2 the request or its input is
-wrong, told in one line; 130 interrupted.
+Exit codes: 0 all went well; 1 a published figure was not reached, or runs of a sweep failed; 2 the
+request or its input is wrong, told in one line; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from scenarios.cli_grid import grid_app
 from scenarios.cli_models import models_app
 from scenarios.cli_populations import populations_app
 from scenarios.cli_reproduce import reproduce
+from scenarios.cli_sweep import sweep_app
 from scenarios.cli_words import AsJson
 from scenarios.config import ReplayConfig
 
@@ -33,6 +34,7 @@ app.add_typer(reproduce, name="reproduce")
 app.add_typer(models_app)
 app.add_typer(grid_app)
 app.add_typer(populations_app)
+app.add_typer(sweep_app)
 
 #: Exit code of a command that Ctrl-C ended, as shells have it.
 INTERRUPTED = 130
@@ -348,7 +350,7 @@ def main() -> None:
     try:
         app(standalone_mode=True)
     except HpcrowdError as error:
-        _fail(f"hpcrowd: {error}", 2)
+        _fail(f"hpcrowd: {error}", getattr(error, "exit_code", 2))
     except SystemExit as stop:
         if stop.code == INTERRUPTED:
             _fail("hpcrowd: interrupted; nothing was written", INTERRUPTED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ from environment.jobs import UNKNOWN
 from environment.quantities import parse_processors
 from environment.simulation import RESUBMIT_AFTER, Simulation
 from environment.streams import Streams
-from environment.trace import Trace, jobs_from_trace
+from environment.trace import Conversions, Trace, jobs_from_trace
 from scenarios.config import ReplayConfig, configure
 from scenarios.population_config import PopulationConfig
 
@@ -36,12 +36,61 @@ if TYPE_CHECKING:
     from environment.platform import Change
 
 
+@dataclass
+class Prepared:
+    """A trace that is ready to be replayed: what runs of different speeds and seeds may share.
+
+    Attributes
+    ----------
+    trace
+        What was recorded.
+    converted
+        Its jobs, on nodes of the recorded speed.
+    record
+        The sessions of all users.
+    """
+
+    trace: Trace
+    converted: Conversions
+    record: Work
+
+
+def prepare(trace: Trace, config: ReplayConfig, *, follows: bool = False) -> Prepared:
+    """Convert a trace and find its sessions.
+
+    Parameters
+    ----------
+    trace
+        What was recorded.
+    config
+        Its ``processors``, ``requested``, ``sessions`` and ``strict`` count, and its ``seed`` where
+        requested times are drawn.
+    follows
+        Find also what waits for what, which is found when first asked for otherwise.
+
+    Raises
+    ------
+    HpcrowdError
+        When the trace cannot be replayed so.
+    """
+    conversion = replace(config.conversion(), speed=1.0)
+    converted = jobs_from_trace(trace, conversion, strict=config.strict)
+    definition = SessionDefinition.parse(config.sessions)
+    record = Work.recorded(trace, converted, definition, strict=config.strict)
+    if follows:
+        _ = record.dependencies, record.by_session
+        if record.chains is None:
+            _ = record.by_batch
+    return Prepared(trace, converted, record)
+
+
 def replay(
     trace: Trace,
     config: ReplayConfig | None = None,
     *,
     compiled: bool = False,
     progress: Callable[[Simulation], Any] | None = None,
+    prepared: Prepared | None = None,
     **choices: Any,
 ) -> Run:
     """Replay a trace and return the run.
@@ -56,6 +105,8 @@ def replay(
         Let the engine follow think times by itself; same schedule, but users are not told.
     progress
         Called now and then with the simulation.
+    prepared
+        What :func:`prepare` made of this trace with these settings; it is used up. None prepares.
 
     Raises
     ------
@@ -72,9 +123,10 @@ def replay(
     config = config or configure(**choices)
     population = config.users if isinstance(config.users, PopulationConfig) else None
     began = time.perf_counter()
-    converted = jobs_from_trace(trace, config.conversion(), strict=config.strict)
-    definition = SessionDefinition.parse(config.sessions)
-    record = Work.recorded(trace, converted, definition, strict=config.strict)
+    prepared = prepared or prepare(trace, config)
+    converted, record = prepared.converted, prepared.record
+    recorded = record.jobs.recorded_end - record.jobs.recorded_start
+    record.jobs.run_time[:] = config.conversion().run_time(recorded)
     clock = Clock.of(trace.header)
     processors = parse_processors(config.nodes, trace.processors if "x" in config.nodes else 1)
     behaviour: Any = population.mixture() if population else config.users
@@ -102,7 +154,7 @@ def replay(
         resubmit_after=RESUBMIT_AFTER if changes is None else changes.resubmit_after,
     )
     users, generated = casting.join(model, compiled=compiled)
-    prepared = time.perf_counter()
+    ready = time.perf_counter()
     model.run(progress=progress)
     ended = time.perf_counter()
     return Run(
@@ -121,7 +173,7 @@ def replay(
         attempts=attempts_of(model),
         repaired=converted.repaired,
         dropped=converted.dropped,
-        wall_s={"prepare": round(prepared - began, 3), "simulate": round(ended - prepared, 3)},
+        wall_s={"prepare": round(ready - began, 3), "simulate": round(ended - ready, 3)},
     )
 
 

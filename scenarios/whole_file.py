@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from environment.errors import HpcrowdError
+
+#: What names of unfinished files end in.
+UNFINISHED = ".tmp"
 
 
 def check_writable(path: Path, option: str = "--html") -> None:
@@ -36,7 +43,7 @@ def write_whole(path: Path, text: str) -> None:
     HpcrowdError
         When it cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.tmp")
+    temporary = path.with_name(f".{path.name}{UNFINISHED}")
     try:
         temporary.write_text(text, encoding="utf-8")
         temporary.replace(path)
@@ -44,3 +51,39 @@ def write_whole(path: Path, text: str) -> None:
         raise HpcrowdError(f"{path}: cannot be written: {error.strerror or error}") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def land(path: Path) -> Iterator[Path]:
+    """Give the path of a temporary file to write and sync; it takes the place of ``path`` then.
+
+    Processes and machines that write the same file at the same time do not disturb each other.
+
+    Raises
+    ------
+    HpcrowdError
+        When it cannot be written.
+    """
+    who = f"{socket.gethostname()}.{os.getpid()}"
+    temporary = path.with_name(f".{path.name}.{who}{UNFINISHED}")
+    try:
+        yield temporary
+        temporary.replace(path)
+    except OSError as error:
+        raise HpcrowdError(f"{path}: cannot be written: {error.strerror or error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def land_bytes(path: Path, content: bytes) -> None:
+    """Write a file that is whole or absent also when the machine stops at once.
+
+    Raises
+    ------
+    HpcrowdError
+        When it cannot be written.
+    """
+    with land(path) as temporary, temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
