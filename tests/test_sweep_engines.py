@@ -1,0 +1,155 @@
+"""Who does the runs makes no difference, nor how many; sweeps take any executor."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sweep_cases import landed, results, write_study
+
+from environment.errors import HpcrowdError, QuantityError
+from scenarios.sweep import Interrupted, sweep
+from scenarios.sweep_config import read_study
+from scenarios.sweep_engines import Engine, Inline, engine_of
+
+needs_dask = pytest.mark.skipif(find_spec("distributed") is None, reason="no distributed")
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the file of a study of 20 runs that keeps jobs."""
+    folder = tmp_path_factory.mktemp("engines")
+    path = write_study(folder)
+    path.write_text('keep = "jobs"\n' + path.read_text())
+    return path
+
+
+@pytest.fixture(scope="module")
+def alone(study: Path) -> Path:
+    """Return the folder of the sweep in this process."""
+    sweep(read_study(study), study.parent / "alone", engine=Inline())
+    return study.parent / "alone"
+
+
+@pytest.mark.parametrize(
+    ("name", "workers"),
+    [
+        ("processes", 1),
+        ("processes", 2),
+        ("processes", 3),
+        pytest.param("dask", 1, marks=needs_dask),
+        pytest.param("dask", 2, marks=needs_dask),
+    ],
+)
+def test_results_are_the_same_whoever_does_the_runs(
+    study: Path, alone: Path, tmp_path: Path, name: str, workers: int
+) -> None:
+    """Tables, pictures and the files of every run are the same bytes."""
+    engine = engine_of(name, workers=workers)
+    try:
+        found = sweep(read_study(study), tmp_path / "out", engine=engine)
+    finally:
+        engine.close()
+    assert (20, 0, 0) == (found.over, found.kept, found.failed)
+    assert results(alone) == results(tmp_path / "out")
+    for kind in ("runs", "jobs"):
+        files = {path.name: path.read_bytes() for path in (alone / kind).iterdir()}
+        assert 20 == len(files)
+        assert files == {path.name: path.read_bytes() for path in (tmp_path / "out" / kind).iterdir()}
+
+
+def test_any_executor_will_do(study: Path, alone: Path, tmp_path: Path) -> None:
+    """Whatever has ``submit`` and returns futures can do the runs."""
+    with ThreadPoolExecutor(1) as threads:
+        sweep(read_study(study), tmp_path / "out", engine=Engine(threads))
+    assert results(alone) == results(tmp_path / "out")
+
+
+class Counting(Inline):
+    """Counts futures that are not finished: results come only when room is full."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.flying: list[tuple[Future[Any], Any, Any]] = []
+        self.most = 0
+
+    def room(self) -> int:
+        """Four at once."""
+        return 4
+
+    def submit(self, function: Any, task: Any) -> Future[Any]:
+        """Keep tasks back until four are there, or it is the last."""
+        future: Future[Any] = Future()
+        self.flying.append((future, function, task))
+        self.most = max(self.most, len(self.flying))
+        if len(self.flying) == 4:
+            for one, does, what in self.flying:
+                one.set_result(does(what))
+            self.flying.clear()
+        return future
+
+
+def test_only_a_few_runs_are_in_flight(study: Path, alone: Path, tmp_path: Path) -> None:
+    """However many runs there are, no more than there is room for are given away at once."""
+    engine = Counting()
+    sweep(read_study(study), tmp_path / "out", engine=engine)
+    assert 4 == engine.most
+    assert results(alone) == results(tmp_path / "out")
+
+
+class Impatient(Inline):
+    """Somebody presses Ctrl-C at the fourth run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.done = 0
+
+    def submit(self, function: Any, task: Any) -> Future[Any]:
+        """Do three tasks."""
+        if self.done == 3:
+            raise KeyboardInterrupt
+        self.done += 1
+        return super().submit(function, task)
+
+
+def test_interrupted_sweep_says_how_to_go_on(study: Path, alone: Path, tmp_path: Path) -> None:
+    """Ctrl-C keeps what is done; the message says how to go on, and going on does the rest."""
+    out = tmp_path / "out"
+    with pytest.raises(Interrupted, match="3 of 20 runs are done and kept .* --resume") as caught:
+        sweep(read_study(study), out, engine=Impatient())
+    assert 130 == caught.value.exit_code
+    assert 3 == len(landed(out))
+    assert 3 == sweep(read_study(study), out, resume=True).kept
+    assert results(alone) == results(out)
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "message"),
+    [
+        ("slurm", {}, "--executor 'slurm': not known; choose processes, dask, inline"),
+        ("processes", {"address": "tcp://a:1"}, "is for --executor dask"),
+        ("dask", {"address": "tcp://a:1", "workers": 2}, "leave out --workers"),
+    ],
+)
+def test_wrong_engines_are_told(name: str, more: dict[str, Any], message: str) -> None:
+    """An engine that is not known, or has no such option, is told in one line."""
+    with pytest.raises(QuantityError, match=message):
+        engine_of(name, **more)
+
+
+@needs_dask
+def test_missing_scheduler_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no Dask scheduler answers, the address and the cure are told."""
+    monkeypatch.setattr("scenarios.sweep_engines.PATIENCE", "1s")
+    with pytest.raises(HpcrowdError, match=r"--address tcp://127\.0\.0\.1:9: no Dask scheduler"):
+        engine_of("dask", address="tcp://127.0.0.1:9")
+
+
+def test_missing_dask_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the library, the message says which extra has it."""
+    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
+    with pytest.raises(HpcrowdError, match=r"distributed is not installed; .*hpcrowd\[dask\]"):
+        engine_of("dask")
