@@ -18,6 +18,7 @@ from scenarios.scenario_base import Scenario, Watch, checksum
 
 if TYPE_CHECKING:
     from analysis.run import Run
+    from environment.trace import Trace
     from scenarios.replay import Prepared
 
 _QUEUE_FILE = re.compile(r"(?<=file=)[^,]+")
@@ -111,33 +112,40 @@ class ReplayScenario(Scenario):
         return found
 
     def sharing(self) -> dict[str, Any]:
-        """Return what decides about the converted trace; a seed only where requests are drawn."""
+        """Return what decides about the converted trace, or the trace where each run converts."""
         found = super().sharing()
-        rule = RequestedTimes.parse(self.requested)
-        if rule.fitted or rule.model is not None:
-            found["seed"] = self.seed
+        if self._draws_requests:
+            return {"kind": found["kind"], "trace": found["trace"]}
         return found | {"follows": self.users != "rigid"}
 
-    def prepare(self) -> Prepared:
-        """Read and convert the trace, and find its sessions."""
+    @property
+    def _draws_requests(self) -> bool:
+        """Whether requested times are drawn, so that no two seeds have the same jobs."""
+        rule = RequestedTimes.parse(self.requested)
+        return rule.fitted or rule.model is not None
+
+    def prepare(self) -> Trace | Prepared:
+        """Read the trace; convert it and find its sessions where that is the same for all seeds."""
         from environment.swf import read_swf
         from scenarios.replay import prepare
 
-        return prepare(
-            read_swf(self.folder / self.trace), self.config(), follows=self.users != "rigid"
-        )
+        trace = read_swf(self.folder / self.trace)
+        if self._draws_requests:
+            return trace
+        return prepare(trace, self.config(), follows=self.users != "rigid")
 
-    def run(self, prepared: Prepared, progress: Watch | None = None) -> Run:
+    def run(self, prepared: Trace | Prepared, progress: Watch | None = None) -> Run:
         """Replay the trace."""
-        from scenarios.replay import replay
+        from scenarios.replay import Prepared, replay
 
+        ready = prepared if isinstance(prepared, Prepared) else None
         return replay(
-            prepared.trace,
+            prepared.trace if isinstance(prepared, Prepared) else prepared,
             self.config(),
             # The same schedule as with users that are called one by one, at a fraction of the time.
             compiled=self.users == "think-time",
             progress=progress,
-            prepared=prepared,
+            prepared=ready,
         )
 
     def label(self) -> str:

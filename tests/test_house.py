@@ -15,7 +15,10 @@ import pytest
 #: Each may import itself and those before it.
 PACKAGES = ("environment", "agents", "analysis", "scenarios")
 LONGEST_FILE = 400  #: lines
-HEAVY = ("mesa", "numba", "pandas", "matplotlib", "sklearn", "kmedoids", "pywt")
+HEAVY = (
+    "mesa", "numba", "pandas", "matplotlib", "sklearn", "kmedoids", "pywt", "dask", "distributed",
+    "tomlkit",
+)  # fmt: skip
 
 
 def files(root: Path) -> Iterator[Path]:

@@ -65,7 +65,10 @@ def test_replay_has_every_setting_of_the_command(write: Write) -> None:
     fields = KINDS["replay"].model_fields
     assert set(ReplayConfig.model_fields) == set(fields) - {"folder", "kind", "trace"}
     for name, field in ReplayConfig.model_fields.items():
-        assert (field.default, field.description) == (fields[name].default, fields[name].description)
+        assert (field.default, field.description) == (
+            fields[name].default,
+            fields[name].description,
+        )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -144,7 +147,7 @@ def test_settings_are_reached_by_dotted_names() -> None:
 
 
 def test_identity_is_that_of_contents(write: Write, tmp_path: Path) -> None:
-    """What decides about a run does not change with the place of files, but with what is in them."""
+    """What decides about a run changes with what is in its files, not with where they are."""
     path = write(BASE + "platform = 'p.toml'\n")
     (tmp_path / "p.toml").write_text('[[changes]]\ndo = "resize"\nat = 5\nprocessors = 3\n')
     first = read_scenario(path).identity()

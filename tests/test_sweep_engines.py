@@ -58,7 +58,9 @@ def test_results_are_the_same_whoever_does_the_runs(
     for kind in ("runs", "jobs"):
         files = {path.name: path.read_bytes() for path in (alone / kind).iterdir()}
         assert 20 == len(files)
-        assert files == {path.name: path.read_bytes() for path in (tmp_path / "out" / kind).iterdir()}
+        assert files == {
+            path.name: path.read_bytes() for path in (tmp_path / "out" / kind).iterdir()
+        }
 
 
 def test_any_executor_will_do(study: Path, alone: Path, tmp_path: Path) -> None:
@@ -118,7 +120,7 @@ class Impatient(Inline):
 def test_interrupted_sweep_says_how_to_go_on(study: Path, alone: Path, tmp_path: Path) -> None:
     """Ctrl-C keeps what is done; the message says how to go on, and going on does the rest."""
     out = tmp_path / "out"
-    with pytest.raises(Interrupted, match="3 of 20 runs are done and kept .* --resume") as caught:
+    with pytest.raises(Interrupted, match=r"3 of 20 runs are done and kept .* --resume") as caught:
         sweep(read_study(study), out, engine=Impatient())
     assert 130 == caught.value.exit_code
     assert 3 == len(landed(out))

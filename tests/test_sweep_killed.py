@@ -45,12 +45,12 @@ def undisturbed(study: Path) -> dict[str, bytes]:
     return results(study.parent / "undisturbed")
 
 
-def begin(study: Path, out: Path, root: Path) -> subprocess.Popen[bytes]:
+def begin(study: Path, out: Path, root: Path, workers: int) -> subprocess.Popen[bytes]:
     """Begin a sweep in a process of its own, or go on with it; errors go to a file beside."""
     command = [sys.executable, "-W", "error", "-m", "hpcrowd", "sweep", study, "--out", out]
     with out.with_suffix(".err").open("wb") as errors:
         return subprocess.Popen(
-            [*map(str, command), "--resume", "--workers", "2"],
+            [*map(str, command), "--resume", "--workers", str(workers)],
             env=os.environ | {"PYTHONPATH": str(root)},
             stdout=subprocess.DEVNULL,
             stderr=errors,
@@ -65,7 +65,7 @@ def test_killed_ten_times_the_results_are_the_same(
     known: dict[str, tuple[int, int]] = {}
     out = tmp_path / "out"
     for _ in range(KILLS):
-        process = begin(study, out, root)
+        process = begin(study, out, root, chance.randint(1, 2))
         goal = len(known) + chance.randint(1, 6)
         deadline = time.monotonic() + 60
         while len(landed(out)) < goal and process.poll() is None and time.monotonic() < deadline:
@@ -77,7 +77,7 @@ def test_killed_ten_times_the_results_are_the_same(
         assert not (out / "frame.parquet").exists()
         known = landed(out)
     assert KILLS <= len(known) < 88
-    process = begin(study, out, root)
+    process = begin(study, out, root, 2)
     assert (0, "") == (process.wait(), out.with_suffix(".err").read_text())
     assert undisturbed == results(out)
     finished = landed(out)

@@ -1,0 +1,177 @@
+"""What a sweep says: trimmed metrics by hand, means, intervals, differences paired by seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from analysis.run import Run
+from analysis.sweep_pictures import sweep_figure
+from analysis.sweep_summary import MEANING, SweepResult, scale_of
+from analysis.trimmed import row_of, trimmed_metrics, window_of
+from environment.errors import QuantityError
+from environment.jobs import JobTable, State
+
+
+def finished(make_jobs: Callable[..., JobTable]) -> Run:
+    """Four jobs on 4 processors, submitted at 0, 100, 200 and 300, that wait 0, 10, 20, 30 s."""
+    jobs = make_jobs((0, 150, 4), (100, 90, 2), (200, 200, 1), (300, 50, 2))
+    jobs.submit[:] = jobs.recorded_submit
+    jobs.start[:] = [0, 110, 220, 330]
+    jobs.end[:] = [150, 200, 420, 380]
+    jobs.state[:] = State.COMPLETED
+    return Run(jobs, 4, "made", {"seed": 0})
+
+
+def test_trimmed_metrics_by_hand(make_jobs: Callable[..., JobTable]) -> None:
+    """Of a warm-up of 50 s and a cool-down of 100 s only the second and the third job are left."""
+    run = finished(make_jobs)
+    assert (50, 200) == window_of(run.jobs, 50, 100)
+    found = trimmed_metrics(run, 50, 100)
+    assert (2, 2) == (found["jobs_in"], found["jobs_completed"])
+    assert (15, 20) == (found["wait_mean_s"], found["wait_max_s"])
+    assert (100 + 220) / 2 == found["response_mean_s"]
+    assert 420 - 100 == found["makespan_s"]
+    # In the 150 s from 50 to 200: job 1 on 4 for 100 s, job 2 on 2 for 90 s, job 3 not yet.
+    assert (4 * 100 + 2 * 90) / (4 * 150) == found["utilization"]
+    # Jobs 1 and 2 ended in it.
+    assert 2 * 86400 / 150 == found["throughput_jobs_per_day"]
+
+
+def test_without_trimming_all_counts(make_jobs: Callable[..., JobTable]) -> None:
+    """No warm-up and no cool-down leave the metrics of the run."""
+    run = finished(make_jobs)
+    assert run.metrics == trimmed_metrics(run)
+    row = row_of(run)
+    assert (4, 15) == (row["jobs_in"], row["wait_mean_s"])
+    assert run.metrics["per_user"]["wait_mean_s"]["p50"] == row["wait_mean_s_users_p50"]
+
+
+def test_trimming_everything_is_refused(make_jobs: Callable[..., JobTable]) -> None:
+    """Where warm-up and cool-down meet, the message says how long the run was."""
+    run = finished(make_jobs)
+    assert 1 == trimmed_metrics(run, 200, 100)["jobs_in"]
+    assert trimmed_metrics(run, 200, 100)["utilization"] is None
+    with pytest.raises(QuantityError, match=r"leave nothing of submissions over 5\.0 min"):
+        window_of(run.jobs, 200, 101)
+    run.jobs.submit[:] = -1
+    with pytest.raises(QuantityError, match="nothing was submitted"):
+        window_of(run.jobs, 1, 0)
+
+
+#: Waits by scheduler and speed, one for each seed.
+WAITS = {
+    ("easy", "1x"): [10.0, 20.0, 60.0],
+    ("easy", "2x"): [1.0, 2.0, 6.0],
+    ("fcfs", "1x"): [11.0, 22.0, 66.0],
+    ("fcfs", "2x"): [2.0, 3.0, 7.0],
+}
+
+
+def made(confidence: float = 0.95, lost: tuple[Any, ...] = ()) -> SweepResult:
+    """Return the result of a sweep with these waits; ``lost`` is the point of a failed run."""
+    rows = []
+    for (scheduler, speed), waits in WAITS.items():
+        for seed, wait in enumerate(waits):
+            point = {"scheduler": scheduler, "speed": speed, "seed": seed}
+            gone = (scheduler, speed, seed) == lost
+            row = {} if gone else {"wait_mean_s": wait, "jobs_in": 7, "home.x": 1.5}
+            rows.append((point, "k", "failed" if gone else "done", row, "why" if gone else ""))
+    axes = {"scheduler": ["easy", "fcfs"], "speed": ["1x", "2x"], "seed": [0, 1, 2]}
+    return SweepResult.of("made", axes, rows, ["wait_mean_s"], confidence)
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+def test_means_have_students_intervals(confidence: float) -> None:
+    """Mean and interval over the seeds are those of scipy."""
+    line = made(confidence).lines[0]
+    assert ({"scheduler": "easy", "speed": "1x"}, None) == (line.point, line.against)
+    expected = stats.t.interval(confidence, 2, 30.0, stats.sem([10, 20, 60]))
+    found = line.estimate
+    assert (30.0, 3) == (found.mean, found.count)
+    assert expected == pytest.approx((found.low, found.high))
+
+
+def test_differences_are_paired_by_seed() -> None:
+    """The effect of an axis is the mean of the differences of the same seed, all else alike."""
+    lines = {(line.against, *line.point.values()): line.estimate for line in made().lines}
+    assert 4 + 2 + 2 == len(lines)
+    found = lines[("scheduler", "easy"), "fcfs", "1x"]
+    paired = stats.t.interval(0.95, 2, 3.0, stats.sem([1, 2, 6]))
+    assert (3.0, 3) == (found.mean, found.count)
+    assert paired == pytest.approx((found.low, found.high))
+    same = lines[("scheduler", "easy"), "fcfs", "2x"]
+    assert (1.0, 1.0, 1.0) == (same.mean, same.low, same.high)  # always one more: no luck in it
+    assert -27.0 == lines[("speed", "1x"), "easy", "2x"].mean
+    assert -29.0 == lines[("speed", "1x"), "fcfs", "2x"].mean
+
+
+def test_failed_runs_have_no_pair() -> None:
+    """Without a run its seed counts neither in the mean nor in the difference."""
+    result = made(lost=("easy", "1x", 2))
+    lines = {(line.against, *line.point.values()): line.estimate for line in result.lines}
+    assert (15.0, 2) == (lines[None, "easy", "1x"].mean, lines[None, "easy", "1x"].count)
+    assert 1.5 == lines[("scheduler", "easy"), "fcfs", "1x"].mean
+    assert 33.0 == lines[None, "fcfs", "1x"].mean
+    assert (12, 1) == (result.to_json()["runs"], result.to_json()["failed"])
+
+
+def test_frame_and_summary_are_tidy() -> None:
+    """The frame has a row for each run, the summary one for each mean, with documented columns."""
+    result = made()
+    assert 12 == len(result.frame)
+    assert "Int64" == str(result.frame["jobs_in"].dtype)
+    assert "home.x" == result.frame.columns[-2]
+    assert ["scheduler", "speed", *MEANING] == list(result.summary.columns)
+    assert {"value", "minus scheduler = easy", "minus speed = 1x"} == set(result.summary["of"])
+
+
+def test_notes_tell_what_intervals_cannot() -> None:
+    """One seed has no interval; seeds that change nothing are told."""
+    assert [] == made().notes
+    rows = [({"seed": seed}, "k", "done", {"wait_mean_s": 5.0}, "") for seed in range(3)]
+    same = SweepResult.of("same", {"seed": [0, 1, 2]}, rows, ["wait_mean_s"])
+    assert ["the seed changes nothing here: nothing in these runs is random"] == same.notes
+    single = SweepResult.of("one", {"seed": [0]}, rows[:1], ["wait_mean_s"])
+    assert "one seed: no intervals" in single.notes[0]
+    assert (None, 5.0) == (single.lines[0].estimate.low, single.lines[0].estimate.mean)
+
+
+@pytest.mark.parametrize(
+    ("metric", "largest", "expected"),
+    [
+        ("wait_mean_s", 60, (1, "s")),
+        ("wait_mean_s", 600, (60, "min")),
+        ("wait_mean_s_users_p90", 9000, (3600, "h")),
+        ("makespan_s", 900_000, (86400, "days")),
+        ("utilization", 0.7, (0.01, "%")),
+        ("slowdown_mean", 7000, (1, "")),
+    ],
+)
+def test_units_fit_the_values(metric: str, largest: float, expected: tuple[float, str]) -> None:
+    """Times are shown in the unit that fits the largest."""
+    assert expected == scale_of(metric, [-largest, 0.0])
+
+
+def test_picture_shows_every_mean_with_its_interval() -> None:
+    """A line for each scheduler, a point for each speed, bars as wide as the interval."""
+    axes = sweep_figure(made(), "wait_mean_s").axes[0]
+    assert ["easy", "fcfs"] == [text.get_text() for text in axes.get_xticklabels()]
+    assert "95 % interval of the mean over 3 seeds" in axes.get_xlabel()
+    points = [line for line in axes.lines if line.get_marker() == "o"]
+    assert [[30.0, 33.0], [3.0, 4.0]] == [list(line.get_ydata()) for line in points]
+    bars = axes.collections[0].get_segments()
+    half = stats.t.ppf(0.975, 2) * stats.sem([10, 20, 60])
+    assert 30 - half == pytest.approx(np.min(bars[0][:, 1]))
+    assert 30 + half == pytest.approx(np.max(bars[0][:, 1]))
+
+
+def test_picture_without_values_says_so() -> None:
+    """Where no run has the metric the picture says so."""
+    rows = [({"seed": 0}, "k", "failed", {}, "why")]
+    figure = sweep_figure(SweepResult.of("x", {"seed": [0]}, rows, ["wait_mean_s"]), "wait_mean_s")
+    assert "no run has this metric" in [text.get_text() for text in figure.axes[0].texts]
