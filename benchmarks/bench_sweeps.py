@@ -38,11 +38,12 @@ def peak(pid: int) -> int:
 
 
 def children(pid: int) -> list[int]:
-    """Return the processes that a process began."""
+    """Return the processes that a process, any of its threads, began."""
     try:
-        return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        texts = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
     except OSError:
         return []
+    return [int(one) for text in texts for one in text.split()]
 
 
 def swept(study: Path, out: Path, executor: str) -> tuple[float, float, float, float]:
@@ -60,7 +61,7 @@ def swept(study: Path, out: Path, executor: str) -> tuple[float, float, float, f
         workers = max([workers, *map(peak, children(process.pid))])
         time.sleep(0.05)
     ended, after = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert 0 == process.returncode
+    assert process.returncode == 0
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return ended - began, used, first / 1024, workers / 1024
 
