@@ -38,6 +38,7 @@ from online_predictors import accuracy_table, waits_table  # noqa: E402
 from policy_pictures import places_of_policies  # noqa: E402
 from population_tables import places_of_populations  # noqa: E402
 from requested_times import replays_table, requests_table  # noqa: E402
+from scenarios_page import scenarios_page  # noqa: E402
 
 #: The packages, in the order of their imports.
 PACKAGES = ("environment", "agents", "analysis", "scenarios")
@@ -110,7 +111,11 @@ def cli_page() -> str:
             ("code", "meaning"),
             [
                 ("0", "all went well"),
-                ("1", "a published figure was not reached (`hpcrowd reproduce`)"),
+                (
+                    "1",
+                    "a published figure was not reached (`hpcrowd reproduce`), or runs failed "
+                    "(`hpcrowd sweep`)",
+                ),
                 ("2", "the request or its input is wrong; one line on standard error says how"),
                 ("130", "interrupted; nothing was written"),
             ],
@@ -345,6 +350,7 @@ WHOLE = {
     "reference/api.md": api_page,
     "reference/features.md": features_page,
     "reference/models.md": models_page,
+    "reference/scenarios.md": scenarios_page,
 }
 
 MARKED = re.compile(r"(<!-- begin (\w+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)

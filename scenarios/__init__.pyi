@@ -13,6 +13,10 @@ from .replay import replay
 from .reproduce import reproduce_madon2024
 from .resample import resample
 from .resample_config import ResampleConfig, configure_resample
+from .scenario_file import read_scenario
+from .sweep_config import Study, read_study
+from .sweep_engines import Engine
+from .sweep_runs import sweep
 from .whatif import compare
 from .zakay2015 import reproduce_zakay2015
 
@@ -20,12 +24,17 @@ __all__ = [
     "GridConfig",
     "ReplayConfig",
     "ResampleConfig",
+    "Engine",
+    "ReplayConfig",
+    "Study",
     "compare",
     "configure",
     "configure_resample",
     "draws_of",
     "reaction_from",
     "read_grid",
+    "read_scenario",
+    "read_study",
     "replay",
     "reproduce_madon2024",
     "reproduce_minh2012_correlation",
@@ -37,4 +46,5 @@ __all__ = [
     "run_demo",
     "run_grid",
     "run_rebound",
+    "sweep",
 ]

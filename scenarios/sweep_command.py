@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from analysis.sweep_summary import SweepResult
-    from scenarios.sweep import Sweep, Tell
+    from scenarios.sweep_runs import Sweep, Tell
 
 #: s between two lines of progress where there is no terminal.
 TELL_EVERY = 30.0
@@ -78,8 +78,8 @@ def sweep_command(
     if status:
         _tell_status(study, out, as_json=as_json)
         return
-    from scenarios.sweep import sweep
     from scenarios.sweep_engines import engine_of
+    from scenarios.sweep_runs import sweep
 
     say_if_compiling()
     engine = engine_of(executor, address=address, workers=workers)
@@ -105,7 +105,7 @@ def sweep_command(
 
 
 def _tell_status(study: Study, out: Path, *, as_json: bool) -> None:
-    from scenarios.sweep import status
+    from scenarios.sweep_runs import status
 
     if not out.is_dir():
         raise QuantityError(f"--out {out}: no such folder, so nothing is done yet")

@@ -48,10 +48,10 @@ class TrimConfig(Strict):
     """What does not count of each run."""
 
     warm_up: Duration = Field(
-        0, ge=0, description="jobs submitted in this time from the first submission on, s or 7d"
+        0, ge=0, description="jobs submitted in this time after the first one do not count"
     )
     cool_down: Duration = Field(
-        0, ge=0, description="jobs submitted in this time before the last submission, s or 7d"
+        0, ge=0, description="jobs submitted in this time before the last one do not count"
     )
 
 
@@ -87,7 +87,8 @@ class StudyConfig(Strict):
     )
     axes: dict[str, Any] = Field(
         description="settings that vary, each with its values; seed may be a number of seeds, and "
-        "names may have dots, such as platform.changes.0.processors"
+        "names may have dots, such as platform.changes.0.processors; the value none leaves an "
+        "optional setting out"
     )
     keep: Literal["metrics", "jobs"] = Field(
         "metrics", description="what stays of each run: metrics; or also its jobs, in jobs/"

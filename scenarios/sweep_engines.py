@@ -9,12 +9,14 @@ dask        a Dask cluster: an existing one by its address, or one on this machi
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from multiprocessing.connection import wait
 from typing import Any
 
@@ -153,10 +155,11 @@ class Dask(Engine):
         if address is None:
             count = workers or len(os.sched_getaffinity(0))
             # Small runs need no share of the memory each, and nobody looks at a dashboard.
-            with dask.config.set({"distributed.scheduler.allowed-failures": 5}):
+            failures = {"distributed.scheduler.allowed-failures": 5}
+            with dask.config.set(failures), _deaf_to_interrupts():
                 self.cluster = where = library.LocalCluster(
                     n_workers=count, threads_per_worker=1, memory_limit=0,
-                    dashboard_address=None, processes=True,
+                    dashboard_address=None, processes=True, silence_logs=logging.ERROR,
                 )  # fmt: skip
         try:
             self.client: Any = library.Client(where, timeout=PATIENCE, set_as_default=False)
@@ -175,9 +178,13 @@ class Dask(Engine):
     def close(self) -> None:
         """Take back what has not begun; end the cluster if it was made here."""
         self._executor = None
-        self.client.close()
-        if self.cluster is not None:
-            self.cluster.close()
+        logging.disable(logging.CRITICAL)  # what is taken back would be told at length
+        try:
+            self.client.close()
+            if self.cluster is not None:
+                self.cluster.close()
+        finally:
+            logging.disable(logging.NOTSET)
 
 
 def engine_of(name: str, *, address: str | None = None, workers: int | None = None) -> Engine:
@@ -200,6 +207,19 @@ def engine_of(name: str, *, address: str | None = None, workers: int | None = No
     if name == "dask":
         return Dask(address, workers)
     return Processes(workers) if name == "processes" else Inline()
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Let processes that begin here leave Ctrl-C to this one."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # nobody may change signals elsewhere, and no Ctrl-C arrives there
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _begin() -> None:

@@ -11,9 +11,9 @@ import pytest
 from sweep_cases import landed, results, write_study
 
 from environment.errors import HpcrowdError, QuantityError
-from scenarios.sweep import Interrupted, sweep
 from scenarios.sweep_config import read_study
 from scenarios.sweep_engines import Engine, Inline, engine_of
+from scenarios.sweep_runs import Interrupted, sweep
 
 needs_dask = pytest.mark.skipif(find_spec("distributed") is None, reason="no distributed")
 

@@ -18,9 +18,9 @@ from environment.errors import HpcrowdError, ResultsError
 from environment.swf import read_swf
 from scenarios.replay import replay
 from scenarios.shared_inputs import read_shared, write_shared
-from scenarios.sweep import sweep
 from scenarios.sweep_config import read_study
 from scenarios.sweep_folder import locked
+from scenarios.sweep_runs import sweep
 from scenarios.sweep_worker import JOB_COLUMNS
 
 SHORT = SCENARIO + '[axes]\nspeed = ["1x", "0.7x"]\nseed = 2\n'
@@ -98,9 +98,9 @@ def test_changed_version_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """Going on with another version is told; the runs stay."""
     path, out = write_study(tmp_path, SHORT), tmp_path / "out"
     run(path, out)
-    from scenarios.sweep import versions
+    from scenarios.sweep_runs import versions
 
-    monkeypatch.setattr("scenarios.sweep.versions", lambda: versions() | {"numpy": "9.9"})
+    monkeypatch.setattr("scenarios.sweep_runs.versions", lambda: versions() | {"numpy": "9.9"})
     found = run(path, out, resume=True)
     assert 1 == len(found.notes)
     assert "and is 9.9 now" in found.notes[0]

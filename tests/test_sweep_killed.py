@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 from sweep_cases import SCENARIO, STUDY, landed, results, write_study
 
-from scenarios.sweep import sweep
 from scenarios.sweep_config import read_study
 from scenarios.sweep_engines import Dask, Engine, Inline, Processes
 from scenarios.sweep_loop import TRIES, WorkerDied, each_of
+from scenarios.sweep_runs import sweep
 
 needs_dask = pytest.mark.skipif(find_spec("distributed") is None, reason="no distributed")
 

@@ -10,8 +10,8 @@ import pytest
 from sweep_cases import SCENARIO, STUDY, write_study
 
 from environment.errors import QuantityError
-from scenarios.sweep import planned
 from scenarios.sweep_config import ResultConfig, StudyConfig, TrimConfig, read_study, study_toml
+from scenarios.sweep_runs import planned
 
 Call = Callable[..., tuple[int, str, str]]
 
