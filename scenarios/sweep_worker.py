@@ -6,7 +6,9 @@ checksums and versions. ``jobs/KEY.parquet``, where jobs are kept, is there befo
 
 from __future__ import annotations
 
+import gc
 import json
+import multiprocessing
 import os
 import time
 from collections.abc import Mapping
@@ -29,6 +31,9 @@ JOB_COLUMNS = ("number", "user", "submit", "start", "end", "state")
 
 #: States of a run.
 DONE, FAILED = "done", "failed"
+
+#: Whether this process has set aside what stays in it.
+_frozen: list[bool] = []
 
 #: Letters of an error that are kept.
 LONGEST_ERROR = 2000
@@ -102,7 +107,19 @@ def work(task: Task) -> Outcome:
     except Exception as error:  # noqa: BLE001 - whatever a run dies of, the others go on
         told = str(error) if isinstance(error, HpcrowdError) else f"{type(error).__name__}: {error}"
         return failed(task.key, told, time.perf_counter() - began)
+    finally:
+        _clean_up()
     return Outcome(task.key, DONE, row, wall_s=round(time.perf_counter() - began, 3))
+
+
+def _clean_up() -> None:
+    """Let go of the last run at once: model and users hold each other, until somebody looks."""
+    if multiprocessing.parent_process() is None:
+        return  # not a worker but somebody's program, whose memory is its own affair
+    gc.collect()
+    if not _frozen:
+        gc.freeze()  # what is there after the first run stays, and need not be looked at again
+        _frozen.append(True)
 
 
 def failed(key: str, error: str, wall_s: float = 0.0) -> Outcome:
