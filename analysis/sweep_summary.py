@@ -8,7 +8,7 @@ its interval is much narrower than that of the difference of two means.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -122,8 +122,10 @@ class SweepResult:
 
         more = dict.fromkeys(name for *_, row, _ in rows for name in row)
         names = [*ROW_METRICS, *sorted(more.keys() - set(ROW_METRICS))]
+        cells = {axis: _cell_of(values) for axis, values in axes.items()}
         columns: dict[str, Any] = {
-            axis: pd.Series([_plain(point[axis]) for point, *_ in rows]) for axis in axes
+            axis: pd.Series([cell(point[axis]) for point, *_ in rows])
+            for axis, cell in cells.items()
         }
         columns["key"] = pd.Series([key for _, key, *_ in rows], dtype="str")
         columns["state"] = pd.Series([state for _, _, state, *_ in rows], dtype="str")
@@ -132,7 +134,7 @@ class SweepResult:
             values = [row.get(one) for *_, row, _ in rows]
             columns[one] = pd.Series(values, dtype="Int64" if counted else "float64")
         columns["error"] = pd.Series([error for *_, error in rows], dtype="str")
-        shown = {axis: [_plain(value) for value in values] for axis, values in axes.items()}
+        shown = {axis: [cells[axis](value) for value in values] for axis, values in axes.items()}
         return cls(name, shown, pd.DataFrame(columns), tuple(metrics), confidence)
 
     @property
@@ -263,6 +265,14 @@ def _number(value: float, sign: str = "") -> str:
     digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
     value = round(value, digits) + 0.0
     return f"{value:{sign if value else ''},.{digits}f}"
+
+
+def _cell_of(values: Sequence[Any]) -> Callable[[Any], Any]:
+    """Return what makes cells of the values of an axis: all of one kind, text if they are not."""
+    kinds = {type(_plain(value)) for value in values}
+    if len(kinds) == 1 or kinds == {int, float}:
+        return _plain
+    return lambda value: str(_plain(value))
 
 
 def _plain(value: Any) -> Any:

@@ -101,7 +101,7 @@ class Processes(Engine):
     """
 
     def __init__(self, workers: int | None = None) -> None:
-        self.workers = workers or len(os.sched_getaffinity(0))
+        self.workers = workers or cores()
         super().__init__(self._new(), AHEAD * self.workers)
 
     def _new(self) -> ProcessPoolExecutor:
@@ -118,6 +118,7 @@ class Processes(Engine):
         """End the processes; what they are at is not waited for."""
         executor, self._executor = self._executor, None
         if isinstance(executor, ProcessPoolExecutor):
+            # Python 3.14 has a method for this.
             workers = list((executor._processes or {}).values())
             executor.shutdown(wait=False, cancel_futures=True)
             for worker in workers:
@@ -153,7 +154,7 @@ class Dask(Engine):
         self.fatal = (library.KilledWorker,)
         where: Any = address
         if address is None:
-            count = workers or len(os.sched_getaffinity(0))
+            count = workers or cores()
             # Small runs need no share of the memory each, and nobody looks at a dashboard.
             failures = {"distributed.scheduler.allowed-failures": 5}
             with dask.config.set(failures), _deaf_to_interrupts():
@@ -187,6 +188,13 @@ class Dask(Engine):
             logging.disable(logging.NOTSET)
 
 
+def cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def engine_of(name: str, *, address: str | None = None, workers: int | None = None) -> Engine:
     """Return an engine by its name; see the module's table.
 
@@ -204,6 +212,8 @@ def engine_of(name: str, *, address: str | None = None, workers: int | None = No
             f"--address {address}: is for --executor dask, whose workers the cluster has; leave "
             "out --workers" if name == "dask" else f"--address {address}: is for --executor dask"
         )  # fmt: skip
+    if name == "inline" and workers is not None:
+        raise QuantityError(f"--workers {workers}: --executor inline has none; leave it out")
     if name == "dask":
         return Dask(address, workers)
     return Processes(workers) if name == "processes" else Inline()

@@ -15,6 +15,7 @@ summary.csv    means, differences and their intervals
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -85,18 +86,19 @@ class SweepFolder:
             raise HpcrowdError(
                 f"{self.path}: holds {others[0]} and is no folder of a sweep; choose another --out"
             )
-        for name in ("runs", "inputs", "jobs"):
-            (self.path / name).mkdir(exist_ok=True)
-            for path in (self.path / name).glob(f".*{UNFINISHED}"):
-                path.unlink(missing_ok=True)  # of a sweep that was killed
-        text = json.dumps({"format": FORMAT, **identity}, indent=2, default=str)
-        land_bytes(named, f"{text}\n".encode())
         self._read_index()
         if self.states and not resume:
             raise HpcrowdError(
                 f"{self.path}: holds {plural(len(self.states), 'run')} of this study already; add "
                 "--resume to go on, or choose another --out"
             )
+        # First of all what says whose the folder is: this may be the last thing that is done.
+        text = json.dumps({"format": FORMAT, **identity}, indent=2, default=str)
+        land_bytes(named, f"{text}\n".encode())
+        for name in ("runs", "inputs", "jobs"):
+            (self.path / name).mkdir(exist_ok=True)
+            for path in (self.path / name).glob(f".*{UNFINISHED}"):
+                path.unlink(missing_ok=True)  # of a sweep that was killed
         return told
 
     def _read_index(self) -> None:
@@ -160,7 +162,12 @@ def locked(path: Path) -> Iterator[SweepFolder]:
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except OSError as error:
+            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                raise HpcrowdError(
+                    f"{path}: cannot be locked: {error.strerror}; choose a folder on a file system "
+                    "that can"
+                ) from error
             lock.seek(0)
             who = lock.read().strip() or "another process"
             raise HpcrowdError(

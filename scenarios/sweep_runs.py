@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.results import versions
 from environment.errors import HpcrowdError
 from environment.quantities import plural
-from scenarios.scenario_base import Scenario
+from scenarios.scenario_base import Scenario, checksum
 from scenarios.shared_inputs import write_shared
 from scenarios.sweep_config import SEED, Study
 from scenarios.sweep_engines import Engine, Inline
@@ -125,13 +126,13 @@ def sweep(
         found.notes = folder.begin(_identity(study), resume=resume)
         try:
             _run_all(study, folder, engine or Inline(), found, progress)
+            found.result = collect(study, folder)
+            found.result.write(out)
         except KeyboardInterrupt:
             raise Interrupted(
                 f"interrupted: {found.over - found.failed:,} of {plural(found.total, 'run')} are "
                 f"done and kept in {out}; go on with the same command and --resume"
             ) from None
-        found.result = collect(study, folder)
-        found.result.write(out)
         shutil.rmtree(out / "inputs", ignore_errors=True)
         return found
 
@@ -260,17 +261,19 @@ def status(study: Study, out: Path) -> dict[str, Any]:
 
 def _identity(study: Study) -> dict[str, Any]:
     """Return what tells a study apart from others, fit for JSON."""
-    scenario = study.scenario(study.first())
+    first = study.first()
+    scenario = study.scenario(first)
     files = scenario.files()
-    identity = scenario.identity()
+    others = [study.scenario({**first, name: value}).files() for name, values in study.axes.items()
+              if name != SEED for value in values]  # fmt: skip
     return {
         "name": study.name,
-        "base": {name: value for name, value in identity.items() if name not in files},
+        "base": {name: one for name, one in scenario.identity().items() if name not in files},
         "axes": [name.split(".")[0] for name in (*study.axes, SEED)],
         "inputs": {
-            f"{name} {path.name}": identity[name]
-            for name, path in files.items()
-            if isinstance(identity.get(name), str)
+            f"{name} {os.path.relpath(path, study.folder)}": checksum(path)
+            for some in (files, *others)
+            for name, path in some.items()
         },
         "versions": versions(),
     }

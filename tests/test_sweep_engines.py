@@ -132,6 +132,7 @@ def test_interrupted_sweep_says_how_to_go_on(study: Path, alone: Path, tmp_path:
     ("name", "more", "message"),
     [
         ("slurm", {}, "--executor 'slurm': not known; choose processes, dask, inline"),
+        ("inline", {"workers": 2}, "--workers 2: --executor inline has none"),
         ("processes", {"address": "tcp://a:1"}, "is for --executor dask"),
         ("dask", {"address": "tcp://a:1", "workers": 2}, "leave out --workers"),
     ],

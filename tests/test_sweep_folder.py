@@ -94,6 +94,39 @@ def test_folder_of_another_study_is_refused(tmp_path: Path) -> None:
     assert ["notes.txt"] == [one.name for one in strange.iterdir() if one.name != ".lock"]
 
 
+def test_beginning_may_be_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder whose sweep was killed before its first run is that of the study all the same."""
+    path, out = write_study(tmp_path, SHORT), tmp_path / "out"
+    monkeypatch.setattr(Path, "mkdir", _fails_for("runs", Path.mkdir))
+    with pytest.raises(InterruptedError):
+        run(path, out)
+    monkeypatch.undo()
+    assert (out / "study.json").exists()
+    assert 4 == run(path, out).over
+
+
+def _fails_for(name: str, whole: Any) -> Any:
+    """Return a method that fails for paths of this name."""
+
+    def method(self: Path, *arguments: Any, **options: Any) -> Any:
+        if self.name == name:
+            raise InterruptedError(name)
+        return whole(self, *arguments, **options)
+
+    return method
+
+
+def test_changed_input_of_an_axis_is_refused(tmp_path: Path) -> None:
+    """Files that only some values of an axis name are looked at too."""
+    path = write_study(tmp_path, SCENARIO + '[axes]\ntrace = ["busy.swf", "other.swf"]\n')
+    (tmp_path / "other.swf").write_bytes((tmp_path / "busy.swf").read_bytes())
+    run(path, tmp_path / "out")
+    with (tmp_path / "other.swf").open("a") as file:
+        file.write("\n")
+    with pytest.raises(HpcrowdError, match=r"trace other\.swf has changed"):
+        run(path, tmp_path / "out", resume=True)
+
+
 def test_changed_version_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Going on with another version is told; the runs stay."""
     path, out = write_study(tmp_path, SHORT), tmp_path / "out"

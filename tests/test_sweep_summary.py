@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -128,6 +129,27 @@ def test_frame_and_summary_are_tidy() -> None:
     assert "home.x" == result.frame.columns[-2]
     assert ["scheduler", "speed", *MEANING] == list(result.summary.columns)
     assert {"value", "minus scheduler = easy", "minus speed = 1x"} == set(result.summary["of"])
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([1, 0.5], [1, 0.5]),
+        (["none", 0.5], ["none", "0.5"]),
+        ([True, False], [True, False]),
+        ([{"name": "big", "a": [1]}, {"a": 2}, [1, 2]], ["big", '{"a": 2}', "[1, 2]"]),
+    ],
+)
+def test_cells_of_an_axis_are_of_one_kind(
+    values: list[Any], expected: list[Any], tmp_path: Any
+) -> None:
+    """Numbers stay numbers, what is mixed becomes text, tables are shown by name; files hold it."""
+    rows = [({"x": value}, "k", "done", {"wait_mean_s": 1.0}, "") for value in values]
+    result = SweepResult.of("x", {"x": values}, rows, ["wait_mean_s"])
+    assert expected == result.frame["x"].tolist() == result.axes["x"]
+    result.write(tmp_path)
+    assert expected == pd.read_parquet(tmp_path / "frame.parquet")["x"].tolist()
+    assert len(values) == len({line.point["x"] for line in result.lines})
 
 
 def test_notes_tell_what_intervals_cannot() -> None:
