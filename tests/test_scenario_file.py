@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from sweep_cases import write_busy
 
 from environment.errors import QuantityError
 from environment.swf import write_swf
@@ -183,9 +184,21 @@ def test_run_shows_the_completed_configuration(write: Write, call: Call) -> None
     assert "line 4: seed 'x'" in err
 
 
-def test_population_runs_from_a_file(write: Write, call: Call) -> None:
-    """The kind populate lets users made from a model work."""
-    text = '[scenario]\nkind = "populate"\nmodel = "mugm"\nmachine = 64\ndays = 2\n'
-    code, _, err = call("run", write(text), "--json")
-    assert 2 == code  # mugm has no published parameters
-    assert "mugm" in err
+def test_population_runs_from_a_file(tmp_path: Path, call: Call) -> None:
+    """``kind = "populate"`` says what ``hpcrowd populate`` says, and sweeps like any other."""
+    pytest.importorskip("sklearn")
+    log, model = write_busy(tmp_path, jobs=400), tmp_path / "m.json"
+    assert 0 == call("fit", "locality", log, "--arrivals", "poisson", "-o", model)[0]
+    path = tmp_path / "population.toml"
+    text = '[scenario]\nkind = "populate"\nmodel = "m.json"\ndays = 2\nnodes = "2x"\n'
+    path.write_text(text)
+    code, out, _ = call("run", path, "--json")
+    expected = call("populate", model, "--days", "2", "--nodes", "2x", "--json")
+    assert (0, json.loads(expected[1])) == (code, json.loads(out))
+    scenario = read_scenario(path)
+    again = tmp_path / "again.toml"
+    again.write_text(scenario_toml(scenario))
+    assert scenario.identity() == read_scenario(again).identity()
+    path.write_text(text + "[axes]\nseed = 2\n")
+    code, out, _ = call("sweep", path, "--out", tmp_path / "out", "--executor", "inline", "--json")
+    assert (0, 2, 0) == (code, json.loads(out)["runs"], json.loads(out)["failed"])
