@@ -54,7 +54,7 @@ def fields(settings: Any) -> str:
             continue
         if field.is_required():
             default = "required"
-        elif field.default is None or hasattr(field.default, "model_fields"):
+        elif field.default is None or hasattr(type(field.default), "model_fields"):
             default = ""
         else:
             default = f"`{_toml(field.default)}`"
