@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import multiprocessing
 from pathlib import Path
 from typing import Any
@@ -228,9 +229,18 @@ def test_shared_inputs_are_private_copies(tmp_path: Path) -> None:
         assert (arrays["a"] == found["a"]).all()
         assert (arrays["b"], "x") == (pytest.approx(found["b"]), found["text"])
     assert first["a"].flags.writeable
+    assert isinstance(_owner(first["a"]), mmap.mmap)  # of the file, not a copy of it
+    assert _owner(first["a"]) is _owner(first["b"])
     assert 0 == first["a"].ctypes.data % 64
     with pytest.raises(ResultsError, match="cannot be read"):
         read_shared(tmp_path / "none.shared")
+
+
+def _owner(array: Any) -> Any:
+    """Return what owns the memory of an array."""
+    while (below := getattr(array, "base", None)) is not None:
+        array = below
+    return array.obj if isinstance(array, memoryview) else array
 
 
 def test_drawn_requests_share_the_trace_alone(tmp_path: Path) -> None:

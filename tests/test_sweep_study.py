@@ -10,6 +10,7 @@ import pytest
 from sweep_cases import SCENARIO, STUDY, write_study
 
 from environment.errors import QuantityError
+from scenarios import sweep_command
 from scenarios.sweep_config import ResultConfig, StudyConfig, TrimConfig, read_study, study_toml
 from scenarios.sweep_runs import planned
 
@@ -159,6 +160,20 @@ def test_command_tells_what_is_wrong(tmp_path: Path, call: Call) -> None:
         assert (2, "", 1) == (code, out, err.count("\n"))
         assert words in err
     assert not (tmp_path / "o").exists()
+
+
+def test_progress_tells_the_time_left(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where there is no terminal a line comes now and then; runs kept from before need no time."""
+    clock = [1000.0]
+    monkeypatch.setattr(sweep_command.time, "monotonic", lambda: clock[0])
+    with sweep_command._progress(100) as progress:
+        for over in range(41, 71):  # 40 of 100 were done before
+            progress(over, 100, over // 60)
+            clock[0] += 2
+    # The first line comes after 30 s: 15 runs took 30 s, so 44 more take 88 s.
+    assert ["56 of 100 runs, 88 s left"] == capsys.readouterr().err.splitlines()
 
 
 def test_command_sweeps_and_tells(tmp_path: Path, call: Call) -> None:
