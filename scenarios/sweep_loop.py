@@ -35,7 +35,7 @@ def each_of[Task, Result](
     engine
         Does the tasks.
     work
-        Does one; found by its name on other machines.
+        Does one, and raises nothing; found by its name on other machines.
     tasks
         Looked at when there is room.
 
@@ -87,6 +87,12 @@ def each_of[Task, Result](
             except CancelledError as error:
                 raise HpcrowdError(
                     "the cluster has gone, or taken a run back; go on with --resume"
+                ) from error
+            except Exception as error:
+                # What goes wrong in a run is its result; this went wrong around it.
+                raise HpcrowdError(
+                    f"a worker cannot do runs: {type(error).__name__}: {error}; workers need the "
+                    "environment and the folders that are here"
                 ) from error
             else:
                 yield task, result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, CancelledError, Future, ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -126,6 +126,41 @@ def test_interrupted_sweep_says_how_to_go_on(study: Path, alone: Path, tmp_path:
     assert 3 == len(landed(out))
     assert 3 == sweep(read_study(study), out, resume=True).kept
     assert results(alone) == results(out)
+
+
+class Broken(Inline):
+    """The fourth run ends in an error of the engine, not of the run."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self.left, self.error = 3, error
+
+    def submit(self, function: Any, task: Any) -> Future[Any]:
+        """Do three tasks, and fail at the fourth."""
+        self.left -= 1
+        if self.left >= 0:
+            return super().submit(function, task)
+        future: Future[Any] = Future()
+        future.set_exception(self.error)
+        return future
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (ModuleNotFoundError("No module named 'scenarios'"), "workers need the environment"),
+        (CancelledError(), "the cluster has gone, .* go on with --resume"),
+        (BrokenExecutor(), "its executor is broken; go on with --resume"),
+    ],
+)
+def test_engine_that_breaks_down_is_told(
+    study: Path, alone: Path, tmp_path: Path, error: BaseException, message: str
+) -> None:
+    """Where runs cannot be done at all one line says so; what was done stays."""
+    with pytest.raises(HpcrowdError, match=message):
+        sweep(read_study(study), tmp_path / "out", engine=Broken(error))
+    assert 3 == sweep(read_study(study), tmp_path / "out", resume=True).kept
+    assert results(alone) == results(tmp_path / "out")
 
 
 @pytest.mark.parametrize(
