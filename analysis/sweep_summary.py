@@ -120,8 +120,8 @@ class SweepResult:
         """
         import pandas as pd
 
-        more = dict.fromkeys(name for *_, row, _ in rows for name in row)
-        names = [*ROW_METRICS, *sorted(more.keys() - set(ROW_METRICS))]
+        more = {*metrics, *(name for *_, row, _ in rows for name in row)}
+        names = [*ROW_METRICS, *sorted(more - set(ROW_METRICS))]
         cells = {axis: _cell_of(values) for axis, values in axes.items()}
         columns: dict[str, Any] = {
             axis: pd.Series([cell(point[axis]) for point, *_ in rows])
@@ -251,8 +251,8 @@ def scale_of(metric: str, values: Sequence[float]) -> tuple[float, str]:
     values
         What is to be shown; the largest decides about the unit of times.
     """
-    name = metric.split("_users_")[0]
-    if name == "utilization":
+    name = metric.rsplit(".", 1)[-1].split("_users_")[0]
+    if name in ("utilization", "utilization_weeks"):
         return 0.01, "%"
     if not name.endswith("_s"):
         return 1.0, ""

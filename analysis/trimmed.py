@@ -92,7 +92,8 @@ def trimmed_metrics(run: Run, warm_up: int = 0, cool_down: int = 0) -> dict[str,
 
 
 def row_of(run: Run, warm_up: int = 0, cool_down: int = 0) -> dict[str, int | float | None]:
-    """Return a run as one row: :data:`ROW_METRICS`, then what reactions and the platform did.
+    """Return a run as one row: :data:`ROW_METRICS`, then what reactions and the platform did,
+    and what became of the sites of a grid, or of a population.
 
     Parameters
     ----------
@@ -104,7 +105,9 @@ def row_of(run: Run, warm_up: int = 0, cool_down: int = 0) -> dict[str, int | fl
     found = trimmed_metrics(run, warm_up, cool_down)
     row: dict[str, int | float | None] = {metric.name: found[metric.name] for metric in METRICS}
     row |= {name: found["per_user"][one][p] for name, (one, p) in USER_METRICS.items()}
-    accounts = {"reactions": run.accounts, **run.platform}
+    sites = {f"site.{name}": account for name, account in run.sites.items()}
+    population = {"population": run.population} if run.population else {}
+    accounts = {"reactions": run.accounts, **run.platform, **sites, **population}
     for part, numbers in accounts.items():
         for name, value in numbers.items():
             if isinstance(value, int | float) and not isinstance(value, bool):

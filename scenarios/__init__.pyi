@@ -21,11 +21,10 @@ from .whatif import compare
 from .zakay2015 import reproduce_zakay2015
 
 __all__ = [
+    "Engine",
     "GridConfig",
     "ReplayConfig",
     "ResampleConfig",
-    "Engine",
-    "ReplayConfig",
     "Study",
     "compare",
     "configure",

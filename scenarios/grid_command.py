@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from environment.quantities import format_duration
 
@@ -39,7 +39,7 @@ def grid_command(
         Print the summary as one JSON object.
     """
     from analysis.results import check_replaceable, write_results
-    from scenarios.grid_config import read_grid
+    from scenarios.grid_config import read_grid, with_share
     from scenarios.terminal import (
         print_json,
         say,
@@ -70,25 +70,6 @@ def grid_command(
     console = standard_output(highlight=False, markup=False)
     console.print(f"{run.label}: {len(run.jobs):,} jobs on {run.processors:,} processors")
     console.print(sites_table(run))
-
-
-def with_share(config: Any, share: float) -> Any:
-    """Return a grid whose clusters' users submit to it in this share.
-
-    Raises
-    ------
-    QuantityError
-        When it is not from 0 to 1.
-    """
-    from environment.errors import QuantityError
-
-    if not 0 <= share <= 1:
-        raise QuantityError(f"grid_share {share}: must be from 0 to 1")
-    sites = {
-        name: site.model_copy(update={"grid_share": share})
-        for name, site in config.clusters.items()
-    }
-    return config.model_copy(update={"clusters": sites})
 
 
 def sites_table(run: Run) -> Table:

@@ -188,3 +188,20 @@ def read_grid(source: str, **changes: Any) -> GridConfig:
         raise QuantityError(f"{place}: {first_mistake(error)}") from None
     except QuantityError as error:
         raise QuantityError(f"{place}: {error}") from None
+
+
+def with_share(config: GridConfig, share: float) -> GridConfig:
+    """Return a grid whose clusters' users submit to it in this share.
+
+    Raises
+    ------
+    QuantityError
+        When it is not from 0 to 1.
+    """
+    if not 0 <= share <= 1:
+        raise QuantityError(f"grid_share {share}: must be from 0 to 1")
+    sites = {
+        name: site.model_copy(update={"grid_share": share})
+        for name, site in config.clusters.items()
+    }
+    return config.model_copy(update={"clusters": sites})

@@ -24,8 +24,10 @@ from environment.errors import HpcrowdError, QuantityError
 from environment.toml_files import read_toml
 from scenarios.mistakes import first_mistake
 from scenarios.scenario_base import Scenario
+from scenarios.scenario_grid import GridScenario
 from scenarios.scenario_populate import PopulateScenario
 from scenarios.scenario_replay import ReplayScenario
+from scenarios.scenario_resample import ResampleScenario
 from scenarios.toml_places import line_of
 
 if TYPE_CHECKING:
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 KINDS: dict[str, type[Scenario]] = {
     "replay": ReplayScenario,
     "populate": PopulateScenario,
+    "resample": ResampleScenario,
+    "grid": GridScenario,
 }
 
 #: Letters in a line of a file that is written.
