@@ -42,10 +42,13 @@ def main() -> None:
     problem = shadowed()
     if problem:
         sys.exit(f"hpcrowd: {problem}")
-    from scenarios.cli import main as run
-
     try:
+        from scenarios.cli import main as run
+
         run()
+    except KeyboardInterrupt:  # while it still imports
+        print("hpcrowd: interrupted; nothing was written", file=sys.stderr)
+        sys.exit(130)
     finally:
         gc.freeze()
 
