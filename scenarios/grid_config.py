@@ -38,7 +38,7 @@ from environment.toml_files import read_toml
 from scenarios.config import BEHAVIOURS
 from scenarios.fields import Strict
 from scenarios.mistakes import first_mistake
-from scenarios.population_config import UsersConfig, mixture_of, switches_of
+from scenarios.population_config import ClusterConfig, UsersConfig, mixture_of, switches_of
 
 #: Grids that come with hpcrowd, by name: their files.
 READY = {path.stem: path for path in sorted((Path(__file__).parent / "grids").glob("*.toml"))}
@@ -73,12 +73,9 @@ class WorkloadConfig(Strict):
         return self.trace is None and self.model is None
 
 
-class SiteConfig(WorkloadConfig):
+class SiteConfig(WorkloadConfig, ClusterConfig):
     """A cluster of a grid and its own users."""
 
-    processors: int = Field(ge=1, description="its size")
-    scheduler: str = Field("easy", description="as `hpcrowd replay --scheduler`")
-    estimates: str = Field("requested", description="as `hpcrowd replay --estimates`")
     speed: float = Field(
         1.0, gt=0, allow_inf_nan=False,
         description="of its nodes, against those that jobs of the grid are measured on; run times "
@@ -88,21 +85,15 @@ class SiteConfig(WorkloadConfig):
         0.0, ge=0, le=1, description="share of its users, by lot, who submit to the grid instead"
     )
 
-    @field_validator("scheduler")
-    @classmethod
-    def _known_scheduler(cls, scheduler: str) -> str:
-        if parse_scheduler(scheduler) is None:
-            raise QuantityError(
+    @model_validator(mode="after")
+    def _knows_free_processors(self) -> Self:
+        if parse_scheduler(self.scheduler) is None:
+            raise ValueError(
                 "scheduler 'recorded': knows no free processors, which a broker asks for; choose "
                 "another"
             )
-        return scheduler
-
-    @field_validator("estimates")
-    @classmethod
-    def _known_estimates(cls, estimates: str) -> str:
-        parse_estimates(estimates)
-        return estimates
+        parse_estimates(self.estimates)
+        return self
 
 
 class GridConfig(Strict):
