@@ -3,6 +3,7 @@ from .demo import run_demo
 from .draws import draws_of
 from .grid import run_grid
 from .grid_config import GridConfig, read_grid
+from .minh2012_arrivals import reproduce_minh2012_arrivals
 from .minh2012_correlation import reproduce_minh2012_correlation
 from .minh2012_features import reproduce_minh2012_features
 from .minh2012_models import reproduce_minh2012_models
@@ -36,6 +37,7 @@ __all__ = [
     "read_study",
     "replay",
     "reproduce_madon2024",
+    "reproduce_minh2012_arrivals",
     "reproduce_minh2012_correlation",
     "reproduce_minh2012_features",
     "reproduce_minh2012_models",

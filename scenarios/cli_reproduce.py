@@ -97,6 +97,63 @@ def minh2012_models(
         raise typer.Exit(NOT_REACHED)
 
 
+@reproduce.command(name="minh2012-arrivals")
+def minh2012_arrivals(
+    traces: Annotated[
+        Path | None,
+        typer.Option(
+            "--traces", help="Folder with traces to fit arrivals to; stored ones if none."
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer workloads of as many jobs: some minutes.")
+    ] = False,
+    log: Annotated[str, typer.Option(help="Log that arrivals are fitted to.")] = "Thunder",
+    replications: Annotated[
+        int | None, typer.Option(help="Workloads of each pattern on a cluster; 50, quick 10.")
+    ] = None,
+    grid_replications: Annotated[
+        int | None, typer.Option(help="Sets of workloads on the grid; 25, quick 6.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="Jobs of a workload.")] = 63_000,
+    loads: Annotated[
+        str, typer.Option(metavar="LOAD[,LOAD...]", help="System loads of the cluster.")
+    ] = "0.5,0.6,0.7,0.8,0.85,0.9,0.95",
+    grid_loads: Annotated[
+        str, typer.Option(metavar="LOAD[,LOAD...]", help="Grid loads.")
+    ] = "0.2,0.4,0.6,0.8,1.0",
+    local_load: Annotated[
+        float, typer.Option(help="Load of each cluster of the grid by local jobs.")
+    ] = 0.5,
+    processes: Annotated[int, typer.Option(min=1, help="Processes that share the work.")] = 2,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for tables and pictures; a run that was ended goes on from it."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Minh 2012, chapter 6: what arrivals do to a cluster and to the grid DAS-3."""
+    from scenarios.minh2012_arrivals import run_minh2012_arrivals
+    from scenarios.minh2012_arrivals_plan import plan_of
+    from scenarios.minh2012_plan import parse_loads
+
+    plan = plan_of(
+        quick,
+        cluster_replications=replications,
+        grid_replications=grid_replications,
+        jobs=jobs,
+        loads=parse_loads(loads),
+        grid_loads=parse_loads(grid_loads),
+        local_load=local_load,
+        seed=seed,
+    )
+    if not run_minh2012_arrivals(
+        traces, plan=plan, log=log, processes=processes, out=out, as_json=as_json
+    ):
+        raise typer.Exit(NOT_REACHED)
+
+
 @reproduce.command(name="minh2012-correlation")
 def minh2012_correlation(
     traces: Traces,
