@@ -82,7 +82,7 @@ def figure6_3(study: Experiments) -> Figure:
         f"mean response time / mean run time; {study.grid_replications} sets of six workloads of "
         f"{study.jobs:,} jobs",
     )  # fmt: skip
-    grid = figure.add_gridspec(2, 1, left=0.07, right=0.985, bottom=0.075, top=0.865, hspace=0.32)
+    grid = figure.add_gridspec(2, 1, left=0.07, right=0.985, bottom=0.075, top=0.845, hspace=0.32)
     upper, lower = (figure.add_subplot(grid[row]) for row in range(2))
     upper.set_title("(a) local jobs of the cluster in Leiden", **TITLE)
     lower.set_title("(b) grid jobs", **TITLE)

@@ -103,7 +103,10 @@ class Plan:
 
     def settings(self) -> dict[str, Any]:
         """Return everything as plain data; what was left open is told."""
-        return {**asdict(self), "widest": self.widest_job, "grid_widest": self.widest_grid_job}
+        found = {**asdict(self), "widest": self.widest_job, "grid_widest": self.widest_grid_job}
+        return {
+            name: [*value] if isinstance(value, tuple) else value for name, value in found.items()
+        }
 
 
 def plan_of(quick: bool, **choices: Any) -> Plan:

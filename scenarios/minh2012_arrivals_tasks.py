@@ -6,6 +6,7 @@ processes share the work, nor on the order in which they finish.
 
 from __future__ import annotations
 
+import gc
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -103,6 +104,8 @@ class Work:
                 run = GridRun(plan, workloads, load, own, background)
                 run.model.run()
                 found[:, column, place] = run.slowdowns()
+                del run
+                gc.collect(1)  # a simulation holds itself: 100 MB that nobody misses
         return found
 
 
