@@ -16,6 +16,7 @@ from math import exp, log
 import numpy as np
 
 from analysis.minh2012_arrivals import (
+    ALIKE,
     LEIDEN,
     POLICIES,
     ClusterRuns,
@@ -30,9 +31,6 @@ from analysis.minh2012_correlation_claims import above, below, decided, load_nam
 from analysis.paired import Estimate
 from analysis.study import Claim, Finding, Rule
 from environment.das3 import DAS3
-
-#: Two slowdowns are alike up to this factor: what can hardly be told on bars (chosen here).
-ALIKE = 1.1
 
 #: System load from which on Conservative is better with N (section 6.4.1).
 CONSERVATIVE_FROM = 0.8

@@ -10,9 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.minh2012_arrivals import LEIDEN, POLICIES, Experiments, interval
+import numpy as np
+
+from analysis.minh2012_arrivals import LEIDEN, POLICIES, Experiments, interval, log_ratio
 from analysis.minh2012_arrivals_models import PATTERNS
-from analysis.minh2012_correlation_figures import curve, finish, panels
+from analysis.minh2012_correlation_figures import LINE, TICKS, curve, finish, panels
+from analysis.paired import Estimate
 from analysis.plots import COLOURS, LEGEND, TITLE, new_figure, tidy, write_figures_of
 
 if TYPE_CHECKING:
@@ -35,6 +38,9 @@ CIRCUMSTANCES = ("N", "LB")
 #: Bars of Fig. 6.3: width of one, room between sub-groups and between groups, in bars.
 BAR, BETWEEN, APART = 0.9, 0.7, 2.2
 
+#: Where grid loads stand under the bars, as a part of the height of a panel.
+BELOW = -0.085
+
 
 def figure6_1(study: Experiments) -> Figure:
     """Slowdown against system load by pattern, under FIFO and Aggressive (Fig. 6.1)."""
@@ -52,10 +58,10 @@ def figure6_1(study: Experiments) -> Figure:
 
 
 def figure6_2(study: Experiments) -> Figure:
-    """Slowdown of Aggressive and Conservative, calm and bursty arrivals (Fig. 6.2)."""
+    """Slowdowns of Aggressive and Conservative, calm and bursty, and their ratio (Fig. 6.2)."""
     runs = study.cluster
-    figure, (line,) = panels(1, 2, "Fig. 6.2: backfilling and arrivals", _below(study))
-    for pattern, panel in zip(CIRCUMSTANCES, line, strict=True):
+    figure, (line,) = panels(1, 3, "Fig. 6.2: backfilling and arrivals", _below(study))
+    for pattern, panel in zip(CIRCUMSTANCES, line, strict=False):
         panel.set_title(f"b_{pattern}: {PATTERNS[pattern].label}", **TITLE)
         for policy, marker in COMPARED.items():
             _, label, colour = POLICIES[policy]
@@ -63,8 +69,30 @@ def figure6_2(study: Experiments) -> Figure:
             style = {"color": COLOURS[colour], "marker": marker, "label": label}
             curve(panel, runs.loads, values, **style)  # type: ignore[arg-type]
         panel.set_xlabel("system load", fontsize=8.5)
+    place = line[-1].get_position()
+    line[-1].remove()
     finish(figure, line[0])
+    panel = figure.add_axes(place.bounds)
+    tidy(panel)
+    panel.set_title("Conservative / Aggressive", **TITLE)
+    for pattern in CIRCUMSTANCES:
+        ratios = [
+            log_ratio(runs.of("conservative", load, pattern), runs.of("easy", load, pattern))
+            for load in runs.loads
+        ]
+        mean, low, high = np.exp([_ends(one) for one in ratios]).T
+        panel.plot(runs.loads, mean, **LOOKS[pattern], **LINE, label=f"b_{pattern}")
+        panel.fill_between(runs.loads, low, high, color=LOOKS[pattern]["color"], alpha=0.18)
+    panel.axhline(1, color="#888888", linewidth=0.8, linestyle=(0, (4, 3)))
+    panel.set_xlabel("system load", fontsize=8.5)
+    panel.legend(**LEGEND, loc="lower left")
     return figure
+
+
+def _ends(estimate: Estimate) -> tuple[float, float, float]:
+    """Return a mean and the ends of its interval, the mean where there is none."""
+    mean, low, high = estimate.mean, estimate.low, estimate.high
+    return mean, mean if low is None else low, mean if high is None else high
 
 
 def _below(study: Experiments) -> str:
@@ -88,7 +116,7 @@ def figure6_3(study: Experiments) -> Figure:
     lower.set_title("(b) grid jobs", **TITLE)
     _bars(upper, study, LEIDEN)
     _bars(lower, study, "grid")
-    lower.set_xlabel("pattern of grid jobs, grid load", fontsize=8.5)
+    lower.set_xlabel("pattern of grid jobs", fontsize=8.5, labelpad=15)
     handles, labels = upper.get_legend_handles_labels()
     figure.legend(
         handles, labels, loc="upper left", ncols=len(handles),
@@ -99,6 +127,8 @@ def figure6_3(study: Experiments) -> Figure:
 
 def _bars(panel: Axes, study: Experiments, measure: str) -> None:
     """Draw groups by grid load of sub-groups by pattern of the grid of bars by background."""
+    from matplotlib.ticker import LogLocator
+
     runs = study.grid
     panel.set_yscale("log")
     tidy(panel)
@@ -108,20 +138,21 @@ def _bars(panel: Axes, study: Experiments, measure: str) -> None:
     for load in runs.loads:
         for own in runs.patterns:
             ticks.append(places + 1)
-            middle = own == runs.patterns[len(runs.patterns) // 2]
-            names.append(f"g_{own}" + (f"\n{load:g}" if middle else ""))
+            names.append(f"g_{own}")
             for behind in bars:
-                found = interval(runs.of(measure, load, own, behind))
-                low = found.mean if found.low is None else found.low
-                high = found.mean if found.high is None else found.high
-                bars[behind].append((places, found.mean, max(low, 1.0), high))
+                mean, low, high = _ends(interval(runs.of(measure, load, own, behind)))
+                bars[behind].append((places, mean, max(low, 1.0), high))
                 places += 1
             places += BETWEEN
+        panel.text(
+            ticks[-len(runs.patterns) // 2], BELOW, f"grid load {load:g}", fontsize=8,
+            transform=panel.get_xaxis_transform(), ha="center", va="top",
+        )  # fmt: skip
         places += APART - BETWEEN
     for behind, drawn in bars.items():
-        x, mean, lows, highs = zip(*drawn, strict=True)
+        x, means, lows, highs = np.array(drawn).T
         panel.bar(
-            x, [one - 1 for one in mean], width=BAR, bottom=1, color=LOOKS[behind]["color"],
+            x, means - 1, width=BAR, bottom=1, color=LOOKS[behind]["color"],
             label=f"b_{behind}: background {PATTERNS[behind].label}",
         )  # fmt: skip
         panel.vlines(x, lows, highs, color="black", linewidth=0.8)
@@ -130,6 +161,7 @@ def _bars(panel: Axes, study: Experiments, measure: str) -> None:
     panel.set_xticks(ticks, names, fontsize=8)
     panel.tick_params(axis="x", length=0)
     panel.yaxis.set_minor_formatter("")
+    panel.yaxis.set_major_locator(LogLocator(subs=TICKS))
 
 
 #: Every figure by the name of its file.

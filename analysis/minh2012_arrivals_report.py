@@ -84,7 +84,9 @@ def grid_table(study: Experiments, measure: str) -> tuple[list[str], list[list[s
 def _mean(values: Floats) -> str:
     estimate = interval(values)
     half = estimate.half_width
-    return number(estimate.mean) + ("" if half is None else f" ± {half:.2g}")
+    if half is None:
+        return number(estimate.mean)
+    return f"{number(estimate.mean)} ± {number(half) if half >= 10 else f'{half:.2g}'}"
 
 
 def claim_tables(study: Experiments) -> dict[str, tuple[list[str], list[list[str]]]]:

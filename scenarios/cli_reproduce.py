@@ -125,6 +125,12 @@ def minh2012_arrivals(
     local_load: Annotated[
         float, typer.Option(help="Load of each cluster of the grid by local jobs.")
     ] = 0.5,
+    widest: Annotated[
+        int | None, typer.Option(help="Processors of the widest job on a cluster; all 64.")
+    ] = None,
+    local_widest: Annotated[
+        float, typer.Option(help="Widest local job of the grid, a share of its cluster.")
+    ] = 0.25,
     processes: Annotated[int, typer.Option(min=1, help="Processes that share the work.")] = 2,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     out: Annotated[
@@ -146,6 +152,8 @@ def minh2012_arrivals(
         loads=parse_loads(loads),
         grid_loads=parse_loads(grid_loads),
         local_load=local_load,
+        widest=widest,
+        local_widest=local_widest,
         seed=seed,
     )
     if not run_minh2012_arrivals(

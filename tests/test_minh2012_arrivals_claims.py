@@ -93,7 +93,7 @@ def test_everything_holds_where_it_is_as_told() -> None:
         ("alleviates", "grid load 1"),
     }
     assert study.reached
-    assert 8 == len(study.requirements)
+    assert 9 == len(study.requirements)
 
 
 def test_nothing_holds_where_it_is_the_other_way_round() -> None:
@@ -107,8 +107,7 @@ def test_nothing_holds_where_it_is_the_other_way_round() -> None:
     assert set() == held
     broken = sum(claim.holds is False for claim in orders)
     assert broken > 0.9 * len(orders)
-    assert not study.reached
-    assert len(study.requirements) == len(study.failures)
+    assert len(study.requirements) - 1 == len(study.failures)  # the grid leaves local jobs alone
 
 
 def test_noise_leaves_everything_open() -> None:
@@ -130,6 +129,7 @@ def test_effects_of_the_grid_on_local_jobs_are_seen() -> None:
     unmoved = [claim for claim in claims_of(study) if claim.name.endswith("unmoved")]
     assert 15 == len(unmoved)
     assert all(claim.holds is False for claim in unmoved)
+    assert ["0.91 to 1.10"] == [one.required for one in study.failures]
     assert pytest.approx(1.5, rel=0.05) == unmoved[0].numbers["ratio_2"]
 
 

@@ -1,0 +1,84 @@
+"""Five clusters under a broker with 378,000 jobs, as Minh 2012 has them; many runs on two cores."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+
+from analysis.minh2012_arrivals_models import stored_arrivals
+from scenarios.minh2012_arrivals_plan import Plan
+from scenarios.minh2012_arrivals_tasks import GridRun, Task, Work, grid_workloads
+from scenarios.processes import each_in_processes
+
+#: Grid load of the runs, and patterns of the grid's and of local jobs: long queues everywhere.
+LOAD, OWN, BACKGROUND = 0.8, "LB", "LB"
+
+#: Runs that are shared among processes.
+RUNS = 25
+
+#: Seconds, and processor seconds, by what was done and with how many processes.
+_TOOK: dict[tuple[str, int], Spent] = {}
+
+
+class Spent(NamedTuple):
+    """What something took."""
+
+    wall: float  #: s
+    processor: float  #: s; of this process and of those it waited for
+
+
+def one_run(replication: int) -> list[float]:
+    """Draw six workloads, run them, and return the slowdowns."""
+    plan = Plan()
+    run = GridRun(plan, grid_workloads(plan, stored_arrivals(), replication), LOAD, OWN, BACKGROUND)
+    run.model.run()
+    return run.slowdowns()
+
+
+def nine_runs(replication: int) -> list[Any]:
+    """Return what a task of the study gives: all combinations of patterns at a load."""
+    return Work(Plan(), stored_arrivals())(Task("grid", 3, replication))
+
+
+def spent(do: Callable[[], Any]) -> Spent:
+    """Return what it takes to do something."""
+    before, began = os.times(), time.perf_counter()
+    do()
+    ended, after = time.perf_counter(), os.times()
+    return Spent(ended - began, sum(after[:4]) - sum(before[:4]))
+
+
+def bench_one_run(figure: Callable[..., None]) -> None:
+    """Five clusters and a grid workload, 63,000 jobs each, from nothing to slowdowns."""
+    plan = Plan()
+    one_run(0)  # compiles
+    whole = sorted(spent(lambda r=r: one_run(r)) for r in range(1, 6))[2]
+    run = GridRun(plan, grid_workloads(plan, stored_arrivals(), 0), LOAD, OWN, BACKGROUND)
+    alone = spent(run.model.run)
+    figure("DAS-3, 378,000 jobs, drawn, run and measured", whole.wall, "s", "<= 60")
+    figure("DAS-3, 378,000 jobs, run alone", alone.wall, "s", "<= 60")
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("work", [one_run, nine_runs])
+def bench_processes(
+    figure: Callable[..., None], work: Callable[[int], Any], processes: int
+) -> None:
+    """Many runs with one process and with two; starting them is part of it."""
+    done: list[tuple[int, Any]] = []
+    name = f"DAS-3, {RUNS} tasks of {work.__name__.replace('_', ' ')}"
+    took = _TOOK[name, processes] = spent(
+        lambda: done.extend(each_in_processes(work, range(RUNS), processes))
+    )
+    assert len(done) == RUNS
+    figure(f"{name}, {processes} processes", took.wall, "s", "")
+    if processes > 1:
+        alone = _TOOK[name, 1]
+        figure(f"{name}, 1 process / {processes}", alone.wall / took.wall, "times", ">= 1.8")
+        # What two cores would give that nobody else uses.
+        fair = processes * alone.processor / took.processor
+        figure(f"{name}, the same by processor time", fair, "times", ">= 1.8")

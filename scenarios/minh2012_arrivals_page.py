@@ -1,0 +1,65 @@
+"""Keep the page on Minh 2012, chapter 6, up to date from the runs of a study.
+
+    hpcrowd reproduce minh2012-arrivals --out study
+    python -m scenarios.minh2012_arrivals_page study/minh2012-arrivals.json
+
+stores all runs beside the page, rounded, and makes tables and pictures from what is stored. Without
+an argument, only the latter.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from analysis.minh2012_arrivals import Experiments
+from analysis.minh2012_arrivals_data import runs_from_json, runs_to_json
+from analysis.minh2012_arrivals_figures import write_figures
+from analysis.minh2012_arrivals_report import page_parts
+from analysis.pages import refresh_file
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+PAGE = DOCS / "studies" / "minh2012-arrivals.md"
+RUNS = DOCS / "studies" / "minh2012-arrivals.json"
+PICTURES = DOCS / "pictures" / "minh2012-arrivals"
+
+#: Significant digits of what is stored.
+DIGITS = 5
+
+
+def stored() -> Experiments:
+    """Return the study whose runs are stored beside the page."""
+    return runs_from_json(json.loads(RUNS.read_text(encoding="utf-8")))
+
+
+def store(results: Path) -> None:
+    """Store the runs of ``minh2012-arrivals.json``, rounded."""
+    study = runs_from_json(json.loads(results.read_text(encoding="utf-8")))
+    text = json.dumps(runs_to_json(study, DIGITS), separators=(",", ":"))
+    RUNS.write_text(f"{text}\n", encoding="utf-8")
+
+
+def refresh() -> None:
+    """Make the tables of the page, and its pictures."""
+    study = stored()
+    refresh_file(PAGE, page_parts(study))
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    write_figures(study, PICTURES)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Refresh the page and return the exit code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if len(arguments) > 1:
+        print("usage: python -m scenarios.minh2012_arrivals_page [RUNS]", file=sys.stderr)
+        return 2
+    for results in arguments:
+        store(Path(results))
+    refresh()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
