@@ -64,11 +64,17 @@ class GridRule(Rule):
     applies: Callable[[float], bool] = lambda load: True
 
 
+def digits(value: float) -> str:
+    """Return a ratio of slowdowns; those about 1 with two places."""
+    return f"{value:.2f}" if 0.1 <= value < 9.995 else f"{value:.3g}"
+
+
 def times(ratio: Estimate) -> str:
     """Return a ratio of slowdowns with its interval, from its logarithm."""
     if ratio.low is None or ratio.high is None:
-        return f"{exp(ratio.mean):.3g}"
-    return f"{exp(ratio.mean):.3g} ({exp(ratio.low):.3g} to {exp(ratio.high):.3g})"
+        return digits(exp(ratio.mean))
+    ends = (digits(exp(end)) for end in (ratio.low, ratio.high))
+    return f"{digits(exp(ratio.mean))} ({' to '.join(ends)})"
 
 
 def larger(ratio: Estimate) -> Finding:
@@ -211,7 +217,7 @@ def _others(runs: GridRuns, load: float) -> Finding:
             ]
             found.append(interval(np.mean(logs, axis=0)))
             numbers[f"{name}_{pattern}"] = exp(found[-1].mean)
-        texts.append(f"{name} {' and '.join(f'{exp(one.mean):.3g}' for one in found)}")
+        texts.append(f"{name} {' and '.join(digits(exp(one.mean)) for one in found)}")
         ratios += found
     holds = decided(all(map(above, ratios)), any(map(below, ratios)))
     return numbers, ", ".join(texts), holds

@@ -1,0 +1,70 @@
+"""The page on Minh 2012, chapter 6: made from stored runs, which come out again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from analysis.minh2012_arrivals import MEASURES, Experiments
+from analysis.minh2012_arrivals_figures import FIGURES
+from analysis.minh2012_arrivals_models import PATTERNS, stored_arrivals
+from analysis.minh2012_arrivals_report import page_parts
+from analysis.pages import refresh_page
+from scenarios.minh2012_arrivals_page import DIGITS, PAGE, PICTURES, main, stored
+from scenarios.minh2012_arrivals_plan import Plan
+from scenarios.minh2012_arrivals_tasks import Task, Work
+
+#: How near a stored figure is to the computed one.
+NEAR = 10.0 ** (1 - DIGITS)
+
+
+@pytest.fixture(scope="module")
+def study() -> Experiments:
+    """Return the stored study."""
+    return stored()
+
+
+def test_page_is_made_from_the_runs(study: Experiments) -> None:
+    """Tables are those that the code makes of the stored runs; every picture is there."""
+    page = PAGE.read_text()
+    assert refresh_page(page, page_parts(study)) == page
+    assert {f"{name}.png" for name in FIGURES} == {one.name for one in PICTURES.iterdir()}
+    assert all(f"{PICTURES.name}/{name}.png" in page for name in FIGURES)
+
+
+def test_study_has_its_full_size(study: Experiments) -> None:
+    """As many workloads and jobs as in the thesis; what is required is reached."""
+    plan = Plan()
+    assert (plan.cluster_replications, plan.grid_replications, plan.jobs) == (
+        study.cluster_replications, study.grid_replications, study.jobs,
+    )  # fmt: skip
+    assert (plan.loads, plan.grid_loads) == (study.cluster.loads, study.grid.loads)
+    assert plan.settings() == study.settings
+    assert dict(stored_arrivals().log) == study.log
+    assert study.reached
+
+
+@pytest.mark.parametrize(("pattern", "replication"), [("N", 3), ("LB", 40)])
+def test_cluster_runs_come_out_again(study: Experiments, pattern: str, replication: int) -> None:
+    """A workload run again under every policy at a load gives what is stored."""
+    work = Work(replace(Plan(), loads=(0.7,)), stored_arrivals())
+    number = [*PATTERNS].index(pattern)
+    found = np.array(work(Task("cluster", number, replication)))
+    kept = study.cluster.slowdown[:, study.cluster.loads.index(0.7), number, replication]
+    assert np.allclose(kept, found[:, 0], rtol=NEAR)
+
+
+def test_grid_runs_come_out_again(study: Experiments) -> None:
+    """All combinations of a replication at a load, run again, give what is stored."""
+    work = Work(Plan(), stored_arrivals())
+    found = np.array(work(Task("grid", 0, 7)))
+    assert (len(MEASURES), 3, 3) == found.shape
+    assert np.allclose(study.grid.slowdown[:, 0, :, :, 7], found, rtol=NEAR)
+
+
+def test_page_takes_one_file(capsys: pytest.CaptureFixture[str]) -> None:
+    """With more than that the usage is told, and nothing is written."""
+    assert 2 == main(["a", "b"])
+    assert "usage: python -m scenarios.minh2012_arrivals_page [RUNS]" in capsys.readouterr().err
