@@ -136,13 +136,18 @@ def run_tasks(
     left = [task for task in tasks if task.name not in found]
     if progress is not None:
         progress("simulating", len(found), len(tasks))
-    for place, result in each_in_processes(work, left, processes):
-        task = left[place]
-        found[task.name] = result
+    try:
+        for place, result in each_in_processes(work, left, processes):
+            task = left[place]
+            found[task.name] = result
+            if unfinished is not None:
+                unfinished.keep(task.name, result)
+            if progress is not None:
+                progress(f"simulating: {task.experiment}", len(found), len(tasks))
+    except KeyboardInterrupt:
         if unfinished is not None:
-            unfinished.keep(task.name, result)
-        if progress is not None:
-            progress(f"simulating: {task.experiment}", len(found), len(tasks))
+            say(f"Kept: {len(found)} of {len(tasks)} tasks; the same command does the rest.")
+        raise
     return found
 
 

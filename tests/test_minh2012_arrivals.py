@@ -162,6 +162,23 @@ def test_killed_run_goes_on_where_it_was(
     assert runs_to_json(small) == runs_to_json(again)
 
 
+def test_interrupted_run_says_what_it_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-C leaves the tasks that are done beside the folder, and tells how to go on."""
+
+    def stop(label: str, done: int, total: int) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    out = tmp_path / "study"
+    with pytest.raises(KeyboardInterrupt):
+        reproduce_minh2012_arrivals(plan=SMALL, processes=1, out=out, progress=stop)
+    told = f"Kept: 2 of {TASKS} tasks; the same command does the rest."
+    assert told in capsys.readouterr().err
+    assert 2 == len([*(tmp_path / f"study{ENDING}").glob("*-*.json")])
+
+
 def test_kept_results_are_taken(tmp_path: Path) -> None:
     """A task that is kept is not done again: what stands there comes out."""
     plan = Plan(**{**vars(SMALL), "cluster_replications": 2, "loads": (0.5,)})
