@@ -101,11 +101,7 @@ class Work:
         found = np.full((len(MEASURES), len(PATTERNS), len(PATTERNS)), np.nan)
         for column, own in enumerate(PATTERNS):
             for place, background in enumerate(PATTERNS):
-                run = GridRun(plan, workloads, load, own, background)
-                run.model.run()
-                found[:, column, place] = run.slowdowns()
-                del run
-                gc.collect(1)  # a simulation holds itself: 100 MB that nobody misses
+                found[:, column, place] = run_grid(plan, workloads, load, own, background)
         return found
 
 
@@ -132,6 +128,18 @@ def grid_workloads(plan: Plan, arrivals: Arrivals, replication: int) -> dict[str
         name: drawn(arrivals.models, plan.jobs, most, streams.within(name))
         for name, most in widest.items()
     }
+
+
+def run_grid(
+    plan: Plan, workloads: dict[str, PatternWorkload], load: float, own: str, background: str
+) -> list[float]:
+    """Return the slowdowns of a simulation of DAS-3; see :class:`GridRun`."""
+    run = GridRun(plan, workloads, load, own, background)
+    run.model.run()
+    found = run.slowdowns()
+    del run
+    gc.collect(1)  # a simulation holds itself: 100 MB that the next one takes
+    return found
 
 
 class GridRun:
