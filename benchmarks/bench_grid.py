@@ -37,9 +37,8 @@ class Spent(NamedTuple):
 def one_run(replication: int) -> list[float]:
     """Draw six workloads, run them, and return the slowdowns."""
     plan = Plan()
-    run = GridRun(plan, grid_workloads(plan, stored_arrivals(), replication), LOAD, OWN, BACKGROUND)
-    run.model.run()
-    return run.slowdowns()
+    workloads = grid_workloads(plan, stored_arrivals(), replication)
+    return run_grid(plan, workloads, LOAD, OWN, BACKGROUND)
 
 
 def nine_runs(replication: int) -> list[Any]:
