@@ -117,7 +117,10 @@ def cli_page() -> str:
                     "(`hpcrowd sweep`)",
                 ),
                 ("2", "the request or its input is wrong; one line on standard error says how"),
-                ("130", "interrupted; nothing was written"),
+                (
+                    "130",
+                    "interrupted; nothing was written, or the line says what is kept",
+                ),
             ],
         )
     )

@@ -15,6 +15,7 @@ from analysis.minh2012_arrivals_models import LOG, PATTERNS, Arrivals, fit_arriv
 from analysis.minh2012_arrivals_report import Reproduction
 from analysis.results import check_replaceable, versions
 from environment.errors import QuantityError
+from environment.quantities import plural
 from environment.swf import read_swf
 from scenarios.minh2012_arrivals_plan import PROCESSES, Plan
 from scenarios.minh2012_arrivals_tasks import Task, Work
@@ -22,7 +23,7 @@ from scenarios.minh2012_plan import STUDIED
 from scenarios.processes import each_in_processes
 from scenarios.studies import find_logs, run_study
 from scenarios.terminal import Progress, say
-from scenarios.unfinished import Unfinished
+from scenarios.unfinished import Interrupted, Unfinished
 
 
 def arrivals_of(traces: str | os.PathLike[str] | None, log: str = LOG) -> Arrivals:
@@ -145,9 +146,12 @@ def run_tasks(
             if progress is not None:
                 progress(f"simulating: {task.experiment}", len(found), len(tasks))
     except KeyboardInterrupt:
-        if unfinished is not None:
-            say(f"Kept: {len(found)} of {len(tasks)} tasks; the same command does the rest.")
-        raise
+        if unfinished is None:
+            raise
+        raise Interrupted(
+            f"interrupted: {len(found):,} of {plural(len(tasks), 'task')} are done and kept; the "
+            "same command does the rest"
+        ) from None
     return found
 
 

@@ -21,6 +21,7 @@ from scenarios.sweep_engines import Engine, Inline
 from scenarios.sweep_folder import SweepFolder, locked
 from scenarios.sweep_loop import WorkerDied, each_of
 from scenarios.sweep_worker import DONE, Outcome, Task, failed, work
+from scenarios.unfinished import Interrupted
 
 if TYPE_CHECKING:
     from analysis.sweep_summary import SweepResult
@@ -30,12 +31,6 @@ Tell = Callable[[int, int, int], Any]
 
 #: Hexadecimal digits of a key.
 KEY = 20
-
-
-class Interrupted(HpcrowdError):
-    """Ctrl-C ended a sweep; what was done stays."""
-
-    exit_code = 130
 
 
 @dataclass

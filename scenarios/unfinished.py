@@ -23,6 +23,12 @@ ENDING = ".unfinished"
 PLAN = "plan.json"
 
 
+class Interrupted(HpcrowdError):
+    """Ctrl-C ended work that goes on later; what was done stays, and the line says so."""
+
+    exit_code = 130
+
+
 class Unfinished:
     """The results so far.
 
