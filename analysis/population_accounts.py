@@ -150,6 +150,22 @@ def _sd(values: ArrayLike) -> float | None:
     return float(numbers.std(ddof=1)) if len(numbers) > 1 else None
 
 
+def pool_lines(found: dict[str, Any]) -> list[str]:
+    """Return what is in the pool of a population as lines for people, none where there is none."""
+    if not found:
+        return []
+    pool = found["pool"]
+    return [
+        f"pool: {plural(pool['users_long_term'], 'long-term user')}, "
+        f"{pool['users_temporary']:,} temporary ({pool['arrivals_per_week']:.2f} arrive per week), "
+        f"{pool['jobs']:,} jobs in {plural(pool['weeks'], 'week')}",
+        *(
+            f"{plural(count, 'user')} dropped ({plural(pool['jobs_dropped'][why], 'job')}): {why}"
+            for why, count in pool["users_dropped"].items()
+        ),
+    ]
+
+
 def account_lines(found: dict[str, Any]) -> list[str]:
     """Return the accounts as lines for people, none where there are none."""
     if not found:

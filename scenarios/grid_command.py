@@ -3,14 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from environment.quantities import format_duration
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from analysis.run import Run
 
 
 def grid_command(
@@ -38,15 +30,10 @@ def grid_command(
     as_json
         Print the summary as one JSON object.
     """
-    from analysis.results import check_replaceable, write_results
+    from analysis.results import check_replaceable
     from scenarios.grid_config import read_grid, with_share
-    from scenarios.terminal import (
-        print_json,
-        say,
-        say_if_compiling,
-        simulation_progress,
-        standard_output,
-    )
+    from scenarios.run_summary import keep_run, tell_run
+    from scenarios.terminal import say_if_compiling, simulation_progress
 
     if out is not None:
         check_replaceable(out)
@@ -61,39 +48,5 @@ def grid_command(
 
     with simulation_progress(1) as progress:
         run = run_grid(config, progress=progress)
-    if out is not None:
-        write_results(run, out)
-        say(f"Results are in {out}")
-    if as_json:
-        print_json(run.summary())
-        return
-    console = standard_output(highlight=False, markup=False)
-    console.print(f"{run.label}: {len(run.jobs):,} jobs on {run.processors:,} processors")
-    console.print(sites_table(run))
-
-
-def sites_table(run: Run) -> Table:
-    """Return what became of the jobs, a line for each cluster and one for those of the grid."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("site")
-    for title in ("processors", "in use", "jobs", "by grid", "mean wait", "local", "by grid",
-                  "at the broker", "bounded slowdown"):  # fmt: skip
-        table.add_column(title, justify="right")
-    for name, account in run.sites.items():
-        times = [
-            "-" if account[key] is None else format_duration(account[key])
-            for key in ("wait_s", "wait_local_s", "wait_by_grid_s", "held_s")
-        ]
-        used, slow = account["utilization"], account["bounded_slowdown"]
-        table.add_row(
-            name,
-            f"{account['processors']:,}",
-            "-" if used is None else f"{100 * used:.1f} %",
-            f"{account['jobs']:,}",
-            f"{account['jobs_by_grid']:,}",
-            *times,
-            "-" if slow is None else f"{slow:,.1f}",
-        )
-    return table
+    keep_run(run, out)
+    tell_run(run, as_json=as_json)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +18,6 @@ from environment.clock import DAY
 from environment.jobs import UNKNOWN, JobTable
 from environment.quantities import parse_processors
 from environment.simulation import Simulation
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 def populate(
@@ -125,15 +122,10 @@ def populate_command(
     as_json
         Print the summary as one JSON object.
     """
-    from analysis.results import check_replaceable, write_results
+    from analysis.results import check_replaceable
     from scenarios.models_command import model_of
-    from scenarios.terminal import (
-        print_json,
-        say,
-        say_if_compiling,
-        simulation_progress,
-        standard_output,
-    )
+    from scenarios.run_summary import keep_run, tell_run
+    from scenarios.terminal import say_if_compiling, simulation_progress
 
     if out is not None:
         check_replaceable(out)
@@ -151,21 +143,5 @@ def populate_command(
             seed=seed,
             progress=progress,
         )
-    if out is not None:
-        write_results(run, out)
-        say(f"Results are in {out}")
-    if as_json:
-        print_json(run.summary())
-    else:
-        show(run, standard_output(highlight=False, markup=False))
-
-
-def show(run: Run, console: Console) -> None:
-    """Print what came out of a run of a population."""
-    from scenarios.replay_command import summary_table
-
-    users = len(np.unique(run.jobs.user))
-    console.print(
-        f"{run.label}: {len(run.jobs):,} jobs of {users:,} users on {run.processors:,} processors"
-    )
-    console.print(summary_table(run))
+    keep_run(run, out)
+    tell_run(run, as_json=as_json)

@@ -4,22 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from environment.errors import QuantityError
-from environment.quantities import plural
 from environment.swf import read_swf
 from scenarios.resample_config import ResampleConfig
-from scenarios.terminal import (
-    print_json,
-    say,
-    say_if_compiling,
-    simulation_progress,
-    standard_output,
-)
-
-if TYPE_CHECKING:
-    from analysis.run import Run
+from scenarios.run_summary import keep_run, tell_run
+from scenarios.terminal import say_if_compiling, simulation_progress
 
 
 def settings(option: str, text: str | None, known: Iterable[str]) -> dict[str, float]:
@@ -61,7 +51,7 @@ def resample_command(
     path: Path, config: ResampleConfig, *, out: Path | None, as_json: bool
 ) -> None:
     """Let the population of the trace at ``path`` work; print a summary, write results."""
-    from analysis.results import check_replaceable, write_results
+    from analysis.results import check_replaceable
 
     if out is not None:
         check_replaceable(out)
@@ -71,39 +61,5 @@ def resample_command(
     say_if_compiling()
     with simulation_progress(len(trace)) as progress:
         run = resample(trace, config, progress=progress)
-    if out is not None:
-        write_results(run, out)
-        say(f"Results are in {out}{'' if str(out).endswith('/') else '/'}")
-    if as_json:
-        print_json(run.summary())
-        return
-    from scenarios.replay_command import summary_table
-
-    console = standard_output(highlight=False, markup=False)
-    for line in headline(run):
-        console.print(line, soft_wrap=True)
-    console.print(summary_table(run))
-
-
-def headline(run: Run) -> list[str]:
-    """Return lines that say what was run, what the pool is, who came and went."""
-    from analysis.population_accounts import account_lines
-
-    pool = run.population["pool"]
-    lines = [
-        f"{run.configuration['trace']}: {len(run.jobs):,} jobs on {run.processors:,} processors, "
-        f"{run.label}",
-        f"  pool: {plural(pool['users_long_term'], 'long-term user')}, "
-        f"{pool['users_temporary']:,} temporary ({pool['arrivals_per_week']:.2f} arrive per week), "
-        f"{pool['jobs']:,} jobs in {plural(pool['weeks'], 'week')}",
-    ]
-    lines += [
-        f"  {plural(count, 'user')} dropped ({plural(pool['jobs_dropped'][why], 'job')}): {why}"
-        for why, count in pool["users_dropped"].items()
-    ]
-    for what, reasons in (("dropped", run.dropped), ("repaired", run.repaired)):
-        lines += [f"  {plural(count, 'job')} {what}: {reason}" for reason, count in reasons.items()]
-    lines += [f"  {line}" for line in account_lines(run.population)]
-    if run.clock.note:
-        lines.append(f"  {run.clock.note}")
-    return lines
+    keep_run(run, out)
+    tell_run(run, as_json=as_json)

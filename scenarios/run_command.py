@@ -5,14 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from scenarios.run_summary import keep_run, tell_run
 from scenarios.scenario_file import read_scenario, scenario_toml
-from scenarios.terminal import (
-    print_json,
-    say,
-    say_if_compiling,
-    simulation_progress,
-    standard_output,
-)
+from scenarios.terminal import say_if_compiling, simulation_progress
 
 
 def run_command(path: Path, *, out: Path | None, show: bool, as_json: bool) -> None:
@@ -33,8 +28,7 @@ def run_command(path: Path, *, out: Path | None, show: bool, as_json: bool) -> N
     if show:
         sys.stdout.write(scenario_toml(scenario))
         return
-    from analysis.results import check_replaceable, write_results
-    from scenarios.replay_command import headline, summary_table
+    from analysis.results import check_replaceable
 
     if out is not None:
         check_replaceable(out)
@@ -42,15 +36,5 @@ def run_command(path: Path, *, out: Path | None, show: bool, as_json: bool) -> N
     say_if_compiling()
     with simulation_progress(1) as progress:
         run = scenario.run(prepared, progress)
-    if out is not None:
-        write_results(run, out)
-        say(f"Results are in {out}")
-    if as_json:
-        print_json(run.summary())
-        return
-    console = standard_output(highlight=False, markup=False)
-    if run.trace is None:
-        console.print(f"{run.label}: {len(run.jobs):,} jobs on {run.processors:,} processors")
-    for line in headline(run):
-        console.print(line, soft_wrap=True)
-    console.print(summary_table(run))
+    keep_run(run, out)
+    tell_run(run, as_json=as_json)
