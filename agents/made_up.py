@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import Protocol, override
 
 from agents.component_users import Member, add_component_user
-from agents.components import Pool
+from agents.components import Component, Pool
 from agents.generated import GeneratedUser
 from agents.pool_users import BatchPool, DrawFromPool, PoolMember, PoolUser
 from agents.shmueli import ShmueliFeitelson, SiteModel
@@ -136,8 +136,7 @@ class GroupWork(DrawFromPool):
         self._least[member.number] = 0 if component.long_term else len(times)
         known = replace(one, number=member.number, wakes=times[0])
         user = PoolUser(model, behaviour, known, self.batches[one.group], horizon=horizon)
-        there = component.long_term or len(times) < len(component.units)
-        _note_arrival(user, self.visits, times[0], there=there)
+        _note_arrival(user, self.visits, component, times)
         behaviour.begin(user)
         return user
 
@@ -193,8 +192,7 @@ class SiteWork(ShmueliFeitelson):
             model, self._place[component.user], number=member.number, wakes=times[0], until=until
         )
         user.behaviour = behaviour
-        there = component.long_term or len(times) < len(component.units)
-        _note_arrival(user, self.visits, times[0], there=there)
+        _note_arrival(user, self.visits, component, times)
         if until < horizon:
             model.call_at(until, self._go, user)
         behaviour.begin(user)
@@ -217,8 +215,10 @@ def _times(pool: Pool, member: Member) -> list[int]:
         times = [at + pool.weeks * WEEK for at in times]
 
 
-def _note_arrival(user: GeneratedUser, visits: Visits, at: int, *, there: bool) -> None:
-    if there:
+def _note_arrival(
+    user: GeneratedUser, visits: Visits, component: Component, times: Sequence[int]
+) -> None:
+    if component.long_term or len(times) < len(component.units):
         visits.note(0, user.number, Happening.THERE)
-    elif at < user.horizon:
-        user.model.call_at(at, visits.note, at, user.number, Happening.ARRIVED)
+    elif times[0] < user.horizon:
+        user.model.call_at(times[0], visits.note, times[0], user.number, Happening.ARRIVED)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from analysis.minh2012_arrivals import MEASURES, ClusterRuns, Experiments, Floats, GridRuns
+from analysis.study_report import plain_numbers
 
 
 def runs_to_json(study: Experiments, digits: int | None = None) -> dict[str, Any]:
@@ -26,7 +27,7 @@ def runs_to_json(study: Experiments, digits: int | None = None) -> dict[str, Any
     """
 
     def numbers(values: Floats) -> Any:
-        return _rounded(values.tolist(), digits)
+        return plain_numbers(values, digits)
 
     cluster, grid = study.cluster, study.grid
     return {
@@ -71,10 +72,3 @@ def runs_from_json(data: Mapping[str, Any]) -> Experiments:
         settings=data["settings"],
         log=data["log"],
     )
-
-
-def _rounded(value: Any, digits: int | None) -> Any:
-    """Return nested lists of numbers rounded to significant digits."""
-    if isinstance(value, list):
-        return [_rounded(one, digits) for one in value]
-    return value if digits is None else float(f"{value:.{digits}g}")

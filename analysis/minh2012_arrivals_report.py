@@ -19,11 +19,11 @@ from analysis.minh2012_arrivals_claims import claims_of, grid_load_name
 from analysis.minh2012_arrivals_data import runs_to_json
 from analysis.minh2012_arrivals_figures import FIGURES, write_figures
 from analysis.minh2012_correlation_claims import load_name, number
-from analysis.minh2012_correlation_report import SHOWN, VERDICTS
 from analysis.pages import markdown_table
 from analysis.published import SOURCES
 from analysis.study import Claim, as_data
 from analysis.study_report import (
+    VERDICTS,
     Rows,
     StudyReport,
     console_table,
@@ -31,6 +31,7 @@ from analysis.study_report import (
     html_section,
     html_table,
     required_rows,
+    show_statements,
 )
 
 if TYPE_CHECKING:
@@ -190,22 +191,8 @@ class Reproduction(Experiments, StudyReport):
         """Print the tables and the statements on a ``rich`` console."""
         for title, (heading, rows) in tables(self).items():
             console.print(console_table(title, heading, rows, 1, wrap=True))
-        console.print("[bold]Statements of the text[/bold]")
-        last = None
-        for claim in claims_of(self):
-            if claim.what != last:
-                last = claim.what
-                console.print(f"\n{claim.what} ({claim.section})", highlight=False)
-            verdict = SHOWN[claim.holds]
-            console.print(f"  {claim.setting}: {verdict}: {claim.text}", highlight=False)
-        console.print()
-        for one in self.failures:
-            console.print(
-                f"[red]not reached[/red]: {one.setting}: {one.what}: {one.ours}, required "
-                f"{one.required}"
-            )
-        for line in summary(self, claims_of(self)):
-            console.print(line, highlight=False)
+        claims = claims_of(self)
+        show_statements(console, claims, self.failures, summary(self, claims))
 
     def rows(self) -> Rows:
         """Return every slowdown."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from analysis.correlation import ForetoldSigns
 from analysis.minh2012_correlation import CorrelationRuns, Experiments, LocalityRuns
+from analysis.study_report import plain_numbers
 
 
 def runs_to_json(study: Experiments, digits: int | None = None) -> dict[str, Any]:
@@ -28,7 +29,7 @@ def runs_to_json(study: Experiments, digits: int | None = None) -> dict[str, Any
     """
 
     def numbers(values: NDArray[np.float64]) -> Any:
-        return _plain(values.tolist(), digits)
+        return plain_numbers(values, digits)
 
     first = study.correlation
     return {
@@ -102,15 +103,6 @@ def runs_from_json(data: Mapping[str, Any]) -> Experiments:
         logs=data["traces"],
         absent=data["absent"],
     )
-
-
-def _plain(value: Any, digits: int | None) -> Any:
-    """Return nested lists of numbers with nan as None, rounded to significant digits."""
-    if isinstance(value, list):
-        return [_plain(one, digits) for one in value]
-    if value != value:
-        return None
-    return value if digits is None else float(f"{value:.{digits}g}")
 
 
 def _array(values: Any) -> NDArray[np.float64]:

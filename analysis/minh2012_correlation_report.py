@@ -15,12 +15,14 @@ from analysis.pages import markdown_table
 from analysis.published import SOURCES
 from analysis.study import Claim, as_data
 from analysis.study_report import (
+    VERDICTS,
     Rows,
     StudyReport,
     console_table,
     html_page,
     html_section,
     html_table,
+    show_statements,
 )
 
 if TYPE_CHECKING:
@@ -37,10 +39,6 @@ WEEKS = ("log", "weeks", "foretold", "share", "share if always the commoner sign
 
 #: Headings of all simulations.
 SIMULATION = ("workload", "policy", "load", "locality", "replication", "correlation", "slowdown")
-
-#: What becomes of a statement, in tables and on a terminal.
-VERDICTS = {True: "yes", False: "**no**", None: "open"}
-SHOWN = {True: "holds", False: "[yellow]does not hold[/yellow]", None: "open"}
 
 #: The source, without the table.
 SOURCE = SOURCES["minh2012_table7_1"].partition(", Table")[0]
@@ -195,21 +193,8 @@ class Reproduction(Experiments, StudyReport):
         """Print the tables and the statements on a ``rich`` console."""
         for title, (heading, rows) in tables(self).items():
             console.print(console_table(title, heading, rows, 1, wrap=True))
-        console.print("[bold]Statements of the text[/bold]")
-        last = None
-        for claim in claims_of(self):
-            if claim.what != last:
-                last = claim.what
-                console.print(f"\n{claim.what} ({claim.section})", highlight=False)
-            verdict = SHOWN[claim.holds]
-            console.print(f"  {claim.setting}: {verdict}: {claim.text}", highlight=False)
-        console.print()
-        for one in self.failures:
-            console.print(
-                f"[red]not reached[/red]: {one.what}: {one.ours}, required {one.required}"
-            )
-        for line in summary(self, claims_of(self)):
-            console.print(line, highlight=False)
+        claims = claims_of(self)
+        show_statements(console, claims, self.failures, summary(self, claims))
 
     def rows(self) -> Rows:
         """Return every simulation."""

@@ -33,6 +33,13 @@ td.failed {{ color: #D55E00; font-weight: bold; }} img {{ max-width: 100%; }}
 """
 
 
+#: What becomes of a statement, in tables and on a terminal.
+VERDICTS = {True: "yes", False: "**no**", None: "open"}
+
+#: The same on a terminal.
+SHOWN = {True: "holds", False: "[yellow]does not hold[/yellow]", None: "open"}
+
+
 class StudyReport(ABC):
     """A study that has been run: data, tables, and a folder with both and the pictures."""
 
@@ -77,6 +84,61 @@ class StudyReport(ABC):
             (place / "report.html").write_text(self.page(pictures), encoding="utf-8")
             provenance = {"study": self.name, **self.origin(), "versions": versions()}
             write_json(provenance, place / "provenance.json")
+
+
+def show_statements(
+    console: Console,
+    claims: Iterable[Claim],
+    failures: Iterable[Requirement],
+    lines: Iterable[str],
+) -> None:
+    """Print statements of a text with what was found, what was not reached, and a summary.
+
+    Parameters
+    ----------
+    console
+        Where to.
+    claims
+        The statements, those that say the same in other settings behind each other.
+    failures
+        Required figures that were not reached.
+    lines
+        The summary.
+    """
+    console.print("[bold]Statements of the text[/bold]")
+    last = None
+    for claim in claims:
+        if claim.what != last:
+            last = claim.what
+            console.print(f"\n{claim.what} ({claim.section})", highlight=False)
+        console.print(f"  {claim.setting}: {SHOWN[claim.holds]}: {claim.text}", highlight=False)
+    console.print()
+    for one in failures:
+        where = f"{one.setting}: " if one.setting else ""
+        console.print(
+            f"[red]not reached[/red]: {where}{one.what}: {one.ours}, required {one.required}"
+        )
+    for line in lines:
+        console.print(line, highlight=False)
+
+
+def plain_numbers(values: Any, digits: int | None = None) -> Any:
+    """Return an array, or nested lists, as lists of numbers fit for JSON; nan becomes None.
+
+    Parameters
+    ----------
+    values
+        The numbers.
+    digits
+        Significant digits that stay; all unless given.
+    """
+    if hasattr(values, "tolist"):
+        values = values.tolist()
+    if isinstance(values, list):
+        return [plain_numbers(one, digits) for one in values]
+    if values != values:
+        return None
+    return values if digits is None else float(f"{values:.{digits}g}")
 
 
 def write_csv(path: Path, heading: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

@@ -82,6 +82,10 @@ class Dispatch:
     def submit(self, rows: ArrayLike, at: ArrayLike) -> None:
         """Let jobs arrive at the given seconds (one, or one per job)."""
         rows = np.atleast_1d(np.asarray(rows, np.int64))
+        self._expect(rows, self._note(rows, at))
+
+    def _note(self, rows: Int64s, at: ArrayLike) -> Int64s:
+        """Note that jobs are submitted here, and return the seconds, one per job."""
         self.units.check_rows(rows)
         times = np.broadcast_to(np.asarray(at, np.int64), rows.shape)
         if len(rows) and times.min() < self.now:
@@ -91,7 +95,7 @@ class Dispatch:
         self._submitted.append(rows)
         self.jobs.matrix[Column.SUBMIT, rows] = times
         self.jobs.matrix[Column.CLUSTER, rows] = self.number
-        self._expect(rows, times)
+        return times
 
     def _expect(self, rows: Int64s, times: Int64s) -> None:
         for row, time in zip(rows.tolist(), times.tolist(), strict=True):
@@ -103,14 +107,12 @@ class Dispatch:
         Raises
         ------
         SimulationError
-            When the second is over, or they ask for different run times' seconds.
+            When the second is over.
         """
         rows = np.atleast_1d(np.asarray(rows, np.int64))
         self._together[int(rows[0])] = rows.tolist()
-        self.submit(rows, at)
-        for row in rows[1:].tolist():  # one arrival, that of the first
-            self._arrivals.remove((at, row))
-        heapq.heapify(self._arrivals)
+        times = self._note(rows, at)
+        self._expect(rows[:1], times[:1])
 
     def submit_unit(self, unit: int, at: int) -> None:
         """Let a unit that was defined arrive from ``at`` on, its jobs as far apart as recorded."""

@@ -19,6 +19,7 @@ from analysis.minh2012_arrivals_data import runs_from_json, runs_to_json
 from analysis.minh2012_arrivals_figures import write_figures
 from analysis.minh2012_arrivals_report import page_parts
 from analysis.pages import refresh_file
+from scenarios.study_page import stored_runs_command
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE = DOCS / "studies" / "minh2012-arrivals.md"
@@ -51,14 +52,7 @@ def refresh() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Refresh the page and return the exit code."""
-    arguments = sys.argv[1:] if arguments is None else arguments
-    if len(arguments) > 1:
-        print("usage: python -m scenarios.minh2012_arrivals_page [RUNS]", file=sys.stderr)
-        return 2
-    for results in arguments:
-        store(Path(results))
-    refresh()
-    return 0
+    return stored_runs_command("minh2012_arrivals_page", store, refresh, arguments)
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ def headline(run: Run) -> list[str]:
     lines += [f"  {line}" for line in account_lines(run.population)]
     if run.trace is not None and run.trace.header.processors is None:
         lines.append("  size of the machine not in the trace: that of its largest job, or --nodes")
-    if run.clock.note:
+    if run.clock.note and (trace or "files_sha256" in run.configuration):
         lines.append(f"  {run.clock.note}")
     return lines
 

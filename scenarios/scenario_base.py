@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from environment.errors import QuantityError
 from scenarios.fields import Strict
@@ -23,8 +23,21 @@ if TYPE_CHECKING:
     from analysis.run import Run
     from environment.simulation import Simulation
 
+#: What stands in a TOML file as it is.
+Plain = str | int | float | bool | None
+
 #: Called with the simulation now and then.
 Watch = Callable[["Simulation"], Any]
+
+
+def same(config: type[BaseModel], name: str) -> Any:
+    """Return default and meaning of a field of a configuration, for one of a scenario.
+
+    A field that is a part with settings of its own is a table, empty unless given.
+    """
+    field = config.model_fields[name]
+    default: Any = field.default if isinstance(field.default, Plain) else {}
+    return Field(default, description=field.description)
 
 
 class Scenario(Strict):

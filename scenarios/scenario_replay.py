@@ -14,7 +14,7 @@ from scenarios.config import ReplayConfig, configure
 from scenarios.mistakes import first_mistake
 from scenarios.platform_config import PlatformConfig
 from scenarios.population_config import PopulationConfig
-from scenarios.scenario_base import Scenario, Watch, checksum
+from scenarios.scenario_base import Scenario, Watch, checksum, same
 
 if TYPE_CHECKING:
     from analysis.run import Run
@@ -22,12 +22,6 @@ if TYPE_CHECKING:
     from scenarios.replay import Prepared
 
 _QUEUE_FILE = re.compile(r"(?<=file=)[^,]+")
-
-
-def _same(name: str) -> Any:
-    """Return default and meaning of a field of the configuration of a replay."""
-    field = ReplayConfig.model_fields[name]
-    return Field(field.default, description=field.description)
 
 
 class ReplayScenario(Scenario):
@@ -39,17 +33,17 @@ class ReplayScenario(Scenario):
 
     kind: Literal["replay"] = Field(description="a recorded trace, with users who react")
     trace: str = Field(description="trace in the Standard Workload Format, or .gz")
-    users: str | dict[str, Any] = _same("users")
-    sessions: str = _same("sessions")
-    scheduler: str = _same("scheduler")
-    estimates: str = _same("estimates")
-    nodes: str = _same("nodes")
-    speed: str = _same("speed")
-    requested: str = _same("requested")
-    processors: Literal["requested", "allocated"] = _same("processors")
-    overrun: Literal["keep", "kill"] = _same("overrun")
-    platform: str | dict[str, Any] | None = _same("platform")
-    strict: bool = _same("strict")
+    users: str | dict[str, Any] = same(ReplayConfig, "users")
+    sessions: str = same(ReplayConfig, "sessions")
+    scheduler: str = same(ReplayConfig, "scheduler")
+    estimates: str = same(ReplayConfig, "estimates")
+    nodes: str = same(ReplayConfig, "nodes")
+    speed: str = same(ReplayConfig, "speed")
+    requested: str = same(ReplayConfig, "requested")
+    processors: Literal["requested", "allocated"] = same(ReplayConfig, "processors")
+    overrun: Literal["keep", "kill"] = same(ReplayConfig, "overrun")
+    platform: str | dict[str, Any] | None = same(ReplayConfig, "platform")
+    strict: bool = same(ReplayConfig, "strict")
 
     @field_validator("users", "sessions", "scheduler", "estimates", "nodes", "speed", "requested",
                      "platform")  # fmt: skip

@@ -8,22 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from scenarios.resample_config import ResampleConfig, configure_resample
-from scenarios.scenario_base import Scenario, Watch
+from scenarios.scenario_base import Scenario, Watch, same
 
 if TYPE_CHECKING:
     from analysis.run import Run
     from environment.trace import Trace
-
-
-def _same(name: str) -> Any:
-    """Return default and meaning of a field of the configuration."""
-    field = ResampleConfig.model_fields[name]
-    return Field(field.default, description=field.description)
-
-
-def _table(name: str) -> Any:
-    """Return the same of a field that is a table."""
-    return Field({}, description=ResampleConfig.model_fields[name].description)
 
 
 class ResampleScenario(Scenario):
@@ -33,25 +22,25 @@ class ResampleScenario(Scenario):
 
     kind: Literal["resample"] = Field(description="a population like that of a trace")
     trace: str = Field(description="trace in the Standard Workload Format, or .gz")
-    weeks: int | None = _same("weeks")
-    users: str = _same("users")
-    doing: str = _same("doing")
-    satisfaction: str = _same("satisfaction")
-    consequences: dict[str, Any] = _table("consequences")
-    arrivals: Literal["poisson", "even"] = _same("arrivals")
-    full: bool = _same("full")
-    pool: dict[str, Any] = _table("pool")
-    sessions: str = _same("sessions")
-    unit: Literal["sessions", "batches"] = _same("unit")
-    scheduler: str = _same("scheduler")
-    estimates: str = _same("estimates")
-    nodes: str = _same("nodes")
-    speed: str = _same("speed")
-    requested: str = _same("requested")
-    processors: Literal["requested", "allocated"] = _same("processors")
-    overrun: Literal["keep", "kill"] = _same("overrun")
-    warmup: int = _same("warmup")
-    strict: bool = _same("strict")
+    weeks: int | None = same(ResampleConfig, "weeks")
+    users: str = same(ResampleConfig, "users")
+    doing: str = same(ResampleConfig, "doing")
+    satisfaction: str = same(ResampleConfig, "satisfaction")
+    consequences: dict[str, Any] = same(ResampleConfig, "consequences")
+    arrivals: Literal["poisson", "even"] = same(ResampleConfig, "arrivals")
+    full: bool = same(ResampleConfig, "full")
+    pool: dict[str, Any] = same(ResampleConfig, "pool")
+    sessions: str = same(ResampleConfig, "sessions")
+    unit: Literal["sessions", "batches"] = same(ResampleConfig, "unit")
+    scheduler: str = same(ResampleConfig, "scheduler")
+    estimates: str = same(ResampleConfig, "estimates")
+    nodes: str = same(ResampleConfig, "nodes")
+    speed: str = same(ResampleConfig, "speed")
+    requested: str = same(ResampleConfig, "requested")
+    processors: Literal["requested", "allocated"] = same(ResampleConfig, "processors")
+    overrun: Literal["keep", "kill"] = same(ResampleConfig, "overrun")
+    warmup: int = same(ResampleConfig, "warmup")
+    strict: bool = same(ResampleConfig, "strict")
 
     @field_validator("users", "doing", "satisfaction", "consequences", "pool", "sessions",
                      "scheduler", "estimates", "nodes", "speed", "requested")  # fmt: skip

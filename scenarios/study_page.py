@@ -13,6 +13,35 @@ from pathlib import Path
 from environment.errors import HpcrowdError
 
 
+def stored_runs_command(
+    name: str,
+    store: Callable[[Path], None],
+    refresh: Callable[[], None],
+    arguments: Sequence[str] | None,
+) -> int:
+    """Store the runs of a study if they are given, refresh its page, and return the exit code.
+
+    Parameters
+    ----------
+    name
+        Name of the module that is run.
+    store
+        Called with the file of the runs.
+    refresh
+        Makes what is generated of the page, from what is stored.
+    arguments
+        Those after the name; None takes those of the command line.
+    """
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if len(arguments) > 1:
+        print(f"usage: python -m scenarios.{name} [RUNS]", file=sys.stderr)
+        return 2
+    for results in arguments:
+        store(Path(results))
+    refresh()
+    return 0
+
+
 def refresh_command(
     name: str,
     refresh: Callable[..., None],

@@ -61,7 +61,7 @@ some_steps = st.builds(
 crowds = st.lists(st.lists(some_steps, min_size=1, max_size=5), min_size=1, max_size=6)
 
 
-def grids(*schedulers: str) -> st.SearchStrategy[list[Place]]:
+def places(*schedulers: str) -> st.SearchStrategy[list[Place]]:
     """One to three clusters; the nodes of the first have the speed that jobs are made for."""
     policy, speed = st.sampled_from(schedulers), st.sampled_from([0.5, 1.0, 1.5, 2.0])
     home = st.builds(Place, st.integers(2, 5), policy, st.just(1.0))

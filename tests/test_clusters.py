@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from grid_cases import Place, places
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -43,14 +44,6 @@ class Step(NamedTuple):
     jobs: list[Job]
 
 
-class Place(NamedTuple):
-    """A cluster; ``own`` is FCFS as a scheduler of one's own."""
-
-    processors: int
-    scheduler: str
-    speed: float
-
-
 Users = list[list[Step]]
 Placed = list[tuple[int, int, int]]  # row, cluster and second of each job of a unit
 
@@ -69,14 +62,6 @@ some_steps = st.builds(
 crowds = st.lists(st.lists(some_steps, min_size=1, max_size=5), min_size=1, max_size=5)
 overruns = st.sampled_from(["keep", "kill"])
 rooms = st.sampled_from([1, 2, 5, 1024])
-
-
-def places(*schedulers: str) -> st.SearchStrategy[list[Place]]:
-    """One to three clusters; the nodes of the first have the speed that jobs are made for."""
-    policy, speed = st.sampled_from(schedulers), st.sampled_from([0.5, 1.0, 1.5, 2.0])
-    home = st.builds(Place, st.integers(2, 5), policy, st.just(1.0))
-    others = st.lists(st.builds(Place, st.integers(1, 5), policy, speed), max_size=2)
-    return st.builds(lambda first, more: [first, *more], home, others)
 
 
 class Wanderer:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from grid_cases import AT_ONCE, OUTCOME, Place, Player, Users, crowds, grids, play, reference, table
+from grid_cases import AT_ONCE, OUTCOME, Place, Player, Users, crowds, play, reference, table
+from grid_cases import places as places_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +17,7 @@ overruns = st.sampled_from(["keep", "kill"])
 
 
 @settings(max_examples=400)
-@given(crowds, grids("fcfs"), policies, overruns, st.booleans())
+@given(crowds, places_of("fcfs"), policies, overruns, st.booleans())
 def test_a_grid_equals_one_heap(
     users: Users, places: list[Place], policy: str, overrun: str, plain: bool
 ) -> None:
@@ -28,7 +29,7 @@ def test_a_grid_equals_one_heap(
 @settings(max_examples=200)
 @given(
     crowds,
-    grids("fcfs", "easy", "conservative", "sjf"),
+    places_of("fcfs", "easy", "conservative", "sjf"),
     policies,
     overruns,
     st.sampled_from(["requested", "exact", "1.5x"]),
@@ -51,7 +52,7 @@ def test_compiled_equals_plain(
     assert expected == play(users, places, policy, overrun, **pieces)
 
 
-@given(crowds, grids("fcfs", "easy"), policies)
+@given(crowds, places_of("fcfs", "easy"), policies)
 def test_jobs_in_are_jobs_out_and_fit(users: Users, places: list[Place], policy: str) -> None:
     """Every job is over in the end, every user hears of every unit, no cluster holds too much."""
     found, log = play(users, places, policy)
@@ -69,7 +70,7 @@ def test_jobs_in_are_jobs_out_and_fit(users: Users, places: list[Place], policy:
             assert jobs.processors[runs].sum() <= place.processors
 
 
-@given(crowds, grids("fcfs", "easy"), policies, st.booleans())
+@given(crowds, places_of("fcfs", "easy"), policies, st.booleans())
 def test_a_grid_of_one_cluster_is_the_cluster(
     users: Users, places: list[Place], policy: str, plain: bool
 ) -> None:
