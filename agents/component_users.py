@@ -15,17 +15,18 @@ put forward or back inside a pause.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast, override
 
 import numpy as np
 
-from agents.components import REPEATED, Pool
+from agents.components import REPEATED, Component, Pool
 from agents.generated import GeneratedUser
 from agents.user import Behaviour
 from agents.visits import Happening, Visits
 from environment.clock import WEEK
-from environment.jobs import Column, Int64s
+from environment.jobs import Column
 from environment.simulation import Simulation
 from environment.stops import FOREVER
 
@@ -111,6 +112,11 @@ class ComponentUser(GeneratedUser):
         """Return when a unit would come in the present round with waits as recorded, s."""
         return self.pool.second(unit, self.shift, self.member.later)
 
+    def note_arrival(self) -> None:
+        """Note that the user is there, or when it will come."""
+        times = [self.nominal(unit) for unit in self.units]
+        note_arrival(self, self.visits, self.component, times)
+
     def send(self, unit: int, after: int | None = None) -> None:
         """Submit a unit now, jobs as far apart as recorded; none from the horizon on.
 
@@ -179,16 +185,24 @@ class ComponentUser(GeneratedUser):
         return graph
 
 
-def arrive(user: ComponentUser) -> None:
-    """Note that a user is there, or when it will come."""
-    if user.component.long_term or len(user.units) < len(user.component.units):
-        user.visits.note(0, user.number, Happening.THERE)
-    else:
-        user.call_at(user.nominal(user.units[0]), _come)
+def note_arrival(
+    user: GeneratedUser, visits: Visits, component: Component, times: Sequence[int]
+) -> None:
+    """Note that a user is there, or when it will come.
 
-
-def _come(user: ComponentUser) -> None:
-    user.visits.note(user.model.time, user.number, Happening.ARRIVED)
+    Parameters
+    ----------
+    user, visits
+        Who, and where it is noted.
+    component
+        What it does again.
+    times
+        When the units of the component come that are still to come, s.
+    """
+    if component.long_term or len(times) < len(component.units):
+        visits.note(0, user.number, Happening.THERE)
+    elif times[0] < user.horizon:
+        user.model.call_at(times[0], visits.note, times[0], user.number, Happening.ARRIVED)
 
 
 class AsRecorded(Behaviour[GeneratedUser]):
@@ -197,7 +211,7 @@ class AsRecorded(Behaviour[GeneratedUser]):
     @override
     def begin(self, user: GeneratedUser) -> None:
         user = cast(ComponentUser, user)
-        arrive(user)
+        user.note_arrival()
         self._round(user)
 
     def _round(self, user: ComponentUser) -> None:
@@ -222,11 +236,6 @@ class AsRecorded(Behaviour[GeneratedUser]):
             user.done = True
             user.visits.note(now, user.number, Happening.DONE)
 
-    @override
-    def lost(self, user: GeneratedUser, rows: Int64s, now: int) -> None:
-        """Submit stopped jobs again."""
-        user.model.resubmit(rows, now + user.model.resubmit_after)
-
 
 class ClosedLoop(Behaviour[GeneratedUser]):
     """Submit a unit its think time after all that it waits for is over.
@@ -248,7 +257,7 @@ class ClosedLoop(Behaviour[GeneratedUser]):
     @override
     def begin(self, user: GeneratedUser) -> None:
         user = cast(ComponentUser, user)
-        arrive(user)
+        user.note_arrival()
         if not user.units and user.component.long_term:
             user.turn(0)
         for unit in self._free(user):
@@ -276,11 +285,6 @@ class ClosedLoop(Behaviour[GeneratedUser]):
         else:
             user.done = True
             user.visits.note(now, user.number, Happening.DONE)
-
-    @override
-    def lost(self, user: GeneratedUser, rows: Int64s, now: int) -> None:
-        """Submit stopped jobs again."""
-        user.model.resubmit(rows, now + user.model.resubmit_after)
 
     def _again(self, user: ComponentUser, now: int, unit: int) -> None:
         """Begin the next round of a long-term user, whose last unit ended now."""

@@ -18,8 +18,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol, override
 
-from agents.component_users import Member, add_component_user
-from agents.components import Component, Pool
+from agents.component_users import Member, add_component_user, note_arrival
+from agents.components import Pool
 from agents.generated import GeneratedUser
 from agents.pool_users import BatchPool, DrawFromPool, PoolMember, PoolUser
 from agents.shmueli import ShmueliFeitelson, SiteModel
@@ -136,7 +136,7 @@ class GroupWork(DrawFromPool):
         self._least[member.number] = 0 if component.long_term else len(times)
         known = replace(one, number=member.number, wakes=times[0])
         user = PoolUser(model, behaviour, known, self.batches[one.group], horizon=horizon)
-        _note_arrival(user, self.visits, component, times)
+        note_arrival(user, self.visits, component, times)
         behaviour.begin(user)
         return user
 
@@ -192,7 +192,7 @@ class SiteWork(ShmueliFeitelson):
             model, self._place[component.user], number=member.number, wakes=times[0], until=until
         )
         user.behaviour = behaviour
-        _note_arrival(user, self.visits, component, times)
+        note_arrival(user, self.visits, component, times)
         if until < horizon:
             model.call_at(until, self._go, user)
         behaviour.begin(user)
@@ -213,12 +213,3 @@ def _times(pool: Pool, member: Member) -> list[int]:
         if found or not component.long_term:
             return found
         times = [at + pool.weeks * WEEK for at in times]
-
-
-def _note_arrival(
-    user: GeneratedUser, visits: Visits, component: Component, times: Sequence[int]
-) -> None:
-    if component.long_term or len(times) < len(component.units):
-        visits.note(0, user.number, Happening.THERE)
-    elif times[0] < user.horizon:
-        user.model.call_at(times[0], visits.note, times[0], user.number, Happening.ARRIVED)

@@ -129,11 +129,6 @@ class DrawFromPool(Behaviour[GeneratedUser]):
         pause = int(pauses[user.stream.integers(len(pauses))])
         user.call_at(now + user.paused(pause), self._wake, unit)
 
-    @override
-    def lost(self, user: GeneratedUser, rows: Int64s, now: int) -> None:
-        """Submit stopped jobs again."""
-        user.model.resubmit(rows, now + user.model.resubmit_after)
-
     @staticmethod
     def _wake(user: GeneratedUser, after: int | None = None) -> None:
         assert isinstance(user, PoolUser)
