@@ -30,7 +30,7 @@ class GridSpec:
         :class:`~environment.grid.GridPolicy`, which serves this broker only.
     coallocation
         Whether jobs may have components that start together on several clusters,
-        :meth:`GridBroker.submit_together`. Such a grid runs in plain Python, more slowly.
+        :meth:`GridBroker.bind`. Such a grid runs in plain Python, more slowly.
 
     Raises
     ------
@@ -95,9 +95,10 @@ class GridBroker(mesa.Agent):  # type: ignore[misc]
         """
         self.dispatch.submit(rows, at)
 
-    def submit_together(self, rows: ArrayLike, at: int) -> None:
-        """Let the components of one job arrive, which are to start together on several clusters.
+    def bind(self, rows: ArrayLike) -> None:
+        """Make jobs the components of one job, which are to start together on several clusters.
 
+        However they are submitted here then, all of them have to be in one call and for one second.
         Each starts on a cluster of its own, on free processors there, past the local queue; all
         last as long as the slowest cluster makes them.
 
@@ -106,6 +107,8 @@ class GridBroker(mesa.Agent):  # type: ignore[misc]
         QuantityError
             When the grid does without co-allocation, or the scheduler of a cluster asks a
             predictor: it hears of no component's arrival.
+        SimulationError
+            When one of them is a component of another job.
         """
         if not self.coallocation:
             raise QuantityError(
@@ -117,7 +120,12 @@ class GridBroker(mesa.Agent):  # type: ignore[misc]
                     f"co-allocation on {site.name}: its estimates are predicted, and components "
                     "are not in its queue; choose estimates such as requested"
                 )
-        self.dispatch.submit_together(rows, at)
+        self.dispatch.bind(rows)
+
+    def submit_together(self, rows: ArrayLike, at: int) -> None:
+        """Let the components of one job arrive: :meth:`bind` and :meth:`submit` in one."""
+        self.bind(rows)
+        self.dispatch.submit(rows, at)
 
     def submit_unit(self, unit: int, at: int) -> None:
         """Let a unit of ``Simulation.own_units`` arrive, its first job at ``at``."""

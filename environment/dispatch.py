@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from environment.engine import Engine
 from environment.errors import SchedulerError, SimulationError
-from environment.grid import GridJob, GridPolicy, Site, grid_job
+from environment.grid import GridJob, GridPolicy, Site, fits, grid_job
 from environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from environment.stops import FOREVER
 from environment.unit_table import UnitTable
@@ -64,7 +64,9 @@ class Dispatch:
         self._submitted: list[Int64s] = []
         self._arrivals: list[tuple[int, int]] = []
         self._waiting: list[GridJob] = []
-        self._together: dict[int, list[int]] = {}
+        # Components of jobs by the row of the first, and the first by the row of each.
+        self._parts: dict[int, list[int]] = {}
+        self._first: dict[int, int] = {}
 
     @property
     def waiting(self) -> Int64s:
@@ -92,27 +94,51 @@ class Dispatch:
             raise SimulationError(
                 f"submission at {times.min()} s: it is {self.now} s already; submit now or later"
             )
+        if self._parts:
+            self._check_whole(dict(zip(rows.tolist(), times.tolist(), strict=True)))
         self._submitted.append(rows)
         self.jobs.matrix[Column.SUBMIT, rows] = times
         self.jobs.matrix[Column.CLUSTER, rows] = self.number
         return times
 
+    def _check_whole(self, times: dict[int, int]) -> None:
+        """Make sure that components come with all others of their job; second by row."""
+        for row, time in times.items():
+            first = self._first.get(row)
+            if first is not None and (row == first or first not in times):
+                parts = self._parts[first]
+                if any(times.get(part) != time for part in parts):
+                    raise SimulationError(
+                        f"job in row {row}: one of the components in rows {parts}, which start "
+                        "together; submit all of them in one call and for one second"
+                    )
+
     def _expect(self, rows: Int64s, times: Int64s) -> None:
         for row, time in zip(rows.tolist(), times.tolist(), strict=True):
-            heapq.heappush(self._arrivals, (time, row))
+            if self._first.get(row, row) == row:
+                heapq.heappush(self._arrivals, (time, row))
 
-    def submit_together(self, rows: ArrayLike, at: int) -> None:
-        """Let the components of one job arrive, which are to start together on several clusters.
+    def bind(self, rows: ArrayLike) -> None:
+        """Make rows of the table the components of one job, which are to start together.
 
         Raises
         ------
         SimulationError
-            When the second is over.
+            When one of them is a component of another job.
         """
         rows = np.atleast_1d(np.asarray(rows, np.int64))
-        self._together[int(rows[0])] = rows.tolist()
-        times = self._note(rows, at)
-        self._expect(rows[:1], times[:1])
+        self.units.check_rows(rows)
+        parts = rows.tolist()
+        for row in parts:
+            first = self._first.get(row, UNKNOWN)
+            if first != UNKNOWN and self._parts[first] != parts:
+                raise SimulationError(
+                    f"job in row {row}: one of the components in rows {self._parts[first]}; no row "
+                    "is part of two jobs"
+                )
+        if len(parts) > 1:
+            self._parts[parts[0]] = parts
+            self._first.update(dict.fromkeys(parts, parts[0]))
 
     def submit_unit(self, unit: int, at: int) -> None:
         """Let a unit that was defined arrive from ``at`` on, its jobs as far apart as recorded."""
@@ -135,8 +161,9 @@ class Dispatch:
         while self._arrivals and self._arrivals[0][0] == self.now:
             row = heapq.heappop(self._arrivals)[1]
             self.events += 1
-            rows = self._together.pop(row, [row])
-            if jobs.state[row] == State.RENOUNCED:
+            rows = self._parts.get(row, [row])
+            if (jobs.state[rows] == State.RENOUNCED).any():
+                jobs.state[rows] = State.RENOUNCED
                 jobs.submit[rows] = jobs.cluster[rows] = UNKNOWN
                 over += rows
             elif not self._could_run(job := grid_job(jobs, rows)):
@@ -148,11 +175,7 @@ class Dispatch:
 
     def _could_run(self, job: GridJob) -> bool:
         """Return whether the clusters are large enough, were they all free."""
-        sizes = sorted((site.processors for site in self.sites), reverse=True)
-        parts = sorted(job.components, reverse=True)
-        return len(parts) <= len(sizes) and all(
-            part <= size for part, size in zip(parts, sizes, strict=False)
-        )
+        return fits(job.components, [site.processors for site in self.sites])
 
     def place(self) -> list[Engine]:
         """Send one job on; return the engines that it went to, none when all have to wait.

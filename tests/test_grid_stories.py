@@ -18,7 +18,7 @@ from environment import (
     State,
 )
 from environment.das3 import das3_clusters
-from environment.errors import QuantityError, SchedulerError
+from environment.errors import QuantityError, SchedulerError, SimulationError
 from environment.grid import GRID_POLICIES
 from environment.platform import NodesDown
 
@@ -172,6 +172,56 @@ def test_components_go_past_local_queues(scheduler: str) -> None:
         for time in np.unique(jobs.start[mine]):
             runs = mine & (jobs.start <= time) & (jobs.end > time)
             assert jobs.processors[runs].sum() <= 4
+
+
+def test_bound_jobs_are_submitted_as_any() -> None:
+    """Also with others, in any order, and as a unit."""
+    jobs = jobs_of((3, 10), (2, 10), (4, 10), (4, 10), (2, 10))
+    jobs.recorded_submit[:] = [0, 0, 0, 5, 5]
+    model = grid_of(jobs, coallocation=True)
+    for rows in ([0, 1], [3, 4]):
+        broker_of(model).bind(rows)
+    heard: list[tuple[int, int]] = []
+
+    class Hears:
+        def on_finished(self, unit: int, now: int) -> None:
+            heard.append((unit, now))
+
+    model.own_units(np.array([0, 3, 5]), np.arange(5), [Hears(), Hears()])
+    broker_of(model).submit([2, 1, 0], 0)
+    broker_of(model).submit_unit(1, 5)
+    model.run()
+    assert [0, 0, 10, 20, 20] == jobs.start.tolist()
+    assert [(0, 20), (1, 30)] == heard
+
+
+def test_components_come_together_or_not_at_all() -> None:
+    """A part of a job, or parts at different seconds, are told; so is a row of two jobs."""
+    jobs = jobs_of(*[(2, 10)] * 4)
+    broker = broker_of(grid_of(jobs, coallocation=True))
+    broker.bind([0, 1])
+    broker.bind([0, 1])
+    broker.bind([3])
+    for rows, at in (([0], 0), ([1, 2], 0), ([0, 1], [0, 1])):
+        with pytest.raises(SimulationError, match=r"rows \[0, 1\], which start together; submit"):
+            broker.submit(rows, at)
+    assert (jobs.submit == -1).all()
+    with pytest.raises(SimulationError, match=r"job in row 1: .* no row is part of two jobs"):
+        broker.bind([1, 2])
+    with pytest.raises(SimulationError, match="the table has 4 jobs"):
+        broker.bind([2, 4])
+
+
+def test_a_job_with_a_renounced_component_is_renounced() -> None:
+    """All of it, and its user hears of it at once."""
+    jobs = jobs_of(*[(2, 10)] * 2)
+    model = grid_of(jobs, coallocation=True)
+    broker_of(model).bind([0, 1])
+    jobs.state[1] = State.RENOUNCED
+    broker_of(model).submit([0, 1], 3)
+    model.run()
+    assert [State.RENOUNCED] * 2 == jobs.state.tolist()
+    assert [-1, -1] == jobs.submit.tolist()
 
 
 def test_components_need_a_grid_that_allows_them() -> None:
