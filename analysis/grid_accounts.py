@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.metrics import bounded_slowdown
-from environment.jobs import JobTable, State
+from environment.jobs import Int64s, JobTable, State
+from environment.quantities import plural
 
 Bools = NDArray[np.bool_]
 
@@ -18,6 +19,9 @@ Bools = NDArray[np.bool_]
 @dataclass(frozen=True)
 class SiteAccount:
     """The jobs that ran on a cluster, or that came by the grid; times are means.
+
+    On a cluster each component of a job that was split is a job; among those of the grid a job is
+    one, with the processors of all its components.
 
     Attributes
     ----------
@@ -51,7 +55,10 @@ class SiteAccount:
 
 
 def grid_accounts(
-    jobs: JobTable, by_grid: Bools, processors: Mapping[str, int]
+    jobs: JobTable,
+    by_grid: Bools,
+    processors: Mapping[str, int],
+    first: Int64s | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Return what :class:`SiteAccount` says of each cluster, then of ``grid``: its jobs wherever.
 
@@ -63,6 +70,8 @@ def grid_accounts(
         Which jobs were submitted to the broker, shape (jobs,).
     processors
         Of the clusters by name, in the order of their numbers.
+    first
+        Row of the first component of each row's job, shape (jobs,); None where none was split.
     """
     ran = jobs.over
     span = int(jobs.end[ran].max() - jobs.submit[ran].min()) if ran.any() else 0
@@ -71,19 +80,27 @@ def grid_accounts(
         for number, (name, size) in enumerate(processors.items())
     }
     total = sum(processors.values())
+    whole = by_grid if first is None else by_grid & (first == np.arange(len(jobs)))
     found["grid"] = {
-        **asdict(_account(jobs, ran & by_grid, by_grid, total, span)),
-        "jobs_rejected": int((by_grid & (jobs.state == State.REJECTED)).sum()),
+        **asdict(_account(jobs, ran & by_grid, by_grid, total, span, whole)),
+        "jobs_rejected": int((whole & (jobs.state == State.REJECTED)).sum()),
     }
     return found
 
 
 def _account(
-    jobs: JobTable, mine: Bools, by_grid: Bools, processors: int, span: int
+    jobs: JobTable,
+    mine: Bools,
+    by_grid: Bools,
+    processors: int,
+    span: int,
+    counted: Bools | None = None,
 ) -> SiteAccount:
+    """Return the account of some jobs; all of them work, those ``counted`` are jobs."""
+    work = float(jobs.processors[mine].astype(np.float64) @ (jobs.end - jobs.start)[mine])
+    mine = mine if counted is None else mine & counted
     wait, response = jobs.start - jobs.submit, (jobs.end - jobs.submit)[mine]
     run = (jobs.end - jobs.start)[mine]
-    work = float(jobs.processors[mine].astype(np.float64) @ run)
     return SiteAccount(
         processors=processors,
         jobs=int(mine.sum()),
@@ -100,3 +117,25 @@ def _account(
 
 def _mean(values: NDArray[Any]) -> float | None:
     return float(values.mean()) if len(values) else None
+
+
+def component_lines(sites: Mapping[str, Mapping[str, Any]], most: int | None) -> list[str]:
+    """Return a line that says how many jobs were split into components, for a terminal.
+
+    Parameters
+    ----------
+    sites
+        The accounts; that of the grid tells.
+    most
+        Processors of a component at most; None where jobs are not split.
+    """
+    if most is None:
+        return []
+    account = sites["grid"]
+    if not account["jobs_split"]:
+        return [f"no job of the grid wider than {plural(most, 'processor')}: none split"]
+    return [
+        f"{plural(account['jobs_split'], 'job')} of the grid wider than "
+        f"{plural(most, 'processor')} split into {plural(account['components'], 'component')}, "
+        "each counted as a job on its cluster"
+    ]

@@ -6,6 +6,8 @@ reactions.parquet   what reactions did to jobs, if there were any, the columns o
                     :data:`analysis.reaction_accounts.MEANING`
 attempts.parquet    runs of jobs that the platform stopped, if there were any, the columns of
                     :data:`environment.attempts.MEANING`
+components.parquet  which rows are components of one job, where a grid split some, the columns of
+                    :data:`analysis.component_files.MEANING`
 visits.parquet      who came and went, where users do, the columns of :data:`agents.visits.MEANING`
 trace.swf.gz        the run as a trace, see :meth:`analysis.run.Run.to_trace`
 summary.json        the metrics, see :meth:`analysis.run.Run.summary`
@@ -26,6 +28,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from analysis.component_files import write_components
 from analysis.platform_accounts import write_attempts
 from analysis.reaction_accounts import write_reactions
 from analysis.run import Run
@@ -96,6 +99,8 @@ def write_run(run: Run, place: Path, *, plots: bool = True) -> None:
         write_reactions(run.jobs, run.reactions, place / "reactions.parquet")
     if run.attempts:
         write_attempts(run.attempts, place / "attempts.parquet")
+    if run.components is not None:
+        write_components(run.jobs, run.components, place / "components.parquet")
     if run.visits:
         write_visits(run.visits, place / "visits.parquet")
     write_swf(run.to_trace(), place / "trace.swf.gz")

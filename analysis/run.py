@@ -64,6 +64,9 @@ class Run:
     sites
         In a grid, what became of the jobs by cluster, and of those of the grid, see
         :func:`analysis.grid_accounts.grid_accounts`.
+    components
+        Row of the first component of each row's job, shape (jobs,), in a grid that split some; see
+        :mod:`scenarios.grid_components`.
     population
         Who came and went, and what was done per week, where users come and go; see
         :mod:`analysis.population_accounts`.
@@ -91,6 +94,7 @@ class Run:
     platform: dict[str, dict[str, Any]] = field(default_factory=dict)
     attempts: Sequence[Attempt] = ()
     sites: dict[str, dict[str, Any]] = field(default_factory=dict)
+    components: Int64s | None = None
     population: dict[str, Any] = field(default_factory=dict)
     visits: Sequence[Visit] = ()
     repaired: Counter[str] = field(default_factory=Counter)

@@ -274,6 +274,14 @@ def attempt_columns_table() -> str:
     return table(("column", "unit", "meaning"), rows)
 
 
+def component_columns_table() -> str:
+    """Return the columns of ``components.parquet``."""
+    from analysis.component_files import MEANING
+
+    rows = [(f"`{name}`", meaning) for name, meaning in MEANING.items()]
+    return table(("column", "meaning"), rows)
+
+
 def platform_accounts_table() -> str:
     """Return what ``summary.json`` says about changes of the platform."""
     from analysis.platform_accounts import ACCOUNTS
@@ -341,6 +349,7 @@ PLACES = {
     "errors": errors_tree,
     "reaction_columns": reaction_columns_table,
     "attempt_columns": attempt_columns_table,
+    "component_columns": component_columns_table,
     "platform_accounts": platform_accounts_table,
     "platform_settings": platform_settings_table,
     "reaction_accounts": reaction_accounts_table,

@@ -28,6 +28,14 @@ def grid(
         float | None,
         typer.Option(help="Share of the clusters' users who submit to the grid; 0 isolates them."),
     ] = None,
+    components: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Split wider jobs of the grid into components of at most so many processors, "
+            "which start together on several clusters.",
+        ),
+    ] = None,
     users: Annotated[
         str | None, typer.Option(help="How users behave, such as rigid or think-time.")
     ] = None,
@@ -40,6 +48,7 @@ def grid(
     \b
     hpcrowd grid das3
     hpcrowd grid das3 --broker fastest-completion --share 0.2
+    hpcrowd grid das3 --components 114
     hpcrowd grid mine.toml --out results
     """
     from scenarios.grid_command import grid_command
@@ -48,6 +57,7 @@ def grid(
         source,
         broker=broker,
         share=share,
+        components=components,
         users=users,
         seed=seed,
         out=out,

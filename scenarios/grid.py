@@ -24,13 +24,14 @@ from environment.clock import Clock
 from environment.cluster import ClusterSpec
 from environment.errors import QuantityError
 from environment.grid import GRID
-from environment.jobs import Column, JobTable
+from environment.jobs import UNKNOWN, Column, JobTable
 from environment.joined import Joined, join
 from environment.quantities import round_half_up
 from environment.simulation import Simulation
 from environment.streams import Streams
 from environment.swf import read_swf
 from environment.trace import Trace, jobs_from_trace
+from scenarios.grid_components import Split, split_wide
 from scenarios.grid_config import GridConfig, WorkloadConfig
 from scenarios.models_command import model_of
 from scenarios.replay import units_waited_for
@@ -88,9 +89,14 @@ def run_grid(
     streams = Streams(config.seed)
     loaded = load_workloads(config) if workloads is None else workloads
     joined = join(loaded.tables)
-    jobs = joined.jobs
+    work = Work.of(joined.jobs, SessionDefinition.parse(config.sessions))
+    sites = _sites(config, loaded.names, joined, work, streams)
+    split = _split(config, loaded.names, joined, work, sites)
+    if split is not None:
+        work = split.work
+    jobs = work.jobs
     clusters = {
-        name: ClusterSpec(site.processors, site.scheduler, site.speed, _estimates(config, name))
+        name: ClusterSpec(site.processors, site.scheduler, site.speed, config.estimates_of(name))
         for name, site in config.clusters.items()
     }
     # The first cluster is where others measure their speed.
@@ -103,19 +109,23 @@ def run_grid(
         others={name: _relative(clusters[name], clusters[first].speed) for name in others},
         clock=loaded.clock,
         seed=config.seed,
-        grid=GridSpec(config.broker),
+        grid=GridSpec(config.broker, split is not None and split.any),
         name=first,
     )
-    work = Work.of(jobs, SessionDefinition.parse(config.sessions))
-    sites = _sites(config, loaded.names, joined, work, streams)
+    assert model.broker is not None
+    for rows in split.rows if split is not None else ():
+        model.broker.bind(rows)
     behaviour = config.behaviour()
     _check_replays(behaviour)
     users = add_users(model, work, behaviour, sites=sites)
     prepared = time.perf_counter()
     model.run(progress=progress)
-    assert model.broker is not None
     ended = time.perf_counter()
     sizes = {name: cluster.processors for name, cluster in clusters.items()}
+    components = split.first_of if split is not None and split.any else None
+    accounts = grid_accounts(jobs, model.broker.submitted, sizes, components)
+    if split is not None:
+        accounts[GRID] |= {"jobs_split": len(split.first), "components": int(split.count.sum())}
     return Run(
         jobs=jobs,
         processors=sum(cluster.processors for cluster in clusters.values()),
@@ -128,7 +138,8 @@ def run_grid(
         clock=loaded.clock,
         work=work,
         waits=units_waited_for(work, users),
-        sites=grid_accounts(jobs, model.broker.submitted, sizes),
+        sites=accounts,
+        components=components,
         repaired=loaded.repaired,
         dropped=loaded.dropped,
         wall_s={"prepare": round(prepared - began, 3), "simulate": round(ended - prepared, 3)},
@@ -139,13 +150,26 @@ def _users(config: GridConfig) -> str:
     return config.users if isinstance(config.users, str) else "mixed users"
 
 
+def _split(
+    config: GridConfig, names: list[str], joined: Joined, work: Work, sites: list[str]
+) -> Split | None:
+    """Return the work with components of wide jobs; None where the grid does without."""
+    if config.components is None:
+        return None
+    goes = np.array(sites) == GRID
+    by_grid = goes[np.searchsorted(work.sessions.users, work.jobs.user)]
+    sizes = [cluster.processors for cluster in config.clusters.values()]
+
+    def whose(row: int) -> str:
+        place, user = int(joined.table[row]), int(work.jobs.user[row])
+        own = user if user == UNKNOWN else user - int(joined.first_user[place])
+        return f"of user {own} of {names[place]}"
+
+    return split_wide(work, by_grid, config.components, sizes, whose)
+
+
 def _relative(spec: ClusterSpec, speed: float) -> ClusterSpec:
     return ClusterSpec(spec.processors, spec.scheduler, spec.speed / speed, spec.estimates)
-
-
-def _estimates(config: GridConfig, name: str) -> str:
-    text = config.clusters[name].estimates
-    return str(config.folder / text) if text.endswith(".json") else text
 
 
 def _check_replays(behaviour: Any) -> None:

@@ -10,6 +10,7 @@ def grid_command(
     *,
     broker: str | None,
     share: float | None,
+    components: int | None,
     users: str | None,
     seed: int | None,
     out: Path | None,
@@ -21,7 +22,7 @@ def grid_command(
     ----------
     source
         TOML file of the grid, or the name of one that is there.
-    broker, users, seed
+    broker, components, users, seed
         Take the place of what the file says, unless None.
     share
         Takes the place of ``grid_share`` of every cluster.
@@ -37,7 +38,7 @@ def grid_command(
 
     if out is not None:
         check_replaceable(out)
-    given = {"broker": broker, "users": users, "seed": seed}
+    given = {"broker": broker, "components": components, "users": users, "seed": seed}
     config = read_grid(
         source, **{name: value for name, value in given.items() if value is not None}
     )

@@ -2,6 +2,7 @@
 
     broker = "first-fit"
     users = "think-time"
+    components = 64
 
     [clusters.north]
     processors = 100
@@ -33,6 +34,7 @@ from agents.sessions import SessionDefinition
 from environment.errors import QuantityError
 from environment.estimates import parse_estimates
 from environment.grid import GRID, parse_grid_policy
+from environment.predictors.base import Predictor
 from environment.schedulers.names import parse_scheduler
 from environment.toml_files import read_toml
 from scenarios.config import BEHAVIOURS
@@ -113,6 +115,11 @@ class GridConfig(Strict):
         "rigid", description="how all users behave: a name, or entries as in a population file"
     )
     sessions: str = Field("arrival:60m", description="how sessions are told apart")
+    components: int | None = Field(
+        None,
+        description="jobs of the grid wider than this are split into components of at most so many "
+        "processors, which start together on several clusters; not given: none is split",
+    )
     seed: int = Field(0, ge=0, description="seed of everything random")
     folder: Path = Field(Path(), exclude=True, description="where files that it names are")
 
@@ -121,6 +128,13 @@ class GridConfig(Strict):
     def _known_broker(cls, broker: str) -> str:
         parse_grid_policy(broker)
         return broker
+
+    @field_validator("components")
+    @classmethod
+    def _some_processors(cls, components: int | None) -> int | None:
+        if components is not None and components < 1:
+            raise ValueError("a component has 1 processor or more; leave it out to split no job")
+        return components
 
     @field_validator("sessions")
     @classmethod
@@ -142,7 +156,32 @@ class GridConfig(Strict):
         else:
             mixture_of(self.users, self.folder)
             switches_of(self.users, [*self.clusters, GRID])
+        if self.components is not None:
+            self._can_split()
         return self
+
+    def _can_split(self) -> None:
+        """Make sure that nothing tears components apart, and no predictor would miss them."""
+        for name, site in self.clusters.items():
+            predicted = isinstance(parse_estimates(self.estimates_of(name)), Predictor)
+            if predicted:
+                raise ValueError(
+                    f"components {self.components}: clusters.{name}.estimates {site.estimates!r}: "
+                    "learn from a queue that components do not stand in; choose requested, exact "
+                    "or such as 1.5x, or leave components out"
+                )
+        for place, entry in enumerate(() if isinstance(self.users, str) else self.users):
+            if entry.reactions:
+                raise ValueError(
+                    f"components {self.components}: users[{place}].reactions: users react job by "
+                    "job, and what they do to a component would tear its job apart; leave out "
+                    "reactions or components"
+                )
+
+    def estimates_of(self, name: str) -> str:
+        """Return the estimates of a cluster; the file of a model by its path."""
+        text = self.clusters[name].estimates
+        return str(self.folder / text) if text.endswith(".json") else text
 
     def behaviour(self) -> Any:
         """Return how users behave, for ``agents.population.add_users``."""

@@ -39,6 +39,7 @@ def tell_run(run: Run, *, as_json: bool) -> None:
 
 def headline(run: Run) -> list[str]:
     """Return lines that say what was run, what was repaired or dropped, and what users did."""
+    from analysis.grid_accounts import component_lines
     from analysis.platform_accounts import platform_lines
     from analysis.population_accounts import account_lines, pool_lines
     from analysis.reaction_accounts import reaction_lines
@@ -53,6 +54,9 @@ def headline(run: Run) -> list[str]:
     lines += [f"  {line}" for line in pool_lines(run.population)]
     for what, reasons in (("dropped", run.dropped), ("repaired", run.repaired)):
         lines += [f"  {plural(count, 'job')} {what}: {reason}" for reason, count in reasons.items()]
+    if run.sites:
+        most = run.configuration.get("components")
+        lines += [f"  {line}" for line in component_lines(run.sites, most)]
     lines += [f"  {line}" for line in reaction_lines(run.accounts)]
     lines += [f"  {line}" for line in platform_lines(run.platform)]
     lines += [f"  {line}" for line in account_lines(run.population)]

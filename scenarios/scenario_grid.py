@@ -13,7 +13,7 @@ from environment.errors import QuantityError
 from environment.toml_files import read_toml
 from scenarios.grid_config import READY, GridConfig, with_share
 from scenarios.mistakes import first_mistake
-from scenarios.scenario_base import Scenario, Watch, checksum
+from scenarios.scenario_base import Scenario, Watch, checksum, same
 
 if TYPE_CHECKING:
     from analysis.run import Run
@@ -42,6 +42,7 @@ class GridScenario(Scenario):
         None, description="how all users behave: a name, or entries as in a population file"
     )
     sessions: str | None = Field(None, description="how sessions are told apart")
+    components: int | None = same(GridConfig, "components")
     grid_share: float | None = Field(
         None, ge=0, le=1, description="share of all clusters' users who submit to the grid"
     )
@@ -71,7 +72,7 @@ class GridScenario(Scenario):
         clusters = values.setdefault("clusters", {})
         for name, site in mine["clusters"].items():
             clusters[name] = {**clusters.get(name, {}), **site}
-        for name in ("name", "broker", "users", "sessions"):
+        for name in ("name", "broker", "users", "sessions", "components"):
             if (given := getattr(self, name)) is not None:
                 values[name] = given
         try:

@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from analysis.loading import read_results
 from environment import JobTable, read_swf
 from environment.errors import QuantityError
 from environment.grid import GRID_POLICIES
@@ -140,6 +142,19 @@ def test_das3_runs_and_is_the_same_again() -> None:
         ('broker = "best"' + TWO, "broker 'best': not known; choose first-fit"),
         (TWO.replace("think-time", "nice"), "users 'nice': not known; choose rigid"),
         ('sessions = "x"' + TWO, "sessions"),
+        ("components = 0" + TWO, "components 0: a component has 1 processor or more; leave it out"),
+        ('components = "few"' + TWO, "components 'few': "),
+        (
+            "components = 3" + TWO + 'estimates = "last-two"',
+            "components 3: clusters.south.estimates 'last-two': learn from a queue",
+        ),
+        (
+            "components = 3"
+            + TWO.replace('users = "think-time"', "")
+            + '[[users]]\nbehaviour = "rigid"\n'
+            + 'reactions = [{ do = "switch", to = "grid", when = "patience", wait = "1s" }]',
+            "components 3: users[0].reactions: users react job by job",
+        ),
         (TWO + "colour = 1", "colour: no such setting"),
     ],
 )
@@ -178,6 +193,42 @@ def test_the_command(tmp_path: Path) -> None:
     assert {"north.swf", "south.swf"} == set(written.pop("files_sha256"))
     assert "grid" == written.pop("kind")
     assert read_grid(path).model_dump() == GridConfig(**written).model_dump()
+
+
+def test_wide_jobs_of_a_grid_file_are_split(tmp_path: Path) -> None:
+    """By the file or the command, which says how many; the folder says which."""
+    text = TWO + '[grid]\ntrace = "wide.swf"\n'
+    source = str(write_grid(tmp_path, "components = 8\n" + text))
+    write_trace(tmp_path / "wide.swf", jobs=20, size=8)
+    out = tmp_path / "out"
+    line = ["grid", source, "--components", "4", "--out", str(out)]
+    shown = CliRunner().invoke(app, line)
+    assert 0 == shown.exit_code, shown.output
+    # Of 20 jobs 8 are wider than 4 processors, and two clusters hold two components.
+    assert "8 jobs of the grid wider than 4 processors split into 16 comp" in shown.stdout
+    summary = json.loads((out / "summary.json").read_text())
+    assert 4 == summary["configuration"]["components"]
+    assert 120 + 20 + 8 == summary["jobs_completed"] == summary["jobs_in"]
+    sites = summary["sites"]
+    assert (8, 16) == (sites["grid"]["jobs_split"], sites["grid"]["components"])
+    by_grid = [sites[name]["jobs_by_grid"] for name in ("north", "south")]
+    assert sites["grid"]["jobs"] + 8 == sum(by_grid)
+    parts = pd.read_parquet(out / "components.parquet").merge(
+        pd.read_parquet(out / "jobs.parquet"), on="number", suffixes=("_of_job", "")
+    )
+    assert 16 == len(parts)
+    assert {5, 6, 7, 8} == set(parts["processors_of_job"])
+    for _, job in parts.groupby("first"):
+        assert job["processors_of_job"].iloc[0] == job["processors"].sum()
+        assert 1 == job["start"].nunique() == job["end"].nunique()
+        assert [0, 1] == sorted(job["cluster"])
+    assert sites == dict(read_results(out).sites)
+    told = CliRunner().invoke(app, ["grid", source, "--out", str(out)])
+    assert "no job of the grid wider than 8 processors: none split" in told.stdout
+    assert not (out / "components.parquet").exists()
+    with pytest.raises(QuantityError, match="components 2: a job of 5 processors, of user 4 of "):
+        run_grid(read_grid(source, components=2))
+    assert 2 == CliRunner().invoke(app, ["grid", source, "--components", "0"]).exit_code
 
 
 def test_tables_join_by_submission() -> None:

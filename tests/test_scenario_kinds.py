@@ -50,7 +50,9 @@ def scenario(folder: Path, text: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("text", [GRID, SHORT])
+@pytest.mark.parametrize(
+    "text", [GRID, SHORT, GRID.replace("grid_share = 0.5", "grid_share = 1.0\ncomponents = 4")]
+)
 def test_a_grid_is_shown_complete_and_runs_again(folder: Path, text: str) -> None:
     """What is shown can be read from anywhere, says the same and has the same results."""
     path = scenario(folder, text)
@@ -106,6 +108,26 @@ def test_a_sweep_over_brokers_and_shares(folder: Path) -> None:
     assert (out / "site.grid.wait_s.png").exists()
 
 
+def test_a_sweep_over_components(folder: Path) -> None:
+    """Runs share their jobs; a split job is one of the grid's, so that waits can be compared."""
+    study = folder / "study.toml"
+    wide = GRID.replace("[scenario.clusters.n", "components = 9\n[scenario.clusters.n", 1)
+    study.write_text(
+        wide.replace("grid_share = 0.5", "grid_share = 1.0")
+        + "[axes]\ncomponents = [8, 6, 4]\n"
+        + '[result]\nmetrics = ["site.grid.wait_s", "site.grid.jobs_split"]\n'
+    )
+    out = folder / "out"
+    done = CliRunner().invoke(app, ["sweep", str(study), "--out", str(out), "--executor", "inline"])
+    assert 0 == done.exit_code, done.output
+    frame = pd.read_parquet(out / "frame.parquet").set_index("components")
+    split = frame["site.grid.jobs_split"]
+    assert 0 == split[8] < split[6] < split[4]
+    assert 1 == frame["site.grid.jobs"].nunique()
+    assert (frame["jobs_completed"] == 250 + split).all()
+    assert 3 == frame["site.grid.wait_s"].nunique()
+
+
 def test_a_sweep_of_populations(tmp_path: Path, make_trace: Callable[..., Trace]) -> None:
     """Seeds draw populations, paired between speeds; accounts of the population are columns."""
     write_swf(small_log(make_trace), tmp_path / "log.swf")
@@ -131,6 +153,7 @@ def test_a_sweep_of_populations(tmp_path: Path, make_trace: Callable[..., Trace]
         (GRID.replace("processors = 6", "processors = 0"), "clusters.south.processors 0"),
         (GRID + 'colour = "red"', "clusters.south.colour: no such setting"),
         (GRID.replace('users = "think-time"', 'broker = "best"'), "broker 'best': not known"),
+        (GRID.replace("grid_share", "components = 0\ngrid_share"), "components 0: a component has"),
         (GRID.replace("busy", "idle"), "idle.swf': no such file"),
         ('[scenario]\nkind = "grid"\nsource = "none.toml"', "no such file"),
         ('[scenario]\nkind = "resample"\ntrace = "busy.swf"\nusers = "many"', "users 'many'"),

@@ -1,0 +1,253 @@
+"""Co-allocation: jobs of a grid split into components, which start together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents.sessions import SessionDefinition
+from agents.work import Work
+from analysis.run import Run
+from environment import JobTable, State
+from environment.clock import Clock
+from environment.errors import QuantityError
+from environment.grid import GRID_POLICIES, fits, parts_of
+from scenarios.grid import Workloads, run_grid
+from scenarios.grid_components import split_wide
+from scenarios.grid_config import GridConfig
+
+
+def jobs_of(*rows: tuple[int, int, int, int]) -> JobTable:
+    """Jobs of (user, submission, processors, run time), recorded as if they had never waited."""
+    jobs = JobTable()
+    user, submit, processors, run = np.array(rows).reshape(-1, 4).T
+    jobs.append(
+        len(rows),
+        user=user,
+        recorded_submit=submit,
+        recorded_start=submit,
+        recorded_end=submit + run,
+        processors=processors,
+        run_time=run,
+        requested_time=2 * run + 1,
+    )
+    return jobs
+
+
+def run(
+    tables: list[JobTable],
+    sizes: list[tuple[int, float]],
+    components: int | None,
+    broker: str = "first-fit",
+    users: str = "think-time",
+    sessions: str = "arrival:60m",
+    share: float = 0.5,
+) -> Run:
+    """What comes of jobs of clusters of (processors, speed), and last of the grid."""
+    clusters = {
+        f"site {k}": {"processors": size, "speed": speed, "scheduler": "easy", "grid_share": share}
+        for k, (size, speed) in enumerate(sizes)
+    }
+    config = GridConfig(
+        clusters=clusters,  # type: ignore[arg-type]
+        grid={"model": "lublin"},  # type: ignore[arg-type]
+        broker=broker,
+        users=users,
+        components=components,
+        sessions=sessions,
+    )
+    names = [*clusters, "grid"]
+    loaded = Workloads(names, tables, Clock(), {}, Counter(), Counter())
+    return run_grid(config, workloads=loaded)
+
+
+some_jobs = st.lists(
+    st.tuples(
+        st.integers(1, 3), st.integers(0, 40), st.integers(1, 9), st.sampled_from([0, 1, 3, 8, 20])
+    ),
+    max_size=12,
+).map(lambda rows: jobs_of(*sorted(rows, key=lambda row: row[1])))
+
+
+@st.composite
+def grids(
+    draw: st.DrawFn, fewest: int = 1, smallest: int = 1
+) -> tuple[list[JobTable], list[tuple[int, float]]]:
+    """Up to three clusters, the jobs of each and of the grid; somebody submits."""
+    speeds = st.sampled_from([0.5, 1.0, 2.0])
+    sizes = draw(st.lists(st.tuples(st.integers(smallest, 9), speeds), min_size=fewest, max_size=3))
+    local = [draw(some_jobs) for _ in sizes]
+    return [*local, draw(some_jobs.filter(len))], sizes
+
+
+@pytest.mark.parametrize("broker", sorted(GRID_POLICIES))
+@settings(max_examples=60, deadline=None)
+@given(
+    grids(fewest=2, smallest=4),
+    st.integers(3, 8),
+    st.sampled_from(["rigid", "think-time", "adjusted"]),
+    st.sampled_from(["arrival:10s", "arrival:job", "last:2s"]),
+)
+def test_components_start_together_on_any_grid(
+    broker: str,
+    grid: tuple[list[JobTable], list[tuple[int, float]]],
+    components: int,
+    users: str,
+    sessions: str,
+) -> None:
+    """On a cluster each, for the same time; no cluster holds too much, every job is over."""
+    tables, sizes = grid
+    asked = sum(int(table.processors.sum()) for table in tables)
+    try:
+        found = run(tables, sizes, components, broker, users, sessions)
+    except QuantityError:
+        with pytest.raises(QuantityError, match=rf"^components {components}: a job of "):
+            run(tables, sizes, components, broker, users, sessions)
+        return
+    jobs, account = found.jobs, found.sites["grid"]
+    assert asked == jobs.processors.sum()
+    assert State.UNFINISHED not in jobs.state
+    first = np.arange(len(jobs)) if found.components is None else found.components
+    count = np.bincount(first, minlength=len(jobs))
+    assert account["jobs_split"] == (count > 1).sum()
+    assert account["components"] == count[count > 1].sum()
+    assert sum(len(table) for table in tables) == (count > 0).sum()
+    for row in np.flatnonzero(count > 1):
+        mine = np.flatnonzero(first == row)
+        assert jobs.processors[mine].max() <= components < jobs.processors[mine].sum()
+        for name in ("user", "session", "batch", "unit", "submit", "enqueued", "start", "end"):
+            assert 1 == len(set(getattr(jobs, name)[mine].tolist())), name
+        assert len(mine) == len(set(jobs.cluster[mine].tolist()))
+        assert (jobs.state[mine] == State.COMPLETED).all()
+    for number, (size, _) in enumerate(sizes):
+        mine = jobs.over & (jobs.cluster == number)
+        for time in set(jobs.start[mine].tolist()):
+            runs = mine & (jobs.start <= time) & (jobs.end > time)
+            assert jobs.processors[runs].sum() <= size
+
+
+@settings(max_examples=50, deadline=None)
+@given(grids(), st.sampled_from(sorted(GRID_POLICIES)), st.sampled_from(["rigid", "think-time"]))
+def test_nothing_changes_where_no_job_is_wide(
+    grid: tuple[list[JobTable], list[tuple[int, float]]], broker: str, users: str
+) -> None:
+    """The same table to the last number, and the account says that no job was split."""
+    tables, sizes = grid
+    plain = run(tables, sizes, None, broker, users)
+    found = run(tables, sizes, 9, broker, users)
+    assert plain.jobs.matrix.tolist() == found.jobs.matrix.tolist()
+    assert found.components is None
+    assert {"jobs_split": 0, "components": 0} | plain.sites["grid"] == found.sites["grid"]
+
+
+def test_a_wide_job_runs_on_two_clusters() -> None:
+    """It waits until both have room, lasts as long as on the slower one, and is one job."""
+    tables = [jobs_of((1, 0, 4, 50)), JobTable(), jobs_of((1, 10, 5, 100))]
+    sizes = [(4, 1.0), (4, 2.0)]
+    found = run(tables, sizes, 4, share=0)
+    jobs = found.jobs
+    assert [1, 2, 3] == jobs.number.tolist()
+    assert [4, 3, 2] == jobs.processors.tolist()
+    assert [0, 10, 10] == jobs.submit.tolist()
+    assert [0, 50, 50] == jobs.start.tolist()
+    assert [50, 150, 150] == jobs.end.tolist()
+    assert {0, 1} == set(jobs.cluster[1:].tolist())
+    grid, first, second = (found.sites[name] for name in ("grid", "site 0", "site 1"))
+    assert (1, 1, 2) == (grid["jobs"], grid["jobs_split"], grid["components"])
+    assert (1, 1) == (first["jobs_by_grid"], second["jobs_by_grid"])
+    assert 40 == grid["wait_s"] == grid["held_s"]
+    assert pytest.approx(5 * 100 / (8 * 150)) == grid["utilization"]
+    assert 1 == run(tables, sizes, None, share=0).sites["grid"]["jobs_rejected"]
+
+
+def test_jobs_too_wide_in_any_case_are_rejected_as_ever() -> None:
+    """Equal components of 9 processors fit no two clusters of 4; it is counted once."""
+    tables = [JobTable(), JobTable(), jobs_of((1, 0, 9, 10), (1, 1, 6, 10))]
+    grid = run(tables, [(4, 1.0), (4, 1.0)], 3).sites["grid"]
+    assert (1, 1, 1, 2) == tuple(
+        grid[name] for name in ("jobs_rejected", "jobs", "jobs_split", "components")
+    )
+
+
+@pytest.mark.parametrize(
+    ("widths", "sizes", "components", "cure"),
+    [
+        ([8], [(8, 1.0), (8, 1.0)], 3, "makes 3 of up to 3, .* 8, 8 processors .*; give 4, or"),
+        ([6], [(6, 1.0), (2, 1.0), (2, 1.0)], 3, "makes 2 of up to 3, .*; give 2, or"),
+        ([8, 7], [(8, 1.0)], 7, "a job of 8 .* makes 2 of up to 4, .*; give 8, or"),
+        ([6, 8], [(6, 1.0), (4, 1.0), (4, 1.0)], 5, None),
+        ([9, 6], [(6, 1.0), (3, 1.0), (3, 1.0)], 5, "a job of 6 .*; give 6, or|give 3, or"),
+    ],
+)
+def test_components_that_can_never_start_are_told(
+    widths: list[int], sizes: list[tuple[int, float]], components: int, cure: str | None
+) -> None:
+    """What, value, where, rule and cure; the cure works."""
+    table = jobs_of(*[(7, k, width, 10) for k, width in enumerate(widths)])
+    tables = [*[JobTable() for _ in sizes], table]
+    if cure is None:
+        assert 0 == run(tables, sizes, components).sites["grid"]["jobs_rejected"]
+        return
+    with pytest.raises(QuantityError, match=cure) as caught:
+        run(tables, sizes, components)
+    told = str(caught.value)
+    assert told.startswith(f"components {components}: a job of ")
+    assert ", of user 7 of grid, makes " in told
+    other = int(told.partition("give ")[2].partition(",")[0])
+    run(tables, sizes, other)
+
+
+def test_no_other_number_may_help_all() -> None:
+    """One job runs whole only, another in four parts only."""
+    sizes = [(12, 1.0), (5, 1.0), (5, 1.0), (5, 1.0)]
+    tables = [*[JobTable() for _ in sizes], jobs_of((7, 0, 12, 10), (7, 1, 20, 10))]
+    assert 0 == run(tables, sizes, 5).sites["grid"]["jobs_rejected"]
+    sizes[3] = (3, 1.0)
+    tables[-1] = jobs_of((7, 0, 11, 10), (7, 1, 13, 10), (7, 2, 12, 10))
+    with pytest.raises(QuantityError, match="leave the setting out"):
+        run(tables, sizes, 2)
+
+
+@given(st.integers(1, 200), st.integers(1, 200))
+def test_components_are_few_and_equal(processors: int, most: int) -> None:
+    """As few as can be, none larger than allowed, differing by at most one."""
+    parts = parts_of(processors, most)
+    assert processors == sum(parts)
+    assert max(parts) <= most
+    assert max(parts) - min(parts) <= 1
+    assert (len(parts) - 1) * most < processors
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.lists(st.integers(1, 6), max_size=4))
+def test_fitting_is_what_trying_all_ways_finds(parts: list[int], sizes: list[int]) -> None:
+    """Each component on a cluster of its own."""
+    ways = permutations(sizes, len(parts))
+    assert any(all(p <= s for p, s in zip(parts, way, strict=True)) for way in ways) == fits(
+        parts, sizes
+    )
+
+
+def test_sessions_and_batches_stay(subtests: pytest.Subtests) -> None:
+    """Components of a job without run time are one session and one batch, whatever the cut."""
+    for text in ("arrival:job", "arrival:60m", "last:10s", "max:0s"):
+        with subtests.test(text):
+            jobs = jobs_of((1, 0, 6, 0), (1, 0, 2, 5), (2, 3, 7, 0), (1, 9, 6, 4))
+            work = Work.of(jobs, SessionDefinition.parse(text))
+            split = split_wide(work, np.array([True, True, False, True]), 3, [4, 4])
+            assert [[0, 1], [4, 5]] == [rows.tolist() for rows in split.rows]
+            assert [0, 0, 2, 3, 4, 4] == split.first_of.tolist()
+            assert [3, 3, 2, 7, 3, 3] == split.jobs.processors.tolist()
+            before, after = work.sessions, split.work.sessions
+            assert len(before) == len(after)
+            assert before.batches == after.batches
+            for name in ("session", "batch"):
+                old = getattr(jobs, name)[[0, 0, 1, 2, 3, 3]]
+                assert old.tolist() == getattr(split.jobs, name).tolist()
+            place = np.repeat(np.arange(len(after)), np.diff(after.session_first))
+            assert place.tolist() == split.jobs.session[after.rows].tolist()
+            assert [6, 2, 7, 6] == jobs.processors.tolist(), "the first table is as it was"
