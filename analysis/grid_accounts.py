@@ -132,10 +132,10 @@ def component_lines(sites: Mapping[str, Mapping[str, Any]], most: int | None) ->
     if most is None:
         return []
     account = sites["grid"]
+    width = plural(most, "processor")
     if not account["jobs_split"]:
-        return [f"no job of the grid wider than {plural(most, 'processor')}: none split"]
+        return [f"no job of the grid that could run is wider than {width}: none split"]
     return [
-        f"{plural(account['jobs_split'], 'job')} of the grid wider than "
-        f"{plural(most, 'processor')} split into {plural(account['components'], 'component')}, "
-        "each counted as a job on its cluster"
+        f"{plural(account['jobs_split'], 'job')} of the grid wider than {width} split into "
+        f"{plural(account['components'], 'component')}, each counted as a job on its cluster"
     ]

@@ -224,7 +224,7 @@ def test_wide_jobs_of_a_grid_file_are_split(tmp_path: Path) -> None:
         assert [0, 1] == sorted(job["cluster"])
     assert sites == dict(read_results(out).sites)
     told = CliRunner().invoke(app, ["grid", source, "--out", str(out)])
-    assert "no job of the grid wider than 8 processors: none split" in told.stdout
+    assert "no job of the grid that could run is wider than 8 processors: none split" in told.stdout
     assert not (out / "components.parquet").exists()
     with pytest.raises(QuantityError, match="components 2: a job of 5 processors, of user 4 of "):
         run_grid(read_grid(source, components=2))
