@@ -8,6 +8,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from agents.decision_hooks import note_generating
+from agents.decisions import DecisionLog
 from agents.generated import GeneratedUser, Generating
 from agents.mixture import Mixture, Part
 from agents.population import add_users, maker_of
@@ -102,9 +104,16 @@ class Casting:
         return cls(work, rows, jobs, replayed, Mixture(parts), generating)
 
     def join(
-        self, model: Simulation, *, compiled: bool = False
+        self, model: Simulation, *, compiled: bool = False, log: DecisionLog | None = None
     ) -> tuple[list[ReplayUser], list[GeneratedUser]]:
         """Put all users into the model and let each begin; return those who replay, and the others.
+
+        Parameters
+        ----------
+        model
+            The simulation, over :attr:`jobs`.
+        compiled, log
+            See :func:`agents.population.add_users`.
 
         Raises
         ------
@@ -118,12 +127,14 @@ class Casting:
             )
         replaying: list[ReplayUser] = []
         if self.replayed is not None and self.behaviour is not None:
-            replaying = add_users(model, self.replayed, self.behaviour, compiled=compiled)
+            replaying = add_users(model, self.replayed, self.behaviour, compiled=compiled, log=log)
         generated = [
             behaviour.join(model, place)
             for behaviour, places in self.generating
             for place in places.tolist()
         ]
+        if log is not None:
+            note_generating(log, generated)
         for user in generated:
             user.behaviour.begin(user)
         return replaying, generated

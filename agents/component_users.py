@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, cast, override
 import numpy as np
 
 from agents.components import REPEATED, Component, Pool
+from agents.decisions import Why
 from agents.generated import GeneratedUser
 from agents.user import Behaviour
 from agents.visits import Happening, Visits
@@ -84,6 +85,8 @@ class ComponentUser(GeneratedUser):
         For each unit that waits: what it still waits for, and when it may come at the earliest.
     """
 
+    unasked = Why.RECORDED
+
     def __init__(
         self,
         model: Simulation,
@@ -145,6 +148,8 @@ class ComponentUser(GeneratedUser):
         self.asked[number] = now
         if after is not None:
             self.after[number] = after
+        if self.log is not None:
+            self.note_submitted(number, after)
         self._of[number] = unit
 
     def over(self, number: int) -> int:
@@ -279,7 +284,7 @@ class ClosedLoop(Behaviour[GeneratedUser]):
         if user.component.long_term:
             self._again(user, now, unit)
         elif user.again and user.stream.random() < user.again:
-            user.visits.note(now, user.number, Happening.WENT_ON)
+            user.visits.note(now, user.number, Happening.WENT_ON, user.mood)
             user.turn(now)
             self._send_round(user, user.nominal(user.units[0]), unit)
         else:

@@ -25,6 +25,7 @@ from environment.jobs import UNKNOWN
 
 if TYPE_CHECKING:
     from agents.activity import Activity
+    from agents.decision_hooks import Noting
     from agents.reactions import Reaction
     from agents.think import Think
     from environment.jobs import Int64s
@@ -75,11 +76,18 @@ class Composed(Behaviour[ReplayUser]):
         self._listening = tuple(reaction for reaction in self.reactions if reaction.listens)
         self._direct = self._plain and type(self).arrival is Composed.arrival
         self._follows = type(when).sent is not When.sent
+        self._arrival = self.arrival
+        self._noting: Noting | None = None
 
     def __repr__(self) -> str:
         parts = [self.when, self.think, self.window, *self.reactions]
         names = [type(part).__name__ for part in parts if part is not None]
         return f"<{type(self).__name__} {' x '.join(names)}>"
+
+    def note_in(self, noting: Noting) -> None:
+        """Let what is decided from now on be noted, see :mod:`agents.decision_hooks`."""
+        # Arrivals are asked for where they pass anyway: without a log nothing is checked.
+        self._noting, self._arrival, self._direct = noting, noting.arrival, False
 
     @override
     def begin(self, user: ReplayUser) -> None:
@@ -125,7 +133,7 @@ class Composed(Behaviour[ReplayUser]):
         """Submit a unit, and those that need nothing but its submission."""
         while release is not None:
             unit = release.unit
-            at = release.at + release.pause if self._direct else self.arrival(user, release)
+            at = release.at + release.pause if self._direct else self._arrival(user, release)
             if self.reactions:
                 # Whether to react is decided when the moment has come.
                 user.model.call_at(at, self._decide, user, unit)
@@ -138,7 +146,10 @@ class Composed(Behaviour[ReplayUser]):
     def _decide(self, user: ReplayUser, unit: int) -> None:
         """Ask the reactions what becomes of a unit that is due now."""
         intention = Intention(user, unit)
+        before = len(user.notes)
         for reaction in self.reactions:
             reaction.react(user, intention)
         last = intention.submit()
+        if self._noting is not None:
+            self._noting.decided(user, intention, user.notes[before:])
         self._go_on(user, self.when.sent(user, unit, last))

@@ -11,11 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, override
+from typing import TYPE_CHECKING, Any, ClassVar, override
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from agents.decisions import Kind, What, Why
 from agents.user import Behaviour, User
 from environment.clock import DAY, HOUR, WEEK
 from environment.jobs import UNKNOWN, Int64s
@@ -101,10 +102,19 @@ class GeneratedUser(User):
         Probability to begin its work again when that is done.
     done
         Whether its work is done and it has left.
+    late
+        s; how much later than it was set the present alarm rings, since the user was away.
+    put_off
+        s; how long the next submission was put off because the user is not at work.
+    rests
+        Whether the present pause is a break.
     absent_until
         s; it is away until then and submits nothing. Its alarms ring on the same day of the week
         at the same local time, after that.
     """
+
+    #: Why it submits a unit that no other one made it submit.
+    unasked: ClassVar[Why] = Why.OWN
 
     def __init__(
         self,
@@ -128,20 +138,28 @@ class GeneratedUser(User):
         self.again = 0.0
         self.done = False
         self.absent_until = 0
+        self.late = self.put_off = 0
+        self.rests = False
+        self._over: dict[int, int] = {}  # of a user who notes its decisions: ends of its units
 
     def call_at(self, time: int, function: Callable[..., None], *arguments: Any) -> None:
         """Set an alarm: call ``function(user, *arguments)`` at ``time``; never from the horizon."""
         if time < self.horizon:
             self.model.call_at(time, self._ring, function, arguments)
 
-    def _ring(self, function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    def _ring(
+        self, function: Callable[..., None], arguments: tuple[Any, ...], late: int = 0
+    ) -> None:
         """Do what an alarm asks for, unless away; then as many weeks later as it takes."""
         now = self.model.time
         if now >= self.absent_until:
+            self.late = late
             function(self, *arguments)
         elif self.absent_until < self.horizon:
             clock, weeks = self.model.clock, -(-(self.absent_until - now) // WEEK)
-            self.call_at(clock.second_at(clock.wall(now) + weeks * WEEK), function, *arguments)
+            then = clock.second_at(clock.wall(now) + weeks * WEEK)
+            if then < self.horizon:
+                self.model.call_at(then, self._ring, function, arguments, late + then - now)
 
     def paused(self, seconds: int) -> int:
         """Return how long a pause of so many seconds is at its present pace, s."""
@@ -189,10 +207,31 @@ class GeneratedUser(User):
         self.asked[unit] = now
         if after is not None:
             self.after[unit] = after
+        if self.log is not None:
+            self.note_submitted(unit, after)
         if not self.hears:
             over = now + int(run_time.max())
+            if self.log is not None:
+                self._over[unit] = over
             model.call_at(over, self.behaviour.finished, self, unit, over)
         return unit
+
+    def note_submitted(self, unit: int, after: int | None) -> None:
+        """Note that a unit is submitted now, and what put it off; asks for a log."""
+        log, now, mood = self.log, self.model.time, self.mood
+        assert log is not None
+        pause, why, cause = UNKNOWN, self.unasked, UNKNOWN
+        if after is not None and after != UNKNOWN:
+            why, cause = (Why.BREAK if self.rests else Why.ENDED), after
+            if after in self._over:
+                pause = now - self._over[after] - self.late - self.put_off
+        for waited, reason in (self.put_off, Why.WINDOW), (self.late, Why.AWAY):
+            if waited:
+                log.note(
+                    now - waited, self.number, What.WAITS, reason, Kind.BATCH, unit, cause, waited,
+                    mood=mood,
+                )  # fmt: skip
+        log.note(now, self.number, What.SUBMITTED, why, Kind.BATCH, unit, cause, pause, mood=mood)
 
     def response(self, unit: int, now: int) -> int:
         """Return how long ago a unit was submitted, s."""
@@ -201,6 +240,8 @@ class GeneratedUser(User):
     @override
     def on_finished(self, unit: int, now: int) -> None:
         if self.hears:
+            if self.log is not None:
+                self._over[unit] = now
             super().on_finished(unit, now)
         else:
             self.finished += 1

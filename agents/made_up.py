@@ -148,7 +148,7 @@ class GroupWork(DrawFromPool):
             super().finished(user, unit, now)
         elif user.again and user.stream.random() < user.again:
             self._least[user.number] += least
-            self.visits.note(now, user.number, Happening.WENT_ON)
+            self.visits.note(now, user.number, Happening.WENT_ON, user.mood)
             super().finished(user, unit, now)
         else:
             user.done = True

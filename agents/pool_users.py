@@ -13,6 +13,7 @@ from typing import override
 
 import numpy as np
 
+from agents.decisions import Why
 from agents.generated import GeneratedUser
 from agents.user import Behaviour
 from environment.errors import QuantityError
@@ -85,6 +86,8 @@ class PoolUser(GeneratedUser):
     pool
         What it draws from.
     """
+
+    unasked = Why.FIRST
 
     def __init__(
         self,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from agents.behaviours import ThinkTime
+from agents.decision_hooks import note_replaying
 from agents.generated import Generating
 from agents.mixture import Mixture
 from agents.presets import PRESETS
@@ -18,6 +19,7 @@ from environment.errors import QuantityError
 from environment.simulation import Simulation
 
 if TYPE_CHECKING:
+    from agents.decisions import DecisionLog
     from agents.units import Units
     from environment.jobs import Int64s
 
@@ -32,6 +34,7 @@ def add_users(
     *,
     compiled: bool = False,
     sites: Sequence[str] | None = None,
+    log: DecisionLog | None = None,
 ) -> list[ReplayUser]:
     """Put one agent per user of the trace into the model and let each submit its first work.
 
@@ -51,6 +54,9 @@ def add_users(
     sites
         Where each user submits to, in the order of ``work.sessions.users``: names of clusters, or
         ``grid``. The first cluster for all unless given.
+    log
+        Where users note what they decide, see :mod:`agents.decisions`; users then are called, also
+        if ``compiled`` asks for the other way.
 
     Raises
     ------
@@ -85,7 +91,9 @@ def add_users(
     if any(policy.reacts or policy.units is not None for policy in policies):
         owners = [user for user in users for _ in user.units]
         model.own_units(first, work.sessions.rows, owners)
-    if compiled and any(policy.reacts for policy in policies):
+    if log is not None:
+        note_replaying(log, users)
+    elif compiled and any(policy.reacts for policy in policies):
         _compile(model, work, policies)
     for user in users:
         user.behaviour.begin(user)

@@ -240,12 +240,12 @@ class Minding(Behaviour[GeneratedUser]):
             return
         if stream.random() >= of.returns:
             user.absent_until = FOREVER
-            self.visits.note(now, user.number, Happening.GAVE_UP)
+            self.visits.note(now, user.number, Happening.GAVE_UP, user.mood)
             return
         weeks = int(stream.geometric(1 / of.away))
         clock = user.model.clock
         user.absent_until = clock.second_at(clock.wall(now) + weeks * WEEK)
-        self.visits.note(now, user.number, Happening.WENT_AWAY)
+        self.visits.note(now, user.number, Happening.WENT_AWAY, user.mood)
         if user.absent_until < user.horizon:
             user.model.call_at(user.absent_until, self._come_back, user)
 

@@ -233,9 +233,8 @@ class ShmueliFeitelson(Generating):
 
     def wake(self, user: SiteUser, after: int) -> None:
         """Submit a batch now; ``after`` is the unit before it, -1 none."""
-        unit = user.submit_batch(self._record, *user.next_batch(user.model.time))
-        if after != UNKNOWN:
-            user.after[unit] = after
+        cause = None if after == UNKNOWN else after
+        user.submit_batch(self._record, *user.next_batch(user.model.time), cause)
         user.state, user.until = Doing.WAITING, UNKNOWN
 
     @override
@@ -243,6 +242,7 @@ class ShmueliFeitelson(Generating):
         """Stay in the session, or take a break."""
         user = cast(SiteUser, user)
         stays = user.stream.random() < self.model.law.probability(user.response_of_last())
+        user.rests = not stays
         if stays and user.think:
             pause = draw(user.think, user.stream)
         elif user.pauses:
@@ -266,6 +266,7 @@ class ShmueliFeitelson(Generating):
                     user.day = day
                     break
                 opens = self._opens(user, user.begin_of_day(day + 1))
+        user.put_off = opens - at
         user.state, user.until = (state if opens == at else Doing.ASLEEP), opens
         if opens >= user.horizon:
             user.state, user.until = Doing.ASLEEP, UNKNOWN

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from agents.decisions import Why
 from agents.empirical import Habits, draw, place_of
 from agents.generated import GeneratedUser
 from agents.user import Behaviour
@@ -64,6 +65,8 @@ class SiteUser(GeneratedUser):
     day
         The day on which it came last, counted from a Monday; -1 none.
     """
+
+    unasked = Why.FIRST
 
     def __init__(
         self,
@@ -131,7 +134,9 @@ class SiteUser(GeneratedUser):
             at = [second for second in at if second < self.horizon]
         return jobs[: len(at)], at
 
-    def submit_batch(self, record: Int64s, jobs: Sequence[int], at: Sequence[int]) -> int:
+    def submit_batch(
+        self, record: Int64s, jobs: Sequence[int], at: Sequence[int], after: int | None = None
+    ) -> int:
         """Submit copies of recorded jobs as one unit and return its number.
 
         Parameters
@@ -142,6 +147,8 @@ class SiteUser(GeneratedUser):
             Rows of the record.
         at
             s, one per job.
+        after
+            The unit whose end made the user submit this one.
         """
         table, count = self.model.jobs, len(jobs)
         first = len(table)
@@ -154,6 +161,10 @@ class SiteUser(GeneratedUser):
         table.batch[first:] = unit
         self.submitted += 1
         self.asked[unit] = at[0]
+        if after is not None:
+            self.after[unit] = after
+        if self.log is not None:
+            self.note_submitted(unit, after)
         self._batch = slice(first, first + count)
         return unit
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, override
 
 import mesa
 
+from agents.decisions import DecisionLog, Kind, What, Why
 from environment.simulation import Simulation
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class User(mesa.Agent):  # type: ignore[misc]
         How many units of work were submitted so far, and how many are over.
     notes
         What reactions did to its jobs so far, see :mod:`agents.reactions`.
+    log
+        Where its decisions are noted; None for nowhere.
     """
 
     model: Simulation
@@ -47,6 +50,7 @@ class User(mesa.Agent):  # type: ignore[misc]
         self.submitted = 0
         self.finished = 0
         self.notes: list[Note] = []
+        self.log: DecisionLog | None = None
         self._stream: np.random.Generator | None = None
 
     def __repr__(self) -> str:
@@ -69,7 +73,13 @@ class User(mesa.Agent):  # type: ignore[misc]
 
     def on_lost(self, rows: Int64s, now: int) -> None:
         """Notice that running jobs were stopped, which are to be submitted again."""
+        if self.log is not None:
+            self._note_lost(self.log, rows, now)
         self.behaviour.lost(self, rows, now)
+
+    def _note_lost(self, log: DecisionLog, rows: Int64s, now: int) -> None:
+        for unit in dict.fromkeys(self.model.jobs.batch[rows].tolist()):
+            log.note(now, self.number, What.LOST, Why.STOPPED, Kind.BATCH, unit)
 
 
 class ReplayUser(User):
@@ -132,6 +142,18 @@ class ReplayUser(User):
     def on_finished(self, unit: int, now: int) -> None:
         self.finished += 1
         self.behaviour.finished(self, unit - self.offset, now)
+
+    def note_submissions(self, log: DecisionLog) -> None:
+        """Note whatever the user submits, of a behaviour that does not say why."""
+        by_session = self.behaviour.units in (None, self.work.by_session)
+        kind = Kind.SESSION if by_session else Kind.BATCH
+        send = self._submit_unit
+
+        def noted(unit: int, at: int) -> None:
+            log.note(at, self.number, What.SUBMITTED, Why.OWN, kind, unit - self.offset)
+            send(unit, at)
+
+        self._submit_unit = noted
 
     def graph(self) -> nx.DiGraph[int]:
         """Return the dependency graph of the user's sessions, :func:`agents.graph.user_graph`."""

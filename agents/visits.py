@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from agents.decisions import DecisionLog
 
 
 class Happening(StrEnum):
@@ -46,17 +49,23 @@ class Visits:
     ----------
     notes
         What happened, in its order.
+    log
+        Where it is noted among the decisions of users; None for nowhere.
     """
 
     def __init__(self) -> None:
         self.notes: list[Visit] = []
+        self.log: DecisionLog | None = None
 
     def __repr__(self) -> str:
         return f"<Visits: {len(self.notes):,} notes>"
 
-    def note(self, at: int, user: int, what: Happening) -> None:
-        """Note what happens to a user."""
-        self.notes.append(Visit(at, user, what))
+    def note(self, at: int, user: int, what: Happening, mood: float = 0.0) -> None:
+        """Note what happens to a user in a mood, see :mod:`agents.satisfaction`."""
+        visit = Visit(at, user, what)
+        self.notes.append(visit)
+        if self.log is not None:
+            self.log.note_visit(visit, mood)
 
     def counts(self) -> dict[str, int]:
         """Return how often each happened, by the words of :class:`Happening`."""

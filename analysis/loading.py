@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from analysis.decision_files import read_decisions
 from analysis.reaction_accounts import read_reactions
 from analysis.results import FORMAT
 from analysis.run import Run
@@ -66,7 +67,8 @@ def read_results(folder: str | os.PathLike[str]) -> Run:
     -------
     Run
         With the same jobs, metrics, clock and configuration; ``stored`` holds what
-        ``provenance.json`` says, ``reactions`` what reactions did. The recorded trace and its
+        ``provenance.json`` says, ``reactions`` what reactions did,
+        ``decisions`` what users decided if that was logged. The recorded trace and its
         sessions are not in the folder: ``trace`` and ``work`` are None, and the run as a trace is
         the folder's ``trace.swf.gz``.
 
@@ -103,6 +105,8 @@ def read_results(folder: str | os.PathLike[str]) -> Run:
         run.accounts = dict(summary.get("reactions", {}))
         if (place / "reactions.parquet").is_file():
             run.reactions = read_reactions(place / "reactions.parquet", run.jobs)
+        if (place / "decisions.parquet").is_file():
+            run.decisions = read_decisions(place / "decisions.parquet")
         return run
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, ResultsError):

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.component_files import write_components
+from analysis.decision_files import write_decisions
 from analysis.platform_accounts import write_attempts
 from analysis.reaction_accounts import write_reactions
 from analysis.run import Run
@@ -97,6 +98,8 @@ def write_run(run: Run, place: Path, *, plots: bool = True) -> None:
     write_parquet(run.jobs, place / "jobs.parquet")
     if run.reactions:
         write_reactions(run.jobs, run.reactions, place / "reactions.parquet")
+    if run.decisions is not None:
+        write_decisions(run.decisions, place / "decisions.parquet")
     if run.attempts:
         write_attempts(run.attempts, place / "attempts.parquet")
     if run.components is not None:

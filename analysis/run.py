@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.decision_words import Decisions
 from agents.reactions import Note
 from agents.units import Units
 from agents.visits import Visit
@@ -56,6 +57,8 @@ class Run:
         that think times hold in the run; one entry for sessions, one for batches.
     reactions
         What users did to jobs beyond the submission time, see :mod:`analysis.reaction_accounts`.
+    decisions
+        What users decided and why, where it was logged; None where it was not.
     platform
         What changes of the platform did, by the name of the cluster, see
         :mod:`analysis.platform_accounts`; empty where nothing was to change.
@@ -91,6 +94,7 @@ class Run:
     after: Int64s | None = None
     waits: Sequence[tuple[Units, NDArray[np.bool_]]] = ()
     reactions: Sequence[Note] = ()
+    decisions: Decisions | None = None
     platform: dict[str, dict[str, Any]] = field(default_factory=dict)
     attempts: Sequence[Attempt] = ()
     sites: dict[str, dict[str, Any]] = field(default_factory=dict)

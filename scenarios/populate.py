@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from agents.decision_hooks import note_generating
+from agents.decision_words import Decisions
+from agents.decisions import DecisionLog
 from agents.pool_users import add_pool_users
 from analysis.models.generate import generate
 from analysis.models.model import WorkloadModel
@@ -31,6 +34,7 @@ def populate(
     hears: bool = True,
     seed: int = 0,
     progress: Callable[[Simulation], Any] | None = None,
+    log: DecisionLog | None = None,
 ) -> Run:
     """Let users made from a workload model work on a cluster, and return the run.
 
@@ -52,6 +56,8 @@ def populate(
         False makes users oblivious: they act as if each job had started at once.
     progress
         Called with the simulation now and then.
+    log
+        Where users note what they decide.
 
     Raises
     ------
@@ -67,6 +73,8 @@ def populate(
     agents = add_pool_users(
         simulation, users.members, users.pools, horizon=round(days * DAY), hears=hears
     )
+    if log is not None:
+        note_generating(log, agents)
     prepared = time.perf_counter()
     simulation.run(progress=progress)
     ended = time.perf_counter()
@@ -92,6 +100,7 @@ def populate(
         },
         clock=simulation.clock,
         after=after if hears else None,
+        decisions=None if log is None else Decisions.of(log),
         wall_s={"prepare": round(prepared - began, 3), "simulate": round(ended - prepared, 3)},
     )
 

@@ -13,6 +13,8 @@ import numpy as np
 
 from agents.casting import Casting, units_after
 from agents.composed import Composed
+from agents.decision_words import Decisions
+from agents.decisions import DecisionLog
 from agents.sessions import SessionDefinition
 from agents.work import Work
 from analysis.platform_accounts import accounts_of, attempts_of
@@ -91,6 +93,7 @@ def replay(
     compiled: bool = False,
     progress: Callable[[Simulation], Any] | None = None,
     prepared: Prepared | None = None,
+    log: DecisionLog | None = None,
     **choices: Any,
 ) -> Run:
     """Replay a trace and return the run.
@@ -107,6 +110,9 @@ def replay(
         Called now and then with the simulation.
     prepared
         What :func:`prepare` made of this trace with these settings; it is used up. None prepares.
+    log
+        Where users note what they decide; the schedule is the same. Users are called then, also
+        with ``compiled``.
 
     Raises
     ------
@@ -153,7 +159,7 @@ def replay(
         platform=platform,
         resubmit_after=RESUBMIT_AFTER if changes is None else changes.resubmit_after,
     )
-    users, generated = casting.join(model, compiled=compiled)
+    users, generated = casting.join(model, compiled=compiled, log=log)
     ready = time.perf_counter()
     model.run(progress=progress)
     ended = time.perf_counter()
@@ -169,6 +175,7 @@ def replay(
         after=units_after(model, generated) if generated else None,
         waits=[] if work is None else units_waited_for(work, users),
         reactions=notes_of(users),
+        decisions=None if log is None else Decisions.of(log),
         platform=accounts_of(model),
         attempts=attempts_of(model),
         repaired=converted.repaired,

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 from agents.casting import units_after
 from agents.component_users import AsRecorded, ClosedLoop
 from agents.components import Pool
+from agents.decision_hooks import note_generating
+from agents.decision_words import Decisions
+from agents.decisions import DecisionLog
 from agents.made_up import ComponentWork, GroupWork, Living, SiteWork
 from agents.presets import PRESETS
 from agents.satisfaction import Formula, formula_of
@@ -39,6 +42,7 @@ def resample(
     model: WorkloadModel | None = None,
     formula: Formula | None = None,
     progress: Callable[[Simulation], Any] | None = None,
+    log: DecisionLog | None = None,
     **choices: Any,
 ) -> Run:
     """Let a population resampled from a trace work on a cluster, and return the run.
@@ -58,6 +62,8 @@ def resample(
         How satisfied users are, instead of one that has a name.
     progress
         Called now and then with the simulation.
+    log
+        Where users note what they decide, and when they come and go.
 
     Raises
     ------
@@ -92,6 +98,7 @@ def resample(
         clock=people.clock,
         seed=config.seed,
     )
+    living.visits.log = log
     users = add_members(
         simulation,
         living,
@@ -100,6 +107,8 @@ def resample(
         formula=formula,
         consequences=config.consequences,
     )
+    if log is not None:
+        note_generating(log, users)
     prepared = time.perf_counter()
     simulation.run(progress=progress)
     ended = time.perf_counter()
@@ -130,6 +139,7 @@ def resample(
             ),
         },
         visits=living.visits.notes,
+        decisions=None if log is None else Decisions.of(log),
         repaired=converted.repaired,
         dropped=converted.dropped,
         wall_s={"prepare": round(prepared - began, 3), "simulate": round(ended - prepared, 3)},

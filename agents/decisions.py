@@ -1,0 +1,203 @@
+"""The decision log: what users did, when and why, a row for each decision.
+
+======================= ============================================================================
+what                    a row says
+======================= ============================================================================
+submitted               a unit of work was submitted; exactly one for each unit, but for those that
+                        were renounced as a whole
+waits                   something puts the submission off, by ``seconds``, beyond the think time
+delayed, degraded, ...  a reaction did something to a job of the unit, see :mod:`agents.responses`
+there, arrived, ...     the user came or left, see :mod:`agents.visits`
+lost                    running jobs of the unit were stopped; they will be submitted again
+======================= ============================================================================
+
+A submission is the sum of its parts: a unit that was released by the completion of another at
+second r is submitted at r + ``seconds`` + the ``seconds`` of its rows *waits*.
+
+The log is off unless it is handed over, and then kept in columns. Its size is bounded: decisions
+beyond ``limit`` are not kept, only counted, so that what is there is whole from the beginning on.
+Words for a row stand in :mod:`agents.decision_words`.
+"""
+
+from __future__ import annotations
+
+from array import array
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from environment.errors import QuantityError
+from environment.jobs import UNKNOWN
+
+if TYPE_CHECKING:
+    from agents.visits import Visit
+    from environment.jobs import Int64s
+
+#: Rows that a log keeps unless told otherwise: 58 bytes each, 116 MB.
+LIMIT = 2_000_000
+
+
+class What(IntEnum):
+    """What a user did, or what became of what it meant to do."""
+
+    SUBMITTED = 0
+    WAITS = 1
+    DELAYED = 2
+    DEGRADED = 3
+    RECONFIGURED = 4
+    RENOUNCED = 5
+    SWITCHED = 6
+    CHANGED = 7  #: by a reaction of one's own
+    LOST = 8
+    THERE = 9
+    ARRIVED = 10
+    DONE = 11
+    GAVE_UP = 12
+    WENT_AWAY = 13
+    CAME_BACK = 14
+    WENT_ON = 15
+
+
+class Why(IntEnum):
+    """The reason of a decision."""
+
+    RECORDED = 0  #: it comes at its recorded second
+    FIRST = 1  #: the user is there for the first time
+    ENDED = 2  #: a unit it waited for is over; a think time follows
+    BREAK = 3  #: the same, but the user takes a break instead of thinking
+    FOLLOWS = 4  #: the unit before was submitted; an inter-arrival time follows
+    WINDOW = 5  #: the user is not at work; its window opens later
+    PACE = 6  #: pauses go by at the pace of the user's week
+    AWAY = 7  #: the user is away for some weeks
+    REACTION = 8  #: a reaction
+    MOOD = 9  #: the user is discontent, or content
+    OWN = 10  #: a behaviour of one's own, which does not say why
+    STOPPED = 11  #: the platform stopped a job
+    NONE = 12  #: nothing but the course of things
+
+
+class Kind(IntEnum):
+    """What the number of a unit counts, as in the columns of the table of jobs."""
+
+    SESSION = 0
+    BATCH = 1
+
+
+#: Type of each column, and the meaning and unit of it in ``decisions.parquet``.
+COLUMNS = {
+    "time": ("q", "s since the origin; when: of a submission its first job, else the decision"),
+    "user": ("q", "number of the user"),
+    "what": ("b", "submitted, waits, delayed, degraded, reconfigured, renounced, switched, "
+             "changed, lost, there, arrived, done, gave up, went away, came back, went on"),
+    "why": ("b", "recorded, first, ended, break, follows, window, pace, away, reaction, mood, own, "
+            "stopped, none"),
+    "kind": ("b", "what units are: session or batch, as in jobs.parquet"),
+    "unit": ("q", "the unit of work; -1 none"),
+    "cause": ("q", "unit that was waited for or that it follows; of a reaction the number of the "
+              "job; -1 none"),
+    "seconds": ("q", "s; think time, break or inter-arrival time of a submission; by how much a "
+                "wait or a delay puts off; -1 unknown"),
+    "name": ("h", "name of the reaction, and of the cluster that it chose; else empty"),
+    "mood": ("d", "doublings; how bad things were for the user; 0 where users do not mind"),
+}  # fmt: skip
+
+#: The meaning of each column, as documented.
+MEANING = {name: meaning for name, (_, meaning) in COLUMNS.items()}
+
+#: Columns that hold words, with their numbers.
+WORDS: dict[str, type[IntEnum]] = {"what": What, "why": Why, "kind": Kind}
+
+
+class DecisionLog:
+    """What users decided, in columns.
+
+    Parameters
+    ----------
+    limit
+        Rows that are kept; what is decided later is only counted.
+
+    Attributes
+    ----------
+    dropped
+        Decisions that are not kept.
+    names
+        Names of reactions; the column ``name`` holds their places.
+
+    Raises
+    ------
+    QuantityError
+        When nothing may be kept.
+    """
+
+    def __init__(self, limit: int = LIMIT) -> None:
+        if limit < 1:
+            raise QuantityError(f"limit {limit}: rows of the log of decisions, at least 1")
+        self.limit = limit
+        self.dropped = 0
+        self.names = [""]
+        self._places = {"": 0}
+        self._columns: list[array[Any]] = [array(code) for code, _ in COLUMNS.values()]
+        self._add = [column.append for column in self._columns]
+
+    def __len__(self) -> int:
+        return len(self._columns[0])
+
+    def __repr__(self) -> str:
+        return f"<DecisionLog: {len(self):,} rows, {self.dropped:,} dropped>"
+
+    def note(
+        self,
+        time: int,
+        user: int,
+        what: int,
+        why: int,
+        kind: int = Kind.BATCH,
+        unit: int = UNKNOWN,
+        cause: int = UNKNOWN,
+        seconds: int = UNKNOWN,
+        name: str = "",
+        mood: float = 0.0,
+    ) -> None:
+        """Keep a decision, or count it when there is no more room."""
+        if len(self._columns[0]) >= self.limit:
+            self.dropped += 1
+            return
+        place = self._places.get(name)
+        if place is None:
+            place = self._places[name] = len(self.names)
+            self.names.append(name)
+        values = (time, user, what, why, kind, unit, cause, seconds, place, mood)
+        for add, value in zip(self._add, values, strict=True):
+            add(value)
+
+    def note_recorded(self, user: int, units: range, start: Int64s) -> None:
+        """Keep that a user submits all its sessions at their recorded seconds.
+
+        Parameters
+        ----------
+        user, units
+            Its number and its sessions.
+        start
+            s; of the sessions, shape (units,).
+        """
+        for unit, at in zip(units, start.tolist(), strict=True):
+            self.note(at, user, What.SUBMITTED, Why.RECORDED, Kind.SESSION, unit)
+
+    def note_visit(self, visit: Visit, mood: float = 0.0) -> None:
+        """Keep that a user came or left."""
+        what = What[visit.what.name]
+        why = Why.MOOD if what in (What.GAVE_UP, What.WENT_AWAY, What.WENT_ON) else Why.NONE
+        self.note(visit.at, visit.user, what, why, mood=mood)
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """Return what is kept as arrays by name, in the order of time; words as their numbers.
+
+        Rows of one second stand in the order in which they were noted.
+        """
+        found = {
+            name: np.array(column, column.typecode)
+            for name, column in zip(COLUMNS, self._columns, strict=True)
+        }
+        order = np.argsort(found["time"], kind="stable")
+        return {name: values[order] for name, values in found.items()}
