@@ -14,12 +14,13 @@ from typing import Annotated, Any, Literal
 import typer
 
 from environment.errors import HpcrowdError
+from scenarios.cli_explain import explain_app
 from scenarios.cli_grid import grid_app
 from scenarios.cli_models import models_app
 from scenarios.cli_populations import populations_app
 from scenarios.cli_reproduce import reproduce
 from scenarios.cli_sweep import sweep_app
-from scenarios.cli_words import AsJson
+from scenarios.cli_words import AsJson, LogDecisions
 from scenarios.config import ReplayConfig
 
 app = typer.Typer(
@@ -31,6 +32,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(reproduce, name="reproduce")
+app.add_typer(explain_app)
 app.add_typer(models_app)
 app.add_typer(grid_app)
 app.add_typer(populations_app)
@@ -93,10 +95,12 @@ def replay(
             metavar="FROM..TO", help="What the Gantt picture shows; the busiest day unless given."
         ),
     ] = None,
+    log_decisions: LogDecisions = False,
     as_json: AsJson = False,
 ) -> None:
     """Replay a trace once, with users who react to what the cluster does to them."""
     from scenarios.config import configure
+    from scenarios.explain_command import log_for
     from scenarios.gantt_option import GanttOption
     from scenarios.replay_command import replay_command
 
@@ -115,7 +119,8 @@ def replay(
         strict=strict,
     )
     picture = GanttOption.of(gantt, window)
-    replay_command(trace, config, out=out, as_json=as_json, picture=picture)
+    log = log_for(log_decisions, out)
+    replay_command(trace, config, out=out, as_json=as_json, picture=picture, log=log)
 
 
 @app.command()

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from scenarios.cli_words import AsJson
+from scenarios.cli_words import AsJson, LogDecisions
 
 models_app = typer.Typer()
 
@@ -146,6 +146,7 @@ def populate(
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder for the results.")] = None,
+    log_decisions: LogDecisions = False,
     as_json: AsJson = False,
 ) -> None:
     """Let users made from a model work on a cluster: each waits for a batch before the next.
@@ -153,6 +154,7 @@ def populate(
     \b
     hpcrowd populate M.json --days 28 --nodes 2x
     """
+    from scenarios.explain_command import log_for
     from scenarios.populate import populate_command
 
     populate_command(
@@ -166,4 +168,5 @@ def populate(
         seed=seed,
         out=out,
         as_json=as_json,
+        log=log_for(log_decisions, out),
     )

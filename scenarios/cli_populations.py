@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from scenarios.cli_words import AsJson
+from scenarios.cli_words import AsJson, LogDecisions
 from scenarios.resample_config import ResampleConfig
 
 populations_app = typer.Typer()
@@ -71,6 +71,7 @@ def resample(
     out: Annotated[
         Path | None, typer.Option(help="Folder for tables, trace, pictures and provenance.")
     ] = None,
+    log_decisions: LogDecisions = False,
     as_json: AsJson = False,
 ) -> None:
     """Let a population made from the users of a trace come and go on a cluster.
@@ -85,6 +86,7 @@ def resample(
     """
     from agents.consequences import Consequences
     from agents.openness import PoolRules
+    from scenarios.explain_command import log_for
     from scenarios.resample_command import resample_command, settings
     from scenarios.resample_config import configure_resample
 
@@ -110,4 +112,5 @@ def resample(
         seed=seed,
         strict=strict,
     )
-    resample_command(trace, config, out=out, as_json=as_json)
+    log = log_for(log_decisions, out)
+    resample_command(trace, config, out=out, as_json=as_json, log=log)

@@ -9,3 +9,11 @@ import typer
 AsJson = Annotated[
     bool, typer.Option("--json", help="One JSON object on standard output, and nothing else.")
 ]
+
+LogDecisions = Annotated[
+    bool,
+    typer.Option(
+        "--log-decisions",
+        help="Keep what each user decided and why, for `hpcrowd explain`; needs --out.",
+    ),
+]

@@ -117,6 +117,7 @@ def populate_command(
     seed: int,
     out: Path | None,
     as_json: bool,
+    log: DecisionLog | None = None,
 ) -> None:
     """Let a population work, print a summary, and write results if asked for.
 
@@ -130,6 +131,8 @@ def populate_command(
         Folder for results.
     as_json
         Print the summary as one JSON object.
+    log
+        Where users note what they decide.
     """
     from analysis.results import check_replaceable
     from scenarios.models_command import model_of
@@ -151,6 +154,7 @@ def populate_command(
             hears=hears,
             seed=seed,
             progress=progress,
+            log=log,
         )
     keep_run(run, out)
     tell_run(run, as_json=as_json)

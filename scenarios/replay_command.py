@@ -12,6 +12,7 @@ from scenarios.run_summary import keep_run, tell_run
 from scenarios.terminal import say_if_compiling, simulation_progress
 
 if TYPE_CHECKING:
+    from agents.decisions import DecisionLog
     from scenarios.gantt_option import GanttOption
 
 
@@ -22,6 +23,7 @@ def replay_command(
     out: Path | None,
     as_json: bool,
     picture: GanttOption | None = None,
+    log: DecisionLog | None = None,
 ) -> None:
     """Replay the trace at ``path``; print a summary, write results to ``out`` if given."""
     from analysis.results import check_replaceable
@@ -40,7 +42,7 @@ def replay_command(
     # The same schedule as with users that are called one by one, at a fraction of the time.
     compiled = config.users == "think-time"
     with simulation_progress(len(trace)) as progress:
-        run = replay(trace, config, compiled=compiled, progress=progress)
+        run = replay(trace, config, compiled=compiled, progress=progress, log=log)
     keep_run(run, out)
     if picture is not None:
         picture.draw(run)

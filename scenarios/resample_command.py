@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from environment.errors import QuantityError
 from environment.swf import read_swf
 from scenarios.resample_config import ResampleConfig
 from scenarios.run_summary import keep_run, tell_run
 from scenarios.terminal import say_if_compiling, simulation_progress
+
+if TYPE_CHECKING:
+    from agents.decisions import DecisionLog
 
 
 def settings(option: str, text: str | None, known: Iterable[str]) -> dict[str, float]:
@@ -48,7 +52,12 @@ def settings(option: str, text: str | None, known: Iterable[str]) -> dict[str, f
 
 
 def resample_command(
-    path: Path, config: ResampleConfig, *, out: Path | None, as_json: bool
+    path: Path,
+    config: ResampleConfig,
+    *,
+    out: Path | None,
+    as_json: bool,
+    log: DecisionLog | None = None,
 ) -> None:
     """Let the population of the trace at ``path`` work; print a summary, write results."""
     from analysis.results import check_replaceable
@@ -60,6 +69,6 @@ def resample_command(
 
     say_if_compiling()
     with simulation_progress(len(trace)) as progress:
-        run = resample(trace, config, progress=progress)
+        run = resample(trace, config, progress=progress, log=log)
     keep_run(run, out)
     tell_run(run, as_json=as_json)

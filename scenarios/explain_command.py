@@ -1,0 +1,143 @@
+"""The command ``hpcrowd explain``: what a user of a run did and why, in words."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from environment.errors import QuantityError, ResultsError
+from environment.quantities import plural
+from scenarios.fields import parse_moment
+from scenarios.terminal import print_json
+
+if TYPE_CHECKING:
+    from agents.decision_words import Decision, Decisions
+    from agents.decisions import DecisionLog
+    from environment.clock import Clock
+
+#: Known numbers of users that an error names.
+NEAREST = 5
+
+
+def log_for(asked: bool, out: Path | None) -> DecisionLog | None:
+    """Return the log that ``--log-decisions`` asks for; None where it does not.
+
+    Raises
+    ------
+    QuantityError
+        When there is no folder to keep it in.
+    """
+    if not asked:
+        return None
+    if out is None:
+        raise QuantityError("--log-decisions: is kept with the results; give --out FOLDER")
+    from agents.decisions import DecisionLog
+
+    return DecisionLog()
+
+
+def explain_command(
+    folder: Path, user: int, *, begin: str | None, end: str | None, as_json: bool
+) -> None:
+    """Print what a user did and why.
+
+    Parameters
+    ----------
+    folder
+        Results of a run with ``--log-decisions``.
+    user
+        Its number.
+    begin, end
+        Moments between which decisions are told, see :func:`scenarios.fields.parse_moment`.
+    as_json
+        Print one JSON object.
+
+    Raises
+    ------
+    HpcrowdError
+        When there is no log, no such user, or the span is none.
+    """
+    from analysis.loading import read_results
+
+    moments = [None if text is None else parse_moment(text) for text in (begin, end)]
+    run = read_results(folder)
+    if run.decisions is None:
+        raise ResultsError(
+            f"{folder}: no decisions.parquet in it; run it again with --log-decisions --out FOLDER"
+        )
+    first, last = span = [_second(moment, run.clock) for moment in moments]
+    if first is not None and last is not None and first >= last:
+        raise QuantityError(f"from {begin} to {end}: is empty; --to has to come after --from")
+    check_known(run.decisions, user)
+    found = list(run.decisions.of_user(user, *span))
+    if as_json:
+        print_json(
+            {
+                "run": run.label,
+                "user": user,
+                "from_s": first,
+                "to_s": last,
+                "decisions": [wire(decision, run.clock) for decision in found],
+                "dropped": run.decisions.dropped,
+            }
+        )
+        return
+    for line in lines(found, run.clock):
+        sys.stdout.write(f"{line}\n")
+    sys.stdout.write(f"{plural(len(found), 'decision')} of user {user}, {run.label}\n")
+    if run.decisions.dropped:
+        sys.stdout.write(
+            f"the log was full: {plural(run.decisions.dropped, 'later decision')} of all users "
+            "not kept\n"
+        )
+    if run.clock.note:
+        sys.stdout.write(f"{run.clock.note}\n")
+
+
+def check_known(decisions: Decisions, user: int) -> None:
+    """Make sure that a user decided anything.
+
+    Raises
+    ------
+    QuantityError
+        When it did not; with the nearest numbers that are known.
+    """
+    known = np.unique(decisions.columns["user"])
+    if user in known:
+        return
+    if not len(known):
+        raise QuantityError(f"user {user}: nobody decided anything in this run")
+    near = np.sort(known[np.argsort(np.abs(known - user), kind="stable")[:NEAREST]])
+    raise QuantityError(
+        f"user {user}: not in this run, or nothing of it is in the log; nearest of "
+        f"{plural(len(known), 'user')}: {', '.join(map(str, near.tolist()))}"
+    )
+
+
+def lines(decisions: list[Decision], clock: Clock) -> list[str]:
+    """Return a line for each decision: local time, what and why."""
+    from agents.decision_words import moment
+
+    return [f"{moment(clock, one.time)}  {one.words()}" for one in decisions]
+
+
+def wire(decision: Decision, clock: Clock) -> dict[str, Any]:
+    """Return a decision fit for JSON, with its local time and its words."""
+    from agents.decision_words import moment
+    from analysis.decision_files import word
+
+    return {
+        **decision._asdict(),
+        **{name: word(getattr(decision, name).name) for name in ("what", "why", "kind")},
+        "local_time": moment(clock, decision.time),
+        "words": decision.words(),
+    }
+
+
+def _second(moment: Any, clock: Clock) -> int | None:
+    from agents.triggers import second_of
+
+    return None if moment is None else second_of(moment, clock)

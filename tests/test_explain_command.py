@@ -1,0 +1,159 @@
+"""The option ``--log-decisions`` and the command ``hpcrowd explain``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from population_cases import small_log
+
+from agents.decision_words import Decisions, moment
+from agents.decisions import MEANING, DecisionLog, Kind, What, Why
+from analysis.decision_files import read_decisions, write_decisions
+from analysis.loading import read_results
+from environment import Clock, write_swf
+from environment.errors import ResultsError
+from environment.trace import Trace
+
+Call = Callable[..., tuple[int, str, str]]
+
+#: User 1 works, thinks 15 min and works again; user 2 is there once.
+TWO_USERS = """; UnixStartTime: 1704697200
+; TimeZoneString: Europe/Stockholm
+; MaxProcs: 4
+ 1     0    0  7200 2 -1 -1 2 10800 -1 1 1 1 -1 1 -1 -1 -1
+ 2   900    0 10800 2 -1 -1 2 14400 -1 1 2 1 -1 1 -1 -1 -1
+ 3  8100    0   600 2 -1 -1 2  1200 -1 1 1 1 -1 1 -1 -1 -1
+"""
+
+STORY = """\
+Mon 2024-01-08 08:00:00  session 0 submitted at its recorded time
+Mon 2024-01-08 10:15:00  session 1 released by completion of session 0, think time 15.0 min
+2 decisions of user 1, think-time, easy
+"""
+
+
+@pytest.fixture
+def results(tmp_path: Path, call: Call) -> Path:
+    """Return the folder of a run with a log."""
+    trace = tmp_path / "two.swf"
+    trace.write_text(TWO_USERS)
+    code, _, told = call("replay", trace, "--log-decisions", "--out", tmp_path / "run")
+    assert (0, True) == (code, "Results are in" in told)
+    return tmp_path / "run"
+
+
+def test_story_of_a_user(results: Path, call: Call) -> None:
+    """A line for each decision, in local time and words."""
+    assert (0, STORY, "") == call("explain", results, "--user", 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "count"),
+    [
+        (("--from", "1h"), 1),
+        (("--to", "8100"), 1),
+        (("--to", "8101"), 2),
+        (("--from", "2024-01-08 08:00", "--to", "2024-01-08 10:00"), 1),
+        (("--from", "1d"), 0),
+    ],
+)
+def test_span(results: Path, call: Call, options: tuple[str, ...], count: int) -> None:
+    """The first moment counts, the last one does not."""
+    code, printed, _ = call("explain", results, "--user", 1, *options, "--json")
+    assert (0, count) == (code, len(json.loads(printed)["decisions"]))
+
+
+def test_json(results: Path, call: Call) -> None:
+    """Every column with its word, and the words of the row."""
+    _, printed, _ = call("explain", results, "--user", 1, "--json")
+    found = json.loads(printed)
+    assert {"run", "user", "from_s", "to_s", "decisions", "dropped"} == set(found)
+    assert {
+        "time": 8100, "user": 1, "what": "submitted", "why": "ended", "kind": "session",
+        "unit": 1, "cause": 0, "seconds": 900, "name": "", "mood": 0.0,
+        "local_time": "Mon 2024-01-08 10:15:00",
+        "words": "session 1 released by completion of session 0, think time 15.0 min",
+    } == found["decisions"][1]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--user", "17"), "hpcrowd: user 17: not in this run, or nothing of it is in the log; "
+                           "nearest of 2 users: 1, 2\n"),
+        (("--user", "1", "--from", "2h", "--to", "1h"),
+         "hpcrowd: from 2h to 1h: is empty; --to has to come after --from\n"),
+    ],
+)  # fmt: skip
+def test_refused(results: Path, call: Call, options: tuple[str, ...], told: str) -> None:
+    """Mistakes are told in one line."""
+    assert (2, "", told) == call("explain", results, *options)
+
+
+def test_run_without_a_log(results: Path, call: Call, tmp_path: Path) -> None:
+    """A run without a log says how to make one; its folder has no such file."""
+    call("replay", tmp_path / "two.swf", "--out", results)
+    assert not (results / "decisions.parquet").exists()
+    code, _, told = call("explain", results, "--user", 1)
+    assert 2 == code
+    assert f"hpcrowd: {results}: no decisions.parquet in it; run it again with " in told
+    assert told.endswith("--log-decisions --out FOLDER\n")
+
+
+def test_log_needs_a_folder(results: Path, call: Call, tmp_path: Path) -> None:
+    """A log without a place to keep it is refused before anything runs."""
+    told = "hpcrowd: --log-decisions: is kept with the results; give --out FOLDER\n"
+    assert (2, "", told) == call("replay", tmp_path / "two.swf", "--log-decisions")
+
+
+def test_file_reads_for_itself(results: Path) -> None:
+    """Columns are the documented ones, with words for what and why."""
+    found = pd.read_parquet(results / "decisions.parquet")
+    assert list(MEANING) == list(found.columns)
+    assert {"submitted"} == set(found.what)
+    assert {"recorded", "ended"} == set(found.why)
+
+
+def test_populations_are_logged(
+    make_trace: Callable[..., Trace], tmp_path: Path, call: Call
+) -> None:
+    """``resample`` keeps decisions as well, with who comes and goes."""
+    write_swf(small_log(make_trace), tmp_path / "log.swf")
+    call("resample", tmp_path / "log.swf", "--log-decisions", "--out", tmp_path / "run")
+    run = read_results(tmp_path / "run")
+    assert run.decisions is not None
+    user = int(run.decisions.columns["user"][-1])
+    code, printed, _ = call("explain", tmp_path / "run", "--user", user)
+    assert 0 == code
+    assert "released by completion of batch" in printed
+
+
+def test_read_back(tmp_path: Path) -> None:
+    """What is written is read, down to names, moods and what was dropped."""
+    log = DecisionLog(limit=3)
+    log.note(5, 1, What.WENT_AWAY, Why.MOOD, mood=1.25)
+    log.note(3, 1, What.DELAYED, Why.REACTION, Kind.SESSION, 4, 7, 60, "second")
+    log.note(3, -1, What.SUBMITTED, Why.OWN, name="first")
+    log.note(9, 2, What.SUBMITTED, Why.OWN)
+    written = Decisions.of(log)
+    write_decisions(written, tmp_path / "decisions.parquet")
+    found = read_decisions(tmp_path / "decisions.parquet")
+    assert list(written) == list(found)
+    assert [3, 3, 5] == [decision.time for decision in found]
+    assert 1 == found.dropped
+
+
+def test_broken_file(tmp_path: Path) -> None:
+    """What is no such file is told with its name."""
+    (tmp_path / "decisions.parquet").write_text("no")
+    with pytest.raises(ResultsError, match="cannot be read as decisions"):
+        read_decisions(tmp_path / "decisions.parquet")
+
+
+def test_weeks_without_a_date() -> None:
+    """Where the trace does not say when it began, weeks are counted from 1."""
+    assert "week 2 Tue 14:02:10" == moment(Clock(), 604800 + 86400 + 14 * 3600 + 130)
