@@ -7,6 +7,8 @@ from .component_users import AsRecorded, ClosedLoop, ComponentUser, Member
 from .components import Component, Pool
 from .composed import Composed
 from .consequences import Consequences
+from .decision_words import Decision, Decisions
+from .decisions import DecisionLog
 from .empirical import Empirical, Habits
 from .generated import GeneratedUser, Generating, LogNormal
 from .graph import Dependencies, find_dependencies, longest_paths, user_graph
@@ -65,6 +67,9 @@ __all__ = [
     "Continuation",
     "ContinuationLaw",
     "Debugger",
+    "Decision",
+    "DecisionLog",
+    "Decisions",
     "Degrade",
     "Delay",
     "Dependencies",

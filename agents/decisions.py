@@ -86,20 +86,21 @@ class Kind(IntEnum):
 
 #: Type of each column, and the meaning and unit of it in ``decisions.parquet``.
 COLUMNS = {
-    "time": ("q", "s since the origin; when: of a submission its first job, else the decision"),
+    "time": ("q", "s since the origin; of a submission when its first job comes, of other rows "
+             "when it was decided"),
     "user": ("q", "number of the user"),
     "what": ("b", "submitted, waits, delayed, degraded, reconfigured, renounced, switched, "
              "changed, lost, there, arrived, done, gave up, went away, came back, went on"),
     "why": ("b", "recorded, first, ended, break, follows, window, pace, away, reaction, mood, own, "
             "stopped, none"),
-    "kind": ("b", "what units are: session or batch, as in jobs.parquet"),
-    "unit": ("q", "the unit of work; -1 none"),
-    "cause": ("q", "unit that was waited for or that it follows; of a reaction the number of the "
-              "job; -1 none"),
-    "seconds": ("q", "s; think time, break or inter-arrival time of a submission; by how much a "
-                "wait or a delay puts off; -1 unknown"),
-    "name": ("h", "name of the reaction, and of the cluster that it chose; else empty"),
-    "mood": ("d", "doublings; how bad things were for the user; 0 where users do not mind"),
+    "kind": ("b", "what units of work are: session or batch, as in jobs.parquet"),
+    "unit": ("q", "number of the unit of work, -1 none"),
+    "cause": ("q", "number of the unit that was waited for or followed, of a reaction that of the "
+              "job, -1 none"),
+    "seconds": ("q", "s; of a submission the think time, break or inter-arrival time, of a wait or "
+                "a delay by how much it puts off, -1 unknown"),
+    "name": ("h", "name of the reaction, and of the cluster that it chose, else empty"),
+    "mood": ("d", "doublings; how bad things were for the user, 0 where users do not mind"),
 }  # fmt: skip
 
 #: The meaning of each column, as documented.

@@ -77,9 +77,16 @@ class User(mesa.Agent):  # type: ignore[misc]
             self._note_lost(self.log, rows, now)
         self.behaviour.lost(self, rows, now)
 
+    @property
+    def _kind(self) -> Kind:
+        """What its units are called in the log."""
+        return Kind.BATCH
+
     def _note_lost(self, log: DecisionLog, rows: Int64s, now: int) -> None:
-        for unit in dict.fromkeys(self.model.jobs.batch[rows].tolist()):
-            log.note(now, self.number, What.LOST, Why.STOPPED, Kind.BATCH, unit)
+        jobs, kind = self.model.jobs, self._kind
+        units = (jobs.session if kind == Kind.SESSION else jobs.batch)[rows]
+        for unit in dict.fromkeys(units.tolist()):
+            log.note(now, self.number, What.LOST, Why.STOPPED, kind, unit)
 
 
 class ReplayUser(User):
@@ -143,11 +150,15 @@ class ReplayUser(User):
         self.finished += 1
         self.behaviour.finished(self, unit - self.offset, now)
 
+    @property
+    def _kind(self) -> Kind:
+        units = self.behaviour.units
+        by_session = units is None or units is self.work.by_session
+        return Kind.SESSION if by_session else Kind.BATCH
+
     def note_submissions(self, log: DecisionLog) -> None:
         """Note whatever the user submits, of a behaviour that does not say why."""
-        by_session = self.behaviour.units in (None, self.work.by_session)
-        kind = Kind.SESSION if by_session else Kind.BATCH
-        send = self._submit_unit
+        send, kind = self._submit_unit, self._kind
 
         def noted(unit: int, at: int) -> None:
             log.note(at, self.number, What.SUBMITTED, Why.OWN, kind, unit - self.offset)

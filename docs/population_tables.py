@@ -56,8 +56,20 @@ def visit_columns_table() -> str:
     """Return the columns of ``visits.parquet``."""
     from agents.visits import MEANING
 
+    return _columns(MEANING)
+
+
+def decision_columns_table() -> str:
+    """Return the columns of ``decisions.parquet``."""
+    from agents.decisions import MEANING
+
+    return _columns(MEANING)
+
+
+def _columns(meanings: dict[str, str]) -> str:
+    """Return columns with unit and meaning, which stand in one text, ``unit; meaning``."""
     rows = []
-    for name, text in MEANING.items():
+    for name, text in meanings.items():
         unit, _, meaning = text.partition("; ")
         rows.append((f"`{name}`", unit if meaning else "", meaning or text))
     return table(("column", "unit", "meaning"), rows)
@@ -85,4 +97,5 @@ def places_of_populations() -> dict[str, Callable[[], str]]:
         "resample_rules": rules_table,
         "population_accounts": accounts_table,
         "visit_columns": visit_columns_table,
+        "decision_columns": decision_columns_table,
     }

@@ -26,7 +26,7 @@ from agents import (
 )
 from agents.decision_words import Decisions
 from agents.decisions import DecisionLog, Kind, What, Why
-from environment import ClusterSpec, JobTable, QuantityError, Simulation
+from environment import ClusterSpec, JobTable, NodesDown, QuantityError, Simulation
 from environment.clock import DAY, HOUR
 
 MakeJobs = Callable[..., JobTable]
@@ -199,6 +199,20 @@ def test_arrival_of_ones_own(make_jobs: MakeJobs) -> None:
         (77, What.WAITS, Why.OWN, 1, 0, 7),
         (84, What.SUBMITTED, Why.ENDED, 1, 0, 10),
     ] == rows(found)
+
+
+@pytest.mark.parametrize(
+    ("users", "kind"), [("think-time", Kind.SESSION), ("adjusted", Kind.BATCH)]
+)
+def test_stopped_jobs(make_jobs: MakeJobs, users: str, kind: Kind) -> None:
+    """That running jobs were stopped is a row for their unit; the resubmission is none."""
+    down = NodesDown(60, 70, 1, jobs="resubmit")
+    found = logged(make_jobs((0, 100, 4)), users, processors=4, platform=[down])
+    assert [
+        (0, What.SUBMITTED, Why.RECORDED, 0, NONE, 0),
+        (60, What.LOST, Why.STOPPED, 0, NONE, NONE),
+    ] == rows(found)
+    assert {kind} == {decision.kind for decision in found}
 
 
 def test_log_is_bounded() -> None:
