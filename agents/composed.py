@@ -77,7 +77,7 @@ class Composed(Behaviour[ReplayUser]):
         self._direct = self._plain and type(self).arrival is Composed.arrival
         self._follows = type(when).sent is not When.sent
         self._arrival = self.arrival
-        self._noting: Noting | None = None
+        self.noting: Noting | None = None
 
     def __repr__(self) -> str:
         parts = [self.when, self.think, self.window, *self.reactions]
@@ -87,7 +87,7 @@ class Composed(Behaviour[ReplayUser]):
     def note_in(self, noting: Noting) -> None:
         """Let what is decided from now on be noted, see :mod:`agents.decision_hooks`."""
         # Arrivals are asked for where they pass anyway: without a log nothing is checked.
-        self._noting, self._arrival, self._direct = noting, noting.arrival, False
+        self.noting, self._arrival, self._direct = noting, noting.arrival, False
 
     @override
     def begin(self, user: ReplayUser) -> None:
@@ -150,6 +150,6 @@ class Composed(Behaviour[ReplayUser]):
         for reaction in self.reactions:
             reaction.react(user, intention)
         last = intention.submit()
-        if self._noting is not None:
-            self._noting.decided(user, intention, user.notes[before:])
+        if self.noting is not None:
+            self.noting.decided(user, intention, user.notes[before:])
         self._go_on(user, self.when.sent(user, unit, last))

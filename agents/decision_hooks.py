@@ -110,6 +110,7 @@ class Noting:
         self.window = None if behaviour.window is None else NotedWindow(behaviour.window)
         behaviour.think, behaviour.window = self.think, self.window
         self._due: dict[int, tuple[Why, int, int]] = {}
+        self._last = UNKNOWN  # the unit that was asked for last
 
     def arrival(self, user: ReplayUser, release: Release) -> int:
         """Return what the behaviour says, and note why."""
@@ -118,6 +119,7 @@ class Noting:
             self.window.last = None
         at = self.behaviour.arrival(user, release)
         why, unit = REASONS[release.reason], release.unit
+        self._last = unit
         cause = unit - 1 if why == Why.FOLLOWS else release.awaited
         pause = release.pause
         if self.think.last is not None:
@@ -137,6 +139,10 @@ class Noting:
         else:
             self._submitted(user, at, unit, why, cause, pause)
         return at
+
+    def notes(self, unit: int) -> bool:
+        """Return whether a unit that is being submitted is noted here."""
+        return unit == self._last or unit in self._due
 
     def decided(self, user: ReplayUser, intention: Intention, notes: list[Note]) -> None:
         """Note what reactions did to a unit, and its submission if anything is left of it."""
@@ -181,6 +187,10 @@ def note_replaying(log: DecisionLog, users: Iterable[ReplayUser]) -> None:
             if id(behaviour) not in noted:
                 noted.add(id(behaviour))
                 behaviour.note_in(Noting(log, behaviour))
+            kind = type(behaviour)
+            if kind.begin is not Composed.begin or kind.finished is not Composed.finished:
+                # Such a subclass may submit what no part has released.
+                user.note_submissions(log, behaviour.noting)
         elif type(behaviour) is Rigid:
             log.note_recorded(
                 user.number,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import networkx as nx
     import numpy as np
 
+    from agents.decision_hooks import Noting
     from agents.reactions import Note
     from agents.units import Units
     from agents.work import Work
@@ -156,12 +157,14 @@ class ReplayUser(User):
         by_session = units is None or units is self.work.by_session
         return Kind.SESSION if by_session else Kind.BATCH
 
-    def note_submissions(self, log: DecisionLog) -> None:
-        """Note whatever the user submits, of a behaviour that does not say why."""
+    def note_submissions(self, log: DecisionLog, others: Noting | None = None) -> None:
+        """Note what the user submits without saying why, but for what ``others`` notes."""
         send, kind = self._submit_unit, self._kind
 
         def noted(unit: int, at: int) -> None:
-            log.note(at, self.number, What.SUBMITTED, Why.OWN, kind, unit - self.offset)
+            mine = unit - self.offset
+            if others is None or not others.notes(mine):
+                log.note(at, self.number, What.SUBMITTED, Why.OWN, kind, mine)
             send(unit, at)
 
         self._submit_unit = noted

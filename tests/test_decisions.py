@@ -184,10 +184,37 @@ class Later(Composed):
         return super().arrival(user, release) + 7
 
 
+class Again(Composed):
+    """Submits its second session by itself, at 20 s, and leaves the others to its parts."""
+
+    def begin(self, user: ReplayUser) -> None:
+        """Begin as ever, and submit one more."""
+        super().begin(user)
+        user.submit(1, 20)
+
+
 def test_behaviour_of_ones_own(make_jobs: MakeJobs) -> None:
     """Submissions of a behaviour that knows nothing of the log are noted without a reason."""
     found = logged(make_jobs((0, 60, 1), (70, 10, 2)), lambda work: AtOnce())
     assert [(5, What.SUBMITTED, Why.OWN, unit, NONE, NONE) for unit in (0, 1)] == rows(found)
+
+
+def test_submissions_besides_those_of_the_parts(make_jobs: MakeJobs) -> None:
+    """What a subclass submits by itself is noted once, without a reason, and nothing twice."""
+    jobs = make_jobs((0, 60, 1), (70, 10, 2))
+
+    class First(SessionGraph):
+        """Leaves the second session alone."""
+
+        def finished(self, user: ReplayUser, unit: int, now: int) -> Any:
+            """Release nothing."""
+            return ()
+
+    found = logged(jobs, lambda work: Again(First(work)))
+    assert [
+        (0, What.SUBMITTED, Why.RECORDED, 0, NONE, 0),
+        (20, What.SUBMITTED, Why.OWN, 1, NONE, NONE),
+    ] == rows(found)
 
 
 def test_arrival_of_ones_own(make_jobs: MakeJobs) -> None:
