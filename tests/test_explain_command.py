@@ -132,6 +132,21 @@ def test_populations_are_logged(
     assert "released by completion of batch" in printed
 
 
+@pytest.mark.parametrize("more", [(), ("--oblivious",)])
+def test_generated_users_are_logged(tmp_path: Path, call: Call, more: tuple[str, ...]) -> None:
+    """``populate`` keeps decisions as well: a submission for each batch."""
+    call(
+        "populate", "feitelson97", "--machine", 64, "--days", 1, "--log-decisions", "--out",
+        tmp_path / "run", *more,
+    )  # fmt: skip
+    run = read_results(tmp_path / "run")
+    assert run.decisions is not None
+    rows = [one for one in run.decisions if one.what == What.SUBMITTED]
+    assert sorted(set(run.jobs.batch.tolist())) == sorted(one.unit for one in rows)
+    assert all(one.seconds >= 0 for one in rows if one.why == Why.ENDED)
+    assert {Why.FIRST, Why.ENDED} == {one.why for one in rows}
+
+
 def test_read_back(tmp_path: Path) -> None:
     """What is written is read, down to names, moods and what was dropped."""
     log = DecisionLog(limit=3)
