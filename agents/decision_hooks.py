@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, override
 from agents.activity import Activity
 from agents.behaviours import Rigid
 from agents.composed import Composed
-from agents.decisions import DecisionLog, Kind, What, Why
+from agents.decisions import DecisionLog, What, Why, kind_of
 from agents.profiles import ActiveTime
 from agents.think import Continuation, Pause, Think
 from agents.when import Reason
@@ -103,8 +103,7 @@ class Noting:
     def __init__(self, log: DecisionLog, behaviour: Composed) -> None:
         self.log = log
         self.behaviour = behaviour
-        by_session = behaviour.units is behaviour.when.work.by_session
-        self.kind = Kind.SESSION if by_session else Kind.BATCH
+        self.kind = kind_of(behaviour.units, behaviour.when.work)
         self.breaks = isinstance(behaviour.think, Continuation)
         self.think = NotedThink(behaviour.think)
         self.window = None if behaviour.window is None else NotedWindow(behaviour.window)

@@ -31,7 +31,9 @@ from environment.errors import QuantityError
 from environment.jobs import UNKNOWN
 
 if TYPE_CHECKING:
+    from agents.units import Units
     from agents.visits import Visit
+    from agents.work import Work
     from environment.jobs import Int64s
 
 #: Rows that a log keeps unless told otherwise: 55 bytes each, 110 MB.
@@ -82,6 +84,13 @@ class Kind(IntEnum):
 
     SESSION = 0
     BATCH = 1
+
+
+def kind_of(units: Units | None, work: Work) -> Kind:
+    """Return what units of recorded work are; None stands for sessions."""
+    # The work itself is not asked: it would look for what sessions depend on.
+    by_session = units is None or units is vars(work).get("by_session")
+    return Kind.SESSION if by_session else Kind.BATCH
 
 
 #: Type of each column, and the meaning and unit of it in ``decisions.parquet``.

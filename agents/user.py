@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, override
 
 import mesa
 
-from agents.decisions import DecisionLog, Kind, What, Why
+from agents.decisions import DecisionLog, Kind, What, Why, kind_of
 from environment.simulation import Simulation
 
 if TYPE_CHECKING:
@@ -153,9 +153,7 @@ class ReplayUser(User):
 
     @property
     def _kind(self) -> Kind:
-        units = self.behaviour.units
-        by_session = units is None or units is self.work.by_session
-        return Kind.SESSION if by_session else Kind.BATCH
+        return kind_of(self.behaviour.units, self.work)
 
     def note_submissions(self, log: DecisionLog, others: Noting | None = None) -> None:
         """Note what the user submits without saying why, but for what ``others`` notes."""
