@@ -244,6 +244,11 @@ class Simulation(Frame):
         """Completions and arrivals so far, on all clusters."""
         return self._engine.events
 
+    @property
+    def next_time(self) -> int:
+        """When something happens next, as far as is known now, s; FOREVER for never."""
+        return min(self._engine.next_time(), self.next_event_time())
+
     def run(
         self,
         until: int | None = None,

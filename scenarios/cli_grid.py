@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from scenarios.cli_words import AsJson
+from scenarios.cli_words import AsJson, LogDecisions
 
 grid_app = typer.Typer()
 
@@ -41,6 +41,7 @@ def grid(
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of everything random.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the results.")] = None,
+    log_decisions: LogDecisions = False,
     as_json: AsJson = False,
 ) -> None:
     """Run several clusters as a grid, with users of each and users of the grid.
@@ -51,6 +52,7 @@ def grid(
     hpcrowd grid das3 --components 114
     hpcrowd grid mine.toml --out results
     """
+    from scenarios.explain_command import log_for
     from scenarios.grid_command import grid_command
 
     grid_command(
@@ -62,4 +64,5 @@ def grid(
         seed=seed,
         out=out,
         as_json=as_json,
+        log=log_for(log_decisions, out),
     )

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from scenarios.cli_words import AsJson
+from scenarios.cli_words import AsJson, LogDecisions
 
 sweep_app = typer.Typer(add_completion=False)
 
@@ -19,6 +19,7 @@ def run(
     show: Annotated[
         bool, typer.Option("--show", help="Print the completed configuration as TOML, and end.")
     ] = False,
+    log_decisions: LogDecisions = False,
     as_json: AsJson = False,
 ) -> None:
     """Run the scenario in a TOML file once.
@@ -27,9 +28,11 @@ def run(
     hpcrowd run upgrade.toml --out runs/upgrade
     hpcrowd run upgrade.toml --show
     """
+    from scenarios.explain_command import log_for
     from scenarios.run_command import run_command
 
-    run_command(path, out=out, show=show, as_json=as_json)
+    log = log_for(log_decisions, out)
+    run_command(path, out=out, show=show, as_json=as_json, log=log)
 
 
 @sweep_app.command()

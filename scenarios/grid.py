@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from agents.decisions import DecisionLog
 from agents.generated import Generating
 from agents.population import add_users, maker_of
 from agents.sessions import SessionDefinition
@@ -35,6 +36,7 @@ from scenarios.grid_components import Split, split_wide
 from scenarios.grid_config import GridConfig, WorkloadConfig
 from scenarios.models_command import model_of
 from scenarios.replay import units_waited_for
+from scenarios.staged import Staged
 
 
 @dataclass
@@ -68,6 +70,7 @@ def run_grid(
     *,
     workloads: Workloads | None = None,
     progress: Callable[[Simulation], Any] | None = None,
+    log: DecisionLog | None = None,
 ) -> Run:
     """Run a grid and return what came of it.
 
@@ -79,12 +82,21 @@ def run_grid(
         Its jobs, :func:`load_workloads`, where many runs share them; they stay as they are.
     progress
         Called now and then with the simulation.
+    log
+        Where users note what they decide.
 
     Raises
     ------
     HpcrowdError
         One line that says what is wrong.
     """
+    return stage_grid(config, workloads=workloads, log=log).run(progress)
+
+
+def stage_grid(
+    config: GridConfig, *, workloads: Workloads | None = None, log: DecisionLog | None = None
+) -> Staged:
+    """Return a grid before it begins; parameters and errors as :func:`run_grid`."""
     began = time.perf_counter()
     streams = Streams(config.seed)
     loaded = load_workloads(config) if workloads is None else workloads
@@ -117,33 +129,34 @@ def run_grid(
         model.broker.bind(rows)
     behaviour = config.behaviour()
     _check_replays(behaviour)
-    users = add_users(model, work, behaviour, sites=sites)
-    prepared = time.perf_counter()
-    model.run(progress=progress)
-    ended = time.perf_counter()
-    sizes = {name: cluster.processors for name, cluster in clusters.items()}
-    components = split.first_of if split is not None and split.any else None
-    accounts = grid_accounts(jobs, model.broker.submitted, sizes, components)
-    if split is not None:
-        accounts[GRID] |= {"jobs_split": len(split.first), "components": int(split.count.sum())}
-    return Run(
-        jobs=jobs,
-        processors=sum(cluster.processors for cluster in clusters.values()),
-        label=f"{config.name}, {_users(config)}, {config.broker}",
-        configuration={
-            "kind": "grid",
-            **config.model_dump(mode="json"),
-            **({"files_sha256": loaded.files} if loaded.files else {}),
-        },
-        clock=loaded.clock,
-        work=work,
-        waits=units_waited_for(work, users),
-        sites=accounts,
-        components=components,
-        repaired=loaded.repaired,
-        dropped=loaded.dropped,
-        wall_s={"prepare": round(prepared - began, 3), "simulate": round(ended - prepared, 3)},
-    )
+    users = add_users(model, work, behaviour, sites=sites, log=log)
+    broker = model.broker
+
+    def finish() -> Run:
+        sizes = {name: cluster.processors for name, cluster in clusters.items()}
+        components = split.first_of if split is not None and split.any else None
+        accounts = grid_accounts(jobs, broker.submitted, sizes, components)
+        if split is not None:
+            accounts[GRID] |= {"jobs_split": len(split.first), "components": int(split.count.sum())}
+        return Run(
+            jobs=jobs,
+            processors=sum(cluster.processors for cluster in clusters.values()),
+            label=f"{config.name}, {_users(config)}, {config.broker}",
+            configuration={
+                "kind": "grid",
+                **config.model_dump(mode="json"),
+                **({"files_sha256": loaded.files} if loaded.files else {}),
+            },
+            clock=loaded.clock,
+            work=work,
+            waits=units_waited_for(work, users),
+            sites=accounts,
+            components=components,
+            repaired=loaded.repaired,
+            dropped=loaded.dropped,
+        )
+
+    return Staged(model, users, finish, work, log, time.perf_counter() - began)
 
 
 def _users(config: GridConfig) -> str:

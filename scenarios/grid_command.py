@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agents.decisions import DecisionLog
 
 
 def grid_command(
@@ -15,6 +19,7 @@ def grid_command(
     seed: int | None,
     out: Path | None,
     as_json: bool,
+    log: DecisionLog | None = None,
 ) -> None:
     """Run a grid, print a summary, and write results if asked for.
 
@@ -30,6 +35,8 @@ def grid_command(
         Folder for results.
     as_json
         Print the summary as one JSON object.
+    log
+        Where users note what they decide.
     """
     from analysis.results import check_replaceable
     from scenarios.grid_config import read_grid, with_share
@@ -48,6 +55,6 @@ def grid_command(
     from scenarios.grid import run_grid
 
     with simulation_progress(1) as progress:
-        run = run_grid(config, progress=progress)
+        run = run_grid(config, progress=progress, log=log)
     keep_run(run, out)
     tell_run(run, as_json=as_json)

@@ -7,10 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from agents.casting import units_after
 from agents.decision_hooks import note_generating
-from agents.decision_words import Decisions
 from agents.decisions import DecisionLog
 from agents.pool_users import add_pool_users
 from analysis.models.generate import generate
@@ -18,9 +16,10 @@ from analysis.models.model import WorkloadModel
 from analysis.models.population import population
 from analysis.run import Run
 from environment.clock import DAY
-from environment.jobs import UNKNOWN, JobTable
+from environment.jobs import JobTable
 from environment.quantities import parse_processors
 from environment.simulation import Simulation
+from scenarios.staged import Staged
 
 
 def populate(
@@ -64,6 +63,33 @@ def populate(
     QuantityError
         When a number makes no sense, or the model has no users.
     """
+    staged = stage_populate(
+        model,
+        days=days,
+        load=load,
+        machine=machine,
+        nodes=nodes,
+        scheduler=scheduler,
+        hears=hears,
+        seed=seed,
+        log=log,
+    )
+    return staged.run(progress)
+
+
+def stage_populate(
+    model: WorkloadModel,
+    *,
+    days: float = 28,
+    load: float | None = None,
+    machine: int | None = None,
+    nodes: str = "1x",
+    scheduler: str = "easy",
+    hears: bool = True,
+    seed: int = 0,
+    log: DecisionLog | None = None,
+) -> Staged:
+    """Return a population before it begins; parameters and errors as :func:`populate`."""
     began = time.perf_counter()
     made = generate(model, days=days, load=load, machine=machine, seed=seed)
     users = population(made)
@@ -75,34 +101,29 @@ def populate(
     )
     if log is not None:
         note_generating(log, agents)
-    prepared = time.perf_counter()
-    simulation.run(progress=progress)
-    ended = time.perf_counter()
-    after = np.full(sum(agent.submitted for agent in agents), UNKNOWN)
-    for agent in agents:
-        for unit, before in agent.after.items():
-            after[unit] = before
-    told = "users who wait" if hears else "oblivious users"
-    return Run(
-        jobs=jobs,
-        processors=processors,
-        label=f"{model.name}, {told}, {scheduler}, nodes {nodes}",
-        configuration={
-            "kind": "populate",
-            "model": model.to_json(),
-            "days": days,
-            "load": load,
-            "machine": made.machine,
-            "nodes": nodes,
-            "scheduler": scheduler,
-            "hears": hears,
-            "seed": seed,
-        },
-        clock=simulation.clock,
-        after=after if hears else None,
-        decisions=None if log is None else Decisions.of(log),
-        wall_s={"prepare": round(prepared - began, 3), "simulate": round(ended - prepared, 3)},
-    )
+
+    def finish() -> Run:
+        told = "users who wait" if hears else "oblivious users"
+        return Run(
+            jobs=jobs,
+            processors=processors,
+            label=f"{model.name}, {told}, {scheduler}, nodes {nodes}",
+            configuration={
+                "kind": "populate",
+                "model": model.to_json(),
+                "days": days,
+                "load": load,
+                "machine": made.machine,
+                "nodes": nodes,
+                "scheduler": scheduler,
+                "hears": hears,
+                "seed": seed,
+            },
+            clock=simulation.clock,
+            after=units_after(simulation, agents) if hears else None,
+        )
+
+    return Staged(simulation, agents, finish, None, log, time.perf_counter() - began)
 
 
 def populate_command(

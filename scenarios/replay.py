@@ -13,7 +13,6 @@ import numpy as np
 
 from agents.casting import Casting, units_after
 from agents.composed import Composed
-from agents.decision_words import Decisions
 from agents.decisions import DecisionLog
 from agents.sessions import SessionDefinition
 from agents.work import Work
@@ -28,6 +27,7 @@ from environment.streams import Streams
 from environment.trace import Conversions, Trace, jobs_from_trace
 from scenarios.config import ReplayConfig, configure
 from scenarios.population_config import PopulationConfig
+from scenarios.staged import Staged
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -127,6 +127,18 @@ def replay(
     1
     """
     config = config or configure(**choices)
+    return stage_replay(trace, config, compiled=compiled, prepared=prepared, log=log).run(progress)
+
+
+def stage_replay(
+    trace: Trace,
+    config: ReplayConfig,
+    *,
+    compiled: bool = False,
+    prepared: Prepared | None = None,
+    log: DecisionLog | None = None,
+) -> Staged:
+    """Return the replay of a trace before it begins; parameters and errors as :func:`replay`."""
     population = config.users if isinstance(config.users, PopulationConfig) else None
     began = time.perf_counter()
     prepared = prepared or prepare(trace, config)
@@ -160,28 +172,28 @@ def replay(
         resubmit_after=RESUBMIT_AFTER if changes is None else changes.resubmit_after,
     )
     users, generated = casting.join(model, compiled=compiled, log=log)
-    ready = time.perf_counter()
-    model.run(progress=progress)
-    ended = time.perf_counter()
-    return Run(
-        jobs=jobs,
-        processors=sum(cluster.processors for cluster in model.clusters.values()),
-        label=config.label(),
-        configuration=_configuration(config),
-        clock=clock,
-        trace=trace,
-        source_row=_source_row(converted.source_row[casting.rows], len(jobs)),
-        work=work,
-        after=units_after(model, generated) if generated else None,
-        waits=[] if work is None else units_waited_for(work, users),
-        reactions=notes_of(users),
-        decisions=None if log is None else Decisions.of(log),
-        platform=accounts_of(model),
-        attempts=attempts_of(model),
-        repaired=converted.repaired,
-        dropped=converted.dropped,
-        wall_s={"prepare": round(ready - began, 3), "simulate": round(ended - ready, 3)},
-    )
+
+    def finish() -> Run:
+        return Run(
+            jobs=jobs,
+            processors=sum(cluster.processors for cluster in model.clusters.values()),
+            label=config.label(),
+            configuration=_configuration(config),
+            clock=clock,
+            trace=trace,
+            source_row=_source_row(converted.source_row[casting.rows], len(jobs)),
+            work=work,
+            after=units_after(model, generated) if generated else None,
+            waits=[] if work is None else units_waited_for(work, users),
+            reactions=notes_of(users),
+            platform=accounts_of(model),
+            attempts=attempts_of(model),
+            repaired=converted.repaired,
+            dropped=converted.dropped,
+        )
+
+    everybody = [*users, *generated]
+    return Staged(model, everybody, finish, work, log, time.perf_counter() - began)
 
 
 def _source_row(replayed: Int64s, jobs: int) -> Int64s:

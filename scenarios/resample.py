@@ -11,7 +11,6 @@ from agents.casting import units_after
 from agents.component_users import AsRecorded, ClosedLoop
 from agents.components import Pool
 from agents.decision_hooks import note_generating
-from agents.decision_words import Decisions
 from agents.decisions import DecisionLog
 from agents.made_up import ComponentWork, GroupWork, Living, SiteWork
 from agents.presets import PRESETS
@@ -30,6 +29,7 @@ from environment.simulation import Simulation
 from environment.streams import Streams
 from environment.trace import Conversions, Trace, jobs_from_trace
 from scenarios.resample_config import NONE, ResampleConfig, configure_resample
+from scenarios.staged import Staged
 
 if TYPE_CHECKING:
     from analysis.models.model import WorkloadModel
@@ -71,6 +71,18 @@ def resample(
         One line that says what is wrong.
     """
     config = config or configure_resample(**choices)
+    return stage_resample(trace, config, model=model, formula=formula, log=log).run(progress)
+
+
+def stage_resample(
+    trace: Trace,
+    config: ResampleConfig,
+    *,
+    model: WorkloadModel | None = None,
+    formula: Formula | None = None,
+    log: DecisionLog | None = None,
+) -> Staged:
+    """Return a resampled population before it begins; parameters and errors as :func:`resample`."""
     began = time.perf_counter()
     own = {} if formula is None else {"formula": getattr(formula, "__qualname__", repr(formula))}
     if formula is None and config.satisfaction != NONE:
@@ -109,41 +121,40 @@ def resample(
     )
     if log is not None:
         note_generating(log, users)
-    prepared = time.perf_counter()
-    simulation.run(progress=progress)
-    ended = time.perf_counter()
-    return Run(
-        jobs=jobs,
-        processors=simulation.cluster.processors,
-        label=config.label(),
-        configuration={
-            "kind": "resample",
-            **config.plain(),
-            **own,
-            "trace": Path(trace.source).name,
-            "files_sha256": {Path(trace.source).name: trace.sha256},
-        },
-        clock=people.clock,
-        after=None if config.doing == "rigid" else units_after(simulation, users),
-        population={
-            "pool": pool_accounts(people),
-            **population_accounts(
-                jobs,
-                living.visits,
-                people.clock,
-                weeks=weeks,
-                warmup=config.warmup,
-                processors=simulation.cluster.processors,
-                speed=parse_factor(config.speed, "speed"),
-                expected=openness.factor * people.jobs / people.weeks,
-            ),
-        },
-        visits=living.visits.notes,
-        decisions=None if log is None else Decisions.of(log),
-        repaired=converted.repaired,
-        dropped=converted.dropped,
-        wall_s={"prepare": round(prepared - began, 3), "simulate": round(ended - prepared, 3)},
-    )
+
+    def finish() -> Run:
+        return Run(
+            jobs=jobs,
+            processors=simulation.cluster.processors,
+            label=config.label(),
+            configuration={
+                "kind": "resample",
+                **config.plain(),
+                **own,
+                "trace": Path(trace.source).name,
+                "files_sha256": {Path(trace.source).name: trace.sha256},
+            },
+            clock=people.clock,
+            after=None if config.doing == "rigid" else units_after(simulation, users),
+            population={
+                "pool": pool_accounts(people),
+                **population_accounts(
+                    jobs,
+                    living.visits,
+                    people.clock,
+                    weeks=weeks,
+                    warmup=config.warmup,
+                    processors=simulation.cluster.processors,
+                    speed=parse_factor(config.speed, "speed"),
+                    expected=openness.factor * people.jobs / people.weeks,
+                ),
+            },
+            visits=living.visits.notes,
+            repaired=converted.repaired,
+            dropped=converted.dropped,
+        )
+
+    return Staged(simulation, users, finish, None, log, time.perf_counter() - began)
 
 
 def pool_of(trace: Trace, config: ResampleConfig) -> tuple[Pool, Conversions]:

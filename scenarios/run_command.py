@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from scenarios.run_summary import keep_run, tell_run
 from scenarios.scenario_file import read_scenario, scenario_toml
 from scenarios.terminal import say_if_compiling, simulation_progress
 
+if TYPE_CHECKING:
+    from agents.decisions import DecisionLog
 
-def run_command(path: Path, *, out: Path | None, show: bool, as_json: bool) -> None:
+
+def run_command(
+    path: Path,
+    *,
+    out: Path | None,
+    show: bool,
+    as_json: bool,
+    log: DecisionLog | None = None,
+) -> None:
     """Run the scenario in a TOML file; print a summary, write results if asked for.
 
     Parameters
@@ -23,6 +34,8 @@ def run_command(path: Path, *, out: Path | None, show: bool, as_json: bool) -> N
         Only print the completed configuration, as TOML.
     as_json
         Print the summary as one JSON object.
+    log
+        Where users note what they decide.
     """
     scenario = read_scenario(path)
     if show:
@@ -35,6 +48,6 @@ def run_command(path: Path, *, out: Path | None, show: bool, as_json: bool) -> N
     prepared = scenario.prepare()
     say_if_compiling()
     with simulation_progress(1) as progress:
-        run = scenario.run(prepared, progress)
+        run = scenario.run(prepared, progress, log)
     keep_run(run, out)
     tell_run(run, as_json=as_json)

@@ -3,7 +3,8 @@
 A kind of scenario is a subclass of :class:`Scenario` that stands in
 :data:`scenarios.scenario_file.KINDS`. Its fields are plain values, tables and names of files, which
 are looked for beside the file that names them. A run has two steps, so that many runs can share the
-first: :meth:`Scenario.prepare` reads and converts inputs, :meth:`Scenario.run` simulates.
+first: :meth:`Scenario.prepare` reads and converts inputs, :meth:`Scenario.run` simulates;
+:meth:`Scenario.stage` leaves the simulation to whoever wants to look on while it runs.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from environment.errors import QuantityError
 from scenarios.fields import Strict
 
 if TYPE_CHECKING:
+    from agents.decisions import DecisionLog
     from analysis.run import Run
     from environment.simulation import Simulation
+    from scenarios.staged import Staged
 
 #: What stands in a TOML file as it is.
 Plain = str | int | float | bool | None
@@ -92,17 +95,36 @@ class Scenario(Strict):
         """Return what :meth:`run` needs beside the settings; it can be pickled."""
         raise NotImplementedError(f"{type(self).__name__} has to define prepare()")
 
-    def run(self, prepared: Any, progress: Watch | None = None) -> Run:
-        """Simulate.
+    def stage(
+        self, prepared: Any, log: DecisionLog | None = None, *, watched: bool = False
+    ) -> Staged:
+        """Return the simulation before it begins.
 
         Parameters
         ----------
         prepared
             What :meth:`prepare` returned, of this or of a scenario that shares it; it is used up.
+        log
+            Where users note what they decide.
+        watched
+            Somebody looks at the users while it runs, so that each is told what happens, also where
+            the schedule is the same without.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has to define stage()")
+
+    def run(
+        self, prepared: Any, progress: Watch | None = None, log: DecisionLog | None = None
+    ) -> Run:
+        """Simulate to the end.
+
+        Parameters
+        ----------
+        prepared, log
+            As for :meth:`stage`.
         progress
             Called with the simulation now and then.
         """
-        raise NotImplementedError(f"{type(self).__name__} has to define run()")
+        return self.stage(prepared, log).run(progress)
 
     def label(self) -> str:
         """Return a short name."""

@@ -13,11 +13,12 @@ from environment.errors import QuantityError
 from environment.toml_files import read_toml
 from scenarios.grid_config import READY, GridConfig, with_share
 from scenarios.mistakes import first_mistake
-from scenarios.scenario_base import Scenario, Watch, checksum, same
+from scenarios.scenario_base import Scenario, checksum, same
 
 if TYPE_CHECKING:
-    from analysis.run import Run
+    from agents.decisions import DecisionLog
     from scenarios.grid import Workloads
+    from scenarios.staged import Staged
 
 #: Settings of a workload that may name files.
 NAMING = ("trace", "model")
@@ -120,11 +121,13 @@ class GridScenario(Scenario):
 
         return load_workloads(self.config)
 
-    def run(self, prepared: Workloads, progress: Watch | None = None) -> Run:
-        """Run the grid."""
-        from scenarios.grid import run_grid
+    def stage(
+        self, prepared: Workloads, log: DecisionLog | None = None, *, watched: bool = False
+    ) -> Staged:
+        """Set up the grid."""
+        from scenarios.grid import stage_grid
 
-        return run_grid(self.config, workloads=prepared, progress=progress)
+        return stage_grid(self.config, workloads=prepared, log=log)
 
     def label(self) -> str:
         """Return its name, its users and its broker."""

@@ -9,11 +9,12 @@ from pydantic import Field, field_validator, model_validator
 
 from environment.quantities import parse_processors
 from environment.schedulers.names import parse_scheduler
-from scenarios.scenario_base import Scenario, Watch
+from scenarios.scenario_base import Scenario
 
 if TYPE_CHECKING:
+    from agents.decisions import DecisionLog
     from analysis.models.model import WorkloadModel
-    from analysis.run import Run
+    from scenarios.staged import Staged
 
 
 class PopulateScenario(Scenario):
@@ -66,11 +67,13 @@ class PopulateScenario(Scenario):
 
         return model_of(str(self.files().get("model", self.model)), self.machine)
 
-    def run(self, prepared: WorkloadModel, progress: Watch | None = None) -> Run:
-        """Generate the users and let them work."""
-        from scenarios.populate import populate
+    def stage(
+        self, prepared: WorkloadModel, log: DecisionLog | None = None, *, watched: bool = False
+    ) -> Staged:
+        """Generate the users."""
+        from scenarios.populate import stage_populate
 
-        return populate(
+        return stage_populate(
             prepared,
             days=self.days,
             load=self.load,
@@ -79,7 +82,7 @@ class PopulateScenario(Scenario):
             scheduler=self.scheduler,
             hears=self.hears,
             seed=self.seed,
-            progress=progress,
+            log=log,
         )
 
     def label(self) -> str:

@@ -14,12 +14,13 @@ from scenarios.config import ReplayConfig, configure
 from scenarios.mistakes import first_mistake
 from scenarios.platform_config import PlatformConfig
 from scenarios.population_config import PopulationConfig
-from scenarios.scenario_base import Scenario, Watch, checksum, same
+from scenarios.scenario_base import Scenario, checksum, same
 
 if TYPE_CHECKING:
-    from analysis.run import Run
+    from agents.decisions import DecisionLog
     from environment.trace import Trace
     from scenarios.replay import Prepared
+    from scenarios.staged import Staged
 
 _QUEUE_FILE = re.compile(r"(?<=file=)[^,]+")
 
@@ -128,18 +129,20 @@ class ReplayScenario(Scenario):
             return trace
         return prepare(trace, self.config(), follows=self.users != "rigid")
 
-    def run(self, prepared: Trace | Prepared, progress: Watch | None = None) -> Run:
-        """Replay the trace."""
-        from scenarios.replay import Prepared, replay
+    def stage(
+        self, prepared: Trace | Prepared, log: DecisionLog | None = None, *, watched: bool = False
+    ) -> Staged:
+        """Set up the replay."""
+        from scenarios.replay import Prepared, stage_replay
 
         ready = prepared if isinstance(prepared, Prepared) else None
-        return replay(
+        return stage_replay(
             prepared.trace if isinstance(prepared, Prepared) else prepared,
             self.config(),
             # The same schedule as with users that are called one by one, at a fraction of the time.
-            compiled=self.users == "think-time",
-            progress=progress,
+            compiled=self.users == "think-time" and not watched,
             prepared=ready,
+            log=log,
         )
 
     def label(self) -> str:

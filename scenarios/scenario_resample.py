@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from scenarios.resample_config import ResampleConfig, configure_resample
-from scenarios.scenario_base import Scenario, Watch, same
+from scenarios.scenario_base import Scenario, same
 
 if TYPE_CHECKING:
-    from analysis.run import Run
+    from agents.decisions import DecisionLog
     from environment.trace import Trace
+    from scenarios.staged import Staged
 
 
 class ResampleScenario(Scenario):
@@ -85,11 +86,13 @@ class ResampleScenario(Scenario):
 
         return read_swf(self.folder / self.trace)
 
-    def run(self, prepared: Trace, progress: Watch | None = None) -> Run:
-        """Draw the population and let it work."""
-        from scenarios.resample import resample
+    def stage(
+        self, prepared: Trace, log: DecisionLog | None = None, *, watched: bool = False
+    ) -> Staged:
+        """Draw the population."""
+        from scenarios.resample import stage_resample
 
-        return resample(prepared, self.config(), progress=progress)
+        return stage_resample(prepared, self.config(), log=log)
 
     def label(self) -> str:
         """Return the name of the trace, what users do, and what differs from the defaults."""

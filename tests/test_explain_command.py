@@ -172,3 +172,42 @@ def test_broken_file(tmp_path: Path) -> None:
 def test_weeks_without_a_date() -> None:
     """Where the trace does not say when it began, weeks are counted from 1."""
     assert "week 2 Tue 14:02:10" == moment(Clock(), 604800 + 86400 + 14 * 3600 + 130)
+
+
+GRID = """\
+name = "small"
+users = "think-time"
+broker = "least-loaded"
+
+[clusters.a]
+processors = 4
+trace = "two.swf"
+
+[clusters.b]
+processors = 2
+trace = "two.swf"
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "text"),
+    [
+        ("grid", "grid.toml", GRID),
+        ("run", "run.toml", '[scenario]\nkind = "replay"\ntrace = "two.swf"\n'),
+        ("run", "grid-run.toml", '[scenario]\nkind = "grid"\nsource = "grid.toml"\n'),
+    ],
+)
+def test_files_are_logged(tmp_path: Path, call: Call, command: str, name: str, text: str) -> None:
+    """Grids and scenarios of files keep a submission of every session."""
+    (tmp_path / "two.swf").write_text(TWO_USERS)
+    (tmp_path / "grid.toml").write_text(GRID)
+    (tmp_path / name).write_text(text)
+    code, _, told = call(command, tmp_path / name, "--log-decisions", "--out", tmp_path / "out")
+    assert (0, True) == (code, "Results are in" in told), told
+    jobs = pd.read_parquet(tmp_path / "out" / "jobs.parquet")
+    decisions = pd.read_parquet(tmp_path / "out" / "decisions.parquet")
+    sent = decisions[decisions.what == "submitted"]
+    assert set(jobs.session) == set(sent.unit)
+    assert set(jobs.user) == set(sent.user)
+    code, _, told = call(command, tmp_path / name, "--log-decisions")
+    assert (2, True) == (code, "needs" in told or "--out" in told)

@@ -1,0 +1,54 @@
+"""Runs that are staged: looked on piece by piece they come out as run at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from population_cases import small_log
+
+from agents.decisions import DecisionLog
+from environment import write_swf
+from environment.stops import FOREVER
+from environment.trace import Trace
+from scenarios.scenario_file import scenario_of
+
+#: Settings of a small scenario by kind.
+KINDS: dict[str, dict[str, Any]] = {
+    "replay": {"trace": "log.swf", "users": "think-time"},
+    "rigid": {"kind": "replay", "trace": "log.swf", "users": "rigid"},
+    "resample": {"trace": "log.swf"},
+    "populate": {"model": "lublin", "days": 2, "machine": 64},
+    "grid": {
+        "clusters": {
+            "a": {"processors": 64, "trace": "log.swf"},
+            "b": {"processors": 64, "trace": "log.swf", "grid_share": 0.5},
+        },
+        "users": "think-time",
+    },
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_pieces_come_to_the_same(
+    tmp_path: Path, make_trace: Callable[..., Trace], name: str
+) -> None:
+    """Run in steps of an hour, watched and logged, the table is that of one run without."""
+    write_swf(small_log(make_trace), tmp_path / "log.swf")
+    scenario = scenario_of({"kind": name, **KINDS[name]}, tmp_path)
+    whole = scenario.run(scenario.prepare())
+    log = DecisionLog()
+    staged = scenario.stage(scenario.prepare(), log, watched=True)
+    assert 0 == staged.model.time
+    model = staged.model
+    while model.next_time < FOREVER:
+        model.step()
+    result = staged.result()
+    np.testing.assert_array_equal(whole.jobs.matrix, result.jobs.matrix)
+    assert whole.summary() == result.summary()
+    assert result.decisions is not None
+    assert len(result.decisions) == len(log) > 0
+    assert whole.decisions is None
