@@ -124,13 +124,13 @@ def stage_grid(
         grid=GridSpec(config.broker, split is not None and split.any),
         name=first,
     )
-    assert model.broker is not None
+    broker = model.broker
+    assert broker is not None
     for rows in split.rows if split is not None else ():
-        model.broker.bind(rows)
+        broker.bind(rows)
     behaviour = config.behaviour()
     _check_replays(behaviour)
     users = add_users(model, work, behaviour, sites=sites, log=log)
-    broker = model.broker
 
     def finish() -> Run:
         sizes = {name: cluster.processors for name, cluster in clusters.items()}
