@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from agents.decisions import DecisionLog, Kind, What, Why
-from environment.clock import WEEK
+from environment.clock import moment as moment  # decisions are told with their times
 from environment.jobs import UNKNOWN
 from environment.quantities import format_duration
-
-if TYPE_CHECKING:
-    from environment.clock import Clock
-
-#: Days of the week in local time, Monday first.
-DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 #: What a user did when it came or left.
 VISITS = {
@@ -142,17 +136,3 @@ class Decisions:
         if end is not None:
             which &= self.columns["time"] < end
         return self.rows(np.flatnonzero(which))
-
-
-def moment(clock: Clock, second: int) -> str:
-    """Return a second as local time: ``Tue 2024-01-09 14:02:10``.
-
-    Where the trace does not say when it began, weeks are counted: ``week 1 Tue 14:02:10``.
-    """
-    local = clock.local(second)
-    day = DAYS[local.weekday()]
-    if clock.nominal:
-        return (
-            f"week {clock.wall(second) // WEEK - clock.wall(0) // WEEK + 1} {day} {local:%H:%M:%S}"
-        )
-    return f"{day} {local:%Y-%m-%d %H:%M:%S}"

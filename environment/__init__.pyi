@@ -55,6 +55,7 @@ from .schedulers.fcfs import FCFS
 from .schedulers.multi_queue import MultiQueue
 from .schedulers.names import parse_scheduler
 from .schedulers.order import LJF, SJF, Order
+from .schedulers.reasons import ReasonCode, WaitingReason
 from .schedulers.selective import Selective, SelectiveCategorized
 from .signals import Signal, parse_signal, read_signal
 from .simulation import Simulation
@@ -71,6 +72,7 @@ from .trace import (
     Trace,
     jobs_from_trace,
 )
+from .waiting_reasons import reasons_at, reasons_of
 
 __all__ = [
     "EASY",
@@ -111,6 +113,7 @@ __all__ = [
     "Predictor",
     "PredictorError",
     "QuantityError",
+    "ReasonCode",
     "RequestModel",
     "Resize",
     "ResultsError",
@@ -132,6 +135,7 @@ __all__ = [
     "TraceError",
     "UnavailableError",
     "WaitingJob",
+    "WaitingReason",
     "WeeklyCorrelation",
     "generate_swf",
     "jobs_from_trace",
@@ -144,6 +148,8 @@ __all__ = [
     "read_predictor",
     "read_signal",
     "read_swf",
+    "reasons_at",
+    "reasons_of",
     "weekly_correlations",
     "write_predictor",
     "write_swf",

@@ -20,6 +20,12 @@ FIRST_MONDAY = 4 * DAY
 #: Clocks are put forward or back at multiples of this, s.
 QUARTER = 900
 
+#: Days of the week in local time, Monday first.
+DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+
+#: s; a time that is nearer than this is told by day of the week and time of day alone.
+NEAR = 6 * DAY
+
 #: A Monday, 00:00, that stands for the origin when a trace does not say when it began.
 NOMINAL_ORIGIN = datetime(2001, 1, 1, tzinfo=UTC)
 
@@ -129,6 +135,27 @@ class Clock:
     def second_of_week(self, seconds: Int64s) -> Int64s:
         """Return how many local seconds after Monday 00:00 each of ``seconds`` lies, same shape."""
         return self.walls(seconds) % WEEK
+
+
+def moment(clock: Clock, second: int, *, near: int | None = None) -> str:
+    """Return a second as local time: ``Tue 2024-01-09 14:02:10``.
+
+    Where the trace does not say when it began, weeks are counted: ``week 1 Tue 14:02:10``.
+
+    Parameters
+    ----------
+    near
+        A second that the reader knows of. Then seconds are left out, and the date where it is less
+        than six days away: ``Tue 14:02``.
+    """
+    local = clock.local(second)
+    day = DAYS[local.weekday()]
+    time = f"{local:%H:%M:%S}" if near is None else f"{local:%H:%M}"
+    if near is not None and abs(second - near) < NEAR:
+        return f"{day} {time}"
+    if clock.nominal:
+        return f"week {clock.wall(second) // WEEK - clock.wall(0) // WEEK + 1} {day} {time}"
+    return f"{day} {local:%Y-%m-%d} {time}"
 
 
 @lru_cache(maxsize=2**20)

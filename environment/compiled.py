@@ -116,6 +116,18 @@ class CompiledEngine(TakingOver):
 
     @property
     @override
+    def unseen(self) -> Int64s:
+        if self._policy is not None:
+            s = self.scalars
+            return self._queue[0, s[S.QUEUE_HEAD] : s[S.QUEUE_TAIL]].copy()
+        waiting = self.waiting
+        if self.scalars[S.PHASE] == S.COMPLETIONS:
+            return waiting[:0]
+        unseen: Int64s = waiting[self.jobs.enqueued[waiting] == self.now]
+        return unseen
+
+    @property
+    @override
     def running(self) -> Int64s:
         return self.ends[1, : self.scalars[S.RUNNING]].copy()
 

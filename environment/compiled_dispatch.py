@@ -120,6 +120,11 @@ class CompiledDispatch(Dispatch):
         ordered: Int64s = held[np.argsort(place[held])]
         return ordered
 
+    @property
+    @override
+    def held(self) -> list[tuple[int, ...]]:
+        return [(row,) for row in self.waiting.tolist()]
+
     @override
     def next_time(self) -> int:
         arrays = self.arrays

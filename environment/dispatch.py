@@ -74,6 +74,11 @@ class Dispatch:
         return np.array([row for job in self._waiting for row in job.rows], np.int64)
 
     @property
+    def held(self) -> list[tuple[int, ...]]:
+        """Rows of the components of each job that it holds, in their order."""
+        return [job.rows for job in self._waiting]
+
+    @property
     def submitted(self) -> NDArray[np.bool_]:
         """Which jobs of the table were submitted to the broker, shape (jobs,)."""
         found = np.zeros(len(self.jobs), bool)

@@ -186,6 +186,19 @@ class Engine(ABC):
         return [row for row in rows if self.jobs.unit[row] != UNKNOWN]
 
     @property
+    @abstractmethod
+    def unseen(self) -> Int64s:
+        """Rows of the jobs in the queue at which the scheduler has not looked at all."""
+
+    def inform(self) -> None:
+        """Let the plain form of the scheduler know what it would know, for ``Scheduler.reasons``.
+
+        Nothing that the run depends on changes.
+        """
+        if self.scheduler is not None:
+            self.scheduler.windows = self.windows
+
+    @property
     def change_at(self) -> int:
         """When the platform changes next."""
         return FOREVER if self.timeline is None else self.timeline.next_at

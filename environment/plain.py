@@ -80,6 +80,11 @@ class PlainEngine(Engine):
 
     @property
     @override
+    def unseen(self) -> Int64s:
+        return np.array(self._arrived, np.int64)
+
+    @property
+    @override
     def running(self) -> Int64s:
         return np.array([row for _, row in self._ends], np.int64)
 

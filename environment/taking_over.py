@@ -116,6 +116,14 @@ class TakingOver(Engine):
             s[S.EXPECTED_END] = len(running)
 
     @override
+    def inform(self) -> None:
+        if self.scheduler is not None:
+            self.scheduler.begin(self.up)
+            if self._policy is not None:
+                self._policy.tell()
+        super().inform()
+
+    @override
     def settle(self) -> None:
         s = self.scalars
         if self._policy is not None:

@@ -61,7 +61,7 @@ class Watched(Conservative):
 
     @override
     def _reserve(self, job: WaitingJob) -> int:
-        before = self._starts.get(job.row)
+        before = self.starts.get(job.row)
         after = super()._reserve(job)
         if before is not None:
             assert after <= before
@@ -78,13 +78,13 @@ class Watched(Conservative):
         free: int,
         total: int,
     ) -> Iterable[WaitingJob]:
-        before = dict(self._starts)
+        before = dict(self.starts)
         started = super().select(now, waiting, running, free, total)
         for job in waiting:
             if job.row in before:
-                self.lost += self._starts[job.row] > before[job.row]
+                self.lost += self.starts[job.row] > before[job.row]
         assert min(self._profile.free) >= 0
-        assert {job.row for job in waiting} == set(self._starts)
+        assert {job.row for job in waiting} == set(self.starts)
         return started
 
 

@@ -84,6 +84,12 @@ class CompiledPass(ABC):
             Rows by end, then by row.
         """
 
+    def tell(self) -> None:  # noqa: B027
+        """Let the plain scheduler, which has just begun, know what it would know now.
+
+        Called for ``Scheduler.reasons``.
+        """
+
     @property
     @abstractmethod
     def waiting(self) -> Int64s:

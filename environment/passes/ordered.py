@@ -16,7 +16,7 @@ from environment.kernel import places as S
 from environment.passes.base import CompiledPass
 from environment.schedulers.creasy import Creasy
 from environment.schedulers.easy import EASY
-from environment.schedulers.fair_share import FairShare
+from environment.schedulers.fair_share import FairShare, Usage
 from environment.schedulers.fcfs import FCFS
 from environment.schedulers.multi_queue import MultiQueue
 from environment.schedulers.order import LJF, SJF
@@ -140,6 +140,15 @@ class OrderedPass(CompiledPass):
             account = self._account(holder, share=self.scheduler.share(holder))
             self._amounts[A.USED, account] = used
             self._accounts[A.SINCE, account] = now
+
+    @override
+    def tell(self) -> None:
+        if self._q[Q.CHARGED]:
+            used, accounts = self._amounts[A.USED], self._accounts
+            self.scheduler.usages = {
+                holder: Usage(float(used[i]), int(accounts[A.SINCE, i]), int(accounts[A.HELD, i]))
+                for holder, i in self._numbers.items()
+            }
 
     @property
     @override

@@ -64,6 +64,12 @@ class PlannedPass(CompiledPass):
         for start, end in self.engine.windows:
             P.change(steps, heads, m, max(start, int(s[S.NOW])), end, -self.engine.up, 0)
 
+    @override
+    def tell(self) -> None:
+        rows, starts = self._queue[[K.JOB, K.PLANNED], : self._m[K.COUNT]]
+        has = starts != S.NEVER
+        self.scheduler.starts = dict(zip(rows[has].tolist(), starts[has].tolist(), strict=True))
+
     @property
     @override
     def waiting(self) -> Int64s:
@@ -163,6 +169,11 @@ class SelectivePass(PlannedPass):
     @override
     def remember(self, ended: Int64s) -> None:
         self._count(ended)
+
+    @override
+    def tell(self) -> None:
+        super().tell()
+        self.scheduler.hear(self._slowdowns.tolist(), self._ended.tolist())
 
     def _count(self, ended: Int64s) -> None:
         """Count the slowdowns of jobs that ended, if thresholds depend on them."""

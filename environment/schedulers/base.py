@@ -12,7 +12,8 @@ import inspect
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from environment.jobs import UNKNOWN
+from environment.jobs import UNKNOWN, Int64s, JobTable
+from environment.schedulers.reasons import ReasonCode, WaitingReason
 from environment.stops import FOREVER
 
 
@@ -149,6 +150,64 @@ class Scheduler:
     def wake(self, now: int) -> int | None:
         """Return when to ask again though nothing ends or arrives; None for no such time."""
         return None
+
+    def reasons(
+        self,
+        now: int,
+        waiting: Sequence[WaitingJob],
+        running: Sequence[RunningJob],
+        free: int,
+        total: int,
+    ) -> Iterable[WaitingReason]:
+        """Return why each waiting job waits, the first in the queue first.
+
+        For people who look at a run. It must change nothing of what :meth:`select` decides by. Told
+        is what would become of each job if :meth:`select` were asked now: between two instants that
+        is what was decided last. Where a subclass has a ``select`` of its own and no ``reasons``,
+        this one is asked; it knows processors and maintenance, and nothing of the policy.
+
+        Parameters
+        ----------
+        now, waiting, running, free, total
+            As for :meth:`select`; of the waiting jobs all that it has been shown.
+        """
+        for place, job in enumerate(waiting, 1):
+            yield self.reason(job, now, free, total, place)
+
+    def reason(
+        self, job: WaitingJob, now: int, free: int, total: int, place: int = UNKNOWN
+    ) -> WaitingReason:
+        """Return why a job waits as far as processors and maintenance tell, see :meth:`reasons`."""
+        up, when, note = UNKNOWN, UNKNOWN, ""
+        if job.processors > total:
+            code, up = ReasonCode.TOO_LARGE, total
+        elif job.processors > free:
+            code = ReasonCode.NO_ROOM
+        elif now + job.estimate > self.closes:
+            code, when = ReasonCode.MAINTENANCE, self.closes
+        else:
+            code, note = ReasonCode.NOT_CHOSEN, self.name
+        return WaitingReason(
+            job.row, code, now, job.processors, free, place, lasts=job.estimate, reserved=when,
+            up=up, note=note,
+        )  # fmt: skip
+
+    def recall(
+        self, now: int, jobs: JobTable, ended: Int64s, running: Int64s, waiting: Int64s
+    ) -> None:
+        """Know, right after :meth:`begin`, what it would know by ``now`` of a run that is over.
+
+        For :meth:`reasons` of a run that is played back; a policy that learns from jobs writes it.
+
+        Parameters
+        ----------
+        now
+            A second of that run.
+        jobs
+            The table of jobs, of all times: what happened after ``now`` must not be looked at.
+        ended, running, waiting
+            Rows of the jobs that had ended here by then, and of those that ran and waited.
+        """
 
     def __str__(self) -> str:
         """Return the text that makes this scheduler: its name, and options that are not default."""

@@ -79,3 +79,8 @@ class Creasy(OrderedScheduler):
         wait = now - job.submit
         slope = self.decline * ((wait + job.estimate) / 60) + 1.0
         return -(wait / 60 + self.alpha * (self.limit * self.decline / (slope * slope)))
+
+    @property
+    @override
+    def order_words(self) -> str:
+        return "by seniority and criticality"

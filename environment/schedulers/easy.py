@@ -51,3 +51,8 @@ class EASY(OrderedScheduler):
     @override
     def key(self, job: WaitingJob, now: int) -> float:
         return self._order.key(job, now)
+
+    @property
+    @override
+    def order_words(self) -> str:
+        return self._order.words

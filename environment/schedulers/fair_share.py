@@ -7,12 +7,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import override
 
+import numpy as np
+
 from environment.errors import QuantityError
+from environment.jobs import Int64s, JobTable
 from environment.quantities import parse_duration
 from environment.schedulers.base import EndedJob, RunningJob, WaitingJob
 from environment.schedulers.numbers import parse_numbers
 from environment.schedulers.ordered import OrderedScheduler
 from environment.schedulers.orders import check_backfill
+from environment.schedulers.reasons import WaitingReason
 
 #: Usage counts half after so long: the default of Slurm's PriorityDecayHalfLife (slurm.conf).
 HALF_LIFE = "7d"
@@ -174,6 +178,41 @@ class FairShare(OrderedScheduler):
         for job in super().select(now, waiting, running, free, total):
             self._change(job, now, job.processors)
             yield job
+
+    @property
+    @override
+    def order_words(self) -> str:
+        return "by fair share"
+
+    @override
+    def reasons(
+        self,
+        now: int,
+        waiting: Sequence[WaitingJob],
+        running: Sequence[RunningJob],
+        free: int,
+        total: int,
+    ) -> Iterable[WaitingReason]:
+        self._levels = {}
+        return super().reasons(now, waiting, running, free, total)
+
+    @override
+    def recall(
+        self, now: int, jobs: JobTable, ended: Int64s, running: Int64s, waiting: Int64s
+    ) -> None:
+        rows = np.concatenate((ended, running))
+        began = now - jobs.start[rows]
+        ago = np.concatenate((now - jobs.end[ended], np.zeros(len(running), np.int64)))
+        decay = LN2 / self.half_life_s
+        used = jobs.processors[rows] * (np.exp(-decay * ago) - np.exp(-decay * began)) / decay
+        holders = (jobs.user if self.by == "user" else jobs.group)[rows]
+        numbers, which = np.unique(holders, return_inverse=True)
+        amounts = np.bincount(which, used, len(numbers))
+        runs = np.bincount(which[len(ended) :], jobs.processors[running], len(numbers))
+        for number, amount, held in zip(
+            numbers.tolist(), amounts.tolist(), runs.tolist(), strict=True
+        ):
+            self.usages[number] = Usage(amount, now, int(held))
 
     def _holder(self, job: WaitingJob | RunningJob | EndedJob) -> int:
         return job.user if self.by == "user" else job.group

@@ -6,6 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import override
 
 from environment.schedulers.base import RunningJob, Scheduler, WaitingJob
+from environment.schedulers.ordered import reservation
+from environment.schedulers.ordered_reasons import QueueRules, QueueWalk
+from environment.schedulers.reasons import WaitingReason
 
 
 class FCFS(Scheduler):
@@ -28,3 +31,15 @@ class FCFS(Scheduler):
                 break
             free -= job.processors
             yield job
+
+    @override
+    def reasons(
+        self,
+        now: int,
+        waiting: Sequence[WaitingJob],
+        running: Sequence[RunningJob],
+        free: int,
+        total: int,
+    ) -> Iterable[WaitingReason]:
+        rules = QueueRules("", lambda user, queue: (), reservation, None)
+        return QueueWalk(self, rules, now, waiting, running, free, total).reasons()

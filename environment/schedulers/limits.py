@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 
 from environment.errors import QuantityError
+from environment.quantities import plural
 from environment.schedulers.base import RunningJob, WaitingJob
 
 
@@ -67,18 +68,30 @@ class Held:
 
         A job that alone holds more processors than its limit runs while nothing else does there.
         """
-        return all(
-            (limit.jobs is None or self._jobs[account] < limit.jobs)
-            and (
-                limit.processors is None
-                or self._jobs[account] == 0
-                or self._processors[account] + job.processors <= limit.processors
-            )
-            for account, limit in self._charges(job.user, job.queue)
-        )
+        return self.limit_of(job) is None
 
-    def add(self, job: WaitingJob | RunningJob) -> None:
-        """Count a job as running."""
+    def limit_of(self, job: WaitingJob) -> str | None:
+        """Return in words which limit keeps a job from running, None where none does."""
+        for account, limit in self._charges(job.user, job.queue):
+            jobs, held = self._jobs[account], self._processors[account]
+            if limit.jobs is not None and jobs >= limit.jobs:
+                return f"{_name(account)} is at its limit of {plural(limit.jobs, 'job')} at once"
+            if limit.processors is not None and jobs and held + job.processors > limit.processors:
+                return (
+                    f"asks {plural(job.processors, 'processor')}, {_name(account)} holds {held:,} "
+                    f"and may hold {limit.processors:,}"
+                )
+        return None
+
+    def add(self, job: WaitingJob | RunningJob, count: int = 1) -> None:
+        """Count a job as running, or with -1 as not running any more."""
         for account, _ in self._charges(job.user, job.queue):
-            self._jobs[account] += 1
-            self._processors[account] += job.processors
+            self._jobs[account] += count
+            self._processors[account] += count * job.processors
+
+
+def _name(account: Hashable) -> str:
+    """Return an account in words: ``user 3 in queue 2``; those of one's own as they are."""
+    if not isinstance(account, tuple) or len(account) % 2:
+        return str(account)
+    return " in ".join(f"{account[i]} {account[i + 1]}" for i in range(0, len(account), 2))

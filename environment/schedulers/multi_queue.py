@@ -99,6 +99,12 @@ class MultiQueue(OrderedScheduler):
     def key(self, job: WaitingJob, now: int) -> float:
         return -self.rules(job.queue).priority
 
+    @property
+    @override
+    def order_words(self) -> str:
+        others = (rules.priority != self._other.priority for rules in self._queues.values())
+        return "by priority of the queues" if any(others) else ""
+
     @override
     def charges(self, user: int, queue: int) -> Charges:
         rules = self.rules(queue)

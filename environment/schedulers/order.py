@@ -40,6 +40,11 @@ class Order(OrderedScheduler):
     def key(self, job: WaitingJob, now: int) -> float:
         return self._order.key(job, now)
 
+    @property
+    @override
+    def order_words(self) -> str:
+        return self._order.words
+
 
 class SJF(OrderedScheduler):
     """Shortest job first, by estimate, without backfilling: the shortest blocks if it cannot start.
@@ -54,6 +59,11 @@ class SJF(OrderedScheduler):
     def key(self, job: WaitingJob, now: int) -> float:
         return float(job.estimate)
 
+    @property
+    @override
+    def order_words(self) -> str:
+        return "by estimate"
+
 
 class LJF(OrderedScheduler):
     """Longest job first, by estimate, without backfilling: the longest blocks if it cannot start.
@@ -67,3 +77,8 @@ class LJF(OrderedScheduler):
     @override
     def key(self, job: WaitingJob, now: int) -> float:
         return -float(job.estimate)
+
+    @property
+    @override
+    def order_words(self) -> str:
+        return "by estimate, large ones first"

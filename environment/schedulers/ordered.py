@@ -13,7 +13,9 @@ from typing import override
 
 from environment.schedulers.base import RunningJob, Scheduler, WaitingJob
 from environment.schedulers.limits import Charges, Held
+from environment.schedulers.ordered_reasons import QueueRules, QueueWalk
 from environment.schedulers.orders import NO_BACKFILL
+from environment.schedulers.reasons import WaitingReason
 from environment.stops import FOREVER
 
 
@@ -71,6 +73,25 @@ class OrderedScheduler(Scheduler):
         if shadow > self.closes - job.estimate:
             shadow, spare = self.reopens, 0  # everybody else ends before the window
         yield from self._backfill(now, list(queue), held, free, shadow, spare)
+
+    @property
+    def order_words(self) -> str:
+        """The order of the queue in words, such as ``by area``; empty for by submission."""
+        return f"by {self.name}"
+
+    @override
+    def reasons(
+        self,
+        now: int,
+        waiting: Sequence[WaitingJob],
+        running: Sequence[RunningJob],
+        free: int,
+        total: int,
+    ) -> Iterable[WaitingReason]:
+        queue = sorted(waiting, key=lambda job: self.key(job, now))
+        overtaken = None if self.backfill == NO_BACKFILL else self._candidates
+        rules = QueueRules(self.order_words, self.charges, self.reserve, overtaken)
+        return QueueWalk(self, rules, now, queue, running, free, total).reasons()
 
     def reserve(
         self, now: int, processors: int, free: int, ends: Iterable[tuple[int, int]]

@@ -64,6 +64,12 @@ class QueueOrder:
         key = KEYS[self.name](job, now)
         return -key if self.descending else key
 
+    @property
+    def words(self) -> str:
+        """Return the order in words, ``by area``; empty for by submission."""
+        large = ", large ones first" if self.descending else ""
+        return "" if self.name == "submit" and not large else f"by {self.name}{large}"
+
 
 def parse_order(text: str, what: str = "order") -> QueueOrder:
     """Return the order that ``text`` means: a key, small ones first, or -key, large ones first.

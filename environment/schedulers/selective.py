@@ -7,9 +7,14 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import override
 
+import numpy as np
+
 from environment.errors import QuantityError
+from environment.jobs import Int64s, JobTable
 from environment.schedulers.base import EndedJob, RunningJob, WaitingJob
+from environment.schedulers.holes import Holes, Reservation
 from environment.schedulers.plan import PlanningScheduler, duration
+from environment.schedulers.reasons import ReasonCode, WaitingReason
 
 #: s; small jobs are shorter than the first, large ones not shorter than the second: medium are
 #: those "from 1,000 to 10,000 seconds" (Minh 2012, section 7.2.2).
@@ -74,6 +79,10 @@ class Selective(PlanningScheduler):
             )
             self._ended[category] += 1
 
+    def hear(self, slowdowns: list[float], ended: list[int]) -> None:
+        """Be told the sum of slowdowns, and how many jobs ended, in each category so far."""
+        self._slowdowns, self._ended = slowdowns, ended
+
     def threshold_of(self, estimate: int) -> float:
         """Return the threshold that holds now for jobs with this estimate."""
         if self.fixed is not None:
@@ -91,7 +100,7 @@ class Selective(PlanningScheduler):
         free: int,
         total: int,
     ) -> Iterable[WaitingJob]:
-        reserved = set(self._starts)
+        reserved = set(self.starts)
         self._resume(now, waiting, running, free, total)
         started = [job for job in waiting if job.row in reserved and self._reserve(job) == now]
         for job in waiting:
@@ -101,9 +110,73 @@ class Selective(PlanningScheduler):
             if self._profile.earliest(job.processors, length) == now:
                 self._occupy(job, now, -1)
                 started.append(job)
-            elif (now - job.submit + length) / length > self.threshold_of(job.estimate):
+            elif self._factor(job, now) > self.threshold_of(job.estimate):
                 self._reserve(job)
         return started
+
+    @override
+    def reasons(
+        self,
+        now: int,
+        waiting: Sequence[WaitingJob],
+        running: Sequence[RunningJob],
+        free: int,
+        total: int,
+    ) -> Iterable[WaitingReason]:
+        held = [
+            Reservation(job.row, job.processors, self.starts[job.row], duration(job))
+            for job in waiting
+            if job.row in self.starts
+        ]
+        holes = Holes(now, free, running, held, self.windows)
+        for place, job in enumerate(waiting, 1):
+            if job.row in self.starts:
+                yield self._planned(job, now, holes.free_now, total, place)
+                continue
+            found = self.reason(job, now, holes.free_now, total, place)
+            if found.code == ReasonCode.NOT_CHOSEN:
+                blocker = holes.blocker(job.processors, duration(job))
+                if blocker is None:
+                    holes.fill(job.processors, duration(job))
+                    yield found._replace(code=ReasonCode.CAN_START, note="")
+                    continue
+                found = found._replace(
+                    code=ReasonCode.WOULD_DELAY,
+                    note="",
+                    blocker=blocker.row,
+                    reserved=max(blocker.start, now),
+                )
+            if found.code in (ReasonCode.NO_ROOM, ReasonCode.WOULD_DELAY):
+                found = found._replace(note=self._patience(job, now))
+            yield found
+
+    def _factor(self, job: WaitingJob, now: int) -> float:
+        """Return the expansion factor of a job if it started now."""
+        return (now - job.submit + duration(job)) / duration(job)
+
+    def _patience(self, job: WaitingJob, now: int) -> str:
+        """Return how far a job is from a reservation, in words."""
+        factor, threshold = self._factor(job, now), self.threshold_of(job.estimate)
+        if factor > threshold:
+            return "gets a reservation next"
+        return f"no reservation below a slowdown of {threshold:.2f}, it would have {factor:.2f}"
+
+    @override
+    def recall(
+        self, now: int, jobs: JobTable, ended: Int64s, running: Int64s, waiting: Int64s
+    ) -> None:
+        category = np.searchsorted(np.array(self.cuts, np.int64), jobs.estimate[ended], "right")
+        lasted = np.maximum(jobs.end[ended] - jobs.start[ended], self.bound)
+        slowdowns = (jobs.end[ended] - jobs.enqueued[ended]) / lasted
+        categories = len(self.cuts) + 1
+        self.hear(
+            np.bincount(category, slowdowns, categories).tolist(),
+            np.bincount(category, minlength=categories).tolist(),
+        )
+        length = np.maximum(jobs.estimate[waiting], 1)
+        factors = (now - jobs.enqueued[waiting] + length) / length
+        needed = np.array([self.threshold_of(one) for one in jobs.estimate[waiting].tolist()])
+        super().recall(now, jobs, ended, running, waiting[factors > needed])
 
 
 class SelectiveCategorized(Selective):
