@@ -28,7 +28,8 @@ from environment.jobs import UNKNOWN
 from environment.plain import PlainEngine
 from environment.schedulers.names import SCHEDULERS
 from environment.schedulers.ordered import OrderedScheduler
-from environment.schedulers.plan import PlanningScheduler
+from environment.schedulers.plan import PlanningScheduler, duration
+from environment.schedulers.profile import Profile
 from environment.stops import FOREVER
 from environment.waiting_reasons import (
     explain,
@@ -102,6 +103,7 @@ def check_delays(cluster: Cluster, found: list[WaitingReason]) -> None:
     policy = engine.scheduler
     assert policy is not None
     if isinstance(policy, PlanningScheduler):
+        check_reservations(cluster, policy, found)
         return
     corrects = engine.predictor is not None
     running = running_jobs(jobs, engine.running, engine.now, corrects=corrects)
@@ -114,6 +116,35 @@ def check_delays(cluster: Cluster, found: list[WaitingReason]) -> None:
         left = engine.free - one.asks + back
         assert left < jobs.processors[one.blocker]
         assert left + one.asks >= jobs.processors[one.blocker], "without it the head starts"
+
+
+def check_reservations(
+    cluster: Cluster, policy: PlanningScheduler, found: list[WaitingReason]
+) -> None:
+    """Check that each job said to delay another would: drawn into a plan, that loses its place."""
+    engine, jobs = cluster.engine, cluster.jobs
+    if engine.closed:
+        return
+    waiting = waiting_jobs(jobs, engine.waiting)
+    held = [job for job in waiting if job.row in policy.starts]
+    running = running_jobs(jobs, engine.running, engine.now, corrects=True)
+    for one in found:
+        if one.code != ReasonCode.WOULD_DELAY:
+            continue
+        assert one.asks <= engine.free
+        plan = Profile(engine.now, engine.free, running)
+        for job in held:
+            begin = policy.starts[job.row]
+            plan.add(begin, begin + duration(job), -job.processors)
+        plan.add(engine.now, engine.now + max(one.lasts, 1), -one.asks)
+        short = next(time for time, free in zip(plan.times, plan.free, strict=True) if free < 0)
+        over = [
+            job.row
+            for job in held
+            if policy.starts[job.row] <= short < policy.starts[job.row] + duration(job)
+        ]
+        assert over[-1] == one.blocker
+        assert policy.starts[one.blocker] == one.reserved
 
 
 @settings(max_examples=400)

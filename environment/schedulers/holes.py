@@ -9,7 +9,6 @@ import numpy as np
 
 from environment.jobs import Int64s
 from environment.schedulers.base import RunningJob
-from environment.stops import FOREVER
 
 
 class Reservation(NamedTuple):
@@ -67,6 +66,8 @@ class Holes:
         changed = np.zeros(len(self.times), np.int64)
         np.add.at(changed, which, changes)
         self.free: Int64s = np.cumsum(changed)
+        self._rises = self._taken()
+        self._over: dict[int, Reservation | None] = {}
         self._begins = np.array(begins, np.int64)
         self._ends = np.array(ends, np.int64)
 
@@ -76,22 +77,31 @@ class Holes:
         Where there would be too few processors for several, the last of them in the queue loses it.
         """
         last = int(np.searchsorted(self.times, self.now + length))
-        short = self.free[:last] < processors
-        if not short.any():
-            return None
-        time = self.times[int(np.argmax(short))]
-        over = np.flatnonzero((self._begins <= time) & (time < self._ends))
-        return self.held[int(over[-1])] if len(over) else None
+        first = int(np.searchsorted(self._rises, -processors, "right"))  # too few there
+        return None if first >= last else self._last_over(int(self.times[first]))
+
+    def _taken(self) -> Int64s:
+        """Return minus the fewest that were free up to each step, which rises."""
+        taken: Int64s = -np.minimum.accumulate(self.free)
+        return taken
+
+    def _last_over(self, time: int) -> Reservation | None:
+        """Return the last reservation in the queue that holds processors at a time."""
+        if time not in self._over:
+            over = np.flatnonzero((self._begins <= time) & (time < self._ends))
+            self._over[time] = self.held[int(over[-1])] if len(over) else None
+        return self._over[time]
 
     def fill(self, processors: int, length: int) -> None:
         """Let a job start now."""
-        end = min(self.now + length, FOREVER)
+        end = self.now + length
         last = int(np.searchsorted(self.times, end))
         if last == len(self.times) or self.times[last] != end:
             self.times = np.insert(self.times, last, end)
             self.free = np.insert(self.free, last, self.free[last - 1])
         self.free[:last] -= processors
         self.free_now -= processors
+        self._rises = self._taken()
 
 
 #: Processors, more than any machine has.
