@@ -44,6 +44,12 @@ def headline(comparison: Comparison) -> list[str]:
     return [*found, *(f"{'; '.join(labels)}: {text}." for text, labels in told.items())]
 
 
+def letter(place: int) -> str:
+    """Return the letter of a group in tables: A to Z, then A2 to Z2 and so on."""
+    again, which = divmod(place, 26)
+    return chr(ord("A") + which) + (str(again + 1) if again else "")
+
+
 def _pairing(first: Group, group: Group, by: str) -> str:
     """Return how the differences of a group to the first get their intervals."""
     if by == "pairs":

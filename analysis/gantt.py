@@ -57,6 +57,7 @@ def gantt(
     by: str = "user",
     names: Mapping[int, str] | None = None,
     promises: bool = False,
+    title: str = "",
 ) -> Figure:
     """Return a Gantt picture of a window of a run, with the queue below it.
 
@@ -74,6 +75,8 @@ def gantt(
         Names of jobs by job number; the others have their number.
     promises
         Mark the start that each job was first promised, where it started earlier or later.
+    title
+        Of the picture; the label of the run unless given.
 
     Raises
     ------
@@ -83,7 +86,7 @@ def gantt(
     looks = looks_of(run.jobs, by)
     first, last = find_window(run, window)
     jobs = run.jobs
-    figure = new_figure(WIDTH, HEIGHT, run.label, "")
+    figure = new_figure(WIDTH, HEIGHT, title or run.label, "")
     grid = figure.add_gridspec(
         3, 1, left=0.06, right=0.985, bottom=0.085, top=0.855, hspace=0.24, height_ratios=(5, 1, 1)
     )

@@ -11,7 +11,11 @@ from numpy.typing import NDArray
 
 from analysis.metrics import bounded_slowdown
 from environment.jobs import Int64s, JobTable, State
-from environment.quantities import plural
+from environment.quantities import format_duration, plural
+
+#: What tables for people say of each cluster.
+SITE_COLUMNS = ("processors", "in use", "jobs", "by grid", "mean wait", "local", "by grid",
+                "at the broker", "bounded slowdown")  # fmt: skip
 
 Bools = NDArray[np.bool_]
 
@@ -86,6 +90,29 @@ def grid_accounts(
         "jobs_rejected": int((whole & (jobs.state == State.REJECTED)).sum()),
     }
     return found
+
+
+def site_rows(sites: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
+    """Return for people what :func:`grid_accounts` found: name, then :data:`SITE_COLUMNS`."""
+    rows = []
+    for name, account in sites.items():
+        times = [
+            "-" if account[key] is None else format_duration(account[key])
+            for key in ("wait_s", "wait_local_s", "wait_by_grid_s", "held_s")
+        ]
+        used, slow = account["utilization"], account["bounded_slowdown"]
+        rows.append(
+            [
+                name,
+                f"{account['processors']:,}",
+                "-" if used is None else f"{100 * used:.1f} %",
+                f"{account['jobs']:,}",
+                f"{account['jobs_by_grid']:,}",
+                *times,
+                "-" if slow is None else f"{slow:,.1f}",
+            ]
+        )
+    return rows
 
 
 def _account(

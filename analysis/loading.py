@@ -20,6 +20,7 @@ from analysis.decision_files import read_decisions
 from analysis.reaction_accounts import read_reactions
 from analysis.results import FORMAT
 from analysis.run import Run
+from analysis.visit_files import read_visits
 from environment.clock import Clock
 from environment.errors import ResultsError
 from environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
@@ -68,9 +69,9 @@ def read_results(folder: str | os.PathLike[str]) -> Run:
     Run
         With the same jobs, metrics, clock and configuration; ``stored`` holds what
         ``provenance.json`` says, ``reactions`` what reactions did,
-        ``decisions`` what users decided if that was logged. The recorded trace and its
-        sessions are not in the folder: ``trace`` and ``work`` are None, and the run as a trace is
-        the folder's ``trace.swf.gz``.
+        ``decisions`` what users decided if that was logged, ``visits`` who came and went. The
+        recorded trace and its sessions are not in the folder: ``trace`` and ``work`` are None, and
+        the run as a trace is the folder's ``trace.swf.gz``.
 
     Raises
     ------
@@ -107,6 +108,8 @@ def read_results(folder: str | os.PathLike[str]) -> Run:
             run.reactions = read_reactions(place / "reactions.parquet", run.jobs)
         if (place / "decisions.parquet").is_file():
             run.decisions = read_decisions(place / "decisions.parquet")
+        if (place / "visits.parquet").is_file():
+            run.visits = read_visits(place / "visits.parquet")
         return run
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, ResultsError):

@@ -7,7 +7,7 @@ can tell apart. :mod:`analysis.comparison` has the pictures of several runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analysis import curves
+from analysis.platform_accounts import size_steps, sizes_of
 from analysis.run import Run
 from environment.clock import DAY, HOUR
 from environment.jobs import UNKNOWN, Int64s
@@ -44,6 +45,9 @@ TIME_BINS = 720
 #: Looks of axis titles and legends.
 TITLE: dict[str, Any] = {"fontsize": 9.5, "loc": "left"}
 LEGEND: dict[str, Any] = {"fontsize": 8, "frameon": False, "handlelength": 1.6}
+
+#: A line of a picture: its label, the values behind it (s), the name of its colour, its width.
+type Line = tuple[str, Int64s, str, float]
 
 #: Units of bin widths, s.
 UNITS = ((DAY, "days"), (HOUR, "h"), (60, "min"), (1, "s"))
@@ -95,14 +99,26 @@ def write_overview(run: Run, folder: str | Path) -> list[Path]:
     return [path]
 
 
-def figure_png(figure: Figure) -> bytes:
-    """Return a figure as the bytes of a PNG file, without the date and the program's name."""
+def figure_png(figure: Figure, scale: float = 1) -> bytes:
+    """Return a figure as the bytes of a PNG file, without the date and the program's name.
+
+    Parameters
+    ----------
+    figure
+        Any; its size in inches times :data:`DPI` is that on a screen.
+    scale
+        Pixels of the file for each of the screen; 2 is sharp on paper, too.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     buffer = BytesIO()
     FigureCanvasAgg(figure)
     figure.savefig(
-        buffer, format="png", metadata={"Software": None}, pil_kwargs={"compress_level": 4}
+        buffer,
+        format="png",
+        dpi=scale * DPI,
+        metadata={"Software": None},
+        pil_kwargs={"compress_level": 4},
     )
     return buffer.getvalue()
 
@@ -134,9 +150,12 @@ def draw_usage(axes: Axes, run: Run) -> None:
     edges = curves.time_edges(*span, TIME_BINS)
     level = curves.processors_in_use(run.jobs, edges)
     axes.stairs(level, edges, fill=True, color=COLOURS["sky"])
-    axes.axhline(run.processors, color="black", linewidth=0.8, linestyle=(0, (4, 3)))
-    axes.set_ylim(0, 1.08 * run.processors)
-    axes.set_title(f"Processors in use, {_averaged(edges)}; dashed: all", **TITLE)
+    steps = size_steps(run.processors, sizes_of(run.platform), *span)
+    times, sizes = zip(*steps, (span[1], steps[-1][1]), strict=True)
+    style: dict[str, Any] = {"color": "black", "linewidth": 0.8, "linestyle": (0, (4, 3))}
+    axes.step(times, sizes, where="post", **style)
+    axes.set_ylim(0, 1.08 * max(1, *sizes))
+    axes.set_title(f"Processors in use, {averaged(edges)}; dashed: all", **TITLE)
     time_axis(axes, run, *span, named=False)
 
 
@@ -148,7 +167,7 @@ def draw_queue(axes: Axes, run: Run) -> None:
         return say_nothing(axes, "nothing was submitted")
     edges = curves.time_edges(*span, TIME_BINS)
     level = curves.jobs_waiting(run.jobs, edges)
-    axes.set_title(f"Jobs in the queue, {_averaged(edges)}", **TITLE)
+    axes.set_title(f"Jobs in the queue, {averaged(edges)}", **TITLE)
     if not level.any():
         return say_nothing(axes, "nobody waited")
     axes.stairs(level, edges, fill=True, color=COLOURS["orange"])
@@ -168,9 +187,9 @@ def draw_submissions(axes: Axes, run: Run) -> None:
     if len(recorded):
         last = max(int(jobs.submit.max()), int(recorded.max()))
         first = min(first, int(recorded.min()))
-        pairs = (("recorded", recorded, "grey", 2.8), ("simulated", jobs.submit, "blue", 1.3))
+        pairs = lines_of(run, recorded, jobs.submit)
     else:
-        pairs = (("submitted", jobs.submit, "blue", 1.3), ("ended", jobs.end, "vermilion", 1.3))
+        pairs = [("submitted", jobs.submit, "blue", 1.3), ("ended", jobs.end, "vermilion", 1.3)]
     edges = curves.time_edges(first, last, TIME_BINS // 2)
     for name, times, colour, width in pairs:
         counts = curves.cumulative(times, edges)
@@ -183,20 +202,31 @@ def draw_submissions(axes: Axes, run: Run) -> None:
 
 def draw_waits(axes: Axes, run: Run) -> None:
     """Draw the share of jobs that waited longer than so long."""
+    draw_exceedance(axes, lines_of(run, *waits_of(run)))
+
+
+def waits_of(run: Run) -> tuple[Int64s, Int64s]:
+    """Return recorded waits, and simulated waits of jobs that ran, s; without a record none."""
     jobs = run.jobs
-    recorded = jobs.recorded_start != UNKNOWN
-    ran = jobs.over
-    lines = [("simulated", (jobs.start - jobs.submit)[ran], "blue", 1.3)]
-    if recorded.any():
-        waits = (jobs.recorded_start - jobs.recorded_submit)[recorded]
-        lines.insert(0, ("recorded", waits, "grey", 2.8))
-    draw_exceedance(axes, lines)
+    known, ran = jobs.recorded_start != UNKNOWN, jobs.over
+    recorded = (jobs.recorded_start - jobs.recorded_submit)[known]
+    return recorded, (jobs.start - jobs.submit)[ran]
 
 
-def draw_exceedance(axes: Axes, lines: list[tuple[str, Int64s, str, float]]) -> None:
+def lines_of(run: Run, recorded: Int64s, simulated: Int64s) -> list[Line]:
+    """Return the lines of a picture of record and simulation; a record alone is one line."""
+    if run.is_record:
+        return [("recorded", simulated, "blue", 1.3)]
+    lines = [("simulated", simulated, "blue", 1.3)]
+    return [("recorded", recorded, "grey", 2.8), *lines] if len(recorded) else lines
+
+
+def draw_exceedance(
+    axes: Axes, lines: Sequence[Line], title: str = "Share of jobs that waited longer than ..."
+) -> None:
     """Draw the exceedance of waits (s): for each line its label, waits, colour and width."""
     tidy(axes)
-    axes.set_title("Share of jobs that waited longer than ...", **TITLE)
+    axes.set_title(title, **TITLE)
     found = [(line, curves.exceedance(line[1])) for line in lines]
     drawn = [(line, curve) for line, curve in found if curve is not None]
     if not drawn:
@@ -220,17 +250,14 @@ def draw_exceedance(axes: Axes, lines: list[tuple[str, Int64s, str, float]]) -> 
 
 def draw_week(axes: Axes, run: Run) -> None:
     """Draw the submissions per hour over a mean week."""
-    lines = [("simulated", run.jobs.submit, "blue", 1.3)]
-    if (run.jobs.recorded_submit != UNKNOWN).any():
-        lines.insert(0, ("recorded", run.jobs.recorded_submit, "grey", 2.8))
-    draw_profiles(axes, run, lines)
+    recorded = run.jobs.recorded_submit
+    draw_profiles(axes, run, lines_of(run, recorded[recorded != UNKNOWN], run.jobs.submit))
 
 
-def draw_profiles(axes: Axes, run: Run, lines: list[tuple[str, Int64s, str, float]]) -> None:
+def draw_profiles(axes: Axes, run: Run, lines: Sequence[Line]) -> None:
     """Draw weekly profiles of submissions: for each line its label, times, colour and width."""
     tidy(axes)
     axes.set_title("Jobs submitted per h over a mean week", **TITLE)
-    zone = "the origin counts as Monday" if run.clock.nominal else f"local time, {run.clock.zone}"
     found = [(line, curves.weekly_profile(line[1], run.clock)) for line in lines]
     hours = np.arange(curves.WEEK_HOURS + 1)
     empty = True
@@ -242,15 +269,21 @@ def draw_profiles(axes: Axes, run: Run, lines: list[tuple[str, Int64s, str, floa
             )
     if empty:
         return say_nothing(axes, "nothing was submitted")
-    axes.set_xlim(0, curves.WEEK_HOURS)
+    label_week(axes, run)
     axes.set_ylim(0, 1.2 * axes.get_ylim()[1])  # room for the legend
+    axes.legend(**LEGEND, loc="upper right", ncols=len(found))
+
+
+def label_week(axes: Axes, run: Run) -> None:
+    """Label the hours of a week in local time, with the zone."""
+    axes.set_xlim(0, curves.WEEK_HOURS)
     axes.set_xticks(
         range(0, curves.WEEK_HOURS, 24), ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
     )
     for label in axes.get_xticklabels():
         label.set_horizontalalignment("left")
+    zone = "the origin counts as Monday" if run.clock.nominal else f"local time, {run.clock.zone}"
     axes.set_xlabel(zone, fontsize=8.5)
-    axes.legend(**LEGEND, loc="upper right", ncols=len(found))
 
 
 def tidy(axes: Axes) -> None:
@@ -283,7 +316,8 @@ def time_axis(
         axes.set_xlabel(name, fontsize=8.5)
 
 
-def _averaged(edges: Int64s) -> str:
+def averaged(edges: Int64s) -> str:
+    """Return over what a curve is averaged, in words."""
     width = int(edges[1] - edges[0])
     size, unit = next((size, unit) for size, unit in UNITS if width % size == 0)
     return f"averages over {width // size} {'day' if width == DAY else unit}"

@@ -1,4 +1,8 @@
-"""A report on one or several runs: a single HTML file without scripts and without the network."""
+"""What HTML reports are made of: a page, pictures, tables, where numbers come from.
+
+Pages are single files without scripts that load nothing. :mod:`analysis.run_report` has the report
+on runs.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,6 @@ from html import escape
 from typing import Any, NamedTuple
 
 from analysis.metrics import METRICS, PERCENTILES
-from analysis.results import provenance
 from analysis.run import Run
 from environment.clock import Clock
 from environment.quantities import format_duration
@@ -22,12 +25,16 @@ STYLE = """
 html { font-size: 16px; }
 body { font: 1rem/1.5 system-ui, "Segoe UI", Helvetica, Arial, sans-serif; color: #1a1a1a;
   background: white; max-width: 66rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.6rem; line-height: 1.2; margin-bottom: .3rem; }
-h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; }
-p { max-width: 46rem; }
-.quiet { color: #555; font-size: .9rem; }
+h1 { font-size: 1.6rem; line-height: 1.2; margin-bottom: .3rem; overflow-wrap: anywhere; }
+h2 { font-size: 1.25rem; margin: 2.6rem 0 .6rem; border-bottom: 1px solid #bbb; }
+h3 { font-size: 1rem; margin: 1.6rem 0 .4rem; }
+p, li { max-width: 46rem; }
+a { color: #00507d; }
+nav { border: 1px solid #ccc; padding: .5rem 1rem; margin: 1.2rem 0; font-size: .92rem; }
+nav ul { list-style: none; margin: 0; padding: 0; columns: 14rem auto; }
+.quiet { color: #555; font-size: .9rem; break-after: avoid; }
 .wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .88rem; }
+table { border-collapse: collapse; font-size: .88rem; margin-bottom: 1.2rem; }
 caption { text-align: left; color: #555; padding-bottom: .4rem; }
 th, td { padding: .28rem .9rem .28rem 0; text-align: left; vertical-align: top; }
 thead th { border-bottom: 1.5px solid #1a1a1a; vertical-align: bottom; }
@@ -36,6 +43,7 @@ tbody th { font-weight: 400; font-family: ui-monospace, Consolas, monospace; fon
   white-space: nowrap; }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 thead .number { white-space: normal; min-width: 4.5rem; }
+tbody th.name { font: inherit; }
 tbody th.title { font: inherit; font-size: .88rem; white-space: normal; min-width: 13rem; }
 .reason { text-align: right; color: #777; font-size: .8rem; min-width: 6.5rem; }
 .meaning { color: #555; min-width: 14rem; }
@@ -43,14 +51,29 @@ figure { margin: 1.2rem 0 2rem; }
 figure img { width: 100%; height: auto; }
 figcaption { color: #555; font-size: .9rem; max-width: 46rem; }
 code { font-family: ui-monospace, Consolas, monospace; font-size: .85em; overflow-wrap: anywhere; }
+@page { margin: 15mm; }
 @media print {
-  html { font-size: 11px; }
-  body { max-width: none; margin: 0; padding: 0; }
-  figure, tr { break-inside: avoid; }
-  h2 { break-after: avoid; }
+  html { font-size: 10.5px; }
+  body { max-width: none; margin: 0; padding: 0; color: black; }
+  figure, tr, nav { break-inside: avoid; }
+  table.short { break-inside: avoid; }
+  thead { display: table-header-group; }
+  h1, h2, h3, caption { break-after: avoid; }
+  h2 { margin-top: 1.6rem; }
+  p, li { orphans: 3; widows: 3; }
+  a { color: black; text-decoration: none; }
+  figure img { max-height: 235mm; object-fit: contain; object-position: left; }
+  .quiet, .meaning, caption, figcaption { color: #333; }
   .wide { overflow-x: visible; }
 }
 """
+
+
+#: Tables with at most so many rows are not divided between pages.
+SHORT = 25
+
+#: What the head of a page says made it; files that say so may be replaced by another report.
+GENERATOR = '<meta name="generator" content="hpcrowd">'
 
 
 class Picture(NamedTuple):
@@ -58,37 +81,15 @@ class Picture(NamedTuple):
 
     png: bytes
     caption: str  #: what is to be seen
+    title: str = ""  #: what the picture is called, for those who cannot see it
 
 
-def html_report(
-    runs: Sequence[Run],
-    *,
-    title: str,
-    lead: Iterable[str] = (),
-    pictures: Iterable[Picture] = (),
-    again: str = "",
-) -> str:
-    """Return the report: what is to be seen, the metrics side by side, pictures, where it is from.
+class Section(NamedTuple):
+    """A part of a page with a heading of its own."""
 
-    Parameters
-    ----------
-    runs
-        At least one.
-    title
-        Heading.
-    lead
-        Paragraphs that say what is to be seen.
-    pictures
-        Pictures, which become part of the file.
-    again
-        Command that makes the same again.
-    """
-    parts = [figure_of(picture) for picture in pictures]
-    parts += ["<h2>Metrics</h2>", _metrics_table(runs)]
-    parts += ["<h2>From user to user</h2>", _users_table(runs)]
-    labels, found = [run.label for run in runs], [provenance(run) for run in runs]
-    parts += ["<h2>Where this comes from</h2>", origin_of(labels, found, runs[0].clock, again)]
-    return html_page(title, lead, parts)
+    name: str  #: for links to it
+    title: str
+    parts: list[str]  #: HTML
 
 
 def html_page(title: str, lead: Iterable[str], parts: Iterable[str]) -> str:
@@ -100,9 +101,29 @@ def html_page(title: str, lead: Iterable[str], parts: Iterable[str]) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta http-equiv="Content-Security-Policy" '
         "content=\"default-src 'none'; img-src data:; style-src 'unsafe-inline'\">\n"
-        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n"
+        f"{GENERATOR}\n<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n"
         f"<body>\n{body}\n</body>\n</html>\n"
     )
+
+
+def sections_of(sections: Sequence[Section]) -> list[str]:
+    """Return a table of contents, then the sections."""
+    entries = "".join(f'<li><a href="#{one.name}">{escape(one.title)}</a></li>' for one in sections)
+    found = [f'<nav aria-label="Contents"><ul>{entries}</ul></nav>']
+    for one in sections:
+        body = "\n".join(one.parts)
+        found.append(f'<section id="{one.name}">\n<h2>{escape(one.title)}</h2>\n{body}\n</section>')
+    return found
+
+
+def paragraphs(sentences: Iterable[str]) -> list[str]:
+    """Return plain text as paragraphs."""
+    return [f"<p>{escape(text)}</p>" for text in sentences]
+
+
+def list_of(lines: Iterable[str]) -> str:
+    """Return lines of plain text as a list."""
+    return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
 
 
 def format_metric(name: str, value: float | None) -> str:
@@ -122,9 +143,53 @@ def figure_of(picture: Picture) -> str:
     """Return a picture with its caption as HTML."""
     data = b64encode(picture.png).decode("ascii")
     caption = escape(picture.caption)
+    alt = f"{escape(picture.title)}. {caption}" if picture.title else caption
     return (
-        f'<figure><img alt="{caption}" src="data:image/png;base64,{data}">'
+        f'<figure><img alt="{alt}" src="data:image/png;base64,{data}">'
         f"<figcaption>{caption}</figcaption></figure>"
+    )
+
+
+def rows_table(
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    words: int = 1,
+    remark: bool = False,
+    caption: str = "",
+) -> str:
+    """Return a table of plain text.
+
+    Parameters
+    ----------
+    head, rows
+        What it holds; the first cell of a row names it.
+    words
+        Columns of words at the left; those behind them are numbers, to the right.
+    remark
+        Whether the last column holds words, too.
+    caption
+        What it shows.
+    """
+    kinds = ["" if place < words else ' class="number"' for place in range(len(head))]
+    if remark:
+        kinds[-1] = ' class="meaning"'
+    names = "".join(
+        f'<th scope="col"{kind}>{escape(name)}</th>' for name, kind in zip(head, kinds, strict=True)
+    )
+    lines = []
+    for first, *others in rows:
+        cells = "".join(
+            f"<td{kind}>{escape(text)}</td>" for text, kind in zip(others, kinds[1:], strict=True)
+        )
+        lines.append(f'<tr><th scope="row" class="name">{escape(first)}</th>{cells}</tr>')
+    short = ' class="short"' if len(lines) <= SHORT else ""
+    told = f'<p class="quiet">{escape(caption)}</p>\n' if caption else ""
+    named = f' aria-label="{escape(caption)}"' if caption else ""
+    body = "\n".join(lines)
+    return (
+        f'{told}<div class="wide"><table{short}{named}>\n<thead><tr>{names}</tr></thead>\n'
+        f"<tbody>\n{body}\n</tbody></table></div>"
     )
 
 
@@ -144,7 +209,7 @@ def table_of(head: Sequence[str], rows: Iterable[tuple[str, Sequence[str], str]]
     return "\n".join([*lines, "</tbody></table></div>"])
 
 
-def _metrics_table(runs: Sequence[Run]) -> str:
+def metrics_table(runs: Sequence[Run]) -> str:
     """Return the metrics, without those that no run has and counts that are 0 everywhere."""
     rows = []
     for metric in METRICS:
@@ -155,7 +220,8 @@ def _metrics_table(runs: Sequence[Run]) -> str:
     return table_of([run.label for run in runs], rows, "meaning")
 
 
-def _users_table(runs: Sequence[Run]) -> str:
+def users_table(runs: Sequence[Run]) -> str:
+    """Return percentiles over users of :data:`OVER_USERS`, a column for each run."""
     meanings = {metric.name: metric.meaning for metric in METRICS}
     rows = [
         (
@@ -170,7 +236,10 @@ def _users_table(runs: Sequence[Run]) -> str:
 
 
 def origin_of(
-    labels: Sequence[str], found: Sequence[Mapping[str, Any]], clock: Clock, again: str = ""
+    labels: Sequence[str],
+    found: Sequence[Mapping[str, Any]],
+    clock: Clock,
+    again: str | Sequence[str] = "",
 ) -> str:
     """Return configuration, versions and clock: what the runs share once, what differs by run.
 
@@ -181,7 +250,7 @@ def origin_of(
     clock
         Of the first.
     again
-        Command that makes the same again.
+        Command that makes the same again, or several.
     """
     keys = list(dict.fromkeys(key for one in found for key in one["configuration"]))
     values = {key: [_plain(one["configuration"].get(key)) for one in found] for key in keys}
@@ -196,8 +265,8 @@ def origin_of(
     )
     versions = ", ".join(f"{name} {text}" for name, text in found[0]["versions"].items())
     lines.append(f"Versions: {escape(versions)}.")
-    if again:
-        lines.append(f"Again: <code>{escape(again)}</code>")
+    commands = [again] if isinstance(again, str) else again
+    lines += [f"Again: <code>{escape(command)}</code>" for command in commands if command]
     parts = ["<p class='quiet'>" + "<br>\n".join(lines) + "</p>"]
     if len(shared) < len(keys):
         rows = [(key, values[key], "") for key in keys if key not in shared]

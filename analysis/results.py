@@ -45,8 +45,15 @@ FORMAT = 1
 VERSIONS_OF = ("hpcrowd", "mesa", "numpy", "numba", "networkx", "pyarrow")
 
 
-def check_replaceable(folder: str | os.PathLike[str]) -> None:
+def check_replaceable(folder: str | os.PathLike[str], option: str = "--out") -> None:
     """Make sure that results may take the place of ``folder``, before they are computed.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+    option
+        What names it on the command line.
 
     Raises
     ------
@@ -57,7 +64,9 @@ def check_replaceable(folder: str | os.PathLike[str]) -> None:
     if target.exists() and not (
         target.is_dir() and ((target / "provenance.json").exists() or not any(target.iterdir()))
     ):
-        raise HpcrowdError(f"{target}: exists and is not a folder of results; choose another --out")
+        raise HpcrowdError(
+            f"{target}: exists and is not a folder of results; choose another {option}"
+        )
 
 
 @contextmanager

@@ -124,6 +124,11 @@ class Run:
             return None
         return {"source": Path(self.trace.source).name, "sha256": self.trace.sha256}
 
+    @property
+    def is_record(self) -> bool:
+        """Whether it is what was recorded: a trace that was read, not a simulation."""
+        return self.configuration.get("kind") == "recorded"
+
     @cached_property
     def accounts(self) -> dict[str, Any]:
         """What reactions made of the work, :func:`analysis.reaction_accounts.account`, or empty."""

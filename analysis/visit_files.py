@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from agents.visits import MEANING, Visit
+from agents.visits import MEANING, Happening, Visit
+from environment.errors import ResultsError
 
 
 def write_visits(visits: Sequence[Visit], path: Path) -> None:
@@ -25,3 +26,23 @@ def write_visits(visits: Sequence[Visit], path: Path) -> None:
         ]
     )
     pq.write_table(pa.table(list(columns.values()), schema=schema), path, compression="zstd")
+
+
+def read_visits(path: Path) -> list[Visit]:
+    """Return the visits in a file of :func:`write_visits`.
+
+    Raises
+    ------
+    ResultsError
+        When it is no such file.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        found = pq.read_table(path, columns=list(MEANING))
+        columns = (found.column(name).to_pylist() for name in MEANING)
+        return [Visit(at, user, Happening(what)) for at, user, what in zip(*columns, strict=True)]
+    except (pa.ArrowInvalid, OSError, ValueError) as error:
+        told = str(error).splitlines()[0]
+        raise ResultsError(f"{path}: cannot be read as visits: {told}") from None

@@ -18,6 +18,7 @@ from scenarios.cli_explain import explain_app
 from scenarios.cli_grid import grid_app
 from scenarios.cli_models import models_app
 from scenarios.cli_populations import populations_app
+from scenarios.cli_report import report_app
 from scenarios.cli_reproduce import reproduce
 from scenarios.cli_sweep import sweep_app
 from scenarios.cli_words import AsJson, LogDecisions
@@ -36,6 +37,7 @@ app.add_typer(explain_app)
 app.add_typer(models_app)
 app.add_typer(grid_app)
 app.add_typer(populations_app)
+app.add_typer(report_app)
 app.add_typer(sweep_app)
 
 #: Exit code of a command that Ctrl-C ended, as shells have it.
@@ -146,16 +148,13 @@ def compare(
         list[Path],
         typer.Argument(metavar="RUN", help="Folders of results, or recorded traces."),
     ],
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for report, tables and pictures.")
-    ] = None,
-    html: Annotated[Path | None, typer.Option(help="File for the report alone.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the tables and pictures.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Set two or more runs side by side: metrics, users one by one, pictures.
+    """Set two or more runs side by side: metrics, users one by one.
 
     The others are set against the first. Runs that differ only in their seed become one line with a
-    confidence interval.
+    confidence interval. hpcrowd report writes the same as a page.
 
     \b
     hpcrowd compare runs/rigid runs/fluid
@@ -164,7 +163,7 @@ def compare(
     """
     from scenarios.compare_command import compare_command
 
-    compare_command(runs, out=out, html=html, as_json=as_json)
+    compare_command(runs, out=out, as_json=as_json)
 
 
 @app.command()

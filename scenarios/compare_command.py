@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from analysis.comparison_text import letter
 from environment.errors import QuantityError
 from scenarios.terminal import LONG, print_json, say, standard_output
-from scenarios.whole_file import check_writable, write_whole
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -19,19 +18,15 @@ if TYPE_CHECKING:
     from analysis.comparison_numbers import Comparison
 
 
-def compare_command(
-    paths: Sequence[Path], *, out: Path | None, html: Path | None, as_json: bool
-) -> None:
-    """Compare the runs at ``paths``; print tables, write a report if asked for.
+def compare_command(paths: Sequence[Path], *, out: Path | None, as_json: bool) -> None:
+    """Compare the runs at ``paths``; print tables, keep tables and pictures if asked for.
 
     Parameters
     ----------
     paths
         Folders of results, or recorded traces.
     out
-        Folder for report, tables and pictures; None for none.
-    html
-        File for the report alone.
+        Folder for tables and pictures; None for none.
     as_json
         Print one JSON object on standard output instead of the tables.
     """
@@ -45,24 +40,14 @@ def compare_command(
         inside = [path for path in paths if path.resolve().is_relative_to(out.resolve())]
         if inside:
             raise QuantityError(f"--out {out}: would replace {inside[0]}; choose another folder")
-    if html is not None:
-        check_writable(html)
     from analysis.loading import read_run
 
     comparison = compare([read_run(path) for path in _told(paths)])
-    again = shlex.join(["hpcrowd", "compare", *map(str, paths)])
     if out is not None:
         from analysis.comparison_report import write_comparison
 
-        write_comparison(comparison, out, again=f"{again} --out {shlex.quote(str(out))}")
-        say(f"Report, tables and pictures are in {out}; begin with {out / 'report.html'}")
-    if html is not None:
-        from analysis.comparison_report import comparison_html
-
-        write_whole(
-            html, comparison_html(comparison, again=f"{again} --html {shlex.quote(str(html))}")
-        )
-        say(f"The report is {html}")
+        write_comparison(comparison, out)
+        say(f"Tables and pictures are in {out}; hpcrowd report makes a page")
     if as_json:
         print_json(comparison.to_json())
     else:
@@ -82,12 +67,6 @@ def show(comparison: Comparison) -> None:
     for table in tables(comparison):
         console.print()
         console.print(table)
-
-
-def letter(place: int) -> str:
-    """Return the letter of a group in the tables: A to Z, then A2 to Z2 and so on."""
-    again, which = divmod(place, 26)
-    return chr(ord("A") + which) + (str(again + 1) if again else "")
 
 
 def tables(comparison: Comparison) -> list[Table]:

@@ -211,7 +211,14 @@ def _write(runs: Sequence[Run], said: Sequence[str], place: Path, days: int, see
     """Write the whole folder of the demo into ``place``."""
     from analysis.comparison import comparison, queues
     from analysis.plots import figure_png
-    from analysis.report import Picture, html_report
+    from analysis.report import (
+        Picture,
+        figure_of,
+        html_page,
+        metrics_table,
+        origin_of,
+        users_table,
+    )
     from analysis.results import provenance, write_json, write_run
 
     for run in runs:
@@ -232,13 +239,13 @@ def _write(runs: Sequence[Run], said: Sequence[str], place: Path, days: int, see
     }
     for name, picture in pictures.items():
         (place / name).write_bytes(picture.png)
-    report = html_report(
-        runs,
-        title=f"hpcrowd demo: {_days(days)}, seed {seed}",
-        lead=said,
-        pictures=pictures.values(),
-        again=f"hpcrowd demo --days {days} --seed {seed}",
-    )
+    parts = [figure_of(picture) for picture in pictures.values()]
+    parts += ["<h2>Metrics</h2>", metrics_table(runs)]
+    parts += ["<h2>From user to user</h2>", users_table(runs), "<h2>Where this comes from</h2>"]
+    labels, origins = [run.label for run in runs], [provenance(run) for run in runs]
+    again = f"hpcrowd demo --days {days} --seed {seed}"
+    parts.append(origin_of(labels, origins, runs[0].clock, again))
+    report = html_page(f"hpcrowd demo: {_days(days)}, seed {seed}", said, parts)
     (place / "report.html").write_text(report, encoding="utf-8")
     shared = {"kind": "demo", "days": days, "seed": seed, "processors": PROCESSORS}
     write_json(

@@ -6,9 +6,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from environment.quantities import format_duration, plural
 from scenarios.terminal import print_json, say, standard_output
 
 if TYPE_CHECKING:
@@ -31,40 +28,12 @@ def tell_run(run: Run, *, as_json: bool) -> None:
     if as_json:
         print_json(run.summary())
         return
+    from analysis.run_words import headline
+
     console = standard_output(highlight=False, markup=False)
     for line in headline(run):
         console.print(line, soft_wrap=True)
     console.print(sites_table(run) if run.sites else summary_table(run))
-
-
-def headline(run: Run) -> list[str]:
-    """Return lines that say what was run, what was repaired or dropped, and what users did."""
-    from analysis.grid_accounts import component_lines
-    from analysis.platform_accounts import platform_lines
-    from analysis.population_accounts import account_lines, pool_lines
-    from analysis.reaction_accounts import reaction_lines
-
-    size = f"{len(run.jobs):,} jobs on {run.processors:,} processors"
-    trace = run.configuration.get("trace") if run.trace is None else Path(run.trace.source).name
-    if trace:
-        lines = [f"{trace}: {size}, {run.label}"]
-    else:
-        users = plural(len(np.unique(run.jobs.user)), "user")
-        lines = [f"{run.label}: {size.replace('jobs', f'jobs of {users}', 1)}"]
-    lines += [f"  {line}" for line in pool_lines(run.population)]
-    for what, reasons in (("dropped", run.dropped), ("repaired", run.repaired)):
-        lines += [f"  {plural(count, 'job')} {what}: {reason}" for reason, count in reasons.items()]
-    if run.sites:
-        most = run.configuration.get("components")
-        lines += [f"  {line}" for line in component_lines(run.sites, most)]
-    lines += [f"  {line}" for line in reaction_lines(run.accounts)]
-    lines += [f"  {line}" for line in platform_lines(run.platform)]
-    lines += [f"  {line}" for line in account_lines(run.population)]
-    if run.trace is not None and run.trace.header.processors is None:
-        lines.append("  size of the machine not in the trace: that of its largest job, or --nodes")
-    if run.clock.note and (trace or "files_sha256" in run.configuration):
-        lines.append(f"  {run.clock.note}")
-    return lines
 
 
 def summary_table(run: Run) -> Table:
@@ -106,24 +75,12 @@ def sites_table(run: Run) -> Table:
     """Return what became of the jobs, a line for each cluster and one for those of the grid."""
     from rich.table import Table
 
+    from analysis.grid_accounts import SITE_COLUMNS, site_rows
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("site")
-    for title in ("processors", "in use", "jobs", "by grid", "mean wait", "local", "by grid",
-                  "at the broker", "bounded slowdown"):  # fmt: skip
+    for title in SITE_COLUMNS:
         table.add_column(title, justify="right")
-    for name, account in run.sites.items():
-        times = [
-            "-" if account[key] is None else format_duration(account[key])
-            for key in ("wait_s", "wait_local_s", "wait_by_grid_s", "held_s")
-        ]
-        used, slow = account["utilization"], account["bounded_slowdown"]
-        table.add_row(
-            name,
-            f"{account['processors']:,}",
-            "-" if used is None else f"{100 * used:.1f} %",
-            f"{account['jobs']:,}",
-            f"{account['jobs_by_grid']:,}",
-            *times,
-            "-" if slow is None else f"{slow:,.1f}",
-        )
+    for row in site_rows(run.sites):
+        table.add_row(*row)
     return table

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from analysis.comparison_text import letter
 from environment.errors import QuantityError
 from environment.quantities import format_duration, plural
-from scenarios.compare_command import letter
 from scenarios.feature_tables import Reasons, plain_table
 from scenarios.terminal import print_json, progress_bar, say, standard_output
 from scenarios.whole_file import check_writable, write_whole

@@ -1,15 +1,14 @@
-"""Pictures and reports of comparisons: every run is named, and what is missing is said."""
+"""Pictures and folders of comparisons: every run is named, and what is missing is said."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from analysis import Comparison, Run, compare, comparison_html, write_comparison
+from analysis import Comparison, Run, compare, write_comparison
 from analysis.comparison_plots import bars, course, weeks
 from analysis.comparison_report import PICTURES
 from analysis.comparison_style import shortened, wrapped
@@ -125,28 +124,12 @@ def test_intervals_are_drawn(seeded: Comparison) -> None:
     assert "95 % interval" in texts(figure)
 
 
-def test_report_is_one_file_without_network(seeded: Comparison) -> None:
-    """The report holds its pictures, loads nothing, and names every group."""
-    text = comparison_html(seeded, title="<A> & B", again="hpcrowd compare a b")
-    assert "&lt;A&gt; &amp; B" in text
-    assert [] == re.findall(r"<script|https?://|<link|@import|url\(", text)
-    assert len(PICTURES) == text.count("data:image/png;base64,")
-    for word in (
-        "rigid, easy",
-        "distribution, easy, 3 seeds",
-        "wait_mean_s",
-        "hpcrowd compare a b",
-    ):
-        assert word in text
-    assert "[0, 1, 2]" in text
-
-
 def test_folder_is_whole(seeded: Comparison, tmp_path: Path) -> None:
-    """The folder has report, tables and pictures, and may be replaced by another comparison."""
+    """The folder has tables and pictures, and may be replaced by another comparison."""
     out = tmp_path / "out"
     for _ in range(2):
         write_comparison(seeded, out)
-    names = {"report.html", "comparison.json", "provenance.json"}
+    names = {"comparison.json", "provenance.json"}
     names |= {"metrics.csv", "differences.csv", "users.csv"}
     assert names | set(PICTURES) == {path.name for path in out.iterdir()}
     assert seeded.to_json() == json.loads((out / "comparison.json").read_text())

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
+from dataclasses import replace
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -12,8 +12,9 @@ import pytest
 from agents.archetypes import GROUP_NAMES
 from analysis import Run, curves
 from analysis.comparison import comparison, mean_waits, queues
-from analysis.plots import COLOURS, figure_png, overview, write_overview
-from analysis.report import Picture, format_metric, html_report
+from analysis.plots import COLOURS, figure_png, lines_of, overview, waits_of, write_overview
+from analysis.report import format_metric, metrics_table, origin_of, users_table
+from analysis.results import provenance
 from environment import Clock, JobTable, Simulation, State, Trace
 from environment.clock import DAY, HOUR, WEEK
 from scenarios.demo import run_demo
@@ -245,31 +246,22 @@ def test_colours_are_told_apart() -> None:
     assert len(COLOURS) == len(set(COLOURS.values()))
 
 
-def test_report_is_one_file_without_network(generated: list[Run]) -> None:
-    """The report holds its pictures, loads nothing, runs nothing, and names every run."""
-    text = html_report(
-        generated,
-        title="<Demo> & more",
-        lead=["a < b"],
-        pictures=[Picture(b"\x89PNG", 'it says "so"')],
-        again="hpcrowd demo",
-    )
-    assert "&lt;Demo&gt; &amp; more" in text
-    assert "a &lt; b" in text
-    assert 'alt="it says &quot;so&quot;"' in text
-    assert [] == re.findall(r"<script|https?://|<link|@import|url\(", text)
-    assert ["data:image/png;base64,iVBORw=="] == re.findall(r'src="([^"]*)"', text)
+def test_tables_of_several_runs(generated: list[Run], replayed: Run, empty: Run) -> None:
+    """Metrics of runs stand side by side with their meaning; a run without jobs shows dashes."""
+    text = metrics_table(generated) + users_table(generated)
     assert [] == [run.label for run in generated if run.label not in text]
-    for word in ("utilization", "share of processor-seconds", "seed", "numpy", "UTC"):
-        assert word in text
+    assert "share of processor-seconds" in text
+    assert '<td class="number">-</td>' in users_table([empty])
+    origin = origin_of(["one"], [provenance(replayed)], replayed.clock, "hpcrowd <again>")
+    for words in ("Europe/Stockholm", "trace made", "numpy", "seed", "hpcrowd &lt;again&gt;"):
+        assert words in origin
 
 
-def test_report_of_replays_and_of_nothing(replayed: Run, empty: Run) -> None:
-    """A replay's report names trace and time zone; a run without jobs shows dashes."""
-    text = html_report([replayed], title="one")
-    assert "Europe/Stockholm" in text
-    assert "trace made" in text
-    assert '<td class="number">-</td>' in html_report([empty], title="none")
+def test_record_is_one_line(replayed: Run) -> None:
+    """A picture of a record alone has no line for a simulation."""
+    record = replace(replayed, configuration={"kind": "recorded"})
+    names = [[line[0] for line in lines_of(run, *waits_of(run))] for run in (replayed, record)]
+    assert [["recorded", "simulated"], ["recorded"]] == names
 
 
 @pytest.mark.parametrize(

@@ -283,7 +283,8 @@ def test_terminal_tells_accounts(capsys: pytest.CaptureFixture[str]) -> None:
     """Lines name the reactions; the table has the sums that are not 0, in processor-hours."""
     from rich.console import Console
 
-    from scenarios.run_summary import headline, summary_table
+    from analysis.run_words import headline
+    from scenarios.run_summary import summary_table
 
     reactions = [Delay(During([(50, 80)]), name="wait for noon"), Renounce(During([(85, 100)]))]
     run = replay(parse_swf(SMALL), users=lambda work: Composed(Recorded(work), reactions=reactions))
