@@ -150,15 +150,17 @@ def write_parquet(jobs: JobTable, path: Path) -> None:
     pq.write_table(pa.Table.from_arrays(arrays, schema=pa.schema(fields)), path, compression="zstd")
 
 
+def version_of(name: str) -> str:
+    """Return the version of a distribution, or that it is not installed."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
 def versions() -> dict[str, str]:
     """Return the versions of Python and of what decides about the bytes of a run."""
-    found = {"python": platform.python_version()}
-    for name in VERSIONS_OF:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+    return {"python": platform.python_version()} | {name: version_of(name) for name in VERSIONS_OF}
 
 
 def provenance(run: Run) -> dict[str, Any]:

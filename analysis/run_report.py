@@ -27,7 +27,7 @@ from analysis.report import (
     paragraphs,
     sections_of,
 )
-from analysis.results import provenance, versions, write_json
+from analysis.results import provenance, version_of, versions, write_json
 from analysis.run import Run
 from analysis.run_figures import SUFFIXES, figures_of, write_figures
 from analysis.run_sections import (
@@ -44,6 +44,9 @@ from environment.quantities import plural
 
 #: Called before each picture with its title, how many are done, and how many there are.
 Progress = Callable[[str, int, int], Any]
+
+#: Distributions whose versions decide about the bytes of a report, beside those of the runs.
+DRAWN_BY = ("hpcrowd", "matplotlib", "numpy")
 
 #: Most groups of runs with a part of their own in a report on several.
 MOST_PARTS = 8
@@ -215,10 +218,12 @@ def _origin(comparison: Comparison, again: Sequence[str]) -> Section:
         parts += [head, list_of(lines)]
     labels, found = group_origins(groups)
     parts += ["<h3>Configuration</h3>", origin_of(labels, found, groups[0].first.clock, again)]
+    drawn = ", ".join(f"{name} {version_of(name)}" for name in DRAWN_BY)
     parts += paragraphs(
         [
+            f"This page was made by {drawn}.",
             "The data behind each picture: hpcrowd report with --figures FOLDER writes every "
-            "picture as PNG and SVG with its data as CSV."
+            "picture as PNG and SVG with its data as CSV.",
         ]
     )
     return Section("origin", "Where this comes from", parts)

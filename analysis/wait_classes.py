@@ -112,7 +112,7 @@ def waits_by_class(run: Run) -> Figure:
     found = wait_classes(run)
     height = 1.65 + 0.43 * len(found.sizes)
     figure = new_figure(12, height, "Who waits", run.label)
-    grid = figure.add_gridspec(1, 2, left=0.105, right=0.99, wspace=0.04)
+    grid = figure.add_gridspec(1, 2, left=0.11, right=0.99, wspace=0.04)
     grid.update(bottom=0.62 / height, top=1 - 0.95 / height)
     for place, (values, title, colours) in enumerate(
         (
@@ -197,9 +197,11 @@ def _size(place: int) -> str:
 
 
 def _short_time(seconds: float) -> str:
-    for size, unit in ((2 * DAY, "d"), (2 * HOUR, "h"), (120, "min")):
-        if seconds >= size:
-            return f"{seconds / {'d': DAY, 'h': HOUR, 'min': 60}[unit]:.1f} {unit}"
+    """Return a time that has room in a cell."""
+    for least, size, unit in ((2 * DAY, DAY, "d"), (2 * HOUR, HOUR, "h"), (120, 60, "min")):
+        if seconds >= least:
+            count = seconds / size
+            return f"{count:.{1 if count < 100 else 0}f} {unit}"
     return f"{seconds:.0f} s"
 
 

@@ -21,6 +21,9 @@ HEAD = 2000
 #: What stands for a file whose settings the report shows but whose name it does not know.
 FILES = {"users": "USERS.toml", "platform": "PLATFORM.toml"}
 
+#: Options that a command names also where they are the defaults.
+ALWAYS = ("users", "scheduler")
+
 
 def report_command(
     paths: Sequence[Path], *, out: Path, title: str = "", figures: Path | None = None
@@ -128,7 +131,8 @@ def command_of(run: Run) -> str:
     words = ["hpcrowd", "replay", run.source["source"]]
     for name, field in ReplayConfig.model_fields.items():
         value: Any = run.configuration.get(name, field.default)
-        if value == field.default or value is False or value is None:
+        is_default = value == field.default and name not in ALWAYS
+        if is_default or value is None or value is False:
             continue
         words.append(f"--{name}")
         if isinstance(value, dict):

@@ -58,7 +58,7 @@ def test_report_is_written_and_replaced(call: Call, runs: Path) -> None:
     page = Page((runs / "report.html").read_text())
     assert "log.swf: rigid, easy, nodes 2x" in page.text
     assert "Again: hpcrowd report both/rigid -o report.html" in page.text
-    assert "Again: hpcrowd replay log.swf --users rigid --nodes 2x" in page.text
+    assert "Again: hpcrowd replay log.swf --users rigid --scheduler easy --nodes 2x" in page.text
     assert {"both", "log.swf", "report.html"} == {path.name for path in runs.iterdir()}
 
 
@@ -172,7 +172,7 @@ def test_command_of_a_run(make_trace: Callable[..., Trace], written: Path) -> No
     run.configuration["users"] = {"name": "mixed", "users": []}
     assert "--users USERS.toml" in command_of(run)
     stored = read_results(written / "both" / "rigid")
-    assert "hpcrowd replay log.swf --users rigid --nodes 2x" == command_of(stored)
+    assert "hpcrowd replay log.swf --users rigid --scheduler easy --nodes 2x" == command_of(stored)
     stored.configuration["kind"] = "populate"
     assert "" == command_of(stored)
 

@@ -140,7 +140,10 @@ def test_classes_without_requests() -> None:
     run = story((1, 1, -1, 0, 0, 100), (1, 93312, -1, 0, 5000, 9000), processors=93312)
     assert "run time" == wait_classes(run).by
     assert ["1", "65,537 to 262,144", "all"] == wait_classes(run).sizes
-    shown = texts(waits_by_class(run))
+    figure = waits_by_class(run)
+    figure_png(figure)
+    assert [] == beyond_the_edges(figure)
+    shown = texts(figure)
     assert "run time" in shown
     assert "83.3 min" in shown
     assert "(1)" in shown
