@@ -72,6 +72,9 @@ code { font-family: ui-monospace, Consolas, monospace; font-size: .85em; overflo
 #: Tables with at most so many rows are not divided between pages.
 SHORT = 25
 
+#: Longer settings are cut where a page tells them.
+MOST_LETTERS = 600
+
 #: What the head of a page says made it; files that say so may be replaced by another report.
 GENERATOR = '<meta name="generator" content="hpcrowd">'
 
@@ -254,7 +257,7 @@ def origin_of(
     """
     keys = list(dict.fromkeys(key for one in found for key in one["configuration"]))
     values = {key: [_plain(one["configuration"].get(key)) for one in found] for key in keys}
-    shared = {key: texts[0] for key, texts in values.items() if len(set(texts)) == 1}
+    shared = {key: _cut(texts[0]) for key, texts in values.items() if len(set(texts)) == 1}
     lines = [f"{key} <code>{escape(text)}</code>" for key, text in shared.items()]
     traces = {one["trace"]["source"]: one["trace"]["sha256"] for one in found if one["trace"]}
     lines += [f"trace {escape(name)}, SHA-256 <code>{sha}</code>" for name, sha in traces.items()]
@@ -269,10 +272,17 @@ def origin_of(
     lines += [f"Again: <code>{escape(command)}</code>" for command in commands if command]
     parts = ["<p class='quiet'>" + "<br>\n".join(lines) + "</p>"]
     if len(shared) < len(keys):
-        rows = [(key, values[key], "") for key in keys if key not in shared]
+        rows = [(key, [*map(_cut, values[key])], "") for key in keys if key not in shared]
         parts.append(table_of(labels, rows, ""))
     return "\n".join(parts)
 
 
 def _plain(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _cut(text: str) -> str:
+    """Return a setting without the rest of long ones, such as whole models."""
+    if len(text) <= MOST_LETTERS:
+        return text
+    return f"{text[:MOST_LETTERS]}… ({len(text):,} characters, whole in provenance.json)"

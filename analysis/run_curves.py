@@ -174,12 +174,19 @@ def _weeks(run: Run) -> list[tuple[Line, Any]]:
     return [(line, share) for line, share in found if share.any()]
 
 
+def has_record(run: Run) -> bool:
+    """Return whether a run has a record to be set against; a record itself has none."""
+    jobs = run.jobs
+    known = (jobs.recorded_submit != UNKNOWN) & (jobs.recorded_start != UNKNOWN)
+    return not run.is_record and bool(known.any())
+
+
 def recorded_jobs(run: Run) -> JobTable | None:
     """Return the jobs as they were recorded; None without, or where the run is the record."""
     jobs = run.jobs
-    known = (jobs.recorded_submit != UNKNOWN) & (jobs.recorded_start != UNKNOWN)
-    if run.is_record or not known.any():
+    if not has_record(run):
         return None
+    known = (jobs.recorded_submit != UNKNOWN) & (jobs.recorded_start != UNKNOWN)
     before = jobs.take(np.flatnonzero(known))
     before.submit[:], before.start[:] = before.recorded_submit, before.recorded_start
     before.end[:] = before.recorded_end

@@ -17,8 +17,8 @@ from analysis.platform_marks import marks_of
 from analysis.run import Run
 from analysis.run_curves import (
     Columns,
+    has_record,
     is_late,
-    recorded_jobs,
     submissions_data,
     submissions_over_time,
     use_data,
@@ -74,7 +74,7 @@ class RunFigure:
 
 def _also_use(run: Run) -> str:
     words = []
-    if recorded_jobs(run) is not None:
+    if has_record(run):
         words.append("Black lines: the same as recorded.")
     if marks_of(run):
         words.append("Boxes with numbers: changes of the platform, told below.")
@@ -88,8 +88,7 @@ def _also_submissions(run: Run) -> str:
 
 
 def _also_users(run: Run) -> str:
-    rings = recorded_jobs(run) is not None
-    return "Rings, joined by a line: the same user as recorded." if rings else ""
+    return "Rings, joined by a line: the same user as recorded." if has_record(run) else ""
 
 
 def busiest_day_of(run: Run) -> Figure:

@@ -30,8 +30,7 @@ def headline(run: Run) -> list[str]:
         users = plural(len(np.unique(run.jobs.user)), "user")
         lines = [f"{run.label}: {size.replace('jobs', f'jobs of {users}', 1)}"]
     lines += [f"  {line}" for line in pool_lines(run.population)]
-    for what, reasons in (("dropped", run.dropped), ("repaired", run.repaired)):
-        lines += [f"  {plural(count, 'job')} {what}: {reason}" for reason, count in reasons.items()]
+    lines += [f"  {line}" for line in _left_out(run)]
     if run.sites:
         most = run.configuration.get("components")
         lines += [f"  {line}" for line in component_lines(run.sites, most)]
@@ -55,7 +54,8 @@ def told(run: Run) -> list[str]:
         f"{run.label[0].upper() + run.label[1:]}: {plural(len(run.jobs), 'job')}{of} by {users}, "
         f"{how}, on {plural(run.processors, 'processor')}{_when(run)}."
     )
-    return [first, *_came_out(run)]
+    lost = "; ".join(_left_out(run))
+    return [first, *_came_out(run), *([f"When the trace was read: {lost}."] if lost else [])]
 
 
 def trace_name(run: Run) -> str:
@@ -66,12 +66,15 @@ def trace_name(run: Run) -> str:
 
 def left_out(run: Run) -> list[str]:
     """Return what was dropped and repaired when the trace was read; one line if nothing was."""
-    found = [
+    return _left_out(run) or ["nothing was dropped or repaired"]
+
+
+def _left_out(run: Run) -> list[str]:
+    return [
         f"{plural(count, 'job')} {what}: {reason}"
         for what, reasons in (("dropped", run.dropped), ("repaired", run.repaired))
         for reason, count in reasons.items()
     ]
-    return found or ["nothing was dropped or repaired"]
 
 
 def _when(run: Run) -> str:

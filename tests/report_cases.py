@@ -77,7 +77,7 @@ class Page(HTMLParser):
 
 
 def busy_trace(make_trace: Callable[..., Trace], jobs: int = 90, header: str = HEADER) -> Trace:
-    """Return two days of three users on a small machine; job 5 asks for no processors."""
+    """Return two days of three users on a small machine."""
     return make_trace(
         *(
             {
@@ -115,6 +115,11 @@ def runs_of_every_kind(make_trace: Callable[..., Trace], folder: Path) -> dict[s
     for column in ("recorded_submit", "recorded_start", "recorded_end"):
         getattr(unrecorded.jobs, column)[:] = -1
     unrecorded.trace = unrecorded.work = None
+    torn = busy_trace(make_trace)
+    torn.columns["wait"][1:-1] = -1
+    torn.columns["requested_processors"][-1] = -1
+    torn.columns["allocated_processors"][-1] = -1
+    write_swf(torn, folder / "torn.swf")
     return {
         "plain": replay(trace, users="think-time", log=DecisionLog()),
         "platform": replay(trace, users="rigid", platform=platform),
@@ -123,5 +128,6 @@ def runs_of_every_kind(make_trace: Callable[..., Trace], folder: Path) -> dict[s
         "unrecorded": unrecorded,
         "one job": replay(busy_trace(make_trace, 1), users="rigid"),
         "no clock": replay(busy_trace(make_trace, header="; MaxProcs: 4"), users="fluid"),
+        "repaired": read_recorded(folder / "torn.swf"),
         "empty": Run(JobTable(), 4, "nobody", {}),
     }

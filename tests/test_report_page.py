@@ -16,7 +16,21 @@ from environment import Trace
 from environment.errors import QuantityError
 from scenarios.replay import replay
 
-KINDS = ("plain", "platform", "visits", "record", "unrecorded", "one job", "no clock", "empty")
+#: What is special with each run.
+KINDS = ("plain", "platform", "visits", "record", "unrecorded", "one job", "no clock")
+KINDS += ("repaired", "empty")
+
+
+class Pages(dict[str, str]):
+    """The report on each run, made when it is first looked at."""
+
+    def __init__(self, runs: dict[str, Run]) -> None:
+        super().__init__()
+        self.runs = runs
+
+    def __missing__(self, kind: str) -> str:
+        self[kind] = report_html([self.runs[kind]], again=["hpcrowd again"])
+        return self[kind]
 
 
 @pytest.fixture(scope="module")
@@ -28,13 +42,13 @@ def runs(
 
 
 @pytest.fixture(scope="module")
-def pages(runs: dict[str, Run]) -> dict[str, str]:
+def pages(runs: dict[str, Run]) -> Pages:
     """The report on each of them."""
-    return {name: report_html([run], again=["hpcrowd again"]) for name, run in runs.items()}
+    return Pages(runs)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_page_is_whole(pages: dict[str, str], kind: str) -> None:
+def test_page_is_whole(pages: Pages, kind: str) -> None:
     """A page has a language, a title, one heading, contents whose links lead somewhere."""
     page = Page(pages[kind])
     assert pages[kind].startswith("<!DOCTYPE html>")
@@ -46,7 +60,7 @@ def test_page_is_whole(pages: dict[str, str], kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_page_loads_nothing(pages: dict[str, str], kind: str) -> None:
+def test_page_loads_nothing(pages: Pages, kind: str) -> None:
     """No script, no address, nothing that a browser would fetch; it says that it may not."""
     page = Page(pages[kind])
     assert [] == re.findall(r"<script|https?://|<link|@import|url\(|javascript:", pages[kind])
@@ -56,7 +70,7 @@ def test_page_loads_nothing(pages: dict[str, str], kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_pictures_show_something(pages: dict[str, str], runs: dict[str, Run], kind: str) -> None:
+def test_pictures_show_something(pages: Pages, runs: dict[str, Run], kind: str) -> None:
     """Every picture that the run has is there, sharp, not blank, and told in words."""
     page = Page(pages[kind])
     expected = [one.title for _, one in figures_of(runs[kind])]
@@ -67,7 +81,7 @@ def test_pictures_show_something(pages: dict[str, str], runs: dict[str, Run], ki
     assert [] == [f.shape for f in figures if f.shape[1] != 2400 or f.std() < 5]
 
 
-def test_plain_report_tells_the_run(pages: dict[str, str]) -> None:
+def test_plain_report_tells_the_run(pages: Pages) -> None:
     """The head says in words what was run and what came out; the end, how to run it again."""
     text = Page(pages["plain"]).text
     for words in (
@@ -92,7 +106,7 @@ def test_plain_report_tells_the_run(pages: dict[str, str]) -> None:
         assert words in text, words
 
 
-def test_changes_of_the_platform_are_told(pages: dict[str, str]) -> None:
+def test_changes_of_the_platform_are_told(pages: Pages) -> None:
     """Each change that is marked stands in a table with its local time, in order."""
     text = Page(pages["platform"]).text
     places = [
@@ -106,7 +120,7 @@ def test_changes_of_the_platform_are_told(pages: dict[str, str]) -> None:
     assert "Boxes with numbers" not in pages["plain"]
 
 
-def test_other_kinds_of_runs(pages: dict[str, str]) -> None:
+def test_other_kinds_of_runs(pages: Pages) -> None:
     """What a run has beyond the plain one is told, and what it has not is left out."""
     assert "Users who come and go" in pages["visits"]
     assert "Users who come and go" not in pages["plain"]
@@ -117,6 +131,10 @@ def test_other_kinds_of_runs(pages: dict[str, str]) -> None:
         assert "mean lateness" not in Page(pages[kind]).text
     assert "Start not in the trace: its origin counts as Monday 00:00." in pages["no clock"]
     assert "No job ran." in pages["empty"]
+    lead = Page(pages["repaired"]).text.partition("Key numbers")[0]
+    assert (
+        "When the trace was read: 1 job dropped: no processors; 88 jobs repaired: no wait" in lead
+    )
     assert "1 job of made by 1 user" in pages["one job"]
 
 
@@ -131,19 +149,21 @@ def test_reactions_sites_and_full_logs_are_told(runs: dict[str, Run]) -> None:
     run.sites = {"north": site | none}
     assert run.decisions is not None
     run.decisions = replace(run.decisions, dropped=7)
+    run.configuration = {"model": "x" * 9000}
     text = Page(report_html([run])).text
+    assert "(9,000 characters, whole in provenance.json)" in text
     for words in ("wait for noon: 3 jobs of 1 user", "reactions.jobs", "Sites of the grid",
                   "north", "50.0 %", "7 later decisions not kept"):  # fmt: skip
         assert words in text, words
 
 
-def test_same_runs_same_bytes(runs: dict[str, Run], pages: dict[str, str]) -> None:
+def test_same_runs_same_bytes(runs: dict[str, Run], pages: Pages) -> None:
     """The same run gives the same page."""
     for kind in ("plain", "platform"):
         assert pages[kind] == report_html([runs[kind]], again=["hpcrowd again"])
 
 
-def test_made_for_paper(pages: dict[str, str]) -> None:
+def test_made_for_paper(pages: Pages) -> None:
     """On paper pictures, rows and short tables stay whole, and headings stay with what follows."""
     style = pages["plain"].partition("@media print {")[2].partition("</style>")[0]
     assert "figure, tr, nav { break-inside: avoid; }" in style
@@ -169,11 +189,12 @@ def test_comparison(make_trace: Callable[..., Trace], runs: dict[str, Run]) -> N
     assert html == report_html(compare(both), title="<A> & B")
 
 
-def test_many_runs(runs: dict[str, Run]) -> None:
+def test_many_runs(runs: dict[str, Run], monkeypatch: pytest.MonkeyPatch) -> None:
     """Of many runs the first have parts of their own, and the page says that others have not."""
-    page = Page(report_html([runs["one job"]] * 9))
-    assert "1 more run" in page.text
-    assert "and 6 more" in page.text
+    monkeypatch.setattr("analysis.run_report.MOST_PARTS", 1)
+    page = Page(report_html([runs["one job"]] * 4))
+    assert "3 more runs have no part of their own" in page.text
+    assert "(3) and 1 more" in page.text
 
 
 def test_nothing_to_report_on() -> None:
