@@ -37,7 +37,7 @@ def picture(name: str, run: Run, tell: Tell) -> list[str]:
     one = RUN_FIGURES[name]
     if not one.shown(run):
         return []
-    tell(f"{run.label}: {one.title[0].lower()}{one.title[1:]}")
+    tell(f"{run.label}: {one.title}")
     png = figure_png(one.draw(run), SCALE)
     return [figure_of(Picture(png, one.told(run), f"{one.title}, {run.label}"))]
 
