@@ -121,11 +121,20 @@ def jobs_waiting(jobs: JobTable, edges: Int64s) -> Floats:
 
     Jobs that left without running count as never having waited.
     """
+    return _queue_level(jobs, np.ones(len(jobs), np.int64), edges)
+
+
+def processors_asked(jobs: JobTable, edges: Int64s) -> Floats:
+    """Return the processors that the jobs in the queue ask for, averaged as they are, (bins,)."""
+    return _queue_level(jobs, jobs.processors, edges)
+
+
+def _queue_level(jobs: JobTable, height: Int64s, edges: Int64s) -> Floats:
+    """Return a sum over the jobs in the queue, averaged over each bin."""
     started = jobs.start != UNKNOWN
     waits = (jobs.submit != UNKNOWN) & (started | (jobs.state == State.UNFINISHED))
     end = np.where(started, jobs.start, edges[-1])[waits]
-    begin = jobs.submit[waits]
-    return mean_level(begin, end, np.ones(len(begin), np.int64), edges)
+    return mean_level(jobs.submit[waits], end, height[waits], edges)
 
 
 def cumulative(times: Int64s, at: Int64s) -> Int64s:

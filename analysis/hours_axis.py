@@ -63,9 +63,23 @@ def hour_ticks(
     return places, texts, f"local time {clock.local(first).year}, {clock.zone}"
 
 
-def label_hours(axes: Axes, clock: Clock, first: int, last: int, *, named: bool) -> None:
-    """Label the time axis of a window; ``named`` tells the zone and shows the labels."""
-    places, texts, name = hour_ticks(clock, first, last)
+def label_hours(
+    axes: Axes, clock: Clock, first: int, last: int, *, named: bool, most: int = 13
+) -> None:
+    """Label the time axis of a window.
+
+    Parameters
+    ----------
+    axes, clock, first, last
+        What is labelled, local time, and the window, s.
+    named
+        Tell the zone and show the labels.
+    most
+        Most labels, fewer for narrow axes.
+    """
+    places, texts, name = hour_ticks(clock, first, last, most)
+    every = max(1, -(-len(places) // most))
+    places, texts = places[::every], texts[::every]
     axes.set_xlim(first, last)
     axes.set_xticks(places, texts if named else [""] * len(places))
     if not named:

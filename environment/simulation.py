@@ -249,6 +249,11 @@ class Simulation(Frame):
         """When something happens next, as far as is known now, s; FOREVER for never."""
         return min(self._engine.next_time(), self.next_event_time())
 
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left to happen."""
+        return self.next_time == FOREVER
+
     def run(
         self,
         until: int | None = None,

@@ -1,0 +1,9 @@
+"""What a run looks like at a moment: tables and pictures, live or played back.
+
+Each view is a pair, a table of pandas and a picture of matplotlib. The public names stand in
+``__init__.pyi``; each is loaded when it is first used.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

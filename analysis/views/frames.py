@@ -1,0 +1,96 @@
+"""What the pictures of a moment have in common: titles, the line at now, tables as pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from agents.decision_words import moment as local_moment
+from analysis.plots import COLOURS, new_figure
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from analysis.curves import Floats
+    from analysis.views.moment import Moment
+    from environment.jobs import Int64s
+
+#: Height of a line of a table that is drawn, and what is above it, inches.
+LINE, HEAD = 0.18, 0.85
+
+#: Width of a letter of a table that is drawn, inches, and what makes lines of it as high.
+LETTER, SPACING = 0.082, 1.44
+
+
+def figure_at(moment: Moment, what: str, width: float, height: float, words: str = "") -> Figure:
+    """Return an empty figure that names the view, the run and the local time of the moment.
+
+    What stands in ``words`` is the line below.
+    """
+    title = f"{what}: {moment.label}" if moment.label else what
+    zone = "" if moment.clock.nominal else f" ({moment.clock.zone})"
+    figure = new_figure(width, height, title, f"{local_moment(moment.clock, moment.now)}{zone}")
+    if words:
+        figure.text(0.012, 1 - 0.60 / height, words, va="top", fontsize=9.5, color="#444444")
+    return figure
+
+
+def fill_steps(axes: Axes, edges: Int64s, level: Floats, colour: str, **look: Any) -> None:
+    """Fill what is below a level that is constant in each bin; faster than matplotlib's stairs."""
+    shown = np.append(level, level[-1:])
+    axes.fill_between(edges, shown, step="post", color=COLOURS[colour], linewidth=0, **look)
+
+
+def mark_now(axes: Axes, moment: Moment) -> None:
+    """Draw a vertical line at the moment."""
+    axes.axvline(moment.now, color="black", linewidth=1.0)
+
+
+def table_picture(
+    moment: Moment,
+    what: str,
+    frame: pd.DataFrame,
+    words: Sequence[Sequence[str]],
+    *,
+    note: str = "",
+) -> Figure:
+    """Return a table as a picture, as large as it needs to be.
+
+    Parameters
+    ----------
+    moment
+        The moment.
+    what
+        Names the view.
+    frame
+        Its columns give the heads; numbers stand at the right.
+    words
+        What is written, column by column.
+    note
+        Stands beside the time, such as how many rows are left out.
+    """
+    from pandas.api.types import is_numeric_dtype
+
+    heads = [name.removesuffix("_s").replace("_", " ") for name in frame.columns]
+    wide = [
+        LETTER * max(map(len, (head, *column))) + 0.25
+        for head, column in zip(heads, words, strict=True)
+    ]
+    width = max(4.5, sum(wide) + 0.3)
+    height = HEAD + LINE * (len(frame) + 2)
+    figure = figure_at(moment, what, width, height, note)
+    left = 0.12
+    for name, head, column, size in zip(frame.columns, heads, words, wide, strict=True):
+        right = is_numeric_dtype(frame[name])
+        x = (left + size - 0.2 if right else left) / width
+        look: dict[str, Any] = {"va": "top", "ha": "right" if right else "left", "fontsize": 9}
+        figure.text(x, 1 - HEAD / height, head, weight="bold", **look)
+        # One text a column is many times faster than one a cell.
+        cells = "\n".join(column)
+        figure.text(x, 1 - (HEAD + 1.3 * LINE) / height, cells, linespacing=SPACING, **look)
+        left += size
+    return figure

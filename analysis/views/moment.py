@@ -1,0 +1,294 @@
+"""A run at a moment: what has happened by then, and what is foreseen.
+
+The same views serve a simulation that is paused and a finished run that is played back. In both the
+table of jobs holds more than people could know: submissions that are due, ends of running jobs, in
+a finished run everything. A :class:`Moment` tells what had happened when second ``now`` began:
+
+=========== ====================================================================================
+submissions before ``now``
+starts      before ``now``
+ends        until ``now``, as :meth:`environment.simulation.Simulation.run` leaves them
+=========== ====================================================================================
+
+so that a run paused at t and the finished run played back to t look the same. Two things are only
+known while a simulation is there: the order of the queue where it is not that of submission, and
+what users say of themselves (their mood, when they are at work). Of jobs that the platform stopped,
+play-back knows the last run alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.user import User
+from analysis.run import Run
+from environment.clock import Clock
+from environment.jobs import OUTCOME, UNKNOWN, Column, Int64s, JobTable, State
+
+if TYPE_CHECKING:
+    from agents.decision_words import Decisions
+    from agents.decisions import DecisionLog
+    from agents.units import Units
+    from agents.work import Work
+    from environment.simulation import Simulation
+
+Bools = NDArray[np.bool_]
+
+#: Jobs in these states never ran, though they were submitted.
+NEVER_RAN = (State.REJECTED, State.CANCELLED, State.RENOUNCED)
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """A run at a moment. It is a view: make a new one when the simulation has gone on.
+
+    Attributes
+    ----------
+    jobs
+        Every job; what lies after ``now`` may stand in it, too.
+    now
+        s since the origin; what has happened when this second begins counts.
+    clock
+        Local time of the cluster.
+    processors
+        Size of the machine, of all clusters together.
+    label
+        A short name for titles.
+    work
+        The recorded work of users who replay it; None where nobody does.
+    users
+        Agents by number, where a simulation is there.
+    decisions
+        What users decided, where it is logged.
+    waits
+        Units whose users wait for the units before, with which of them do, shape (units,), as in
+        :class:`analysis.run.Run`.
+    after
+        For users who make up their work, the unit that made them submit each unit, shape (units,),
+        -1 none; None where nobody does, and in a simulation, whose users know it.
+    live
+        Whether the jobs are those of a simulation that goes on: then each submission after ``now``
+        that stands in the table is foreseen. Otherwise it is worked out which ones were.
+    order
+        Rows of the jobs in the queue as the scheduler has them; None for the order of submission.
+    """
+
+    jobs: JobTable
+    now: int
+    clock: Clock
+    processors: int
+    label: str = ""
+    work: Work | None = None
+    users: Mapping[int, User] = field(default_factory=dict)
+    decisions: DecisionLog | Decisions | None = None
+    waits: Sequence[tuple[Units, Bools]] = ()
+    after: Int64s | None = None
+    live: bool = False
+    order: Int64s | None = None
+
+    @classmethod
+    def of_model(
+        cls,
+        model: Simulation,
+        *,
+        label: str = "",
+        work: Work | None = None,
+        users: Iterable[User] | Mapping[int, User] | None = None,
+        decisions: DecisionLog | None = None,
+    ) -> Moment:
+        """Return a simulation as it is now, between two calls of its ``run(until=...)``.
+
+        When nothing is left to happen, the moment is the second after the last event.
+
+        Parameters
+        ----------
+        model
+            The simulation.
+        label
+            A short name for titles.
+        work
+            The recorded work; that of the users unless given.
+        users
+            Agents, also by number; all of the simulation unless given.
+        decisions
+            Where they note what they decide.
+        """
+        if users is None:
+            users = [agent for agent in model.agents if isinstance(agent, User)]
+        if not isinstance(users, Mapping):
+            users = {user.number: user for user in users}
+        if work is None:
+            found = (getattr(user, "work", None) for user in users.values())
+            work = next((one for one in found if one is not None), None)
+        return cls(
+            jobs=model.jobs,
+            now=model.time + model.over,
+            clock=model.clock,
+            processors=sum(cluster.processors for cluster in model.clusters.values()),
+            label=label,
+            work=work,
+            users=users,
+            decisions=decisions,
+            live=True,
+            order=np.concatenate([cluster.waiting for cluster in model.clusters.values()]),
+        )
+
+    @classmethod
+    def of_run(cls, run: Run, now: int | None = None) -> Moment:
+        """Return a finished run as it was at second ``now``, by default after its last event."""
+        if now is None:
+            now = 1 + max(int(column.max(initial=0)) for column in (run.jobs.submit, run.jobs.end))
+        return cls(
+            jobs=run.jobs,
+            now=now,
+            clock=run.clock,
+            processors=run.processors,
+            label=run.label,
+            work=run.work,
+            decisions=run.decisions,
+            waits=run.waits,
+            after=run.after,
+        )
+
+    @cached_property
+    def submitted(self) -> Bools:
+        """Which jobs were submitted, shape (jobs,)."""
+        submit = self.jobs.submit
+        found: Bools = (submit != UNKNOWN) & (submit < self.now)
+        return found
+
+    @cached_property
+    def started(self) -> Bools:
+        """Which jobs have started, also those that are over, shape (jobs,)."""
+        start = self.jobs.start
+        found: Bools = self.submitted & (start != UNKNOWN) & (start < self.now)
+        return found
+
+    @cached_property
+    def ended(self) -> Bools:
+        """Which jobs have started and are over, shape (jobs,)."""
+        end = self.jobs.end
+        found: Bools = self.started & (end != UNKNOWN) & (end <= self.now)
+        return found
+
+    @cached_property
+    def running(self) -> Bools:
+        """Which jobs run, shape (jobs,)."""
+        return self.started & ~self.ended
+
+    @cached_property
+    def never_ran(self) -> Bools:
+        """Which submitted jobs were over at once, such as those larger than the machine."""
+        return self.submitted & ~self.started & np.isin(self.jobs.state, NEVER_RAN)
+
+    @cached_property
+    def waiting(self) -> Bools:
+        """Which jobs wait, shape (jobs,)."""
+        return self.submitted & ~self.started & ~self.never_ran
+
+    @cached_property
+    def queue(self) -> Int64s:
+        """Rows of the jobs that wait, in the order of the queue, shape (waiting,).
+
+        That of the scheduler where it is known, else by submission to the cluster, then by row.
+        """
+        rows = np.flatnonzero(self.waiting)
+        enqueued = self.jobs.enqueued[rows]
+        # Who is held by a broker has not joined a queue yet.
+        held = (enqueued == UNKNOWN) | (enqueued >= self.now)
+        keys = [rows, np.where(held, self.jobs.submit[rows], enqueued), held]
+        if self.order is not None:
+            place = np.full(len(self.jobs), len(self.order))
+            place[self.order] = np.arange(len(self.order))
+            keys.append(place[rows])
+        ordered: Int64s = rows[np.lexsort(keys)]
+        return ordered
+
+    @cached_property
+    def foreseen(self) -> Bools:
+        """Which jobs are to come at a second that is known already, shape (jobs,)."""
+        submit = self.jobs.submit
+        ahead: Bools = (submit != UNKNOWN) & (submit >= self.now)
+        if self.live:
+            return ahead
+        recorded = 0 if self.work is None else len(self.work.jobs)
+        ahead[recorded:] = False  # made up when their moment has come
+        for units, which in self.waits:
+            # A unit is released when all that it depends on is over.
+            waits = which & (units.dependencies.count > 0)
+            released = ~waits | self._released(units)
+            if self.work is not None and units is self.work.__dict__.get("by_batch"):
+                released &= _all_before(released | ~which, units)
+            ahead[units.rows] &= np.repeat(released, np.diff(units.first))
+        return ahead
+
+    def _released(self, units: Units) -> Bools:
+        """Return for which units all is over that they depend on, shape (units,)."""
+        over = self.units_over(units)
+        edges = units.dependencies
+        released = np.ones(len(units), bool)
+        released[edges.successor[~over[edges.predecessor]]] = False
+        return released
+
+    def units_over(self, units: Units) -> Bools:
+        """Return which units are over: all of their jobs, shape (units,)."""
+        over = (self.ended | self.never_ran)[units.rows]
+        return np.logical_and.reduceat(over, units.first[:-1]) if len(units) else over
+
+    @property
+    def first(self) -> int:
+        """The first submission so far, s; ``now`` where there was none."""
+        submit = self.jobs.submit
+        return int(np.min(submit, where=self.submitted, initial=self.now))
+
+    def since(self, first: int) -> Int64s:
+        """Return the rows of the submitted jobs that were not over before second ``first``."""
+        jobs = self.jobs
+        past = (self.ended & (jobs.end < first)) | (self.never_ran & (jobs.submit < first))
+        return np.flatnonzero(self.submitted & ~past)
+
+    def seen(self, rows: Int64s | None = None) -> JobTable:
+        """Return a table of jobs in which what lies after ``now`` is unknown.
+
+        Parameters
+        ----------
+        rows
+            Which jobs, in this order; None for all.
+        """
+        which = slice(None) if rows is None else rows
+        table = self.jobs.copy() if rows is None else self.jobs.take(rows)
+        future = ~self.submitted[which]
+        for column in OUTCOME:
+            table.matrix[column, future] = UNKNOWN
+        table.matrix[Column.START, ~self.started[which]] = UNKNOWN
+        table.matrix[Column.END, ~self.ended[which]] = UNKNOWN
+        table.matrix[Column.STATE, ~(self.ended | self.never_ran)[which]] = State.UNFINISHED
+        return table
+
+    def run(self, rows: Int64s | None = None) -> Run:
+        """Return what is seen as a run, for the pictures of runs; ``rows`` as for :meth:`seen`."""
+        return Run(
+            jobs=self.seen(rows),
+            processors=self.processors,
+            label=self.label,
+            configuration={},
+            clock=self.clock,
+        )
+
+    def rows_of(self, user: int) -> Int64s:
+        """Return the rows of the jobs of a user in the table, also those to come."""
+        return np.flatnonzero(self.jobs.user == user)
+
+
+def _all_before(good: Bools, units: Units) -> Bools:
+    """Return which units are good with all units of their user before them, shape (units,)."""
+    bad = np.cumsum(~good)
+    before = np.concatenate([[0], bad])[units.user_first[:-1]]
+    good_so_far: Bools = bad == np.repeat(before, np.diff(units.user_first))
+    return good_so_far

@@ -1,0 +1,213 @@
+"""The users at a moment: what each does, and how it has been served."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from agents.composed import Composed
+from agents.decision_words import moment as local_moment
+from agents.generated import GeneratedUser
+from agents.satisfaction import Minding
+from agents.site_users import Doing, SiteUser
+from agents.user import User
+from analysis.views.frames import table_picture
+from environment.jobs import UNKNOWN, Int64s, State
+from environment.quantities import format_duration, plural
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from analysis.views.moment import Moment
+
+#: What a user does, and what that means.
+STATES = {
+    "running": "has jobs that run",
+    "waiting": "has jobs in the queue, none runs",
+    "thinking": "has nothing on the machine, and more to come",
+    "away": "the same, and is not at work",
+    "done": "nothing more comes",
+    "not yet": "has submitted nothing yet",
+}
+
+#: The states by their places.
+NAMES = np.array(list(STATES))
+RUNNING, WAITING, THINKING, AWAY, DONE, NOT_YET = range(len(NAMES))
+
+#: Most users of a picture.
+MOST = 15
+
+#: User numbers up to so many times the number of jobs are counted without sorting.
+DENSE = 4
+
+
+class _Places:
+    """Users by number, and sums over their jobs.
+
+    Attributes
+    ----------
+    numbers
+        Of the users, ascending, shape (users,).
+    """
+
+    def __init__(self, moment: Moment) -> None:
+        user = moment.jobs.user
+        agents = np.fromiter(moment.users, np.int64, len(moment.users))
+        low = min(int(user.min(initial=0)), int(agents.min(initial=0)))
+        high = max(int(user.max(initial=0)), int(agents.max(initial=0)))
+        self._dense = high - low < DENSE * len(user) + 1000
+        if self._dense:
+            there = np.bincount(user - low, minlength=high - low + 1) > 0
+            there[agents - low] = True
+            self.numbers: Int64s = np.flatnonzero(there) + low
+            self._place = np.zeros(len(there), np.int64)
+            self._place[self.numbers - low] = np.arange(len(self.numbers))
+            self._low = low
+        else:
+            self.numbers = np.union1d(user, agents)
+        self._user = user
+
+    def of(self, rows: Any) -> Int64s:
+        """Return the places of the users of some jobs."""
+        user = self._user[rows]
+        if self._dense:
+            place: Int64s = self._place[user - self._low]
+            return place
+        found: Int64s = np.searchsorted(self.numbers, user)
+        return found
+
+
+def users_table(moment: Moment) -> pd.DataFrame:
+    """Return what each user does and how it has been served, by number.
+
+    Returns
+    -------
+    frame
+        ``user`` number, ``state`` (one of :data:`STATES`), ``jobs_done`` (that ran to an end),
+        ``jobs_waiting``, ``jobs_running``, ``wait_mean_s`` of the jobs that started,
+        ``lateness_mean_s`` of the jobs that are on record and were submitted, ``mood`` in doublings
+        of users who mind (0 as they are used to, 1 twice as bad), ``next_submission_s`` since the
+        origin where it is known. What cannot be said is missing.
+    """
+    import pandas as pd
+
+    jobs, places = moment.jobs, _Places(moment)
+    count = len(places.numbers)
+
+    def sums(which: Any, weights: Any = None) -> Any:
+        return np.bincount(places.of(which), weights=weights, minlength=count)
+
+    started = np.flatnonzero(moment.started)
+    running, waiting = np.flatnonzero(moment.running), np.flatnonzero(moment.waiting)
+    starts, ran = sums(started), sums(running)
+    submitted = np.flatnonzero(moment.submitted)
+    recorded = submitted[jobs.recorded_submit[submitted] != UNKNOWN]
+    late = (jobs.submit[recorded] - jobs.recorded_submit[recorded]).astype(float)
+    wait = (jobs.start[started] - jobs.submit[started]).astype(float)
+    waits = sums(waiting)
+    coming = np.flatnonzero(moment.foreseen)
+    following = np.full(count, np.iinfo(np.int64).max)
+    np.minimum.at(following, places.of(coming), jobs.submit[coming])
+    known = following < np.iinfo(np.int64).max
+    submissions = sums(submitted)
+    left = sums(~moment.submitted & (jobs.state != State.RENOUNCED)) > 0
+    states = np.select(
+        [ran > 0, waits > 0, submissions == 0, left],
+        [RUNNING, WAITING, NOT_YET, THINKING],
+        DONE,
+    )
+    mood = np.full(count, np.nan)
+    for number, user in moment.users.items():
+        place = int(np.searchsorted(places.numbers, number))
+        states[place] = state_of(user, moment.now, int(states[place]))
+        if isinstance(user, GeneratedUser):
+            if isinstance(user.behaviour, Minding):
+                mood[place] = user.mood
+            if isinstance(user, SiteUser) and not known[place] and user.until >= moment.now:
+                known[place], following[place] = True, user.until
+    return pd.DataFrame(
+        {
+            "user": places.numbers,
+            "state": NAMES[states],
+            "jobs_done": starts - ran,
+            "jobs_waiting": waits,
+            "jobs_running": ran,
+            "wait_mean_s": _means(sums(started, wait), starts),
+            "lateness_mean_s": _means(sums(recorded, late), sums(recorded)),
+            "mood": mood,
+            "next_submission_s": pd.arrays.IntegerArray(np.where(known, following, 0), ~known),
+        }
+    )
+
+
+def state_of(user: User, now: int, state: int) -> int:
+    """Return the place of the state of a user in :data:`STATES`, with what the user itself knows.
+
+    Parameters
+    ----------
+    user
+        The agent.
+    now
+        s.
+    state
+        What its jobs alone tell.
+    """
+    if state in (RUNNING, WAITING):
+        return state
+    if isinstance(user, GeneratedUser):
+        if user.done or user.absent_until >= user.horizon:
+            return DONE
+        asleep = isinstance(user, SiteUser) and user.state == Doing.ASLEEP
+        if user.absent_until > now or (asleep and state != NOT_YET):
+            return AWAY
+        # Its table holds nothing that is to come, since it is not made up yet.
+        return NOT_YET if state == NOT_YET else DONE if now >= user.horizon else THINKING
+    behaviour = user.behaviour
+    window = behaviour.window if isinstance(behaviour, Composed) else None
+    if state == THINKING and window is not None and not window.is_open(user, now):
+        return AWAY
+    return state
+
+
+def users_picture(moment: Moment, most: int = MOST) -> Figure:
+    """Return a picture of :func:`users_table`, the users with the most jobs on the machine first.
+
+    Parameters
+    ----------
+    moment
+        The moment.
+    most
+        Most users.
+    """
+    frame = users_table(moment)
+    total = len(frame)
+    keys = (frame["user"], -frame["jobs_done"], -frame["jobs_waiting"], -frame["jobs_running"])
+    frame = frame.iloc[np.lexsort(keys)[:most]]
+    frame = frame.dropna(axis="columns", how="all")
+    words = [_words(frame[name], moment) for name in frame.columns]
+    shown = f"the busiest {len(frame):,} of " if len(frame) < total else ""
+    return table_picture(moment, "Users", frame, words, note=f"{shown}{plural(total, 'user')}")
+
+
+def _words(column: pd.Series[Any], moment: Moment) -> list[str]:
+    """Return the cells of a column as people read them."""
+
+    def written(value: Any) -> str:
+        if column.name == "next_submission_s":
+            return local_moment(moment.clock, int(value))
+        if str(column.name).endswith("mean_s"):
+            return format_duration(value)
+        if column.name == "mood":
+            return f"{value:+.2f}"
+        return str(value) if column.name in ("user", "state") else f"{value:,}"
+
+    missing = column.isna().tolist()
+    return [
+        "" if none else written(value) for value, none in zip(column.tolist(), missing, strict=True)
+    ]
+
+
+def _means(sums: Any, counts: Any) -> Any:
+    return np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)
