@@ -106,9 +106,9 @@ class Decisions:
     dropped: int = 0
 
     @classmethod
-    def of(cls, log: DecisionLog) -> Decisions:
-        """Return what a log holds."""
-        return cls(log.columns(), tuple(log.names), log.dropped)
+    def of(cls, log: DecisionLog, user: int | None = None) -> Decisions:
+        """Return what a log holds, of one user if one is given."""
+        return cls(log.columns(user), tuple(log.names), log.dropped)
 
     def __len__(self) -> int:
         return len(self.columns["time"])
@@ -136,3 +136,8 @@ class Decisions:
         if end is not None:
             which &= self.columns["time"] < end
         return self.rows(np.flatnonzero(which))
+
+    def last_of_user(self, user: int, end: int, most: int | None = None) -> list[Decision]:
+        """Return the last decisions of a user before ``end``, s, newest first, at most so many."""
+        which = (self.columns["user"] == user) & (self.columns["time"] < end)
+        return list(self.rows(np.flatnonzero(which)[::-1][:most]))

@@ -200,14 +200,22 @@ class DecisionLog:
         why = Why.MOOD if what in (What.GAVE_UP, What.WENT_AWAY, What.WENT_ON) else Why.NONE
         self.note(visit.at, visit.user, what, why, mood=mood)
 
-    def columns(self) -> dict[str, np.ndarray]:
+    def columns(self, user: int | None = None) -> dict[str, np.ndarray]:
         """Return what is kept as arrays by name, in the order of time; words as their numbers.
 
         Rows of one second stand in the order in which they were noted.
+
+        Parameters
+        ----------
+        user
+            Number of the user whose decisions are returned; None for those of all.
         """
-        found = {
-            name: np.array(column, column.typecode)
-            for name, column in zip(COLUMNS, self._columns, strict=True)
-        }
+        columns = dict(zip(COLUMNS, self._columns, strict=True))
+        if user is None:
+            found = {name: np.array(column, column.typecode) for name, column in columns.items()}
+        else:
+            # Views are let go at once: a column that is looked into could not grow.
+            rows = np.flatnonzero(np.asarray(columns["user"]) == user)
+            found = {name: np.asarray(column)[rows] for name, column in columns.items()}
         order = np.argsort(found["time"], kind="stable")
         return {name: values[order] for name, values in found.items()}

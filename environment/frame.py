@@ -8,7 +8,7 @@ is used here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from heapq import heappop
 from math import ceil
 from typing import Any
@@ -62,6 +62,12 @@ class Frame(mesa.Model):  # type: ignore[misc]
         while events and events[0].CANCELED:
             heappop(events)
         return ceil(events[0].time) if events else FOREVER
+
+    def due(self) -> Iterator[tuple[int, Callable[..., None], tuple[Any, ...]]]:
+        """Yield what :meth:`call_at` is to call: second, function, arguments, in any order."""
+        for event in self._event_list._events:
+            if not event.CANCELED and event.function_args:
+                yield ceil(event.time), *event.function_args
 
     def run_events(self, now: int) -> None:
         """Run the events that are due at ``now``, also those that they add."""

@@ -1,20 +1,44 @@
+from .gantt_now import gantt_picture, gantt_table
+from .graph_now import UNIT_STATES, graph_network, graph_table
+from .graph_picture import graph_picture
+from .hours import Hours, hours_of
 from .load import load_picture, load_table
 from .moment import Moment
+from .pauses import pauses_picture, pauses_table
+from .stepping import activity_count, next_event_of
 from .submissions import Lateness, lateness_now, submissions_picture, submissions_table
+from .timeline import decisions_picture, decisions_table
 from .users import STATES, users_picture, users_table
 from .waiting import queue_picture, queue_table
+from .week import week_picture, week_table
 
 __all__ = [
     "STATES",
+    "UNIT_STATES",
+    "Hours",
     "Lateness",
     "Moment",
+    "activity_count",
+    "decisions_picture",
+    "decisions_table",
+    "gantt_picture",
+    "gantt_table",
+    "graph_network",
+    "graph_picture",
+    "graph_table",
+    "hours_of",
     "lateness_now",
     "load_picture",
     "load_table",
+    "next_event_of",
+    "pauses_picture",
+    "pauses_table",
     "queue_picture",
     "queue_table",
     "submissions_picture",
     "submissions_table",
     "users_picture",
     "users_table",
+    "week_picture",
+    "week_table",
 ]

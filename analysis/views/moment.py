@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.user import User
+from agents.user import ReplayUser, User
 from analysis.run import Run
 from environment.clock import Clock
 from environment.jobs import OUTCOME, UNKNOWN, Column, Int64s, JobTable, State
@@ -72,9 +72,9 @@ class Moment:
     after
         For users who make up their work, the unit that made them submit each unit, shape (units,),
         -1 none; None where nobody does, and in a simulation, whose users know it.
-    live
-        Whether the jobs are those of a simulation that goes on: then each submission after ``now``
-        that stands in the table is foreseen. Otherwise it is worked out which ones were.
+    model
+        The simulation, while there is one: then each submission after ``now`` that stands in the
+        table is foreseen. Otherwise it is worked out which ones were.
     order
         Rows of the jobs in the queue as the scheduler has them; None for the order of submission.
     """
@@ -89,7 +89,7 @@ class Moment:
     decisions: DecisionLog | Decisions | None = None
     waits: Sequence[tuple[Units, Bools]] = ()
     after: Int64s | None = None
-    live: bool = False
+    model: Simulation | None = None
     order: Int64s | None = None
 
     @classmethod
@@ -135,7 +135,7 @@ class Moment:
             work=work,
             users=users,
             decisions=decisions,
-            live=True,
+            model=model,
             order=np.concatenate([cluster.waiting for cluster in model.clusters.values()]),
         )
 
@@ -215,7 +215,7 @@ class Moment:
         """Which jobs are to come at a second that is known already, shape (jobs,)."""
         submit = self.jobs.submit
         ahead: Bools = (submit != UNKNOWN) & (submit >= self.now)
-        if self.live:
+        if self.model is not None:
             return ahead
         recorded = 0 if self.work is None else len(self.work.jobs)
         ahead[recorded:] = False  # made up when their moment has come
@@ -227,6 +227,21 @@ class Moment:
                 released &= _all_before(released | ~which, units)
             ahead[units.rows] &= np.repeat(released, np.diff(units.first))
         return ahead
+
+    @cached_property
+    def alarms(self) -> dict[int, int]:
+        """When users who are about to submit something are next called, s, by their numbers.
+
+        Of a simulation only, and of users who do not submit ahead.
+        """
+        found: dict[int, int] = {}
+        for at, function, arguments in () if self.model is None else self.model.due():
+            user = getattr(function, "__self__", None)
+            if arguments and isinstance(arguments[0], ReplayUser):
+                user = arguments[0]
+            if isinstance(user, User):
+                found[user.number] = min(at, found.get(user.number, at))
+        return found
 
     def _released(self, units: Units) -> Bools:
         """Return for which units all is over that they depend on, shape (units,)."""

@@ -110,7 +110,6 @@ def users_table(moment: Moment) -> pd.DataFrame:
     coming = np.flatnonzero(moment.foreseen)
     following = np.full(count, np.iinfo(np.int64).max)
     np.minimum.at(following, places.of(coming), jobs.submit[coming])
-    known = following < np.iinfo(np.int64).max
     submissions = sums(submitted)
     left = sums(~moment.submitted & (jobs.state != State.RENOUNCED)) > 0
     states = np.select(
@@ -122,11 +121,12 @@ def users_table(moment: Moment) -> pd.DataFrame:
     for number, user in moment.users.items():
         place = int(np.searchsorted(places.numbers, number))
         states[place] = state_of(user, moment.now, int(states[place]))
-        if isinstance(user, GeneratedUser):
-            if isinstance(user.behaviour, Minding):
-                mood[place] = user.mood
-            if isinstance(user, SiteUser) and not known[place] and user.until >= moment.now:
-                known[place], following[place] = True, user.until
+        if isinstance(user, GeneratedUser) and isinstance(user.behaviour, Minding):
+            mood[place] = user.mood
+        alarm = moment.alarms.get(number)
+        if alarm is not None and alarm >= getattr(user, "absent_until", 0):
+            following[place] = min(following[place], alarm)
+    known = following < np.iinfo(np.int64).max
     return pd.DataFrame(
         {
             "user": places.numbers,
@@ -157,9 +157,10 @@ def state_of(user: User, now: int, state: int) -> int:
     if state in (RUNNING, WAITING):
         return state
     if isinstance(user, GeneratedUser):
-        if user.done or user.absent_until >= user.horizon:
-            return DONE
         asleep = isinstance(user, SiteUser) and user.state == Doing.ASLEEP
+        gone = asleep and state != NOT_YET and user.until == UNKNOWN
+        if user.done or gone or user.absent_until >= user.horizon:
+            return DONE
         if user.absent_until > now or (asleep and state != NOT_YET):
             return AWAY
         # Its table holds nothing that is to come, since it is not made up yet.

@@ -1,0 +1,121 @@
+"""The week of a user: when it submits, as recorded and until now, and when it is at work."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from agents.decision_words import DAYS
+from analysis.curves import WEEK_HOURS
+from analysis.gantt import count_axis
+from analysis.plots import COLOURS, LEGEND, TITLE, say_nothing, tidy
+from analysis.views.frames import figure_at, fill_steps
+from analysis.views.hours import hours_of
+from environment.clock import DAY, HOUR
+from environment.jobs import UNKNOWN
+from environment.quantities import plural
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from analysis.views.moment import Moment
+
+
+def week_table(moment: Moment, user: int) -> pd.DataFrame:
+    """Return the jobs that a user submitted until now in each local hour of the week.
+
+    Returns
+    -------
+    frame
+        A row for each hour from Monday 00:00 on: ``hour`` from 0 to 167, ``day``, ``hour_of_day``,
+        jobs ``recorded`` and ``simulated``, ``open`` (part of the hour in which the user may
+        submit) and ``activity`` (1 on average); the last two are missing where its behaviour has
+        no such thing, or no simulation is there to ask.
+    """
+    import pandas as pd
+
+    jobs, clock = moment.jobs, moment.clock
+    rows = moment.rows_of(user)
+    recorded = jobs.recorded_submit[rows]
+    counts = [
+        np.bincount(clock.second_of_week(times) // HOUR, minlength=WEEK_HOURS)
+        for times in (
+            recorded[(recorded != UNKNOWN) & (recorded < moment.now)],
+            jobs.submit[rows][moment.submitted[rows]],
+        )
+    ]
+    hours = np.arange(WEEK_HOURS)
+    at_work = hours_of(moment.users.get(user))
+    share = np.full(WEEK_HOURS, np.nan)
+    if at_work.pieces is not None:
+        share[:] = 0.0
+        for opens, closes in at_work.pieces:
+            inside = np.minimum((hours + 1) * HOUR, closes) - np.maximum(hours * HOUR, opens)
+            share += np.maximum(inside, 0) / HOUR
+    weights = np.full(WEEK_HOURS, np.nan) if at_work.weights is None else at_work.weights
+    return pd.DataFrame(
+        {
+            "hour": hours,
+            "day": np.repeat(DAYS, 24),
+            "hour_of_day": hours % 24,
+            "recorded": counts[0],
+            "simulated": counts[1],
+            "open": share,
+            "activity": weights,
+        }
+    )
+
+
+def week_picture(moment: Moment, user: int, *, width: float = 9.0, height: float = 3.2) -> Figure:
+    """Return a picture of :func:`week_table`; sizes in inches.
+
+    Hours in which the user may submit are green, its activity is a line; now is a black line.
+    """
+    frame = week_table(moment, user)
+    recorded, simulated = frame["recorded"].to_numpy(), frame["simulated"].to_numpy()
+    words = f"{plural(int(simulated.sum()), 'job')} until now"
+    if recorded.any():
+        words += f", {int(recorded.sum()):,} as recorded"
+    figure = figure_at(moment, f"Week of user {user}", width, height, words)
+    axes = figure.add_axes((0.6 / width, 0.5 / height, 1 - 0.75 / width, 1 - 1.62 / height))
+    tidy(axes)
+    axes.set_title("Jobs submitted in each hour of the week", **TITLE)
+    edges = np.arange(WEEK_HOURS + 1)
+    pieces = hours_of(moment.users.get(user)).pieces or []
+    top = 1.15 * max(1, int(recorded.max()), int(simulated.max()))
+    if pieces:
+        axes.broken_barh(
+            [(opens / HOUR, (closes - opens) / HOUR) for opens, closes in pieces],
+            (0, top), color=COLOURS["green"], alpha=0.18, linewidth=0, label="at work",
+        )  # fmt: skip
+    if not recorded.any() and not simulated.any():
+        say_nothing(axes, "nothing was submitted")
+    if recorded.any():
+        fill_steps(axes, edges, recorded, "grey", alpha=0.65, label="recorded")
+    axes.step(
+        edges, np.append(simulated, simulated[-1]), where="post", color=COLOURS["blue"],
+        linewidth=1.3, label="simulated",
+    )  # fmt: skip
+    activity = frame["activity"].to_numpy()
+    if not np.isnan(activity).any():
+        shown = 0.8 * top * activity / activity.max()
+        axes.step(
+            edges, np.append(shown, shown[-1]), where="post", color=COLOURS["green"],
+            linewidth=1.0, linestyle=(0, (3, 1.5)), label="activity, to no scale",
+        )  # fmt: skip
+    now = int(moment.clock.second_of_week(np.array([moment.now]))[0]) / HOUR
+    axes.axvline(now, color="black", linewidth=1.0, label="now")
+    axes.set_xlim(0, WEEK_HOURS)
+    axes.set_ylim(0, top)
+    count_axis(axes)
+    axes.set_xticks(range(0, WEEK_HOURS, DAY // HOUR), DAYS)
+    for label in axes.get_xticklabels():
+        label.set_horizontalalignment("left")
+    zone = "the origin counts as Monday" if moment.clock.nominal else str(moment.clock.zone)
+    axes.set_xlabel(f"local time, {zone}", fontsize=8.5)
+    axes.legend(
+        **LEGEND, loc="lower right", bbox_to_anchor=(1.0, 0.985), ncols=5, borderaxespad=0.2
+    )
+    return figure
