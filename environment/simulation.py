@@ -153,6 +153,7 @@ class Simulation(Frame):
         dispatch = None if self.broker is None else self.broker.dispatch
         self._engine = engines[0] if units is None else lock_step(engines, units, dispatch)
         self._owners: list[Owner] = []
+        self._ended = False
 
     def _dispatch(self, grid: GridSpec) -> Dispatch:
         for name, cluster in self.clusters.items():
@@ -251,8 +252,14 @@ class Simulation(Frame):
 
     @property
     def over(self) -> bool:
-        """Whether nothing is left to happen."""
-        return self.next_time == FOREVER
+        """Whether nothing is left to happen.
+
+        Where jobs wait, that is only known when :meth:`run` has come to the end by itself.
+        """
+        if self.next_time != FOREVER:
+            return False
+        # When it halted in the second of the last completion, a pass is still to come.
+        return self._ended or not any(len(one.waiting) for one in self.clusters.values())
 
     def run(
         self,
@@ -279,6 +286,7 @@ class Simulation(Frame):
         owners = self._owners
         standstill, last = 0, -1
         rounds = 0
+        self._ended = False
         while True:
             due = self.next_event_time()
             stop = engine.advance(min(due, end), SLICE)
@@ -296,6 +304,7 @@ class Simulation(Frame):
                     cluster.check_none_lost()
                 if self.broker is not None:
                     self.broker.check_none_lost()
+                self._ended = True
                 break
             elif progress is not None:
                 progress(self)

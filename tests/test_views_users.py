@@ -210,7 +210,7 @@ def test_stepping_to_the_next_event(story: JobTable, fortnight: JobTable, users:
         assert event is None or moment.now == event or model.over
         assert event is None or activity_count(moment, 1) > before
         known += event is not None
-    assert known > 4
+    assert known >= 3
     assert activity_count(moment, 1) == 15 or made_up
 
 
