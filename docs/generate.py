@@ -44,7 +44,7 @@ from scenarios_page import scenarios_page  # noqa: E402
 PACKAGES = ("environment", "agents", "analysis", "scenarios")
 
 #: Packages inside them with public names of their own.
-INSIDE = ("analysis.features", "analysis.models")
+INSIDE = ("analysis.features", "analysis.models", "analysis.views")
 
 #: Units by the end of a metric's name.
 UNITS = {"_s": "s", "_per_day": "1/day", "jobs_": "jobs"}

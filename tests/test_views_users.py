@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from view_cases import assert_same, finished, paused
 
 from agents import ActivityWindow, Casting, DecisionLog, Recipe, User, Work
+from analysis import read_results, write_results
 from analysis.views import (
     UNIT_STATES,
     Moment,
@@ -23,12 +25,14 @@ from analysis.views import (
     hours_of,
     next_event_of,
     pauses_table,
+    recover_work,
     users_table,
     week_table,
 )
 from environment import JobTable, QuantityError, Simulation, Streams, Trace
 from environment.clock import DAY, HOUR, Clock
 from environment.trace import Conversion, jobs_from_trace
+from scenarios import replay
 
 #: What is compared, for each user.
 VIEWS: dict[str, Callable[[Moment, int], Any]] = {
@@ -275,3 +279,40 @@ def test_kth_played_back_as_live(kth: Trace, users: str) -> None:
         for view in VIEWS.values():
             assert_same(lambda moment, view=view, user=user: view(moment, user), live, back)  # type: ignore[misc]
     assert_same(gantt_table, live, back)
+
+
+@pytest.mark.parametrize("users", ["rigid", "think-time", "adjusted"])
+def test_from_a_folder(tmp_path: Path, make_trace: Callable[..., Trace], users: str) -> None:
+    """A run that is read from a folder is played back like the one that wrote it."""
+    trace = make_trace(
+        *(
+            {
+                "submit": 3000 * n + 40 * (n % 7),
+                "run": 1800 + 1700 * (n % 7),
+                "requested_processors": 1 + n % 5,
+                "requested_time": 15000,
+                "user": n % 3,
+            }
+            for n in range(60)
+        ),
+        header="; MaxProcs: 5",
+    )
+    log = DecisionLog()
+    run = replay(trace, users=users, log=log)
+    write_results(run, tmp_path / "run")
+    again = recover_work(read_results(tmp_path / "run"))
+    now = 80000
+    before, after = Moment.of_run(run, now), Moment.of_run(again, now)
+    for view in VIEWS.values():
+        assert_same(lambda moment, view=view: view(moment, 1), before, after)  # type: ignore[misc]
+    assert_same(users_table, before, after)
+    assert users_table(after).next_submission_s.notna().any() or users != "rigid"
+    assert recover_work(again) is again
+
+
+def test_nothing_to_recover(make_trace: Callable[..., Trace]) -> None:
+    """What cannot be known from a folder is not guessed: users who make up their work."""
+    job = {"run": 60, "requested_processors": 1, "user": 1}
+    days = ({"submit": 86400 * n + 36000, **job} for n in range(9))
+    run = replay(make_trace(*days, header="; MaxProcs: 2"), users="shmueli-feitelson")
+    assert recover_work(run) is run

@@ -5,6 +5,7 @@ from .hours import Hours, hours_of
 from .load import load_picture, load_table
 from .moment import Moment
 from .pauses import pauses_picture, pauses_table
+from .recovered import recover_work
 from .stepping import activity_count, next_event_of
 from .submissions import Lateness, lateness_now, submissions_picture, submissions_table
 from .timeline import decisions_picture, decisions_table
@@ -35,6 +36,7 @@ __all__ = [
     "pauses_table",
     "queue_picture",
     "queue_table",
+    "recover_work",
     "submissions_picture",
     "submissions_table",
     "users_picture",
