@@ -219,3 +219,16 @@ def test_event_between_seconds_waits_for_the_next(make_jobs: Callable[..., JobTa
     model.schedule_event(note, at=50.5)
     model.run(until=100)
     assert [51] == seen
+
+
+def test_what_is_due_is_told(model: Simulation) -> None:
+    """What is to be called is told with its second and arguments, unless it was cancelled."""
+
+    def ring(name: str) -> None:
+        """Do nothing."""
+
+    model.call_at(7, ring, "later")
+    model.call_at(9, ring, "never").cancel()
+    assert [(7, ring, ("later",))] == list(model.due())
+    model.run(until=8)
+    assert [] == list(model.due())

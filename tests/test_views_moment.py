@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from view_cases import assert_same, finished, paused
 
+from agents import Work, add_users
 from analysis.views import (
     Moment,
     lateness_now,
@@ -19,7 +20,7 @@ from analysis.views import (
     submissions_table,
     users_table,
 )
-from environment import JobTable, State, Trace
+from environment import JobTable, Simulation, State, Trace
 from environment.clock import DAY, HOUR, Clock
 from environment.jobs import UNKNOWN
 from environment.trace import Conversion, jobs_from_trace
@@ -117,6 +118,21 @@ def test_over(story: JobTable) -> None:
     back = Moment.of_run(finished(story, 4))
     assert moment.now == back.now == 9101
     assert moment.ended.sum() == back.ended.sum() == 3
+
+
+def test_not_over_before_the_last_pass(story: JobTable) -> None:
+    """Halted in the second in which a job ends, nothing is to come but the start of the next."""
+    work = Work.of(story.copy())
+    model = Simulation(work.jobs, 4)
+    add_users(model, work, "rigid")
+    model.run(until=9100)
+    assert model.over
+    model = Simulation(work.jobs, 4)
+    model.cluster.submit([0, 1], 0)
+    model.run(until=5000)
+    assert not model.over
+    assert [1] == Moment.of_model(model).queue.tolist()
+    assert model.run().over
 
 
 def test_future_is_unknown(story: JobTable) -> None:

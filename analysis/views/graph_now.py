@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,6 +51,10 @@ def window_around_now(own: OwnUnits, most: int | None = MOST) -> range:
     at = int(open_ones[0]) if len(open_ones) else len(own)
     begin = max(0, min(at - int(BEHIND * most), len(own) - most))
     return range(begin, begin + most)
+
+
+#: Most units that are named in a cell of a table.
+MOST_NAMES = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,20 +183,28 @@ def graph_network(moment: Moment, user: int, most: int | None = MOST) -> nx.DiGr
 
 def _names(own: OwnUnits, shown: range) -> tuple[list[str], list[str]]:
     """Return, for units of a window, what each waits for and what awaits it, as text."""
-    waits_for: list[list[str]] = [[] for _ in shown]
-    awaiting: list[list[str]] = [[] for _ in shown]
-    if own.waits:
-        held = ~own.over[own.before]
-        edges = list(zip(own.before[held].tolist(), own.after[held].tolist(), strict=True))
-        if own.ordered:
-            late = np.flatnonzero(~own.submitted[:-1])
-            edges += zip(late.tolist(), (late + 1).tolist(), strict=True)
-        for before, after in sorted(set(edges)):
-            if after in shown:
-                waits_for[after - shown.start].append(str(own.numbers[before]))
-            if before in shown:
-                awaiting[before - shown.start].append(str(own.numbers[after]))
-    return [", ".join(names) for names in waits_for], [", ".join(names) for names in awaiting]
+    if not own.waits:
+        return [""] * len(shown), [""] * len(shown)
+    held = ~own.over[own.before]
+    before, after = own.before[held], own.after[held]
+    if own.ordered:  # a unit that is not submitted holds up the next one, too
+        late = np.flatnonzero(~own.submitted[:-1])
+        pairs = np.stack([np.append(before, late), np.append(after, late + 1)])
+        before, after = np.unique(pairs, axis=1)
+    return _listed(own.numbers[before], after, shown), _listed(own.numbers[after], before, shown)
+
+
+def _listed(numbers: Int64s, places: Int64s, shown: range) -> list[str]:
+    """Return the numbers that belong to each place of a window, as text, and how many more."""
+    inside = np.flatnonzero((places >= shown.start) & (places < shown.stop))
+    inside = inside[np.lexsort((numbers[inside], places[inside]))]
+    first = np.searchsorted(places[inside], np.arange(shown.start, shown.stop + 1)).tolist()
+    texts = []
+    for begin, end in pairwise(first):
+        text = ", ".join(map(str, numbers[inside[begin : min(end, begin + MOST_NAMES)]].tolist()))
+        more = end - begin - MOST_NAMES
+        texts.append(f"{text} and {more:,} more" if more > 0 else text)
+    return texts
 
 
 def _known(values: Int64s, known: np.ndarray) -> pd.api.extensions.ExtensionArray:

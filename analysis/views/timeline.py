@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from analysis.views.moment import Moment
 
 #: Most decisions of a table and of a picture.
-MOST, DRAWN = 100, 15
+MOST, DRAWN = 100, 12
 
 
 def decisions_table(moment: Moment, user: int, most: int | None = MOST) -> pd.DataFrame:
