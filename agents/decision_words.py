@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.decisions import DecisionLog, Kind, What, Why
-from environment.clock import moment as moment  # decisions are told with their times
 from environment.jobs import UNKNOWN
 from environment.quantities import format_duration
 

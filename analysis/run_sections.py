@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from agents.decision_words import moment
 from analysis.grid_accounts import SITE_COLUMNS, site_rows
 from analysis.metrics import METRICS, PERCENTILES
 from analysis.platform_accounts import platform_lines
@@ -20,6 +19,7 @@ from analysis.run import Run
 from analysis.run_figures import RUN_FIGURES
 from analysis.run_words import MOST_DECISIONS, decision_rows
 from analysis.user_waits import users_data
+from environment.clock import moment
 from environment.quantities import format_duration, plural
 
 #: Users in the table, those with the most work.

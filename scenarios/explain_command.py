@@ -119,15 +119,15 @@ def check_known(decisions: Decisions, user: int) -> None:
 
 def lines(decisions: list[Decision], clock: Clock) -> list[str]:
     """Return a line for each decision: local time, what and why."""
-    from agents.decision_words import moment
+    from environment.clock import moment
 
     return [f"{moment(clock, one.time)}  {one.words()}" for one in decisions]
 
 
 def wire(decision: Decision, clock: Clock) -> dict[str, Any]:
     """Return a decision fit for JSON, with its local time and its words."""
-    from agents.decision_words import moment
     from analysis.decision_files import word
+    from environment.clock import moment
 
     return {
         **decision._asdict(),

@@ -10,11 +10,12 @@ import pandas as pd
 import pytest
 from population_cases import small_log
 
-from agents.decision_words import Decisions, moment
+from agents.decision_words import Decisions
 from agents.decisions import MEANING, DecisionLog, Kind, What, Why
 from analysis.decision_files import read_decisions, write_decisions
 from analysis.loading import read_results
 from environment import Clock, write_swf
+from environment.clock import moment
 from environment.errors import ResultsError
 from environment.trace import Trace
 

@@ -12,7 +12,6 @@ from population_cases import small_log
 
 from agents.decisions import DecisionLog
 from environment import write_swf
-from environment.stops import FOREVER
 from environment.trace import Trace
 from scenarios.scenario_file import scenario_of
 
@@ -44,7 +43,7 @@ def test_pieces_come_to_the_same(
     staged = scenario.stage(scenario.prepare(), log, watched=True)
     assert 0 == staged.model.time
     model = staged.model
-    while model.next_time < FOREVER:
+    while not model.over:
         model.step()
     result = staged.result()
     np.testing.assert_array_equal(whole.jobs.matrix, result.jobs.matrix)

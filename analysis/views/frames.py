@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agents.decision_words import moment as local_moment
 from analysis.plots import COLOURS, new_figure
+from environment.clock import moment as local_moment
 
 if TYPE_CHECKING:
     import pandas as pd

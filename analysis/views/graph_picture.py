@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agents.decision_words import DAYS
 from analysis.plots import COLOURS, LEGEND
 from analysis.views.frames import figure_at
 from analysis.views.graph_now import FINISHED, FREE, MOST, STATE_NAMES, WAITS, GraphNow, graph_now
-from environment.clock import WEEK
+from environment.clock import DAYS, WEEK
 from environment.jobs import UNKNOWN, Int64s
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agents.decision_words import Decisions
-from agents.decision_words import moment as local_moment
 from agents.decisions import DecisionLog
 from analysis.views.frames import table_picture
+from environment.clock import moment as local_moment
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from agents.composed import Composed
-from agents.decision_words import moment as local_moment
 from agents.generated import GeneratedUser
 from agents.satisfaction import Minding
 from agents.site_users import Doing, SiteUser
 from agents.user import User
 from analysis.views.frames import table_picture
+from environment.clock import moment as local_moment
 from environment.jobs import UNKNOWN, Int64s, State
 from environment.quantities import format_duration, plural
 

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from agents.decision_words import DAYS
 from analysis.curves import WEEK_HOURS
 from analysis.gantt import count_axis
 from analysis.plots import COLOURS, LEGEND, TITLE, say_nothing, tidy
 from analysis.views.frames import figure_at, fill_steps
 from analysis.views.hours import hours_of
-from environment.clock import DAY, HOUR
+from environment.clock import DAY, DAYS, HOUR
 from environment.jobs import UNKNOWN
 from environment.quantities import plural
 
