@@ -16,6 +16,7 @@ import typer
 from environment.errors import HpcrowdError
 from scenarios.cli_explain import explain_app
 from scenarios.cli_grid import grid_app
+from scenarios.cli_inspect import inspect_app
 from scenarios.cli_models import models_app
 from scenarios.cli_populations import populations_app
 from scenarios.cli_report import report_app
@@ -36,6 +37,7 @@ app.add_typer(reproduce, name="reproduce")
 app.add_typer(explain_app)
 app.add_typer(models_app)
 app.add_typer(grid_app)
+app.add_typer(inspect_app)
 app.add_typer(populations_app)
 app.add_typer(report_app)
 app.add_typer(sweep_app)

@@ -1,0 +1,167 @@
+"""The page: a bar to move the runs on, and three parts to look at them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import solara
+
+from environment.clock import DAY, HOUR
+from environment.clock import moment as moment_words
+from scenarios.inspector import shown
+from scenarios.inspector.cluster_part import ClusterPart
+from scenarios.inspector.desk import PACES, Desk
+from scenarios.inspector.settings_part import SettingsPart
+from scenarios.inspector.user_part import UserPart
+from scenarios.inspector.users_part import UsersPart
+
+#: How the page looks.
+STYLE = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
+
+#: What parts of the page are called.
+TAB_NAMES = {"cluster": "Cluster", "users": "Users", "user": "One user"}
+
+#: What spans are called.
+SPAN_NAMES = {1: "1 day", 7: "7 days", 28: "28 days", 0: "whole run"}
+
+
+@solara.component
+def Page() -> None:
+    """The page of ``hpcrowd inspect``."""
+    router = solara.use_router()
+    desk = solara.use_memo(lambda: Desk(shown.SUBJECTS, router.search), [])
+
+    def live() -> Any:
+        shown.OPEN.add(desk)
+        desk.open()
+        return desk.close
+
+    solara.use_effect(live, [])
+    solara.Style(STYLE)
+    solara.Title("hpcrowd: " + ", ".join(subject.name for subject in shown.SUBJECTS))
+    with solara.Column(gap="0px", style={"min-width": "720px"}):
+        Bar(desk)
+        if desk.message.value:
+            solara.HTML(
+                tag="div",
+                unsafe_innerHTML=escape(desk.message.value),
+                classes=["hpcrowd-error"],
+                attributes={"role": "alert"},
+            )
+        Parts(desk)
+
+
+@solara.component
+def Bar(desk: Desk) -> None:
+    """The bar with the time and the buttons."""
+    _ = desk.tick.value
+    sitting = desk.sitting
+    busy, playing = bool(desk.busy.value), desk.playing.value
+    idle = not busy and not playing and bool(sitting.courses)
+    # Tests and impatient scripts wait for this class.
+    state = "hpcrowd-busy" if busy or playing else "hpcrowd-idle"
+    with solara.Div(classes=["hpcrowd-bar", state]):
+        with solara.Row(gap="8px", style={"align-items": "center", "flex-wrap": "wrap"}):
+            solara.Text(_time(desk), classes=["hpcrowd-time"])
+            if playing or busy:
+                solara.Button("Pause", on_click=desk.pause, color="primary", small=True)
+            else:
+                solara.Button(
+                    "Run", on_click=desk.play, color="primary", small=True,
+                    disabled=not idle or sitting.over,
+                )  # fmt: skip
+            for name, seconds in (("Hour", HOUR), ("Day", DAY)):
+                solara.Button(
+                    name, on_click=lambda seconds=seconds: desk.advance(seconds), small=True,
+                    disabled=not idle or sitting.over,
+                )  # fmt: skip
+            user = desk.user.value
+            solara.Button(
+                "Next event" if user is None else f"Next event of user {user}",
+                on_click=desk.advance_to_event, small=True,
+                disabled=not idle or user is None or sitting.over,
+            )  # fmt: skip
+            solara.Button("Reset", on_click=desk.begin_anew, small=True, disabled=busy or playing)
+            solara.Select(
+                "Pace", list(PACES), value=desk.pace, dense=True, style="max-width: 110px"
+            )
+            if len(sitting.seats) == 1:
+                solara.Button("Second run", on_click=desk.add_second, small=True, disabled=not idle)
+            else:
+                solara.Button(
+                    "One run", on_click=desk.remove_second, small=True, disabled=busy or playing
+                )
+            solara.HTML(
+                tag="a",
+                unsafe_innerHTML="Link to this view",
+                classes=["hpcrowd-small"],
+                attributes={"href": "?" + desk.query(), "id": "hpcrowd-link"},
+            )
+        with solara.Row(gap="16px", style={"align-items": "center"}):
+            Choice("part", desk.tab.value, TAB_NAMES, desk.tab.set)
+            if desk.tab.value == "cluster":
+                Choice("span", desk.span.value, SPAN_NAMES, desk.span.set)
+
+
+@solara.component
+def Choice(name: str, value: Any, names: Mapping[Any, str], on_value: Callable[[Any], Any]) -> None:
+    """Buttons of which one is chosen.
+
+    Parameters
+    ----------
+    name
+        Of the row of buttons, for style sheets and tests.
+    value
+        What is chosen.
+    names
+        What each value is called.
+    on_value
+        Called with the value of a button that is clicked.
+    """
+    with solara.Row(gap="4px", classes=[f"hpcrowd-{name}"]):
+        for one, text in names.items():
+            solara.Button(
+                text,
+                on_click=lambda one=one: on_value(one),
+                small=True,
+                text=True,
+                color="primary" if one == value else None,
+                classes=["hpcrowd-on"] if one == value else [],
+            )
+
+
+@solara.component
+def Parts(desk: Desk) -> None:
+    """The runs side by side, in the part of the page that is chosen."""
+    _ = desk.tick.value
+    part = {"cluster": ClusterPart, "users": UsersPart, "user": UserPart}[desk.tab.value]
+    seats = list(desk.sitting.seats)
+    with solara.Columns([1] * max(len(seats), 1), style={"padding": "10px"}):
+        for place, seat in enumerate(seats):
+            with solara.Column(gap="4px"):
+                SettingsPart(desk, place)
+                if seat.error:
+                    solara.HTML(
+                        tag="div",
+                        unsafe_innerHTML=escape(seat.error),
+                        classes=["hpcrowd-error"],
+                        attributes={"role": "alert"},
+                    )
+                elif seat.course is not None:
+                    part(desk, seat.course, seat.course.moment(), place)
+
+
+def _time(desk: Desk) -> str:
+    """Return what the clock of the page shows."""
+    courses = desk.sitting.courses
+    if not courses:
+        return desk.busy.value or "No run"
+    course = max(courses, key=lambda one: one.now)
+    clock = course.moment().clock
+    words = f"{moment_words(clock, course.now)} {clock.zone}"
+    if desk.busy.value:
+        return f"{words}: {desk.busy.value.lower()} ..."
+    return f"{words}: over" if desk.sitting.over else words

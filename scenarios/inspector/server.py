@@ -1,0 +1,141 @@
+"""The server behind the page: Solara's, on the loopback address unless told otherwise.
+
+Everything that the page loads comes from this server; nothing is asked of the network, and nothing
+is told to anybody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+import warnings
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from environment.errors import QuantityError, UnavailableError
+from environment.extras import missing
+
+if TYPE_CHECKING:
+    from scenarios.inspector.subject import Subject
+
+#: Where the page listens unless told otherwise.
+LOOPBACK = "127.0.0.1"
+
+#: What the loopback address is called.
+LOOPBACK_NAMES = ["127.0.0.1", "localhost", "[::1]"]
+
+#: The port it takes if it is free, else another.
+PORT = 8765
+
+#: How long a page may be away from its server before its run is dropped; a tab that is closed says
+#: so and is dropped at once.
+AWAY = "60s"
+
+
+def check_installed() -> None:
+    """Make sure that what the page is made of is there.
+
+    Raises
+    ------
+    UnavailableError
+        When it is not.
+    """
+    if any(find_spec(name) is None for name in ("solara", "solara_assets", "uvicorn")):
+        raise UnavailableError(f"hpcrowd inspect: {missing('Solara', 'page')}")
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def bound_socket(host: str, port: int | None) -> socket.socket:
+    """Return a socket that listens.
+
+    Parameters
+    ----------
+    host
+        An address of this machine.
+    port
+        None for :data:`PORT`, or any that is free; 0 for any.
+
+    Raises
+    ------
+    QuantityError
+        When the port is taken, or the address is none of this machine.
+    """
+    wanted = (PORT, 0) if port is None else (port,)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for place, number in enumerate(wanted):
+        found = socket.socket(family, socket.SOCK_STREAM)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            found.bind((host, number))
+            found.listen(128)
+            return found
+        except OSError as error:
+            found.close()
+            if place + 1 == len(wanted):
+                raise QuantityError(
+                    f"port {number} on {host}: {error.strerror or error}; choose another: "
+                    "--port N, 0 for any that is free"
+                ) from None
+    raise AssertionError("unreachable")
+
+
+def serve(subjects: Sequence[Subject], listening: socket.socket, ready: Callable[[], Any]) -> None:
+    """Serve the page until interrupted.
+
+    Parameters
+    ----------
+    subjects
+        What is inspected.
+    listening
+        Of :func:`bound_socket`.
+    ready
+        Called when pages can be opened.
+
+    Raises
+    ------
+    UnavailableError
+        When Solara is not installed.
+    """
+    check_installed()
+    from solara.server import settings
+
+    settings.telemetry.mixpanel_enable = False
+    settings.kernel.cull_timeout = AWAY
+    settings.theme.title = "hpcrowd"
+    settings.theme.show_banner = False
+    settings.assets.fontawesome_enabled = False
+    import uvicorn
+    from solara.server import app, starlette
+    from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+    from scenarios.inspector import shown
+
+    shown.SUBJECTS[:] = subjects
+    app.apps["__default__"] = app.AppScript("scenarios.inspector.page:Page")
+    # About cookies in frames of other sites, where this page is not meant to be.
+    warnings.filterwarnings("ignore", message="Cookies with samesite=none")
+    application: Any = starlette.app
+    if is_loopback(listening.getsockname()[0]):
+        # A site elsewhere whose name leads to this machine is not answered.
+        application = TrustedHostMiddleware(application, allowed_hosts=LOOPBACK_NAMES)
+    config = uvicorn.Config(application, log_level="error", access_log=False)
+    server = uvicorn.Server(config)
+
+    async def run() -> None:
+        task = asyncio.create_task(server.serve(sockets=[listening]))
+        while not server.started and not task.done():
+            await asyncio.sleep(0.02)
+        if server.started:
+            ready()
+        await task
+
+    asyncio.run(run())

@@ -1,0 +1,144 @@
+"""What is inspected: a trace, a scenario in a TOML file, or a folder of results."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, override
+
+from agents.decisions import DecisionLog
+from environment.errors import QuantityError
+from scenarios.inspector.controls import Control, controls_of, settings_of
+from scenarios.inspector.course import Course, LiveCourse, PlayedBack
+from scenarios.scenario_base import Scenario, with_settings
+from scenarios.scenario_file import SettingError, read_scenario, scenario_of
+
+#: Decisions that a page keeps; 55 bytes each.
+KEPT_DECISIONS = 500_000
+
+
+class Subject(ABC):
+    """What is inspected. It is shared by all pages; each page has courses of its own.
+
+    Attributes
+    ----------
+    name
+        A short name: that of the file or folder.
+    controls
+        What a reader may set.
+    """
+
+    name: str
+    controls: tuple[Control, ...] = ()
+
+    @abstractmethod
+    def begin(self, given: Mapping[str, str]) -> Course:
+        """Return a course at its beginning.
+
+        Parameters
+        ----------
+        given
+            What the reader has set, by name.
+
+        Raises
+        ------
+        HpcrowdError
+            When it cannot be run so, in one line.
+        """
+
+
+class ScenarioSubject(Subject):
+    """A scenario, simulated while somebody looks.
+
+    Parameters
+    ----------
+    read
+        Returns what is run. It is asked again whenever a course begins, so that a file may be
+        edited while the page is open.
+    name
+        A short name.
+
+    Raises
+    ------
+    HpcrowdError
+        When the scenario or its inputs cannot be read.
+    """
+
+    def __init__(self, read: Callable[[], Scenario], name: str) -> None:
+        self.name = name
+        self._read = read
+        self._inputs: dict[str, bytes] = {}
+        self._lock = threading.Lock()
+        scenario = read()
+        self.controls = controls_of(scenario.completed())
+        self._prepared(scenario)
+
+    @override
+    def begin(self, given: Mapping[str, str]) -> Course:
+        scenario = self._read()
+        values = scenario.completed()
+        self.controls = controls_of(values)
+        settings = settings_of(self.controls, given)
+        if settings:
+            try:
+                scenario = scenario_of(with_settings(values, settings), scenario.folder)
+            except SettingError as error:
+                raise QuantityError(str(error)) from None
+        log = DecisionLog(KEPT_DECISIONS)
+        staged = scenario.stage(self._prepared(scenario), log, watched=True)
+        return LiveCourse(staged, scenario.label())
+
+    def _prepared(self, scenario: Scenario) -> Any:
+        """Return a copy of the inputs of a scenario; they are read once for all who share them."""
+        key = repr(sorted(scenario.sharing().items()))
+        with self._lock:  # two pages that open at once read once
+            if key not in self._inputs:
+                self._inputs = {key: pickle.dumps(scenario.prepare(), protocol=5)}
+            inputs = self._inputs[key]
+        return pickle.loads(inputs)
+
+
+class ResultsSubject(Subject):
+    """A finished run, played back from its folder of results.
+
+    Parameters
+    ----------
+    folder
+        What ``--out`` of a run left.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        from analysis.loading import read_results
+        from analysis.views import recover_work
+
+        self.name = folder.name or str(folder)
+        self.run = recover_work(read_results(folder))
+
+    @override
+    def begin(self, given: Mapping[str, str]) -> Course:
+        settings_of(self.controls, given)
+        return PlayedBack(self.run)
+
+
+def subject_of(path: Path) -> Subject:
+    """Return what a path on the command line means.
+
+    Raises
+    ------
+    HpcrowdError
+        When there is nothing, or nothing that can be inspected.
+    """
+    if path.is_dir():
+        return ResultsSubject(path)
+    if not path.exists():
+        raise QuantityError(
+            f"{path}: no such file; give a trace, a scenario in a TOML file, or a folder of results"
+        )
+    if path.suffix == ".toml":
+        return ScenarioSubject(partial(read_scenario, path), path.name)
+    settings = {"kind": "replay", "trace": path.name}
+    return ScenarioSubject(partial(scenario_of, settings, path.parent), path.name)

@@ -1,0 +1,89 @@
+"""The part of the page about all users: a table to sort, to search, and to pick one from."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import solara
+
+from analysis.views import Moment, users_table
+from environment.clock import Clock
+from environment.clock import moment as local_moment
+from environment.quantities import format_duration
+from scenarios.inspector.course import Course
+from scenarios.inspector.desk import Desk
+from scenarios.inspector.panels import Table
+
+#: Columns: key, heading, whether it is a number.
+COLUMNS = (
+    ("user", "User", True),
+    ("state", "State", False),
+    ("jobs_done", "Jobs done", True),
+    ("jobs_running", "Running", True),
+    ("jobs_waiting", "Waiting", True),
+    ("wait_mean_s", "Mean wait", True),
+    ("lateness_mean_s", "Mean lateness", True),
+    ("mood", "Mood", True),
+    ("next_submission_s", "Next submission", True),
+)
+
+#: Users on a page of the table.
+ROWS = 25
+
+
+@solara.component
+def UsersPart(desk: Desk, course: Course, moment: Moment, place: int) -> None:
+    """All users of a run.
+
+    Parameters
+    ----------
+    desk
+        Of the page.
+    course, moment
+        The run, and where it is; another moment draws the part anew.
+    place
+        0 for the first run, 1 for the second.
+    """
+    frame = solara.use_memo(lambda: users_table(moment), [moment])
+    names = [one for one in COLUMNS if not frame[one[0]].isna().all()]
+    Table(
+        name=f"users-{'ab'[place]}",
+        title=f"{len(frame):,} users",
+        headers=[
+            {"value": key, "text": text, "align": "end" if number else "start"}
+            for key, text, number in names
+        ],
+        items=solara.use_memo(
+            lambda: [
+                item_of(row, moment.clock)
+                for row in frame[[key for key, _, _ in names]].to_dict("records")
+            ],
+            [moment],
+        ),
+        table=lambda: frame,
+        key_name="user",
+        chosen=desk.user.value,
+        rows=ROWS,
+        searchable=True,
+        on_pick=lambda user: desk.choose(int(user)),
+        nothing="Nobody is there.",
+    )
+
+
+def item_of(row: dict[str, Any], clock: Clock) -> dict[str, Any]:
+    """Return a row as the table of the page has it: plain values, and words where they differ."""
+    item: dict[str, Any] = {}
+    for key, value in row.items():
+        missing = value is None or (isinstance(value, float) and math.isnan(value))
+        if missing:
+            item[key], item[f"{key}_text"] = None, ""
+        elif key in ("wait_mean_s", "lateness_mean_s"):
+            item[key], item[f"{key}_text"] = float(value), format_duration(value)
+        elif key == "next_submission_s":
+            item[key], item[f"{key}_text"] = int(value), local_moment(clock, int(value))
+        elif key == "mood":
+            item[key], item[f"{key}_text"] = float(value), f"{value:+.2f}"
+        else:
+            item[key] = value if isinstance(value, str) else int(value)
+    return item
