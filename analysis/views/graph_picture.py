@@ -35,6 +35,9 @@ COLUMNS = 15
 #: Inches between units above each other, and above and below all.
 LANE, HEAD, FOOT = 0.46, 1.08, 0.12
 
+#: Most units above each other; more stand beside them.
+DEEPEST = 8
+
 #: Lanes between rows.
 GAP = 0.45
 
@@ -114,18 +117,19 @@ def _lay_out(graph: GraphNow) -> _Layout:
     edges = zip(graph.before[order].tolist(), graph.after[order].tolist(), strict=True)
     for before, after in edges:
         depth[after] = max(depth[after], depth[before] + 1)
-    filled: dict[int, int] = {}
-    lane = []
-    for column in depth:
-        lane.append(filled.get(column, 0))
-        filled[column] = lane[-1] + 1
-    row, x = np.divmod(np.array(depth, np.int64), COLUMNS)
-    tops, top = [], 0.0
-    for place in range(int(row.max(initial=0)) + 1):
-        tops.append(top)
-        columns = range(place * COLUMNS, (place + 1) * COLUMNS)
-        top += max(filled.get(column, 0) for column in columns) + GAP
-    return _Layout(x, np.array(tops)[row] + lane, row, max(top, 1.0))
+    level = np.array(depth, np.int64)
+    order = np.argsort(level, kind="stable")
+    count = np.bincount(level) if len(level) else np.zeros(1, np.int64)
+    nth = np.empty(len(level), np.int64)
+    nth[order] = np.arange(len(level)) - (np.cumsum(count) - count)[level[order]]
+    columns = -(-count // DEEPEST)  # what is side by side for long fills several
+    column = (np.cumsum(columns) - columns)[level] + nth // DEEPEST
+    lane = nth % DEEPEST
+    row, x = np.divmod(column, COLUMNS)
+    deep = np.zeros(int(row.max(initial=0)) + 1)
+    np.maximum.at(deep, row, lane + 1.0)
+    tops = np.concatenate([[0.0], np.cumsum(deep + GAP)])
+    return _Layout(x, tops[row] + lane, row, max(float(tops[-1]), 1.0))
 
 
 def _words(graph: GraphNow) -> str:
