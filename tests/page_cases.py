@@ -93,7 +93,7 @@ class Reader:
         self.page.on("request", self._on_request)
         self.page.on("requestfailed", lambda one: self.told.append(f"failed: {one.url[:200]}"))
         self.page.goto(address + query)
-        self.idle()
+        self.page.wait_for_selector(".hpcrowd-done-1", state="attached")
 
     def _on_console(self, message: Any) -> None:
         if message.type == "error":
@@ -103,17 +103,27 @@ class Reader:
         if not request.url.startswith(("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:")):
             self.told.append(f"left: {request.url[:200]}")
 
-    def idle(self) -> None:
-        """Wait until nothing is being done."""
-        self.page.wait_for_selector(".hpcrowd-idle", state="attached")
+    @property
+    def done(self) -> int:
+        """How much has been done on the page so far."""
+        found = self.page.locator(".hpcrowd-bar").get_attribute("class")
+        return int(str(found).split("hpcrowd-done-")[1].split()[0])
 
-    def press(self, name: str, *, wait: bool = True) -> None:
+    @contextmanager
+    def until_done(self) -> Iterator[None]:
+        """Wait until what happens in the block is done."""
+        before = self.done
+        yield
+        self.page.wait_for_selector(f".hpcrowd-done-{before + 1}", state="attached")
+
+    def press(self, name: str) -> None:
+        """Press a button of the bar and wait until what it does is done."""
+        with self.until_done():
+            self.click(name)
+
+    def click(self, name: str) -> None:
         """Press a button of the bar."""
         self.page.get_by_role("button", name=name, exact=True).first.click()
-        if wait:
-            # What a button does may not have begun yet.
-            self.page.wait_for_timeout(100)
-            self.idle()
 
     def part(self, name: str) -> None:
         """Go to a part of the page."""

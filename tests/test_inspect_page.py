@@ -99,7 +99,7 @@ def test_opens_and_steps(reader: Reader) -> None:
 
 def test_plays_and_pauses(reader: Reader) -> None:
     """Run lets time go by until Pause, and then it stands still."""
-    reader.press("Run", wait=False)
+    reader.click("Run")
     reader.page.wait_for_function(
         "document.querySelector('.hpcrowd-time').innerText.includes('1997-01-04')"
     )
@@ -120,6 +120,7 @@ def test_every_panel_shows_something(browser: Browser, address: str) -> None:
     assert any(re.search(r"asks \d+ processors", row) for row in rows), rows
     picture(reader, "inspect-cluster.png")
     reader.part("Users")
+    reader.page.wait_for_selector("#users-a tbody tr")
     assert 12 == reader.page.locator("#users-a tbody tr").count()
     picture(reader, "inspect-users.png")
     reader.page.locator("#users-a tbody tr").nth(2).click()
@@ -203,9 +204,9 @@ def test_settings_apply_when_a_run_begins_anew(reader: Reader) -> None:
     nodes = page.get_by_label("Nodes")
     nodes.fill("3x")
     nodes.press("Tab")
-    page.locator(".hpcrowd-apply-a").click()
+    with reader.until_done():
+        page.locator(".hpcrowd-apply-a").click()
     page.wait_for_selector("text=nodes 3x")
-    reader.idle()
     assert reader.time.startswith("Wed 1997-01-01 00:00:00")
     reader.press("Day")
     page.get_by_text("A: log.swf").first.click()

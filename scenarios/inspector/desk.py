@@ -50,6 +50,8 @@ class Desk:
         A key of :data:`PACES`.
     playing, busy
         Whether it plays; what is being done, else empty.
+    done
+        Counts what has been done; whoever waits for something waits for the next number.
     message
         What went wrong, in one line.
     """
@@ -59,6 +61,7 @@ class Desk:
         self.tick = solara.reactive(0)
         self.playing = solara.reactive(False)
         self.busy = solara.reactive("Opening")
+        self.done = solara.reactive(0)
         self.message = solara.reactive("")
         self.pace = solara.reactive("6 hours")
         view = View()
@@ -176,6 +179,7 @@ class Desk:
             if sitting.over or self.message.value:
                 self.playing.set(False)
             time.sleep(max(FRAME - (time.perf_counter() - began), 0.02))
+        self.done.set(self.done.value + 1)
 
     def _go(self, until: int) -> None:
         """Move the runs on and tell how far they are now and then; pictures wait for the end."""
@@ -203,6 +207,7 @@ class Desk:
         if not self.sitting.closed.is_set():
             self._show()
             self.busy.set("")
+            self.done.set(self.done.value + 1)
 
     def _start(self, work: Callable[[], object]) -> None:
         def alone() -> None:

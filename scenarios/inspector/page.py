@@ -61,9 +61,8 @@ def Bar(desk: Desk) -> None:
     sitting = desk.sitting
     busy, playing = bool(desk.busy.value), desk.playing.value
     idle = not busy and not playing and bool(sitting.courses)
-    # Tests and impatient scripts wait for this class.
-    state = "hpcrowd-busy" if busy or playing else "hpcrowd-idle"
-    with solara.Div(classes=["hpcrowd-bar", state]):
+    # Tests and impatient scripts wait for the next number.
+    with solara.Div(classes=["hpcrowd-bar", f"hpcrowd-done-{desk.done.value}"]):
         with solara.Row(gap="8px", style={"align-items": "center", "flex-wrap": "wrap"}):
             solara.Text(_time(desk), classes=["hpcrowd-time"])
             if playing or busy:
