@@ -7,6 +7,7 @@ is told to anybody.
 from __future__ import annotations
 
 import asyncio
+import gc
 import ipaddress
 import socket
 import warnings
@@ -28,6 +29,9 @@ LOOPBACK_NAMES = ["127.0.0.1", "localhost", "[::1]"]
 
 #: The port it takes if it is free, else another.
 PORT = 8765
+
+#: Objects after which Python looks for young ones that are gone.
+YOUNG_OBJECTS = 50_000
 
 #: How long a page may be away from its server before its run is dropped; a tab that is closed says
 #: so and is dropped at once.
@@ -120,6 +124,9 @@ def serve(subjects: Sequence[Subject], listening: socket.socket, ready: Callable
     from scenarios.inspector import shown
 
     shown.SUBJECTS[:] = subjects
+    # Pictures are made of tens of thousands of objects that are gone with the next one: collected
+    # together while they are young, they do not make Python look through all users again and again.
+    gc.set_threshold(YOUNG_OBJECTS)
     app.apps["__default__"] = app.AppScript("scenarios.inspector.page:Page")
     # About cookies in frames of other sites, where this page is not meant to be.
     warnings.filterwarnings("ignore", message="Cookies with samesite=none")
