@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -42,9 +42,22 @@ def find_browser() -> str | None:
     return next((path for path in found if path is not None), None)
 
 
+class Served(NamedTuple):
+    """A page that is served."""
+
+    address: str
+    process: subprocess.Popen[str]
+    told: list[str]  #: what the command said until then
+
+    def seconds(self) -> float:
+        """Return how long processors have worked for it, s; only on Linux."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 @contextmanager
-def started_page(*what: str | Path, options: Sequence[str] = ("--port", "0")) -> Iterator[str]:
-    """Serve a page as the command does; give its address."""
+def started_page(*what: str | Path, options: Sequence[str] = ("--port", "0")) -> Iterator[Served]:
+    """Serve a page as the command does."""
     command = [sys.executable, "-m", "hpcrowd", "inspect", *map(str, what), *options]
     server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=dict(os.environ))
     assert server.stderr is not None
@@ -53,7 +66,7 @@ def started_page(*what: str | Path, options: Sequence[str] = ("--port", "0")) ->
         for line in server.stderr:
             lines.append(line)
             if found := re.search(r"The page is at (http://\S+/)", line):
-                yield found[1]
+                yield Served(found[1], server, lines)
                 return
         pytest.fail("no page: " + "".join(lines))
     finally:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,6 +36,9 @@ pytestmark = pytest.mark.skipif(
 CLUSTER = ("load-a", "submissions-a", "gantt-a")
 USER = ("graph-a", "week-a", "pauses-a")
 
+#: Height of a page whose picture is taken, pixels.
+TALL = 1180
+
 #: Shades of grey by which a picture differs from an empty one at least, standard deviation.
 NOT_EMPTY = 8.0
 
@@ -57,8 +61,8 @@ def log(tmp_path_factory: pytest.TempPathFactory, make_trace: Callable[..., Trac
 @pytest.fixture(scope="module")
 def address(log: Path) -> Iterator[str]:
     """The address of a page that shows it."""
-    with started_page(log) as found:
-        yield found
+    with started_page(log) as served:
+        yield served.address
 
 
 @pytest.fixture
@@ -80,8 +84,13 @@ def picture(reader: Reader, name: str) -> None:
     """Keep a picture of the page for the documentation, where that is asked for."""
     folder = os.environ.get("HPCROWD_PICTURES")
     if folder:
-        reader.page.wait_for_timeout(500)
-        reader.page.screenshot(path=str(Path(folder) / name), full_page=True)
+        size = reader.page.viewport_size
+        assert size is not None
+        reader.page.set_viewport_size({"width": size["width"], "height": TALL})
+        reader.page.mouse.move(0, 0)
+        reader.page.wait_for_timeout(1000)
+        reader.page.screenshot(path=str(Path(folder) / name))
+        reader.page.set_viewport_size(size)
 
 
 def test_opens_and_steps(reader: Reader) -> None:
@@ -111,6 +120,43 @@ def test_plays_and_pauses(reader: Reader) -> None:
     assert stopped != reader.time
 
 
+def test_answers_while_it_plays(reader: Reader) -> None:
+    """Whoever looks at other parts of the page meanwhile sees them, and time goes on."""
+    reader.click("Run")
+    for _ in range(4):
+        before = reader.time
+        reader.part("Users")
+        reader.page.wait_for_selector("#users-a tbody tr")
+        reader.part("Cluster")
+        reader.page.wait_for_selector("#load-a img")
+        reader.page.wait_for_function(
+            "before => document.querySelector('.hpcrowd-time').innerText !== before", arg=before
+        )
+    reader.press("Pause")
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processor times of Linux")
+def test_closing_the_page_stops_the_run(browser: Browser, log: Path) -> None:
+    """A run that plays uses the processor until its page is closed, and no longer."""
+    with started_page(log, options=("--port", "0")) as served:
+        reader = Reader(browser, served.address)
+        reader.click("Run")
+        reader.page.wait_for_function(
+            "document.querySelector('.hpcrowd-time').innerText.includes('1997-01-04')"
+        )
+        reader.page.close(run_before_unload=True)
+        last = served.seconds()
+        for _ in range(20):
+            time.sleep(1)
+            before, last = last, served.seconds()
+            if last - before < 0.1:
+                break
+        assert last - before < 0.1
+        again = Reader(browser, served.address)
+        assert again.time.startswith("Wed 1997-01-01 00:00:00")
+        again.page.close()
+
+
 def test_every_panel_shows_something(browser: Browser, address: str) -> None:
     """At a busy hour no picture is empty, and the queue tells why jobs wait."""
     reader = Reader(browser, address, "?at=2786460")
@@ -118,17 +164,14 @@ def test_every_panel_shows_something(browser: Browser, address: str) -> None:
         assert spread(reader, panel) > NOT_EMPTY, panel
     rows = reader.page.locator("#queue-a tbody tr").all_inner_texts()
     assert any(re.search(r"asks \d+ processors", row) for row in rows), rows
-    picture(reader, "inspect-cluster.png")
     reader.part("Users")
     reader.page.wait_for_selector("#users-a tbody tr")
     assert 12 == reader.page.locator("#users-a tbody tr").count()
-    picture(reader, "inspect-users.png")
     reader.page.locator("#users-a tbody tr").nth(2).click()
     reader.page.wait_for_selector("#pauses-a img")
     for panel in USER:
         assert spread(reader, panel) > NOT_EMPTY, panel
     assert "released by completion of" in reader.page.locator("#decisions-a").inner_text()
-    picture(reader, "inspect-user.png")
     assert [] == reader.told
     reader.page.close()
 
@@ -231,7 +274,6 @@ def test_two_runs_side_by_side(browser: Browser, address: str) -> None:
     assert spread(reader, "load-a") > NOT_EMPTY
     assert reader.source_of("load-a") != reader.source_of("load-b")
     assert reader.page.get_by_text("B: log.swf, think-time, fcfs").is_visible()
-    picture(reader, "inspect-two.png")
     before = [reader.source_of(f"load-{run}") for run in "ab"]
     reader.press("Day")
     for run, source in zip("ab", before, strict=True):
@@ -288,12 +330,48 @@ def test_a_finished_run_is_played_back(
 ) -> None:
     """A folder of results opens, is played, and has its log of decisions."""
     assert 0 == call("replay", log, "--log-decisions", "--out", tmp_path / "run")[0]
-    with started_page(tmp_path / "run") as address:
-        reader = Reader(browser, address, "?at=2786460&tab=user&user=2")
+    with started_page(tmp_path / "run") as served:
+        reader = Reader(browser, served.address, "?at=2786460&tab=user&user=2")
         assert "released by completion" in reader.page.locator("#decisions-a").inner_text()
         reader.part("Cluster")
         for panel in CLUSTER:
             assert spread(reader, panel) > NOT_EMPTY, panel
         reader.press("Day")
+        assert [] == reader.told
+        reader.page.close()
+
+
+@pytest.mark.traces
+def test_a_real_log(browser: Browser, traces: Path) -> None:
+    """KTH in a busy week: every panel shows something, for the cluster and for the busiest user."""
+    name = "KTH-SP2-1996-2.1-cln.swf.gz"
+    if not (traces / name).exists():
+        pytest.skip(f"no {name} in {traces}")
+    with started_page(traces / name) as served:
+        reader = Reader(browser, served.address, "?at=2000000")
+        for panel in CLUSTER:
+            assert spread(reader, panel) > NOT_EMPTY, panel
+        assert "40 waiting jobs" in reader.page.locator("#queue-a").inner_text()
+        assert "first in the queue: asks 80 processors, 4 are free" in (
+            reader.page.locator("#queue-a tbody tr").first.inner_text()
+        )
+        picture(reader, "inspect-cluster.png")
+        reader.part("Users")
+        reader.page.wait_for_selector("#users-a tbody tr")
+        reader.page.locator("#users-a th", has_text="Jobs done").dblclick()
+        picture(reader, "inspect-users.png")
+        reader.page.get_by_label("Search").fill("13")
+        reader.page.locator("#users-a tbody tr", has_text="13").first.click()
+        reader.page.wait_for_selector("#pauses-a img")
+        for panel in USER:
+            assert spread(reader, panel) > NOT_EMPTY, panel
+        picture(reader, "inspect-user.png")
+        assert [] == reader.told
+        reader.page.close()
+        query = "?at=2000000&two=1&b.nodes=1.5x&b.users=fluid"
+        reader = Reader(browser, served.address, query, width=1700)
+        for run in "ab":
+            assert spread(reader, f"submissions-{run}") > NOT_EMPTY
+        picture(reader, "inspect-two.png")
         assert [] == reader.told
         reader.page.close()

@@ -19,7 +19,7 @@ from analysis.views import (
 from environment.clock import DAY
 from environment.quantities import format_duration, plural
 from scenarios.inspector.course import Course
-from scenarios.inspector.desk import Desk
+from scenarios.inspector.desk import Desk, held
 from scenarios.inspector.panels import Picture, Table
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ def ClusterPart(desk: Desk, course: Course, moment: Moment, place: int) -> None:
             draw=lambda: load_picture(moment, span, width=WIDE, height=HIGH),
             table=lambda: load_table(moment, span),
             version=(moment, span),
+            hold=desk.hold,
         )
         Picture(
             name=f"submissions-{run}",
@@ -71,6 +72,7 @@ def ClusterPart(desk: Desk, course: Course, moment: Moment, place: int) -> None:
             draw=lambda: submissions_picture(moment, span, width=WIDE, height=HIGH),
             table=lambda: submissions_table(moment, span),
             version=(moment, span),
+            hold=desk.hold,
         )
         Picture(
             name=f"gantt-{run}",
@@ -78,6 +80,7 @@ def ClusterPart(desk: Desk, course: Course, moment: Moment, place: int) -> None:
             draw=lambda: gantt_picture(moment, width=WIDE, height=HIGH + 0.6),
             table=lambda: gantt_table(moment),
             version=(moment, 0),
+            hold=desk.hold,
         )
         _Queue(desk, course, moment, run)
 
@@ -85,7 +88,7 @@ def ClusterPart(desk: Desk, course: Course, moment: Moment, place: int) -> None:
 @solara.component
 def _Queue(desk: Desk, course: Course, moment: Moment, run: str) -> None:
     """The jobs that wait, first in the queue first, each with its reason."""
-    frame = solara.use_memo(lambda: queue_with_reasons(course, SHOWN), [moment])
+    frame = solara.use_memo(lambda: held(desk, lambda: queue_with_reasons(course, SHOWN)), [moment])
     total = len(moment.queue)
     more = f", the first {SHOWN} shown" if total > SHOWN else ""
     Table(
@@ -98,6 +101,7 @@ def _Queue(desk: Desk, course: Course, moment: Moment, run: str) -> None:
         items=[_item(row) for row in frame.to_dict("records")],
         table=lambda: queue_with_reasons(course, None),
         key_name="job",
+        hold=desk.hold,
         nothing="Nobody waits.",
         on_pick=lambda job: desk.choose(int(frame.loc[frame["job"] == job, "user"].iloc[0])),
     )

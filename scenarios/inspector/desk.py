@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 
 import solara
 
@@ -52,6 +53,8 @@ class Desk:
         Whether it plays; what is being done, else empty.
     done
         Counts what has been done; whoever waits for something waits for the next number.
+    drawn
+        The tick that the page shows.
     message
         What went wrong, in one line.
     """
@@ -62,6 +65,7 @@ class Desk:
         self.playing = solara.reactive(False)
         self.busy = solara.reactive("Opening")
         self.done = solara.reactive(0)
+        self.drawn = 0
         self.message = solara.reactive("")
         self.pace = solara.reactive("6 hours")
         view = View()
@@ -92,6 +96,10 @@ class Desk:
     def close(self) -> None:
         """Stop and let go: the page is gone."""
         self.sitting.close()
+
+    def hold(self) -> AbstractContextManager[object]:
+        """Keep the runs where they are, for as long as somebody looks at them."""
+        return self.sitting.held
 
     def play(self) -> None:
         """Go on until somebody stops it, or nothing is left to happen."""
@@ -178,8 +186,19 @@ class Desk:
             self._show()
             if sitting.over or self.message.value:
                 self.playing.set(False)
+            self._wait_until_drawn()
             time.sleep(max(FRAME - (time.perf_counter() - began), 0.02))
-        self.done.set(self.done.value + 1)
+        if not sitting.closed.is_set():
+            self.done.set(self.done.value + 1)
+
+    def _wait_until_drawn(self) -> None:
+        """Wait until the page has drawn what is new.
+
+        Solara draws in the thread that changed something first. Whoever changes more meanwhile lets
+        it begin again: without this, drawing would never end on a slow machine.
+        """
+        while self.drawn < self.tick.value and not self.sitting.closed.is_set():
+            time.sleep(0.01)
 
     def _go(self, until: int) -> None:
         """Move the runs on and tell how far they are now and then; pictures wait for the end."""
@@ -225,3 +244,9 @@ class Desk:
     def _show(self) -> None:
         if not self.sitting.closed.is_set():
             self.tick.set(self.tick.value + 1)
+
+
+def held[Seen](desk: Desk, look: Callable[[], Seen]) -> Seen:
+    """Return what somebody sees who looks while the runs stay where they are."""
+    with desk.hold():
+        return look()

@@ -13,7 +13,7 @@ from environment.clock import DAY, HOUR
 from environment.clock import moment as moment_words
 from scenarios.inspector import shown
 from scenarios.inspector.cluster_part import ClusterPart
-from scenarios.inspector.desk import PACES, Desk
+from scenarios.inspector.desk import PACES, Desk, held
 from scenarios.inspector.settings_part import SettingsPart
 from scenarios.inspector.user_part import UserPart
 from scenarios.inspector.users_part import UsersPart
@@ -135,7 +135,12 @@ def Choice(name: str, value: Any, names: Mapping[Any, str], on_value: Callable[[
 @solara.component
 def Parts(desk: Desk) -> None:
     """The runs side by side, in the part of the page that is chosen."""
-    _ = desk.tick.value
+    tick = desk.tick.value
+
+    def drawn() -> None:
+        desk.drawn = tick
+
+    solara.use_effect(drawn, [tick])
     part = {"cluster": ClusterPart, "users": UsersPart, "user": UserPart}[desk.tab.value]
     seats = list(desk.sitting.seats)
     with solara.Columns([1] * max(len(seats), 1), style={"padding": "10px"}):
@@ -150,7 +155,7 @@ def Parts(desk: Desk) -> None:
                         attributes={"role": "alert"},
                     )
                 elif seat.course is not None:
-                    part(desk, seat.course, seat.course.moment(), place)
+                    part(desk, seat.course, held(desk, seat.course.moment), place)
 
 
 def _time(desk: Desk) -> str:
@@ -159,7 +164,7 @@ def _time(desk: Desk) -> str:
     if not courses:
         return desk.busy.value or "No run"
     course = max(courses, key=lambda one: one.now)
-    clock = course.moment().clock
+    clock = held(desk, course.moment).clock
     words = f"{moment_words(clock, course.now)} {clock.zone}"
     if desk.busy.value:
         return f"{words}: {desk.busy.value.lower()} ..."

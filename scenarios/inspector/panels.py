@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import solara
@@ -61,6 +62,7 @@ def Picture(
     draw: Callable[[], Figure],
     table: Callable[[], pd.DataFrame],
     version: Hashable,
+    hold: Callable[[], AbstractContextManager[object]],
 ) -> None:
     """A picture that is drawn anew when its version changes.
 
@@ -74,17 +76,22 @@ def Picture(
         What is shown, and what the picture is made of; called when they are needed.
     version
         Changes when the picture does.
+    hold
+        Keeps what is drawn as it is.
     """
-    image = solara.use_memo(lambda: image_for_browser(draw()), [version])
+
+    def drawn() -> str:
+        with hold():
+            return image_for_browser(draw())
+
+    image = solara.use_memo(drawn, [version])
     file, set_file = solara.use_state({})
 
     def save(kind: str) -> None:
-        if kind == "csv":
-            content = frame_csv(table())
-        elif kind == "svg":
-            content = figure_svg(draw())
-        else:
+        if kind not in ("csv", "svg"):
             return _save_image(image)
+        with hold():
+            content = frame_csv(table()) if kind == "csv" else figure_svg(draw())
         set_file(file_for_browser(name, kind, content, file.get("serial", 0) + 1))
         return None
 
@@ -113,6 +120,7 @@ def Table(
     *,
     key_name: str,
     chosen: Any = None,
+    hold: Callable[[], AbstractContextManager[object]],
     rows: int = ROWS,
     searchable: bool = False,
     on_pick: Callable[[Any], None] | None = None,
@@ -132,6 +140,8 @@ def Table(
         All of it, for a file.
     key_name, chosen
         Which key tells rows apart, and that of the row that is marked.
+    hold
+        Keeps what is shown as it is.
     rows
         How many on a page.
     searchable
@@ -145,7 +155,9 @@ def Table(
 
     def save(kind: str) -> None:
         serial = file.get("serial", 0) + 1
-        set_file(file_for_browser(name, "csv", frame_csv(table()), serial))
+        with hold():
+            content = frame_csv(table())
+        set_file(file_for_browser(name, "csv", content, serial))
 
     _Table(
         name=name,

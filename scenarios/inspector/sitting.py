@@ -65,34 +65,36 @@ class Sitting:
         The runs.
     closed
         Whether the page is gone; nothing moves any more then.
+    held
+        Who holds this lock keeps the runs where they are.
     """
 
     def __init__(self, subjects: Sequence[Subject]) -> None:
         self.seats = [Seat(subject) for subject in subjects]
         self.closed = threading.Event()
-        self._lock = threading.RLock()
+        self.held = threading.RLock()
         self._halt = threading.Event()
 
     def begin(self, settings: Sequence[Mapping[str, str]] = ()) -> None:
         """Begin all runs, with settings for each where there are any."""
-        with self._lock:
+        with self.held:
             for place, seat in enumerate(self.seats):
                 seat.reset(settings[place] if place < len(settings) else None)
 
     def reset(self, place: int, given: Mapping[str, str]) -> None:
         """Begin a run anew with other settings; the others stay where they are."""
-        with self._lock:
+        with self.held:
             self.seats[place].reset(given)
 
     def add(self, subject: Subject, given: Mapping[str, str]) -> None:
         """Set a run beside the others."""
-        with self._lock:
+        with self.held:
             self.seats.append(Seat(subject, dict(given)))
             self.seats[-1].reset()
 
     def remove(self, place: int) -> None:
         """Let go of a run."""
-        with self._lock:
+        with self.held:
             del self.seats[place]
 
     @property
@@ -126,7 +128,7 @@ class Sitting:
         """
         self._halt.clear()
         while not self._stopped:
-            with self._lock:
+            with self.held:
                 behind = [one for one in self.courses if one.now < until and not one.over]
                 if not behind:
                     return
@@ -141,7 +143,7 @@ class Sitting:
 
         The other runs follow to the same second.
         """
-        with self._lock:
+        with self.held:
             course = self.seats[place].course
             if course is None:
                 return False
@@ -152,7 +154,7 @@ class Sitting:
     def close(self) -> None:
         """Stop for good and let go of everything."""
         self.closed.set()
-        with self._lock:
+        with self.held:
             self.seats.clear()
 
     @property

@@ -16,7 +16,7 @@ from analysis.views import (
     week_table,
 )
 from scenarios.inspector.course import Course
-from scenarios.inspector.desk import Desk
+from scenarios.inspector.desk import Desk, held
 from scenarios.inspector.panels import Picture, Table
 from scenarios.inspector.users_part import item_of
 
@@ -44,7 +44,7 @@ def UserPart(desk: Desk, course: Course, moment: Moment, place: int) -> None:
         0 for the first run, 1 for the second.
     """
     user = desk.user.value
-    frame = solara.use_memo(lambda: users_table(moment), [moment])
+    frame = solara.use_memo(lambda: held(desk, lambda: users_table(moment)), [moment])
     numbers = frame["user"].tolist()
     solara.Select(
         "User",
@@ -71,6 +71,7 @@ def UserPart(desk: Desk, course: Course, moment: Moment, place: int) -> None:
             draw=lambda: graph_picture(moment, user, width=WIDE),
             table=lambda: graph_table(moment, user),
             version=version,
+            hold=desk.hold,
         )
         Picture(
             name=f"week-{run}",
@@ -78,6 +79,7 @@ def UserPart(desk: Desk, course: Course, moment: Moment, place: int) -> None:
             draw=lambda: week_picture(moment, user, width=WIDE, height=HIGH),
             table=lambda: week_table(moment, user),
             version=version,
+            hold=desk.hold,
         )
         Picture(
             name=f"pauses-{run}",
@@ -85,14 +87,17 @@ def UserPart(desk: Desk, course: Course, moment: Moment, place: int) -> None:
             draw=lambda: pauses_picture(moment, user, width=WIDE, height=HIGH),
             table=lambda: pauses_table(moment, user),
             version=version,
+            hold=desk.hold,
         )
-        _Decisions(course, moment, user, run)
+        _Decisions(desk, course, moment, user, run)
 
 
 @solara.component
-def _Decisions(course: Course, moment: Moment, user: int, run: str) -> None:
+def _Decisions(desk: Desk, course: Course, moment: Moment, user: int, run: str) -> None:
     """What a user decided, newest first."""
-    frame = solara.use_memo(lambda: decisions_table(moment, user, DECISIONS), [moment, user])
+    frame = solara.use_memo(
+        lambda: held(desk, lambda: decisions_table(moment, user, DECISIONS)), [moment, user]
+    )
     logged = moment.decisions is not None
     if logged and course.log_full:
         solara.Text("The log is full: later decisions are not in it.")
@@ -107,6 +112,7 @@ def _Decisions(course: Course, moment: Moment, user: int, run: str) -> None:
         items=items,
         table=lambda: decisions_table(moment, user, None),
         key_name="place",
+        hold=desk.hold,
         nothing="Nothing yet." if logged else "This run has no log; make one: --log-decisions.",
     )
 

@@ -12,7 +12,7 @@ from environment.clock import Clock
 from environment.clock import moment as local_moment
 from environment.quantities import format_duration
 from scenarios.inspector.course import Course
-from scenarios.inspector.desk import Desk
+from scenarios.inspector.desk import Desk, held
 from scenarios.inspector.panels import Table
 
 #: Columns: key, heading, whether it is a number.
@@ -45,7 +45,7 @@ def UsersPart(desk: Desk, course: Course, moment: Moment, place: int) -> None:
     place
         0 for the first run, 1 for the second.
     """
-    frame = solara.use_memo(lambda: users_table(moment), [moment])
+    frame = solara.use_memo(lambda: held(desk, lambda: users_table(moment)), [moment])
     names = [one for one in COLUMNS if not frame[one[0]].isna().all()]
     Table(
         name=f"users-{'ab'[place]}",
@@ -63,6 +63,7 @@ def UsersPart(desk: Desk, course: Course, moment: Moment, place: int) -> None:
         ),
         table=lambda: frame,
         key_name="user",
+        hold=desk.hold,
         chosen=desk.user.value,
         rows=ROWS,
         searchable=True,
