@@ -107,7 +107,7 @@ def serve(subjects: Sequence[Subject], listening: socket.socket, ready: Callable
     Raises
     ------
     UnavailableError
-        When Solara is not installed.
+        When Solara is not installed, or does not start.
     """
     check_installed()
     from solara.server import settings
@@ -134,7 +134,9 @@ def serve(subjects: Sequence[Subject], listening: socket.socket, ready: Callable
     if is_loopback(listening.getsockname()[0]):
         # A site elsewhere whose name leads to this machine is not answered.
         application = TrustedHostMiddleware(application, allowed_hosts=LOOPBACK_NAMES)
-    config = uvicorn.Config(application, log_level="error", access_log=False)
+    config = uvicorn.Config(
+        application, log_level="error", access_log=False, ws="websockets-sansio"
+    )
     server = uvicorn.Server(config)
 
     async def run() -> None:
@@ -144,5 +146,7 @@ def serve(subjects: Sequence[Subject], listening: socket.socket, ready: Callable
         if server.started:
             ready()
         await task
+        if not server.started:
+            raise UnavailableError("hpcrowd inspect: the server could not start, as told above")
 
     asyncio.run(run())
