@@ -56,4 +56,7 @@ def inspect_command(
             f"Listening on {host}: whoever reaches this machine can open the page, without a "
             "password; leave out --host to keep it to yourself"
         )
-    serve(subjects, listening, ready)
+    try:
+        serve(subjects, listening, ready)
+    except KeyboardInterrupt:
+        say("The page is closed.")  # the way it ends

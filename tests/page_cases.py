@@ -70,8 +70,9 @@ def started_page(*what: str | Path, options: Sequence[str] = ("--port", "0")) ->
                 return
         pytest.fail("no page: " + "".join(lines))
     finally:
-        server.send_signal(signal.SIGINT)
-        server.wait(30)
+        if server.poll() is None:
+            server.send_signal(signal.SIGINT)
+            server.wait(30)
         server.stderr.close()
 
 

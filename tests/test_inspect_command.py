@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import sys
 from collections.abc import Callable
@@ -64,6 +65,17 @@ def answer(port: int, host: str) -> bytes:
     with socket.create_connection((LOOPBACK, port), timeout=30) as one:
         one.sendall(f"GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
         return one.recv(1000)
+
+
+def test_ctrl_c_ends_it(log: Path) -> None:
+    """Interrupted, it says so and ends well, also with a page open."""
+    with started_page(log) as served:
+        port = int(served.address.rsplit(":", 1)[1].strip("/"))
+        assert b"200 OK" in answer(port, f"127.0.0.1:{port}")
+        served.process.send_signal(signal.SIGINT)
+        assert 0 == served.process.wait(30)
+        assert served.process.stderr is not None
+        assert "The page is closed." == served.process.stderr.read().strip()
 
 
 def test_says_when_others_are_let_in(log: Path) -> None:
