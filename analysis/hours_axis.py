@@ -80,6 +80,8 @@ def label_hours(
     places, texts, name = hour_ticks(clock, first, last, most)
     every = max(1, -(-len(places) // most))
     places, texts = places[::every], texts[::every]
+    if len(places) > 0.7 * most and last - places[-1] < EDGE * (last - first):
+        texts[-1] = ""  # moved to the left it would lie on the one before
     axes.set_xlim(first, last)
     axes.set_xticks(places, texts if named else [""] * len(places))
     if not named:

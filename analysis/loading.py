@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from analysis.decision_files import read_decisions
+from analysis.platform_accounts import read_attempts
 from analysis.reaction_accounts import read_reactions
 from analysis.results import FORMAT
 from analysis.run import Run
@@ -69,7 +70,8 @@ def read_results(folder: str | os.PathLike[str]) -> Run:
     Run
         With the same jobs, metrics, clock and configuration; ``stored`` holds what
         ``provenance.json`` says, ``reactions`` what reactions did,
-        ``decisions`` what users decided if that was logged, ``visits`` who came and went. The
+        ``decisions`` what users decided if that was logged, ``visits`` who came and went,
+        ``attempts`` runs that the platform stopped. The
         recorded trace and its sessions are not in the folder: ``trace`` and ``work`` are None, and
         the run as a trace is the folder's ``trace.swf.gz``.
 
@@ -108,6 +110,8 @@ def read_results(folder: str | os.PathLike[str]) -> Run:
             run.reactions = read_reactions(place / "reactions.parquet", run.jobs)
         if (place / "decisions.parquet").is_file():
             run.decisions = read_decisions(place / "decisions.parquet")
+        if (place / "attempts.parquet").is_file():
+            run.attempts = read_attempts(place / "attempts.parquet")
         if (place / "visits.parquet").is_file():
             run.visits = read_visits(place / "visits.parquet")
         return run

@@ -132,6 +132,13 @@ def _policies(account: Mapping[str, Any]) -> list[str]:
     return [f"{switches} of policy ({shares})"]
 
 
+def read_attempts(path: Path) -> list[Attempt]:
+    """Return what :func:`write_attempts` wrote."""
+    import pyarrow.parquet as pq
+
+    return [Attempt(**row) for row in pq.read_table(path).to_pylist()]
+
+
 def write_attempts(attempts: Sequence[Attempt], path: Path) -> None:
     """Write the runs that were stopped; column meanings stand in the metadata of each field."""
     import pyarrow as pa

@@ -10,12 +10,16 @@ from agents.triggers import second_of
 from analysis.run import Run
 from environment.clock import Clock
 from environment.errors import QuantityError
+from environment.stops import FOREVER
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 #: Most marks that are drawn and told one by one; the first ones are.
 MOST = 12
+
+#: Settings that say from when to when, of the changes that have a span.
+SPANS = {"maintain": ("start", "end"), "down": ("at", "until")}
 
 
 class Mark(NamedTuple):
@@ -72,12 +76,30 @@ def draw_marks(panels: Sequence[Axes], run: Run) -> None:
             )  # fmt: skip
 
 
+def asked_outages(run: Run, cluster: str) -> list[tuple[int, int, int | None]]:
+    """Return what of a cluster was down from when to when, as far as that was asked for.
+
+    Each with its processors, None for all: maintenance. What never came up again has no end in
+    time: FOREVER. Random failures are not among them.
+    """
+    asked = run.configuration.get("platform") or {}
+    found: list[tuple[int, int, int | None]] = []
+    for change in asked.get("changes", ()) if isinstance(asked, dict) else ():
+        keys = SPANS.get(change.get("do"))
+        if keys is None or change.get("cluster", "home") != cluster:
+            continue
+        begin, end = (_second(change.get(key), run.clock) for key in keys)
+        if begin is not None:
+            count = None if change["do"] == "maintain" else int(change.get("processors", 1))
+            found.append((begin, FOREVER if end is None else end, count))
+    return found
+
+
 def _asked(change: dict[str, Any], clock: Clock) -> Mark | None:
     """Return the mark of a change that was asked for with a time; None for others."""
-    kinds = {"maintain": ("start", "end"), "down": ("at", "until")}
-    if change.get("do") not in kinds:
+    if change.get("do") not in SPANS:
         return None
-    begin, end = (_second(change.get(key), clock) for key in kinds[change["do"]])
+    begin, end = (_second(change.get(key), clock) for key in SPANS[change["do"]])
     if begin is None:
         return None
     name = change.get("cluster", "home")

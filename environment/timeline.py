@@ -79,6 +79,9 @@ class Timeline:
         Processors that are down.
     failures
         How often random failures have struck so far.
+    history
+        From which second on there were how many processors, and how many of these were neither
+        down nor closed for maintenance, in order.
     reviews
         Which policy is in charge.
 
@@ -102,6 +105,7 @@ class Timeline:
         self.attempts: list[Attempt] = []
         self.down = 0
         self.failures = 0
+        self.history = [(0, engine.processors, engine.processors)]
         self.reviews = Reviews(engine, adaptive)
         self._lost = lost
         self._changes, self._size = tuple(changes), engine.processors
@@ -192,6 +196,9 @@ class Timeline:
             step()
         self._look_ahead()
         engine.up = max(0, engine.processors - self.down)
+        there = (now, engine.processors, 0 if engine.closed else engine.up)
+        if there[1:] != self.history[-1][1:]:
+            self.history.append(there)
         engine.take_over(self._waiting, self._running)
         if self._successor is not None:
             engine.switch(self._successor)

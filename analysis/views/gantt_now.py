@@ -159,7 +159,8 @@ def gantt_picture(
     jobs, now = moment.jobs, moment.now
     recent = recent_jobs(moment, back, most)
     rows, begin, end = recent.rows, recent.begin, recent.end
-    where = place(begin, end, jobs.processors[rows], moment.processors)
+    size = max(one.size for one in moment.steps if one.at <= now)
+    where = place(begin, end, jobs.processors[rows], size)
     words = f"{plural(int(moment.running.sum()), 'job')} running"
     words += f", {plural(recent.total, 'job')} in the window"
     if len(rows) < recent.total:
@@ -168,10 +169,10 @@ def gantt_picture(
     axes = figure.add_axes((0.7 / width, 0.62 / height, 1 - 0.85 / width, 1 - 1.9 / height))
     tidy(axes)
     axes.grid(visible=False)
-    dashed = "; dashed: all there are" if where.rows > moment.processors else ""
+    dashed = "; dashed: all there are" if where.rows > size else ""
     axes.set_title(f"Processors, by first fit; pale: as expected{dashed}", **TITLE)
     label_hours(axes, moment.clock, now - back, now + ahead, named=True, most=int(1.3 * width))
-    axes.set_ylim(0, max(where.rows, moment.processors))
+    axes.set_ylim(0, max(where.rows, size))
     count_axis(axes)
     if not len(rows):
         say_nothing(axes, "nothing ran then")
@@ -185,8 +186,8 @@ def gantt_picture(
     draw_pieces(axes, _pale(looks), rows, (np.maximum(begin, now), end), later)
     if user is not None:
         _edge(axes, jobs.user[rows] == user, (begin, end), where)
-    if where.rows > moment.processors:
-        axes.axhline(moment.processors, color="black", linewidth=0.8, linestyle=(0, (4, 3)))
+    if where.rows > size:
+        axes.axhline(size, color="black", linewidth=0.8, linestyle=(0, (4, 3)))
     mark_now(axes, moment)
     work = jobs.processors[rows] * (past - np.maximum(begin, now - back)).astype(float)
     figure.legend(
@@ -194,8 +195,8 @@ def gantt_picture(
         loc="upper left",
         bbox_to_anchor=(0.0, 1 - 0.74 / height),
         ncols=11,
-        columnspacing=1.0,
-        handletextpad=0.4,
+        columnspacing=0.7,
+        handletextpad=0.3,
         **LEGEND,
     )
     return figure

@@ -73,7 +73,9 @@ def graph_picture(
     axes.set_axis_off()
     axes.set(xlim=(-0.6, COLUMNS - 0.4), ylim=(layout.lanes - 0.5, -0.5))
     if not len(graph.shown):
-        axes.text(0, 0, f"no {graph.own.name} yet", color=COLOURS["grey"])
+        lost = moment.submitted[moment.rows_of(user)].any()
+        words = "which sessions it has is not in the folder of the run"
+        axes.text(0, 0, words if lost else f"no {graph.own.name} yet", color="#444444")
         return figure
     _draw_edges(axes, graph, layout)
     crowded = LANE * layout.lanes > HIGHEST

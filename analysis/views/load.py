@@ -9,12 +9,15 @@ import numpy as np
 from analysis import curves
 from analysis.gantt import count_axis
 from analysis.hours_axis import label_hours
-from analysis.plots import TIME_BINS, TITLE, averaged, tidy
+from analysis.plots import COLOURS, LEGEND, TIME_BINS, TITLE, averaged, tidy
 from analysis.views.frames import figure_at, fill_steps
+from analysis.views.machines import at_second, averages
 from environment.clock import DAY, HOUR
+from environment.jobs import JobTable
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from analysis.views.moment import Moment
@@ -22,6 +25,12 @@ if TYPE_CHECKING:
 
 #: s; how far back a view looks unless told otherwise.
 WINDOW = 7 * DAY
+
+#: Colours of clusters, again and again where there are more.
+STACKED = ("sky", "green", "purple", "yellow", "blue", "grey")
+
+#: Clusters that are told one by one.
+MOST_NAMED = 5
 
 
 def load_edges(moment: Moment, window: int | None = WINDOW) -> Int64s:
@@ -52,22 +61,45 @@ def load_table(moment: Moment, window: int | None = WINDOW) -> pd.DataFrame:
     Returns
     -------
     frame
-        A row for each bin: ``begin_s`` and ``end_s`` since the origin, ``processors_in_use``,
-        ``jobs_waiting``, ``processors_asked`` by the waiting jobs.
+        A row for each bin: ``begin_s`` and ``end_s`` since the origin, ``processors`` of the
+        machine, ``processors_up`` that are neither down nor closed for maintenance,
+        ``processors_in_use``, ``jobs_waiting``, ``processors_asked`` by the waiting jobs; where
+        there are several clusters, ``in_use_`` and the name of each, too.
     """
     import pandas as pd
 
     edges = load_edges(moment, window)
     jobs = moment.seen(moment.since(int(edges[0])))
-    return pd.DataFrame(
+    stopped = stopped_runs(moment)
+    size, up = averages(moment.steps, edges)
+    frame = pd.DataFrame(
         {
             "begin_s": edges[:-1],
             "end_s": edges[1:],
-            "processors_in_use": curves.processors_in_use(jobs, edges),
+            "processors": size,
+            "processors_up": up,
+            "processors_in_use": curves.processors_in_use(jobs, edges)
+            + curves.processors_in_use(stopped, edges),
             "jobs_waiting": curves.jobs_waiting(jobs, edges),
             "processors_asked": curves.processors_asked(jobs, edges),
         }
     )
+    if len(moment.clusters) > 1:
+        for number, name in enumerate(moment.clusters):
+            frame[f"in_use_{name}"] = sum(
+                curves.processors_in_use(some.take(np.flatnonzero(some.cluster == number)), edges)
+                for some in (jobs, stopped)
+            )
+    return frame
+
+
+def stopped_runs(moment: Moment) -> JobTable:
+    """Return the runs that the platform had stopped by then as jobs, of which their time tells."""
+    attempts = [one for one in moment.attempts if one.end <= moment.now]
+    table = JobTable(len(attempts))
+    for name in ("cluster", "submit", "start", "end", "processors"):
+        getattr(table, name)[:] = [getattr(one, name) for one in attempts]
+    return table
 
 
 def load_picture(
@@ -75,7 +107,9 @@ def load_picture(
 ) -> Figure:
     """Return a picture of :func:`load_table`; sizes in inches.
 
-    The machine is a dashed line, what is in use and what waits now stands in the titles.
+    The machine is a dashed line, what of it is down or closed for maintenance is hatched; what is
+    in use and what waits now stands in the titles. Where there are several clusters, what is in use
+    stands on each other by cluster, and a line says how each is used and who waits where.
     """
     frame = load_table(moment, window)
     edges = np.append(frame["begin_s"].to_numpy(), frame["end_s"].iloc[-1])
@@ -83,15 +117,20 @@ def load_picture(
     used = int(jobs.processors[moment.running].sum())
     asked = int(jobs.processors[moment.waiting].sum())
     over = averaged(edges[1:] if len(edges) > 2 else edges)  # the first bin may be cut
+    broken = bool((frame["processors_up"] < frame["processors"]).any())
+    dashed = "dashed: all; hatched: down or closed" if broken else "dashed: all"
+    down = moment.size - moment.up
+    now = f"now {used:,}" + (f", {down:,} of {moment.size:,} down or closed" if down else "")
     titles = (
-        ("processors_in_use", "sky", f"Processors in use, {over}; dashed: all; now {used:,}"),
+        ("processors_in_use", "sky", f"Processors in use, {over}; {dashed}; {now}"),
         ("jobs_waiting", "orange", f"Jobs in the queue; now {np.sum(moment.waiting):,}"),
         ("processors_asked", "vermilion", f"Processors that the queue asks for; now {asked:,}"),
     )
-    figure = figure_at(moment, "Load", width, height)
+    several = len(moment.clusters) > 1
+    figure = figure_at(moment, "Load", width, height, places_words(moment) if several else "")
     grid = figure.add_gridspec(
         3, 1, left=0.65 / width, right=1 - 0.15 / width, bottom=0.5 / height,
-        top=1 - 0.8 / height, hspace=0.45, height_ratios=(2, 1, 1),
+        top=1 - (1.05 if several else 0.8) / height, hspace=0.45, height_ratios=(2, 1, 1),
     )  # fmt: skip
     for place, (column, colour, title) in enumerate(titles):
         axes = figure.add_subplot(grid[place])
@@ -106,6 +145,53 @@ def load_picture(
             named=column == "processors_asked", most=int(1.3 * width),
         )  # fmt: skip
         if column == "processors_in_use":
-            axes.axhline(moment.processors, color="black", linewidth=0.8, linestyle=(0, (4, 3)))
-            axes.set_ylim(0, 1.08 * max(moment.processors, float(level.max())))
+            _draw_machine(axes, moment, edges)
+            if several:
+                _draw_clusters(axes, moment, frame, edges)
+            axes.set_ylim(0, 1.08 * max(float(frame["processors"].max()), float(level.max())))
     return figure
+
+
+def places_words(moment: Moment) -> str:
+    """Return how much of each cluster is in use, and how many jobs wait there, in words."""
+    jobs, held = moment.jobs, moment.held
+    found = []
+    for number, (name, size) in enumerate(moment.clusters.items()):
+        here = jobs.cluster == number
+        used = int(jobs.processors[moment.running & here].sum())
+        waits = int(np.sum(moment.waiting & here & ~held))
+        found.append(f"{name} {used:,} of {size:,} in use, {waits:,} waiting")
+    if held.any():
+        found.append(f"{int(held.sum()):,} with the broker")
+    if len(found) > MOST_NAMED:
+        found = [*found[:MOST_NAMED], "..."]
+    return "; ".join(found)
+
+
+def _draw_machine(axes: Axes, moment: Moment, edges: Int64s) -> None:
+    """Draw how many processors there are, and what of them is down or closed."""
+    first, last = int(edges[0]), moment.now
+    steps = [at_second(moment.steps, first)._replace(at=first)]
+    steps += [one for one in moment.steps if first < one.at < last]
+    steps.append(steps[-1]._replace(at=last))
+    times, sizes, up = (list(column) for column in zip(*steps, strict=True))
+    axes.step(times, sizes, where="post", color="black", linewidth=0.8, linestyle=(0, (4, 3)))
+    axes.fill_between(
+        times, up, sizes, step="post", facecolor="#dddddd", edgecolor=COLOURS["grey"],
+        hatch="////", linewidth=0, alpha=0.6, zorder=0.5,
+    )  # fmt: skip
+
+
+def _draw_clusters(axes: Axes, moment: Moment, frame: pd.DataFrame, edges: Int64s) -> None:
+    """Draw what is in use on each cluster, one on the other."""
+    below = np.zeros(len(edges))
+    for place, name in enumerate(moment.clusters):
+        level = frame[f"in_use_{name}"].to_numpy()
+        above = below + np.append(level, level[-1:])
+        colour = COLOURS[STACKED[place % len(STACKED)]]
+        axes.fill_between(edges, below, above, step="post", color=colour, linewidth=0, label=name)
+        below = above
+    axes.legend(
+        **LEGEND, loc="lower right", bbox_to_anchor=(1.0, 0.985), ncols=len(moment.clusters),
+        borderaxespad=0.2, columnspacing=1.0,
+    )  # fmt: skip

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from agents.user import ReplayUser, User
 from analysis.run import Run
+from analysis.views.machines import Step, at_second, clusters_of, steps_of_model, steps_of_run
 from environment.clock import Clock
 from environment.jobs import OUTCOME, UNKNOWN, Column, Int64s, JobTable, State
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from agents.decisions import DecisionLog
     from agents.units import Units
     from agents.work import Work
+    from environment.attempts import Attempt
     from environment.simulation import Simulation
 
 Bools = NDArray[np.bool_]
@@ -57,7 +59,7 @@ class Moment:
     clock
         Local time of the cluster.
     processors
-        Size of the machine, of all clusters together.
+        Size of the machine at first, of all clusters together.
     label
         A short name for titles.
     work
@@ -77,6 +79,13 @@ class Moment:
         table is foreseen. Otherwise it is worked out which ones were.
     order
         Rows of the jobs in the queue as the scheduler has them; None for the order of submission.
+    clusters
+        Processors of the clusters at first, by name, in the order of their numbers; empty where
+        nobody told.
+    steps
+        How many processors there are, and are up, from when on; by default the size at first.
+    attempts
+        Runs of jobs that the platform stopped.
     """
 
     jobs: JobTable
@@ -91,6 +100,13 @@ class Moment:
     after: Int64s | None = None
     model: Simulation | None = None
     order: Int64s | None = None
+    clusters: Mapping[str, int] = field(default_factory=dict)
+    steps: Sequence[Step] = ()
+    attempts: Sequence[Attempt] = ()
+
+    def __post_init__(self) -> None:
+        if not self.steps:
+            object.__setattr__(self, "steps", [Step(0, self.processors, self.processors)])
 
     @classmethod
     def of_model(
@@ -137,6 +153,9 @@ class Moment:
             decisions=decisions,
             model=model,
             order=np.concatenate([cluster.waiting for cluster in model.clusters.values()]),
+            clusters={name: cluster.processors for name, cluster in model.clusters.items()},
+            steps=steps_of_model(model),
+            attempts=[one for cluster in model.clusters.values() for one in cluster.attempts],
         )
 
     @classmethod
@@ -154,6 +173,9 @@ class Moment:
             decisions=run.decisions,
             waits=run.waits,
             after=run.after,
+            clusters=clusters_of(run),
+            steps=steps_of_run(run),
+            attempts=run.attempts,
         )
 
     @cached_property
@@ -193,16 +215,37 @@ class Moment:
         return self.submitted & ~self.started & ~self.never_ran
 
     @cached_property
+    def held(self) -> Bools:
+        """Which of the jobs that wait are with the broker of a grid, in no queue, shape (jobs,)."""
+        enqueued = self.jobs.enqueued
+        found: Bools = self.waiting & ((enqueued == UNKNOWN) | (enqueued >= self.now))
+        return found
+
+    @property
+    def stopped(self) -> Int64s:
+        """Rows of jobs that were submitted and stopped; some are to be submitted again."""
+        return np.array([one.row for one in self.attempts if one.submit < self.now], np.int64)
+
+    @property
+    def size(self) -> int:
+        """How many processors there are now."""
+        return at_second(self.steps, self.now - 1).size
+
+    @property
+    def up(self) -> int:
+        """How many of these are neither down nor closed for maintenance."""
+        return at_second(self.steps, self.now - 1).up
+
+    @cached_property
     def queue(self) -> Int64s:
         """Rows of the jobs that wait, in the order of the queue, shape (waiting,).
 
         That of the scheduler where it is known, else by submission to the cluster, then by row.
         """
         rows = np.flatnonzero(self.waiting)
-        enqueued = self.jobs.enqueued[rows]
+        held = self.held[rows]
         # Who is held by a broker has not joined a queue yet.
-        held = (enqueued == UNKNOWN) | (enqueued >= self.now)
-        keys = [rows, np.where(held, self.jobs.submit[rows], enqueued), held]
+        keys = [rows, np.where(held, self.jobs.submit[rows], self.jobs.enqueued[rows]), held]
         if self.order is not None:
             place = np.full(len(self.jobs), len(self.order))
             place[self.order] = np.arange(len(self.order))
@@ -260,7 +303,8 @@ class Moment:
     def first(self) -> int:
         """The first submission so far, s; ``now`` where there was none."""
         submit = self.jobs.submit
-        return int(np.min(submit, where=self.submitted, initial=self.now))
+        before = min((one.submit for one in self.attempts), default=self.now)
+        return int(np.min(submit, where=self.submitted, initial=min(before, self.now)))
 
     def since(self, first: int) -> Int64s:
         """Return the rows of the submitted jobs that were not over before second ``first``."""

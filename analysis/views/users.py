@@ -12,6 +12,7 @@ from agents.satisfaction import Minding
 from agents.site_users import Doing, SiteUser
 from agents.user import User
 from analysis.views.frames import table_picture
+from analysis.views.who import behaviours_of, places_of
 from environment.clock import moment as local_moment
 from environment.jobs import UNKNOWN, Int64s, State
 from environment.quantities import format_duration, plural
@@ -89,7 +90,9 @@ def users_table(moment: Moment) -> pd.DataFrame:
         ``jobs_waiting``, ``jobs_running``, ``wait_mean_s`` of the jobs that started,
         ``lateness_mean_s`` of the jobs that are on record and were submitted, ``mood`` in doublings
         of users who mind (0 as they are used to, 1 twice as bad), ``next_submission_s`` since the
-        origin where it is known. What cannot be said is missing.
+        origin where it is known, ``behaviour`` where users differ in it, and ``submits_to`` where
+        there are several clusters: the name of one, or ``grid`` for its broker. What cannot be said
+        is missing, such as both of the last in a run that was read from a folder.
     """
     import pandas as pd
 
@@ -110,7 +113,8 @@ def users_table(moment: Moment) -> pd.DataFrame:
     coming = np.flatnonzero(moment.foreseen)
     following = np.full(count, np.iinfo(np.int64).max)
     np.minimum.at(following, places.of(coming), jobs.submit[coming])
-    submissions = sums(submitted)
+    # Who has lost a job to the platform has submitted it, whenever it does so again.
+    submissions = sums(submitted) + sums(moment.stopped)
     left = sums(~moment.submitted & (jobs.state != State.RENOUNCED)) > 0
     states = np.select(
         [ran > 0, waits > 0, submissions == 0, left],
@@ -118,14 +122,20 @@ def users_table(moment: Moment) -> pd.DataFrame:
         DONE,
     )
     mood = np.full(count, np.nan)
+    ended = moment.model is not None and moment.model.over
     for number, user in moment.users.items():
         place = int(np.searchsorted(places.numbers, number))
         states[place] = state_of(user, moment.now, int(states[place]))
-        if isinstance(user, GeneratedUser) and isinstance(user.behaviour, Minding):
+        if ended and states[place] in (THINKING, AWAY):
+            states[place] = DONE  # it had more in mind than its time allowed
+        minds = isinstance(user, GeneratedUser) and isinstance(user.behaviour, Minding)
+        if minds and states[place] != NOT_YET:  # who was not there has met nothing yet
             mood[place] = user.mood
         alarm = moment.alarms.get(number)
         if alarm is not None and alarm >= getattr(user, "absent_until", 0):
             following[place] = min(following[place], alarm)
+    # Also who has nothing new in mind, but a job to submit again that the platform stopped.
+    states[(states == DONE) & (sums(coming) > 0)] = THINKING
     known = following < np.iinfo(np.int64).max
     return pd.DataFrame(
         {
@@ -138,8 +148,17 @@ def users_table(moment: Moment) -> pd.DataFrame:
             "lateness_mean_s": _means(sums(recorded, late), sums(recorded)),
             "mood": mood,
             "next_submission_s": pd.arrays.IntegerArray(np.where(known, following, 0), ~known),
+            "behaviour": _named(places.numbers, behaviours_of(moment.users)),
+            "submits_to": _named(places.numbers, places_of(moment.users)),
         }
     )
+
+
+def _named(numbers: Int64s, words: dict[int, str]) -> pd.Series[Any]:
+    """Return a word for each user, missing where there is none."""
+    import pandas as pd
+
+    return pd.Series([words.get(number) for number in numbers.tolist()], dtype="str")
 
 
 def state_of(user: User, now: int, state: int) -> int:
@@ -201,13 +220,18 @@ def _words(column: pd.Series[Any], moment: Moment) -> list[str]:
         if str(column.name).endswith("mean_s"):
             return format_duration(value)
         if column.name == "mood":
-            return f"{value:+.2f}"
-        return str(value) if column.name in ("user", "state") else f"{value:,}"
+            return mood_words(value)
+        return str(value) if isinstance(value, str) or column.name == "user" else f"{value:,}"
 
     missing = column.isna().tolist()
     return [
         "" if none else written(value) for value, none in zip(column.tolist(), missing, strict=True)
     ]
+
+
+def mood_words(mood: float) -> str:
+    """Return a mood as people read it, with its sign; what rounds to nothing is ``+0.00``."""
+    return f"{round(mood, 2) + 0.0:+.2f}"
 
 
 def _means(sums: Any, counts: Any) -> Any:

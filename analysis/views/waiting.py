@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from analysis.views.frames import table_picture
 from environment.quantities import format_duration, plural
@@ -12,9 +12,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from analysis.views.moment import Moment
+    from environment.jobs import Int64s
 
 #: Most rows of a picture.
 MOST = 25
+
+#: Where jobs of a grid are that are in no queue.
+BROKER = "broker"
 
 
 def queue_table(moment: Moment, most: int | None = None) -> pd.DataFrame:
@@ -31,13 +35,15 @@ def queue_table(moment: Moment, most: int | None = None) -> pd.DataFrame:
     -------
     frame
         ``row`` in the table of jobs, ``job`` number, ``user``, ``processors``,
-        ``requested_time_s``, ``submitted_s`` since the origin, ``waited_s`` so far.
+        ``requested_time_s``, ``submitted_s`` since the origin, ``waited_s`` so far; where there
+        are several clusters, ``cluster`` by name, or ``broker`` for jobs of a grid that are in no
+        queue.
     """
     import pandas as pd
 
     jobs, rows = moment.jobs, moment.queue[:most]
     submit = jobs.submit[rows]
-    return pd.DataFrame(
+    frame = pd.DataFrame(
         {
             "row": rows,
             "job": jobs.number[rows],
@@ -48,19 +54,32 @@ def queue_table(moment: Moment, most: int | None = None) -> pd.DataFrame:
             "waited_s": moment.now - submit,
         }
     )
+    if len(moment.clusters) > 1:
+        frame.insert(4, "cluster", pd.Series(_places(moment, rows), dtype="str"))
+    return frame
+
+
+def _places(moment: Moment, rows: Int64s) -> list[str]:
+    """Return where jobs wait, in words."""
+    names = list(moment.clusters)
+    clusters, held = moment.jobs.cluster[rows].tolist(), moment.held[rows].tolist()
+    return [
+        BROKER if with_broker else names[cluster]
+        for cluster, with_broker in zip(clusters, held, strict=True)
+    ]
+
+
+def _word(name: str, value: Any) -> str:
+    """Return a cell as people read it."""
+    if name.endswith("_s"):
+        return format_duration(value) if value >= 0 else "none"
+    return f"{value:,}" if name == "processors" else str(value)
 
 
 def queue_picture(moment: Moment, most: int = MOST) -> Figure:
     """Return a picture of :func:`queue_table`, at most ``most`` jobs."""
     frame = queue_table(moment, most).drop(columns=["row", "submitted_s"])
-    words = [
-        [f"{value:,}" if name == "processors" else str(value) for value in frame[name].tolist()]
-        for name in ("job", "user", "processors")
-    ]
-    words += [
-        [format_duration(value) for value in frame[name].tolist()]
-        for name in ("requested_time_s", "waited_s")
-    ]
+    words = [[_word(str(name), value) for value in frame[name].tolist()] for name in frame.columns]
     total = len(moment.queue)
     shown = f"the first {len(frame):,} of " if len(frame) < total else ""
     return table_picture(

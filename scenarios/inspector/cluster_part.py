@@ -36,10 +36,14 @@ COLUMNS = {
     "job": "Job",
     "user": "User",
     "processors": "Processors",
+    "cluster": "Cluster",
     "requested_time_s": "Requested",
     "waited_s": "Waited",
     "reason": "Why it waits",
 }
+
+#: Those that are words.
+WORDS = ("cluster", "reason")
 
 
 @solara.component
@@ -95,8 +99,9 @@ def _Queue(desk: Desk, course: Course, moment: Moment, run: str) -> None:
         name=f"queue-{run}",
         title=f"{plural(total, 'waiting job')}{more}",
         headers=[
-            {"value": key, "text": text, "align": "start" if key == "reason" else "end"}
+            {"value": key, "text": text, "align": "start" if key in WORDS else "end"}
             for key, text in COLUMNS.items()
+            if key in frame
         ],
         items=[_item(row) for row in frame.to_dict("records")],
         table=lambda: queue_with_reasons(course, None),
@@ -124,10 +129,9 @@ def queue_with_reasons(course: Course, most: int | None) -> pd.DataFrame:
 
 def _item(row: dict[str, Any]) -> dict[str, Any]:
     """Return a row as the table of the page has it."""
-    item: dict[str, Any] = {"reason": row["reason"]}
-    for key in COLUMNS:
-        if key != "reason":
-            item[key] = int(row[key])
+    item: dict[str, Any] = {
+        key: row[key] if key in WORDS else int(row[key]) for key in COLUMNS if key in row
+    }
     for key in ("requested_time_s", "waited_s"):
         item[f"{key}_text"] = format_duration(item[key]) if item[key] >= 0 else "none"
     return item

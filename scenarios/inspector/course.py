@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, override
@@ -10,9 +11,10 @@ import numpy as np
 
 from agents.user import User
 from analysis.views import Moment, activity_count, next_event_of
-from environment.clock import WEEK
+from environment.clock import DAY, WEEK
 from environment.errors import QuantityError
-from environment.jobs import UNKNOWN
+from environment.jobs import UNKNOWN, Int64s
+from environment.stops import FOREVER
 from environment.waiting_reasons import reasons_at, reasons_of
 
 if TYPE_CHECKING:
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 
 #: Simulated time after which the search for the next event of a user pauses, s.
 SEARCHED_AT_ONCE = 8 * WEEK
+
+#: Real time after which it pauses, s.
+PATIENCE = 8.0
 
 
 class Course(ABC):
@@ -61,7 +66,7 @@ class Course(ABC):
         Returns
         -------
         bool
-            False when none came within :data:`SEARCHED_AT_ONCE`, or ever.
+            False when none came within :data:`SEARCHED_AT_ONCE` or :data:`PATIENCE`, or ever.
         """
 
     @abstractmethod
@@ -77,6 +82,11 @@ class Course(ABC):
         rows
             Of jobs that wait.
         """
+
+    def skip_to(self, first: int) -> None:
+        """Move on to the day in which second ``first`` is, before which nothing happens."""
+        if first < FOREVER:
+            self.advance(first // DAY * DAY)
 
     def moment(self) -> Moment:
         """Return the moment at which it is, the same object until it moves on."""
@@ -102,6 +112,7 @@ class LiveCourse(Course):
         self.label = label
         self._users: dict[int, User] = {}
         self._agents = 0
+        self.skip_to(self.model.next_time)
 
     @property
     @override
@@ -123,25 +134,45 @@ class LiveCourse(Course):
 
     @override
     def advance_to_event(self, user: int) -> bool:
-        begin = self.now
+        begin, limit = self.now, time.perf_counter() + PATIENCE
         before = activity_count(self.moment(), user)
         while not self.over and self.now - begin <= SEARCHED_AT_ONCE:
-            known = next_event_of(self.moment(), user)
-            # Where jobs have ended at this second, the scheduler has not looked yet.
-            looks = bool(np.any(self.model.jobs.end == self.now))
-            step = self.now + 1 if looks else self.model.next_time + 1
-            if known is not None:
-                # Who has no job in the queue is concerned by nothing before, only by what is rare.
-                rare = self.model.next_event_time() + 1
-                step = min(known, step if self._waits(user) else rare)
-            self.advance(step)
+            moment = self.moment()
+            known = next_event_of(moment, user)
+            rows = moment.rows_of(user)
+            until = self.now + WEEK if known is None else min(known, self.now + WEEK)
+            if np.any(moment.waiting[rows]):
+                self._advance_to_start(rows[moment.waiting[rows]], until, limit)
+            else:
+                # Nothing of others concerns who has no job in the queue, only what is rare.
+                self.advance(min(until, self._rare()))
             if activity_count(self.moment(), user) != before:
                 return True
+            if time.perf_counter() > limit:
+                break
         return False
 
-    def _waits(self, user: int) -> bool:
-        moment = self.moment()
-        return bool(np.any(moment.waiting[moment.rows_of(user)]))
+    def _advance_to_start(self, rows: Int64s, until: int, limit: float) -> None:
+        """Move on until one of the waiting jobs starts or is taken from the queue, or a second."""
+        model, jobs = self.model, self.model.jobs
+        states = jobs.state[rows].copy()
+        while self.now < until and not self.over and time.perf_counter() < limit:
+            # Where jobs have ended at this second, the scheduler has not looked yet.
+            looks = bool(np.any(jobs.end == self.now))
+            step = self.now if looks else max(self.now, min(model.next_time, until))
+            self.advance(min(step + 1, until))
+            started = (jobs.start[rows] != UNKNOWN) & (jobs.start[rows] < self.now)
+            if started.any() or (jobs.state[rows] != states).any():
+                return
+
+    def _rare(self) -> int:
+        """Return when a user may next do something, or nodes fail, s; one second later it shows."""
+        now, times = self.now, [self.model.next_event_time()]
+        for cluster in self.model.clusters.values():
+            # What has passed happens when something is to be done on the cluster.
+            if cluster.engine.change_at >= now:
+                times.append(cluster.engine.change_at)
+        return max(now, min(times)) + 1
 
     @override
     def look(self) -> Moment:
@@ -187,6 +218,7 @@ class PlayedBack(Course):
         self._events = np.unique(times[times != UNKNOWN])
         self._now = 0
         self.log_full = run.decisions is not None and run.decisions.dropped > 0
+        self.skip_to(int(self._events[0]) if len(self._events) else FOREVER)
 
     @property
     @override

@@ -7,7 +7,8 @@ from typing import Any
 
 import solara
 
-from analysis.views import Moment, users_table
+from analysis.views import STATES, Moment, users_table
+from analysis.views.users import mood_words
 from environment.clock import Clock
 from environment.clock import moment as local_moment
 from environment.quantities import format_duration
@@ -26,6 +27,8 @@ COLUMNS = (
     ("lateness_mean_s", "Mean lateness", True),
     ("mood", "Mood", True),
     ("next_submission_s", "Next submission", True),
+    ("behaviour", "Behaviour", False),
+    ("submits_to", "Submits to", False),
 )
 
 #: Users on a page of the table.
@@ -70,6 +73,9 @@ def UsersPart(desk: Desk, course: Course, moment: Moment, place: int) -> None:
         on_pick=lambda user: desk.choose(int(user)),
         nothing="Nobody is there.",
     )
+    there = dict.fromkeys(frame["state"])
+    meant = "; ".join(f"{name}: {words}" for name, words in STATES.items() if name in there)
+    solara.Text(meant, classes=["hpcrowd-small", "hpcrowd-states"])
 
 
 def item_of(row: dict[str, Any], clock: Clock) -> dict[str, Any]:
@@ -84,7 +90,7 @@ def item_of(row: dict[str, Any], clock: Clock) -> dict[str, Any]:
         elif key == "next_submission_s":
             item[key], item[f"{key}_text"] = int(value), local_moment(clock, int(value))
         elif key == "mood":
-            item[key], item[f"{key}_text"] = float(value), f"{value:+.2f}"
+            item[key], item[f"{key}_text"] = float(value), mood_words(value)
         else:
             item[key] = value if isinstance(value, str) else int(value)
     return item

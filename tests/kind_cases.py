@@ -1,0 +1,199 @@
+"""What holds of every run that somebody looks at, whatever kind it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis import views
+from analysis.views import Moment
+from analysis.views.graph_now import UNIT_STATES
+from analysis.views.users import STATES
+from environment.jobs import UNKNOWN
+from scenarios.inspector.cluster_part import queue_with_reasons
+from scenarios.inspector.course import Course, LiveCourse
+from scenarios.inspector.users_part import item_of
+
+#: Views of a run, and of one user: those that make tables, those that make pictures.
+TABLES = (views.load_table, views.submissions_table, views.gantt_table)
+PICTURES = (
+    views.load_picture,
+    views.submissions_picture,
+    views.gantt_picture,
+    views.queue_picture,
+    views.users_picture,
+)
+USER_PICTURES = (
+    views.graph_picture,
+    views.week_picture,
+    views.pauses_picture,
+    views.decisions_picture,
+)
+
+
+@dataclass
+class Watch:
+    """Looks at a course now and then, and remembers what must hold later, too."""
+
+    course: Course
+    #: Submissions of users who were told to be done, by number.
+    done: dict[int, int] = field(default_factory=dict)
+    #: Submissions so far.
+    submissions: int = 0
+
+    def look(self, users: Sequence[int] = (), *, draw: bool = False) -> Moment:
+        """Look at everything, and check it."""
+        moment = self.course.moment()
+        check_moment(moment)
+        frame = check_users(moment)
+        self._check_done(moment, frame)
+        check_queue(self.course, moment)
+        for table in TABLES:
+            check_numbers(table(moment))
+        assert int(was_submitted(moment).sum()) >= self.submissions, "nothing is taken back"
+        self.submissions = int(was_submitted(moment).sum())
+        for user in users:
+            check_user(moment, user)
+        if draw:
+            for picture in PICTURES:
+                picture(moment).draw_without_rendering()
+            for user in users[:1]:
+                for picture in USER_PICTURES:
+                    picture(moment, user).draw_without_rendering()
+        return moment
+
+    def _check_done(self, moment: Moment, frame: pd.DataFrame) -> None:
+        """Check that who was done has done nothing since."""
+        mine = moment.jobs.user[was_submitted(moment)]
+        for user in frame["user"][frame["state"] == "done"].tolist():
+            count = int(np.sum(mine == user))
+            assert count == self.done.setdefault(user, count), f"user {user} was done"
+        for user, count in self.done.items():
+            state = frame.loc[frame["user"] == user, "state"].iloc[0]
+            assert count == int(np.sum(mine == user)), f"user {user} was done, and is {state}"
+
+
+def was_submitted(moment: Moment) -> NDArray[np.bool_]:
+    """Return which jobs were submitted some time, also those to be submitted again."""
+    found = moment.submitted.copy()
+    found[moment.stopped] = True
+    return found
+
+
+def check_moment(moment: Moment) -> None:
+    """Each job is in one state, in which it can be."""
+    parts = (moment.waiting, moment.running, moment.ended, moment.never_ran)
+    np.testing.assert_array_equal(moment.submitted, np.sum(parts, axis=0))
+    jobs = moment.jobs
+    assert (jobs.submit[moment.started] <= jobs.start[moment.started]).all()
+    assert (jobs.end[moment.ended] <= moment.now).all()
+    assert not (moment.foreseen & moment.submitted).any()
+    assert 0 <= moment.up <= moment.size
+
+
+def check_users(moment: Moment) -> pd.DataFrame:
+    """The table of users sums up to the jobs, and states go with the numbers."""
+    frame = views.users_table(moment)
+    jobs = moment.jobs
+    assert frame["user"].is_unique
+    assert set(frame["state"]) <= set(STATES)
+    for column, which in (
+        ("jobs_waiting", moment.waiting),
+        ("jobs_running", moment.running),
+        ("jobs_done", moment.ended),
+    ):
+        assert (frame[column] >= 0).all()
+        assert int(frame[column].sum()) == int(which.sum()), column
+    counts = pd.Series(jobs.user[was_submitted(moment)]).value_counts()
+    submitted = frame["user"].map(counts).fillna(0)
+    state = frame["state"]
+    assert ((state == "running") == (frame["jobs_running"] > 0)).all()
+    assert ((state == "waiting") == ((frame["jobs_waiting"] > 0) & (state != "running"))).all()
+    assert (submitted[state == "not yet"] == 0).all()
+    assert not (submitted[state.isin(["thinking", "away"])] == 0).any()
+    assert (frame["wait_mean_s"].dropna() >= 0).all()
+    following = frame["next_submission_s"].dropna()
+    assert (following >= moment.now).all()
+    assert not set(frame["user"][state == "done"]) & set(frame["user"][following.index])
+    for row in frame.to_dict("records"):
+        item = item_of(row, moment.clock)
+        assert not any(isinstance(one, float) and math.isnan(one) for one in item.values())
+    return frame
+
+
+def check_queue(course: Course, moment: Moment) -> None:
+    """Every job that waits has a reason."""
+    frame = queue_with_reasons(course, None)
+    np.testing.assert_array_equal(np.sort(frame["row"]), np.flatnonzero(moment.waiting))
+    assert (frame["waited_s"] >= 0).all()
+    if isinstance(course, LiveCourse):
+        silent = frame[frame["reason"] == ""]
+        assert not len(silent), f"{moment.now} s: nobody knows why {silent['job'].tolist()} wait"
+
+
+def check_user(moment: Moment, user: int) -> None:
+    """Views of one user agree with its jobs."""
+    rows = moment.rows_of(user)
+    week = views.week_table(moment, user)
+    assert int(week["simulated"].sum()) == int(np.sum(moment.submitted[rows]))
+    graph = views.graph_table(moment, user, None)
+    assert set(graph["state"]) <= set(UNIT_STATES)
+    busy = graph["state"].isin(["running", "queued"])
+    if len(graph):  # not known of users in a folder whose behaviours are mixed
+        assert bool((moment.running | moment.waiting)[rows].any()) <= bool(busy.any())
+    assert int(graph["jobs"].sum()) <= len(rows)
+    assert (graph["due_s"].dropna() >= moment.now).all()
+    check_numbers(graph[["jobs", "processors"]])
+    pauses = views.pauses_table(moment, user)
+    assert (pauses["response_s"] >= 0).all()
+    decisions = views.decisions_table(moment, user)
+    assert (decisions["time_s"] < moment.now + 1).all()
+
+
+def check_numbers(frame: pd.DataFrame) -> None:
+    """Nothing is negative, nothing infinite; unknown times are -1.
+
+    Only the axis of time may begin before the origin, at the moment 0.
+    """
+    for name in frame.columns.difference(["begin_s", "end_s", "time_s"]):
+        values = frame[name].dropna().to_numpy(float)
+        assert np.isfinite(values).all(), name
+        assert (values >= UNKNOWN).all(), name
+
+
+def walk(
+    course: Course, steps: Iterable[int], users: Sequence[int] = (), *, drawn: Sequence[int] = ()
+) -> Watch:
+    """Look, go on by each of the steps and look again, then go on to the end.
+
+    Parameters
+    ----------
+    course
+        At its beginning.
+    steps
+        s; the last one is repeated until it is over.
+    users
+        At whom to look.
+    drawn
+        At which of the looks pictures are drawn, counted from 0; -1 for when it is over.
+    """
+    watch = Watch(course)
+    watch.look(users, draw=0 in drawn)
+    last = 0
+    for place, step in enumerate([*steps, *[0] * 10_000], 1):
+        if course.over:
+            break
+        last = step or last
+        course.advance(course.now + last)
+        watch.look(users, draw=place in drawn)
+    assert course.over
+    moment = watch.look(users, draw=-1 in drawn)
+    states: Any = views.users_table(moment)["state"]
+    assert set(states) <= {"done", "not yet", "waiting"}, states.value_counts()
+    return watch
