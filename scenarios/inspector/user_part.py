@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import solara
 
 from analysis.views import (
@@ -117,15 +119,18 @@ def _Decisions(desk: Desk, course: Course, moment: Moment, user: int, run: str) 
     )
 
 
-def _words(row: dict[str, object]) -> str:
+def _words(row: dict[str, Any]) -> str:
     """Return a line about the user."""
     found = [f"User {row['user']} ({row['state']})"]
+    for key, words in (("behaviour", "behaves as"), ("submits_to", "submits to")):
+        if row.get(key):  # where users differ in it
+            found.append(f"{words} {row[key]}")
     for key, words in (
         ("jobs_done", "jobs done"),
         ("jobs_running", "running"),
         ("jobs_waiting", "waiting"),
     ):
-        found.append(f"{row.get(key)} {words}")
+        found.append(f"{row[key]:,} {words}")
     for key, words in (
         ("wait_mean_s", "mean wait"),
         ("lateness_mean_s", "mean lateness"),
