@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import override
 
+from agents.decisions import Why
 from agents.generated import GeneratedUser, LogNormal
 from agents.office import MINUTE, Office, OfficeWorker
 from agents.user import Behaviour
@@ -88,7 +89,9 @@ class Debugger(OfficeWorker):
         """Go on with the session, or leave it for later."""
         think = self.habits.think.draw(user.stream)
         goes_on = user.stream.random() < self.habits.goes_on(user.response(unit, now))
-        if goes_on and self.window.is_open(user.model.clock, now + think):
+        user.rests = not (goes_on and self.window.is_open(user.model.clock, now + think))
+        if not user.rests:
+            user.put_off = 0
             user.call_at(now + think, self.work, unit)
         else:
             self.program = int(user.stream.integers(0, 10))
@@ -255,6 +258,7 @@ class NightScript(Behaviour[GeneratedUser]):
     @override
     def begin(self, user: GeneratedUser) -> None:
         """Draw the second of the day, and set the alarm for the first night."""
+        user.unasked = Why.HOUR
         self.start = self.start.shifted(int(user.stream.integers(0, self.habits.shift + 1)))
         user.call_at(self.start.next_open(user.model.clock, 0), self.night)
 

@@ -120,7 +120,7 @@ class ComponentUser(GeneratedUser):
         times = [self.nominal(unit) for unit in self.units]
         note_arrival(self, self.visits, self.component, times)
 
-    def send(self, unit: int, after: int | None = None) -> None:
+    def send(self, unit: int, after: int | None = None, paced: int = 0) -> None:
         """Submit a unit now, jobs as far apart as recorded; none from the horizon on.
 
         Parameters
@@ -129,6 +129,8 @@ class ComponentUser(GeneratedUser):
             In the pool.
         after
             The engine's number of the unit that let it come.
+        paced
+            s; how much longer its pause was at the pace of the user's week.
         """
         units, table, now = self.pool.units, self.model.jobs, self.model.time
         rows = units.rows[units.first[unit] : units.first[unit + 1]]
@@ -149,6 +151,7 @@ class ComponentUser(GeneratedUser):
         if after is not None:
             self.after[number] = after
         if self.log is not None:
+            self.paced = paced
             self.note_submitted(number, after)
         self._of[number] = unit
 
@@ -278,7 +281,9 @@ class ClosedLoop(Behaviour[GeneratedUser]):
             user.earliest[after] = max(due, user.earliest.get(after, 0))
             user.missing[after] -= 1
             if not user.missing[after]:
-                user.call_at(user.earliest[after], ComponentUser.send, after, unit)
+                # Where another pause than this one decides, it is not told apart.
+                paced = self._paced(user, think, now, due) if due == user.earliest[after] else 0
+                user.call_at(user.earliest[after], ComponentUser.send, after, unit, paced)
         if user.left:
             return
         if user.component.long_term:
@@ -297,13 +302,16 @@ class ClosedLoop(Behaviour[GeneratedUser]):
         ended = int(pool.units.end[units.start : units.stop].max())
         between = int(pool.units.start[units.start]) + pool.weeks * WEEK - ended
         user.turn(now)
-        self._send_round(user, self._due(user, units.start, max(between, 0), now), unit)
+        pause = max(between, 0)
+        due = self._due(user, units.start, pause, now)
+        self._send_round(user, due, unit, self._paced(user, pause, now, due))
 
-    def _send_round(self, user: ComponentUser, first: int, unit: int) -> None:
+    def _send_round(self, user: ComponentUser, first: int, unit: int, paced: int = 0) -> None:
         """Let the units of a round that wait for nothing come, the first one at ``first``."""
         nominal = user.nominal(user.units[0])
         for one in self._free(user):
-            user.call_at(first + user.nominal(one) - nominal, ComponentUser.send, one, unit)
+            at = first + user.nominal(one) - nominal
+            user.call_at(at, ComponentUser.send, one, unit, paced)
 
     def _free(self, user: ComponentUser) -> list[int]:
         """Count what each unit of the round waits for; return those that wait for nothing."""
@@ -326,6 +334,12 @@ class ClosedLoop(Behaviour[GeneratedUser]):
         clock, profile = user.model.clock, self.profiles.of(user.component.user)
         active = profile.between(clock, begins, begins + pause)
         return profile.after(clock, now, active if paced == pause else active * paced / pause)
+
+    def _paced(self, user: ComponentUser, pause: int, now: int, due: int) -> int:
+        """Return how much of a pause, which ends at ``due``, the pace of the week makes, s."""
+        if self.profiles is None or user.log is None:
+            return 0
+        return due - now - user.paused(pause)
 
 
 def add_component_user(

@@ -168,6 +168,8 @@ class Noting:
         self, user: ReplayUser, since: int, why: Why, unit: int, cause: int, seconds: int
     ) -> None:
         if seconds:
+            # What shortens a pause is told when the pause is over, not after that.
+            since += min(seconds, 0)
             self.log.note(since, user.number, What.WAITS, why, self.kind, unit, cause, seconds)
 
     def _submitted(

@@ -70,6 +70,8 @@ class Decision(NamedTuple):
                 return "submitted at its recorded time"
             case Why.FIRST:
                 return "submitted: the user is there for the first time"
+            case Why.HOUR:
+                return "submitted at its hour of the day"
         return "submitted, the behaviour does not say why"
 
     def _wait(self) -> str:

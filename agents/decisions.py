@@ -77,6 +77,7 @@ class Why(IntEnum):
     OWN = 10  #: a behaviour of one's own, which does not say why
     STOPPED = 11  #: the platform stopped a job
     NONE = 12  #: nothing but the course of things
+    HOUR = 13  #: it comes at an hour of its own every day
 
 
 class Kind(IntEnum):
@@ -101,7 +102,7 @@ COLUMNS = {
     "what": ("b", "submitted, waits, delayed, degraded, reconfigured, renounced, switched, "
              "changed, lost, there, arrived, done, gave up, went away, came back, went on"),
     "why": ("b", "recorded, first, ended, break, follows, window, pace, away, reaction, mood, own, "
-            "stopped, none"),
+            "stopped, none, hour"),
     "kind": ("b", "what units of work are: session or batch, as in jobs.parquet"),
     "unit": ("q", "number of the unit of work, -1 none"),
     "cause": ("q", "number of the unit that was waited for or followed, of a reaction that of the "

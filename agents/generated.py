@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, override
+from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -102,19 +102,20 @@ class GeneratedUser(User):
         Probability to begin its work again when that is done.
     done
         Whether its work is done and it has left.
-    late
-        s; how much later than it was set the present alarm rings, since the user was away.
-    put_off
-        s; how long the next submission was put off because the user is not at work.
+    unasked
+        Why it submits a unit that no other one made it submit.
     rests
         Whether the present pause is a break.
+    paced, put_off, late
+        s; how much longer the present pause is at the pace of the user's week; how long the next
+        submission is put off because the user is not at work; and how much later than it was set
+        the present alarm rings, since the user was away. What sets none of them leaves them 0.
     absent_until
         s; it is away until then and submits nothing. Its alarms ring on the same day of the week
         at the same local time, after that.
     """
 
-    #: Why it submits a unit that no other one made it submit.
-    unasked: ClassVar[Why] = Why.OWN
+    unasked: Why = Why.OWN
 
     def __init__(
         self,
@@ -138,7 +139,7 @@ class GeneratedUser(User):
         self.again = 0.0
         self.done = False
         self.absent_until = 0
-        self.late = self.put_off = 0
+        self.paced = self.put_off = self.late = 0
         self.rests = False
         self._over: dict[int, int] = {}  # of a user who notes its decisions: ends of its units
 
@@ -155,6 +156,7 @@ class GeneratedUser(User):
         if now >= self.absent_until:
             self.late = late
             function(self, *arguments)
+            self.late = 0  # of what is submitted without an alarm
         elif self.absent_until < self.horizon:
             clock, weeks = self.model.clock, -(-(self.absent_until - now) // WEEK)
             then = clock.second_at(clock.wall(now) + weeks * WEEK)
@@ -221,16 +223,23 @@ class GeneratedUser(User):
         log, now, mood = self.log, self.model.time, self.mood
         assert log is not None
         pause, why, cause = UNKNOWN, self.unasked, UNKNOWN
+        since = now - self.paced - self.put_off - self.late
         if after is not None and after != UNKNOWN:
             why, cause = (Why.BREAK if self.rests else Why.ENDED), after
             if after in self._over:
-                pause = now - self._over[after] - self.late - self.put_off
-        for waited, reason in (self.put_off, Why.WINDOW), (self.late, Why.AWAY):
+                pause = since - self._over[after]
+        for waited, reason in (
+            (self.paced, Why.PACE),
+            (self.put_off, Why.WINDOW),
+            (self.late, Why.AWAY),
+        ):
             if waited:
+                # What shortens a pause is told when the pause is over, not after that.
                 log.note(
-                    now - waited, self.number, What.WAITS, reason, Kind.BATCH, unit, cause, waited,
-                    mood=mood,
+                    since + min(waited, 0), self.number, What.WAITS, reason, Kind.BATCH, unit,
+                    cause, waited, mood=mood,
                 )  # fmt: skip
+                since += waited
         log.note(now, self.number, What.SUBMITTED, why, Kind.BATCH, unit, cause, pause, mood=mood)
 
     def response(self, unit: int, now: int) -> int:

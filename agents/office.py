@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import override
 
+from agents.decisions import Why
 from agents.generated import GeneratedUser, LogNormal, round_request
 from agents.user import Behaviour
 from agents.windows import ActivityWindow
@@ -57,6 +58,7 @@ class OfficeWorker(Behaviour[GeneratedUser]):
         """Draw the personal window and come to work on the first day."""
         shift = self.office.shift
         self.window = self.office.window.shifted(int(user.stream.integers(-shift, shift + 1)))
+        user.unasked = Why.FIRST
         self.come_back(user, 0, None)
 
     @override
@@ -76,6 +78,7 @@ class OfficeWorker(Behaviour[GeneratedUser]):
             opening += self.office.settle.draw(user.stream)
             # A very short window may close before the user has settled.
             opening = self.window.next_open(user.model.clock, opening)
+        user.put_off = opening - at
         user.call_at(opening, self.work, after)
 
     def request(self, user: GeneratedUser, run_time: int) -> int:

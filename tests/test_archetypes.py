@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
+from archetype_cases import PLAIN_OFFICE, fixed
 
 from agents.archetypes import (
     ARCHETYPES,
@@ -34,15 +35,6 @@ from environment.clock import DAY, HOUR, WEEK
 
 MINUTE = 60
 FEW = {"debugger": 3, "sweeper": 1, "large-runs": 2, "night-script": 1}
-
-
-def fixed(seconds: int) -> LogNormal:
-    """A time without chance."""
-    return LogNormal(max(seconds, 1), 0.0, seconds, seconds)
-
-
-#: An office that opens at 8 for everybody, where work begins at once and requests are exact.
-PLAIN_OFFICE = Office(shift=0, settle=fixed(0), factor=(1.0, 1.0))
 
 
 def simulate(

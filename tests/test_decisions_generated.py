@@ -7,16 +7,29 @@ from typing import Any
 
 import numpy as np
 import pytest
+from archetype_cases import PLAIN_OFFICE, fixed
+from decision_cases import check_gone, check_sums
 from population_cases import small_log
 
+from agents.archetypes import (
+    Debugger,
+    DebuggerHabits,
+    NightScript,
+    NightScriptHabits,
+    ParameterSweeper,
+    Stage,
+    SweeperHabits,
+)
 from agents.decision_hooks import note_generating
 from agents.decision_words import Decision, Decisions
 from agents.decisions import DecisionLog, What, Why
 from agents.generated import GeneratedUser
-from agents.pool_users import BatchPool, PoolMember, add_pool_users
+from agents.pool_users import BatchPool, DrawFromPool, PoolMember, PoolUser, add_pool_users
+from agents.user import Behaviour
 from agents.visits import Visits
 from analysis.run import Run
 from environment import JobTable, Simulation
+from environment.clock import DAY, HOUR, WEEK
 from environment.trace import Trace
 from scenarios.replay import replay
 from scenarios.resample import resample
@@ -44,31 +57,13 @@ def submissions(found: Decisions | None) -> dict[int, Decision]:
 
 
 def check_true(run: Run) -> None:
-    """Each batch has one submission, its pause after the end of what it waited for."""
-    jobs, found = run.jobs, run.decisions
-    assert found is not None
+    """Each batch has one submission, at the sum of its parts, and follows what the run says."""
+    assert run.decisions is not None
     assert run.after is not None
-    rows = submissions(found)
-    assert sorted(rows) == np.unique(jobs.batch).tolist()
-    end: dict[int, int] = {}
-    first: dict[int, int] = {}
-    for unit, over, submit in zip(
-        jobs.batch.tolist(), jobs.end.tolist(), jobs.submit.tolist(), strict=True
-    ):
-        end[unit] = max(over, end.get(unit, 0))
-        first[unit] = min(submit, first.get(unit, submit))
-    put_off: dict[int, int] = {}
-    for one in found:
-        if one.what == What.WAITS:
-            put_off[one.unit] = put_off.get(one.unit, 0) + one.seconds
-    for unit, one in rows.items():
-        assert first[unit] == one.time
-        if one.why in (Why.ENDED, Why.BREAK):
-            assert first[unit] == end[one.cause] + one.seconds + put_off.get(unit, 0)
-            assert one.seconds >= 0
-            assert run.after[unit] == one.cause
-        else:
-            assert one.why in (Why.FIRST, Why.RECORDED)
+    check_sums(run.jobs, run.decisions)
+    check_gone(run.decisions)
+    for unit, one in submissions(run.decisions).items():
+        assert run.after[unit] == one.cause
 
 
 @pytest.mark.parametrize("users", MADE_UP)
@@ -93,6 +88,8 @@ def test_populations(log: Trace, doing: str) -> None:
     else:
         check_true(run)
     assert run.decisions is not None
+    paces = [one for one in run.decisions if one.why == Why.PACE]
+    assert (doing == "think-time-windows") == bool(paces)
     noted = [(d.time, d.user, d.what.name) for d in run.decisions if d.what >= What.THERE]
     told = [(v.at, v.user, v.what.name) for v in run.visits]
     assert sorted(told) == sorted(noted)
@@ -134,6 +131,99 @@ def test_pool_users(hears: bool) -> None:
         (75, 2, Why.ENDED, 3, 1, 10),
     ]
     assert expected[: 3 if hears else 4] == found
+
+
+def told(behaviour: Behaviour[GeneratedUser], *, days: int, hears: bool = True) -> list[Any]:
+    """Rows of one user on an empty machine: time, what, why, unit, cause, seconds."""
+    model = Simulation(JobTable(), 128, "fcfs", seed=0)
+    user = GeneratedUser(model, 1, behaviour, horizon=days * DAY, hears=hears)
+    book = DecisionLog()
+    behaviour.begin(user)
+    note_generating(book, [user])
+    model.run()
+    return [(d.time, d.what, d.why, d.unit, d.cause, d.seconds) for d in Decisions.of(book)]
+
+
+#: Tests of 60 s, each an hour after the end of the one before.
+STEADY = {"office": PLAIN_OFFICE, "processors": (1,), "run_time": fixed(60), "think": fixed(HOUR)}
+
+
+@pytest.mark.parametrize("hears", [True, False])
+def test_office_worker_thinks_into_the_evening(hears: bool) -> None:
+    """Who thinks for long after the office has closed waits for it, which is no think time."""
+    habits = SweeperHabits(
+        PLAIN_OFFICE, jobs=(2, 2), run_time=fixed(60), unlike=0.0, think=fixed(7 * HOUR)
+    )
+    evening = 8 * HOUR + 60 + 7 * HOUR
+    assert [
+        (0, What.WAITS, Why.WINDOW, 0, -1, 8 * HOUR),
+        (8 * HOUR, What.SUBMITTED, Why.FIRST, 0, -1, -1),
+        (evening, What.SUBMITTED, Why.ENDED, 1, 0, 7 * HOUR),
+        (evening + 60 + 7 * HOUR, What.WAITS, Why.WINDOW, 2, 1, DAY - 2 * (7 * HOUR + 60)),
+        (DAY + 8 * HOUR, What.SUBMITTED, Why.ENDED, 2, 1, 7 * HOUR),
+    ] == told(ParameterSweeper(habits), days=2, hears=hears)[:5]
+
+
+def test_session_of_a_debugger() -> None:
+    """Inside a session a debugger thinks, and nothing is left of the wait before it."""
+    habits = DebuggerHabits(**STEADY, patience=1.0, impatience=0.0)
+    at = [8 * HOUR + each * (HOUR + 60) for each in range(10)]
+    rows = told(Debugger(habits), days=1)
+    assert [(0, What.WAITS, Why.WINDOW, 0, -1, 8 * HOUR)] == rows[:1]
+    assert [(at[0], What.SUBMITTED, Why.FIRST, 0, -1, -1)] == rows[1:2]
+    assert [
+        (at[unit], What.SUBMITTED, Why.ENDED, unit, unit - 1, HOUR) for unit in range(1, 10)
+    ] == rows[2:11]
+
+
+def test_break_of_a_debugger() -> None:
+    """Who does not go on takes a break, and comes back in its hours."""
+    habits = DebuggerHabits(**STEADY, pause=fixed(6 * HOUR), patience=0.0)
+    second = 14 * HOUR + 60
+    assert [
+        (second, What.SUBMITTED, Why.BREAK, 1, 0, 6 * HOUR),
+        (second + 60 + 6 * HOUR, What.WAITS, Why.WINDOW, 2, 1, 12 * HOUR - 120),
+        (DAY + 8 * HOUR, What.SUBMITTED, Why.BREAK, 2, 1, 6 * HOUR),
+    ] == told(Debugger(habits), days=2)[2:5]
+
+
+def test_night_script() -> None:
+    """A script comes at its hour, and goes on as soon as a stage is over."""
+    stages = (Stage(1, 1, fixed(60), 60), Stage(1, 1, fixed(90), 90))
+    habits = NightScriptHabits(hour=21 * HOUR, shift=0, stages=stages)
+    assert [
+        (21 * HOUR, What.SUBMITTED, Why.HOUR, 0, -1, -1),
+        (21 * HOUR + 60, What.SUBMITTED, Why.ENDED, 1, 0, 0),
+        (DAY + 21 * HOUR, What.SUBMITTED, Why.HOUR, 2, -1, -1),
+        (DAY + 21 * HOUR + 60, What.SUBMITTED, Why.ENDED, 3, 2, 0),
+    ] == told(NightScript(habits), days=2)
+
+
+class Hasty(DrawFromPool):
+    """Submits the next batch as soon as one is over, without an alarm."""
+
+    def finished(self, user: Any, unit: int, now: int) -> None:
+        """Go on at once."""
+        if now < 4 * WEEK:
+            user.wake(unit)
+
+
+def test_what_made_an_alarm_late_is_forgotten() -> None:
+    """Only what an alarm submits was late with it: what follows without one is not."""
+    model = Simulation(JobTable(), 1)
+    pool = BatchPool(*(np.array(values) for values in ([0, 1], [WEEK], [WEEK], [1])))
+    user = PoolUser(model, Hasty(), PoolMember(1, 1, 5, np.array([10])), pool, horizon=5 * WEEK)
+    user.absent_until = 10
+    book = DecisionLog()
+    note_generating(book, [user])
+    user.behaviour.begin(user)
+    model.run()
+    assert [
+        (5, What.WAITS, Why.AWAY, WEEK),
+        (WEEK + 5, What.SUBMITTED, Why.FIRST, -1),
+        (2 * WEEK + 5, What.SUBMITTED, Why.ENDED, 0),
+        (3 * WEEK + 5, What.SUBMITTED, Why.ENDED, 0),
+    ] == [(d.time, d.what, d.why, d.seconds) for d in Decisions.of(book)]
 
 
 def test_visits_without_a_log() -> None:

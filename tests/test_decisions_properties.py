@@ -40,15 +40,18 @@ def check_true(jobs: JobTable, work: Work, users: list[Any], found: Decisions) -
     """Each unit has one submission, at the second of its first job, for a reason that held."""
     submitted: dict[int, list[Decision]] = defaultdict(list)
     waits: dict[int, int] = defaultdict(int)
+    latest: dict[int, int] = defaultdict(int)
     for decision in found:
         if decision.what == What.SUBMITTED:
             submitted[decision.unit].append(decision)
         elif decision.what == What.WAITS:
             waits[decision.unit] += decision.seconds
+            latest[decision.unit] = max(decision.time, latest[decision.unit])
     for user in users:
         for unit in user.units:
             (one,) = submitted.pop(unit)
             assert user.number == one.user
+            assert latest[unit] <= one.time
             rows = user.jobs_of(unit)
             first = int(jobs.submit[rows].min())
             assert first == one.time
