@@ -48,11 +48,12 @@ class Decision(NamedTuple):
             return VISITS[self.what]
         unit = f"{self.kind.name.lower()} {self.unit}"
         if self.what == What.SUBMITTED:
-            return f"{unit} {self._reason()}"
+            return f"{unit} submitted{self._reason()}"
         if self.what == What.WAITS:
             return f"{unit} {self._wait()}"
         if self.what == What.LOST:
-            return f"{unit}: running jobs were stopped, it will submit them again"
+            later = "later" if self.seconds < 0 else f"after {format_duration(self.seconds)}"
+            return f"{unit}: job {self.cause} was stopped, the user submits it again {later}"
         by = f" by {format_duration(self.seconds)}" if self.what == What.DELAYED else ""
         return f"{unit}: job {self.cause} {self.what.name.lower()}{by}, reaction {self.name}"
 
@@ -61,18 +62,18 @@ class Decision(NamedTuple):
         pause = "unknown" if self.seconds == UNKNOWN else format_duration(self.seconds)
         match self.why:
             case Why.ENDED:
-                return f"released by completion of {cause}, think time {pause}"
+                return f", released by completion of {cause}, think time {pause}"
             case Why.BREAK:
-                return f"released by completion of {cause}, after a break of {pause}"
+                return f", released by completion of {cause}, after a break of {pause}"
             case Why.FOLLOWS:
-                return f"released by submission of {cause}, {pause} after it"
+                return f", released by submission of {cause}, {pause} after it"
             case Why.RECORDED:
-                return "submitted at its recorded time"
+                return " at its recorded time"
             case Why.FIRST:
-                return "submitted: the user is there for the first time"
+                return ", the first of the user"
             case Why.HOUR:
-                return "submitted at its hour of the day"
-        return "submitted, the behaviour does not say why"
+                return " at its hour of the day"
+        return ", the behaviour does not say why"
 
     def _wait(self) -> str:
         lasts = format_duration(abs(self.seconds))

@@ -8,7 +8,7 @@ submitted               a unit of work was submitted; exactly one for each unit,
 waits                   something puts the submission off, by ``seconds``, beyond the think time
 delayed, degraded, ...  a reaction did something to a job of the unit, see :mod:`agents.responses`
 there, arrived, ...     the user came or left, see :mod:`agents.visits`
-lost                    running jobs of the unit were stopped; they will be submitted again
+lost                    a running job of the unit was stopped; it comes again ``seconds`` later
 ======================= ============================================================================
 
 A submission is the sum of its parts: a unit that was released by the completion of another at
@@ -105,10 +105,11 @@ COLUMNS = {
             "stopped, none, hour"),
     "kind": ("b", "what units of work are: session or batch, as in jobs.parquet"),
     "unit": ("q", "number of the unit of work, -1 none"),
-    "cause": ("q", "number of the unit that was waited for or followed, of a reaction that of the "
-              "job, -1 none"),
+    "cause": ("q", "number of the unit that was waited for or followed, of reactions and stopped "
+              "jobs that of the job, -1 none"),
     "seconds": ("q", "s; of a submission the think time, break or inter-arrival time, of a wait or "
-                "a delay by how much it puts off, -1 unknown"),
+                "a delay by how much it puts off, of a stopped job how much later it is submitted "
+                "again, -1 unknown"),
     "name": ("i", "name of the reaction, and of the cluster that it chose, else empty"),
     "mood": ("d", "doublings; how bad things were for the user, 0 where users do not mind"),
 }  # fmt: skip

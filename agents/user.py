@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, override
 import mesa
 
 from agents.decisions import DecisionLog, Kind, What, Why, kind_of
+from environment.jobs import UNKNOWN
 from environment.simulation import Simulation
 
 if TYPE_CHECKING:
@@ -74,9 +75,9 @@ class User(mesa.Agent):  # type: ignore[misc]
 
     def on_lost(self, rows: Int64s, now: int) -> None:
         """Notice that running jobs were stopped, which are to be submitted again."""
+        self.behaviour.lost(self, rows, now)
         if self.log is not None:
             self._note_lost(self.log, rows, now)
-        self.behaviour.lost(self, rows, now)
 
     @property
     def _kind(self) -> Kind:
@@ -86,8 +87,12 @@ class User(mesa.Agent):  # type: ignore[misc]
     def _note_lost(self, log: DecisionLog, rows: Int64s, now: int) -> None:
         jobs, kind = self.model.jobs, self._kind
         units = (jobs.session if kind == Kind.SESSION else jobs.batch)[rows]
-        for unit in dict.fromkeys(units.tolist()):
-            log.note(now, self.number, What.LOST, Why.STOPPED, kind, unit)
+        for unit, job, again in zip(
+            units.tolist(), jobs.number[rows].tolist(), jobs.submit[rows].tolist(), strict=True
+        ):
+            # A behaviour of one's own may leave it for later when to submit it again.
+            later = again - now if again >= now else UNKNOWN
+            log.note(now, self.number, What.LOST, Why.STOPPED, kind, unit, job, later)
 
 
 class ReplayUser(User):

@@ -28,6 +28,9 @@ def explain(
     end: Annotated[
         str | None, typer.Option("--to", metavar="MOMENT", help="End; what comes then is left out.")
     ] = None,
+    jobs: Annotated[
+        bool, typer.Option("--jobs", help="Tell what became of the jobs of each submission.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Tell what a user of a run did, when and why.
@@ -38,4 +41,4 @@ def explain(
     """
     from scenarios.explain_command import explain_command
 
-    explain_command(run, user, begin=begin, end=end, as_json=as_json)
+    explain_command(run, user, begin=begin, end=end, jobs=jobs, as_json=as_json)

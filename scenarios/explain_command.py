@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from agents.decision_words import Decision, Decisions
     from agents.decisions import DecisionLog
     from environment.clock import Clock
+    from scenarios.explained_jobs import OwnJobs
 
 #: Known numbers of users that an error names.
 NEAREST = 5
@@ -40,7 +41,13 @@ def log_for(asked: bool, out: Path | None) -> DecisionLog | None:
 
 
 def explain_command(
-    folder: Path, user: int, *, begin: str | None, end: str | None, as_json: bool
+    folder: Path,
+    user: int,
+    *,
+    begin: str | None,
+    end: str | None,
+    jobs: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Print what a user did and why.
 
@@ -52,6 +59,8 @@ def explain_command(
         Its number.
     begin, end
         Moments between which decisions are told, see :func:`scenarios.fields.parse_moment`.
+    jobs
+        Tell what became of the jobs of each submission.
     as_json
         Print one JSON object.
 
@@ -61,6 +70,7 @@ def explain_command(
         When there is no log, no such user, or the span is none.
     """
     from analysis.loading import read_results
+    from scenarios.explained_jobs import OwnJobs
 
     moments = [None if text is None else parse_moment(text) for text in (begin, end)]
     run = read_results(folder)
@@ -73,6 +83,7 @@ def explain_command(
         raise QuantityError(f"from {begin} to {end}: is empty; --to has to come after --from")
     check_known(run.decisions, user)
     found = list(run.decisions.of_user(user, *span))
+    own = OwnJobs(run, user) if jobs else None
     if as_json:
         print_json(
             {
@@ -80,12 +91,12 @@ def explain_command(
                 "user": user,
                 "from_s": first,
                 "to_s": last,
-                "decisions": [wire(decision, run.clock) for decision in found],
+                "decisions": [wire(decision, run.clock, own) for decision in found],
                 "dropped": run.decisions.dropped,
             }
         )
         return
-    for line in lines(found, run.clock):
+    for line in lines(found, run.clock, own):
         sys.stdout.write(f"{line}\n")
     sys.stdout.write(f"{plural(len(found), 'decision')} of user {user}, {run.label}\n")
     if run.decisions.dropped:
@@ -117,15 +128,21 @@ def check_known(decisions: Decisions, user: int) -> None:
     )
 
 
-def lines(decisions: list[Decision], clock: Clock) -> list[str]:
-    """Return a line for each decision: local time, what and why."""
+def lines(decisions: list[Decision], clock: Clock, own: OwnJobs | None = None) -> list[str]:
+    """Return a line for each decision: local time, what and why; and, indented, for its jobs."""
     from environment.clock import moment
 
-    return [f"{moment(clock, one.time)}  {one.words()}" for one in decisions]
+    found = []
+    for one in decisions:
+        when = moment(clock, one.time)
+        found.append(f"{when}  {one.words()}")
+        if own is not None:
+            found += [f"{'':{len(when)}}    {line}" for line in own.lines(one)]
+    return found
 
 
-def wire(decision: Decision, clock: Clock) -> dict[str, Any]:
-    """Return a decision fit for JSON, with its local time and its words."""
+def wire(decision: Decision, clock: Clock, own: OwnJobs | None = None) -> dict[str, Any]:
+    """Return a decision fit for JSON, with its local time, its words and, if asked, its jobs."""
     from analysis.decision_files import word
     from environment.clock import moment
 
@@ -134,6 +151,7 @@ def wire(decision: Decision, clock: Clock) -> dict[str, Any]:
         **{name: word(getattr(decision, name).name) for name in ("what", "why", "kind")},
         "local_time": moment(clock, decision.time),
         "words": decision.words(),
+        **({} if own is None else {"jobs": own.of(decision)}),
     }
 
 

@@ -232,13 +232,14 @@ def test_arrival_of_ones_own(make_jobs: MakeJobs) -> None:
     ("users", "kind"), [("think-time", Kind.SESSION), ("adjusted", Kind.BATCH)]
 )
 def test_stopped_jobs(make_jobs: MakeJobs, users: str, kind: Kind) -> None:
-    """That running jobs were stopped is a row for their unit; the resubmission is none."""
+    """A running job that was stopped is a row, with when it comes again; that itself is none."""
     down = NodesDown(60, 70, 1, jobs="resubmit")
     found = logged(make_jobs((0, 100, 4)), users, processors=4, platform=[down])
     assert [
         (0, What.SUBMITTED, Why.RECORDED, 0, NONE, 0),
-        (60, What.LOST, Why.STOPPED, 0, NONE, NONE),
+        (60, What.LOST, Why.STOPPED, 0, 1, 600),
     ] == rows(found)
+    assert "job 1 was stopped, the user submits it again after 10.0 min" in list(found)[1].words()
     assert {kind} == {decision.kind for decision in found}
 
 
@@ -261,9 +262,12 @@ def test_log_of_nothing_is_refused() -> None:
 @pytest.mark.parametrize(
     ("why", "words"),
     [
-        (Why.ENDED, "batch 31 released by completion of batch 29, think time 12.0 min"),
-        (Why.BREAK, "batch 31 released by completion of batch 29, after a break of 12.0 min"),
-        (Why.FOLLOWS, "batch 31 released by submission of batch 29, 12.0 min after it"),
+        (Why.ENDED, "batch 31 submitted, released by completion of batch 29, think time 12.0 min"),
+        (
+            Why.BREAK,
+            "batch 31 submitted, released by completion of batch 29, after a break of 12.0 min",
+        ),
+        (Why.FOLLOWS, "batch 31 submitted, released by submission of batch 29, 12.0 min after it"),
         (Why.RECORDED, "batch 31 submitted at its recorded time"),
     ],
 )

@@ -30,9 +30,11 @@ TWO_USERS = """; UnixStartTime: 1704697200
  3  8100    0   600 2 -1 -1 2  1200 -1 1 1 1 -1 1 -1 -1 -1
 """
 
-STORY = """\
+RELEASED = "session 1 submitted, released by completion of session 0, think time 15.0 min"
+
+STORY = f"""\
 Mon 2024-01-08 08:00:00  session 0 submitted at its recorded time
-Mon 2024-01-08 10:15:00  session 1 released by completion of session 0, think time 15.0 min
+Mon 2024-01-08 10:15:00  {RELEASED}
 2 decisions of user 1, think-time, easy
 """
 
@@ -77,8 +79,69 @@ def test_json(results: Path, call: Call) -> None:
         "time": 8100, "user": 1, "what": "submitted", "why": "ended", "kind": "session",
         "unit": 1, "cause": 0, "seconds": 900, "name": "", "mood": 0.0,
         "local_time": "Mon 2024-01-08 10:15:00",
-        "words": "session 1 released by completion of session 0, think time 15.0 min",
+        "words": RELEASED,
     } == found["decisions"][1]  # fmt: skip
+
+
+def test_jobs_of_submissions(results: Path, call: Call) -> None:
+    """With --jobs each submission says what became of its jobs, in words and as numbers."""
+    assert (0, """\
+Mon 2024-01-08 08:00:00  session 0 submitted at its recorded time
+                           job 1: waited 0 s, ran 2.0 h until Mon 2024-01-08 10:00:00
+""" + f"""\
+Mon 2024-01-08 10:15:00  {RELEASED}
+                           job 3: waited 0 s, ran 10.0 min until Mon 2024-01-08 10:25:00
+2 decisions of user 1, think-time, easy
+""", "") == call("explain", results, "--user", 1, "--jobs")  # fmt: skip
+    _, printed, _ = call("explain", results, "--user", 1, "--jobs", "--json")
+    assert [
+        [{"number": 1, "processors": 2, "submit": 0, "start": 0, "end": 7200,
+          "state": "completed", "cluster": ""}],
+        [{"number": 3, "processors": 2, "submit": 8100, "start": 8100, "end": 8700,
+          "state": "completed", "cluster": ""}],
+    ] == [one["jobs"] for one in json.loads(printed)["decisions"]]  # fmt: skip
+
+
+OUTAGE = """
+resubmit_after = "15m"
+[[changes]]
+do = "down"
+at = "1h 30m"
+until = "2h"
+processors = 4
+jobs = "resubmit"
+"""
+
+
+def test_stopped_jobs_in_words(results: Path, call: Call, tmp_path: Path) -> None:
+    """A job that was stopped says so, and when it was submitted again."""
+    (tmp_path / "outage.toml").write_text(OUTAGE)
+    trace, outage = tmp_path / "two.swf", tmp_path / "outage.toml"
+    call("replay", trace, "--platform", outage, "--log-decisions", "--out", results)
+    _, printed, _ = call("explain", results, "--user", 2, "--jobs")
+    assert (
+        """\
+Mon 2024-01-08 08:15:00  session 2 submitted at its recorded time
+                           job 2: was stopped, submitted again Mon 2024-01-08 09:45:00, \
+waited 15.0 min, ran 3.0 h until Mon 2024-01-08 13:00:00
+Mon 2024-01-08 09:30:00  session 2: job 2 was stopped, the user submits it again after 15.0 min
+2 decisions of user 2, think-time, easy, platform outage
+"""
+        == printed
+    )
+
+
+def test_many_jobs_of_a_submission(tmp_path: Path, call: Call) -> None:
+    """Of a unit with many jobs the first ones have a line, and the others one together."""
+    jobs = "".join(
+        f"{number} 0 0 60 1 -1 -1 1 60 -1 1 1 1 -1 1 -1 -1 -1\n" for number in range(1, 14)
+    )
+    (tmp_path / "bag.swf").write_text(f"; MaxProcs: 1\n{jobs}")
+    call("replay", tmp_path / "bag.swf", "--log-decisions", "--out", tmp_path / "run")
+    _, printed, _ = call("explain", tmp_path / "run", "--user", 1, "--jobs")
+    lines = [line.strip() for line in printed.splitlines()]
+    assert "job 10: waited 9.0 min, ran 60 s until week 1 Mon 00:10:00" == lines[10]
+    assert "and 3 jobs more, the last one until week 1 Mon 00:13:00" == lines[11]
 
 
 @pytest.mark.parametrize(
@@ -210,5 +273,7 @@ def test_files_are_logged(tmp_path: Path, call: Call, command: str, name: str, t
     sent = decisions[decisions.what == "submitted"]
     assert set(jobs.session) == set(sent.unit)
     assert set(jobs.user) == set(sent.user)
+    _, printed, _ = call("explain", tmp_path / "out", "--user", 1, "--jobs")
+    assert ("ran 2.0 h on a until" in printed) == (name != "run.toml")
     code, _, told = call(command, tmp_path / name, "--log-decisions")
     assert (2, True) == (code, "needs" in told or "--out" in told)
