@@ -12,7 +12,9 @@ lost                    a running job of the unit was stopped; it comes again ``
 ======================= ============================================================================
 
 A submission is the sum of its parts: a unit that was released by the completion of another at
-second r is submitted at r + ``seconds`` + the ``seconds`` of its rows *waits*.
+second r is submitted at r + ``seconds`` + the ``seconds`` of its rows *waits*, and where a reaction
+delays a job, that one so much later. A unit that follows the submission of another counts from
+there; one that waits for nothing has no sum.
 
 The log is off unless it is handed over, and then kept in columns. Its size is bounded: decisions
 beyond ``limit`` are not kept, only counted, so that what is there is whole from the beginning on.

@@ -99,6 +99,8 @@ def explain_command(
     for line in lines(found, run.clock, own):
         sys.stdout.write(f"{line}\n")
     sys.stdout.write(f"{plural(len(found), 'decision')} of user {user}, {run.label}\n")
+    if not found:
+        sys.stdout.write(f"{_when(run.decisions, user, run.clock)}\n")
     if run.decisions.dropped:
         sys.stdout.write(
             f"the log was full: {plural(run.decisions.dropped, 'later decision')} of all users "
@@ -153,6 +155,15 @@ def wire(decision: Decision, clock: Clock, own: OwnJobs | None = None) -> dict[s
         "words": decision.words(),
         **({} if own is None else {"jobs": own.of(decision)}),
     }
+
+
+def _when(decisions: Decisions, user: int, clock: Clock) -> str:
+    """Return when a user decided anything, for who has looked elsewhere."""
+    from environment.clock import moment
+
+    times = decisions.columns["time"][decisions.columns["user"] == user]
+    first, last = moment(clock, int(times[0])), moment(clock, int(times[-1]))
+    return f"its first one was on {first}, its last one on {last}"
 
 
 def _second(moment: Any, clock: Clock) -> int | None:

@@ -15,7 +15,7 @@ from agents import Composed, Delay, During, Renounce, SessionDefinition, Work, a
 from agents.decision_words import Decision, Decisions
 from agents.decisions import DecisionLog, What, Why
 from agents.when import BatchOrder
-from environment import JobTable, Simulation
+from environment import JobTable, Simulation, State
 
 
 def run(
@@ -98,7 +98,10 @@ def test_compiled_users_are_called_for_the_log(rows: Rows) -> None:
 @settings(max_examples=20)
 @given(rows=workloads(), seconds=st.integers(1, 5000))
 def test_reactions_are_noted_once(rows: Rows, seconds: int) -> None:
-    """Each note of a reaction is a row, and units are submitted once or renounced as a whole."""
+    """Each note of a reaction is a row, and units are submitted once or renounced as a whole.
+
+    Jobs come as much later as their delays say.
+    """
 
     def make(work: Work) -> Composed:
         when = During([(0, 3000), (20_000, 60_000)])
@@ -114,3 +117,18 @@ def test_reactions_are_noted_once(rows: Rows, seconds: int) -> None:
     gone = {decision.unit for decision in noted if decision.what == What.RENOUNCED}
     everything = {unit for user in users for unit in user.units}
     assert everything - gone <= set(units) <= everything
+    delays: dict[int, int] = defaultdict(int)
+    for decision in noted:
+        if decision.what == What.DELAYED:
+            delays[decision.cause] += decision.seconds
+    for decision in found:
+        if decision.what != What.SUBMITTED or decision.why != Why.ENDED:
+            continue
+        if decision.cause in gone:
+            continue  # when a renounced job was over does not stand in the table
+        mine = users[0].jobs_of(decision.unit)
+        before = jobs.recorded_submit[mine[0]]
+        due = over(jobs, users[0].jobs_of(decision.cause)) + decision.seconds
+        for row in mine[jobs.state[mine] != State.RENOUNCED]:
+            later = jobs.recorded_submit[row] - before + delays[int(jobs.number[row])]
+            assert due + later == jobs.submit[row]

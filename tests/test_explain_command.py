@@ -144,6 +144,14 @@ def test_many_jobs_of_a_submission(tmp_path: Path, call: Call) -> None:
     assert "and 3 jobs more, the last one until week 1 Mon 00:13:00" == lines[11]
 
 
+def test_nothing_in_the_span(results: Path, call: Call) -> None:
+    """Who looks at a time without decisions hears when there were some."""
+    assert (0, """\
+0 decisions of user 1, think-time, easy
+its first one was on Mon 2024-01-08 08:00:00, its last one on Mon 2024-01-08 10:15:00
+""", "") == call("explain", results, "--user", 1, "--from", "1d")  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
