@@ -1,7 +1,8 @@
 """Log of decisions: what it adds to a job, and the memory of a row.
 
 Runs with and without a log take turns, so that the ratio holds while others are at work on the
-machine. What a job costs without a log is measured by ``bench_behaviours.py``.
+machine. What a job costs without a log is measured by ``bench_behaviours.py``; that it is what it
+was before there was a log, was measured against that version, see the README.
 """
 
 from __future__ import annotations
