@@ -36,9 +36,6 @@ pytestmark = pytest.mark.skipif(
 CLUSTER = ("load-a", "submissions-a", "gantt-a")
 USER = ("graph-a", "week-a", "pauses-a")
 
-#: Height of a page whose picture is taken, pixels.
-TALL = 1180
-
 #: Shades of grey by which a picture differs from an empty one at least, standard deviation.
 NOT_EMPTY = 8.0
 
@@ -80,13 +77,13 @@ def spread(reader: Reader, panel: str) -> float:
     return float(np.asarray(Image.open(io.BytesIO(shot)).convert("L"), float).std())
 
 
-def picture(reader: Reader, name: str) -> None:
+def picture(reader: Reader, name: str, height: int) -> None:
     """Keep a picture of the page for the documentation, where that is asked for."""
     folder = os.environ.get("HPCROWD_PICTURES")
     if folder:
         size = reader.page.viewport_size
         assert size is not None
-        reader.page.set_viewport_size({"width": size["width"], "height": TALL})
+        reader.page.set_viewport_size({"width": size["width"], "height": height})
         reader.page.mouse.move(0, 0)
         reader.page.wait_for_timeout(1000)
         reader.page.screenshot(path=str(Path(folder) / name))
@@ -355,23 +352,23 @@ def test_a_real_log(browser: Browser, traces: Path) -> None:
         assert "first in the queue: asks 80 processors, 4 are free" in (
             reader.page.locator("#queue-a tbody tr").first.inner_text()
         )
-        picture(reader, "inspect-cluster.png")
+        picture(reader, "inspect-cluster.png", 920)
         reader.part("Users")
         reader.page.wait_for_selector("#users-a tbody tr")
         reader.page.locator("#users-a th", has_text="Jobs done").dblclick()
-        picture(reader, "inspect-users.png")
+        picture(reader, "inspect-users.png", 990)
         reader.page.get_by_label("Search").fill("13")
         reader.page.locator("#users-a tbody tr", has_text="13").first.click()
         reader.page.wait_for_selector("#pauses-a img")
         for panel in USER:
             assert spread(reader, panel) > NOT_EMPTY, panel
-        picture(reader, "inspect-user.png")
+        picture(reader, "inspect-user.png", 1180)
         assert [] == reader.told
         reader.page.close()
         query = "?at=2000000&two=1&b.nodes=1.5x&b.users=fluid"
         reader = Reader(browser, served.address, query, width=1700)
         for run in "ab":
             assert spread(reader, f"submissions-{run}") > NOT_EMPTY
-        picture(reader, "inspect-two.png")
+        picture(reader, "inspect-two.png", 1000)
         assert [] == reader.told
         reader.page.close()

@@ -129,7 +129,7 @@ class Desk:
             if not self.sitting.advance_to_event(0, user):
                 self.message.set(
                     f"Nothing more happens to user {user}"
-                    + ("." if self.sitting.over else " for weeks; press again to look further.")
+                    + ("." if self.sitting.over else " soon; press again to look further.")
                 )
 
         self._do(f"Looking for the next event of user {user}", work)
