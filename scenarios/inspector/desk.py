@@ -197,7 +197,9 @@ class Desk:
         Solara draws in the thread that changed something first. Whoever changes more meanwhile lets
         it begin again: without this, drawing would never end on a slow machine.
         """
-        while self.drawn < self.tick.value and not self.sitting.closed.is_set():
+        while self.drawn < self.tick.value and self.playing.value:
+            if self.sitting.closed.is_set():
+                return
             time.sleep(0.01)
 
     def _go(self, until: int) -> None:

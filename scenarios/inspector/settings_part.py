@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import solara
 
 from scenarios.inspector.controls import Control
@@ -34,7 +36,7 @@ def SettingsPart(desk: Desk, place: int) -> None:
             return
         with solara.Row(gap="10px", style={"flex-wrap": "wrap", "align-items": "center"}):
             for control in controls:
-                _Field(control, given.get(control.name, control.value), change, place)
+                _Field(control, given.get(control.name, control.value), change)
             solara.Button(
                 "Apply and begin anew",
                 on_click=lambda: desk.reset(place, given),
@@ -45,11 +47,11 @@ def SettingsPart(desk: Desk, place: int) -> None:
 
 
 @solara.component
-def _Field(control: Control, value: str, change: object, place: int) -> None:
+def _Field(control: Control, value: str, change: Callable[[str, str], None]) -> None:
     """One setting."""
 
     def on_value(text: str) -> None:
-        change(control.name, text)  # type: ignore[operator]
+        change(control.name, text)
 
     if control.choices:
         choices = list(dict.fromkeys((control.value, *control.choices)))
