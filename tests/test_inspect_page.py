@@ -231,6 +231,9 @@ def test_panels_are_saved(browser: Browser, address: str) -> None:
     frame = pd.read_csv(saved(reader, "load-a", "as CSV"))
     assert {"begin_s", "processors_in_use", "jobs_waiting"} <= set(frame)
     assert 0 < frame["processors_in_use"].max() <= 8
+    with Image.open(saved(reader, "queue-a", "as PNG")) as image:
+        assert np.asarray(image.convert("L"), float).std() > NOT_EMPTY
+    assert "<svg" in saved(reader, "queue-a", "as SVG").read_text()
     queue = pd.read_csv(saved(reader, "queue-a", "as CSV"))
     assert queue["reason"].str.len().min() > 5
     reader.page.close()

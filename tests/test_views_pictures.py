@@ -76,6 +76,10 @@ def test_queue_says_how_many(jobs: JobTable) -> None:
     total = len(moment.queue)
     assert total > 25
     assert f"the first 25 of {total:,} waiting jobs" in texts(queue_picture(moment))
+    row = int(moment.queue[1])
+    told = texts(queue_picture(moment, reasons={row: "asks too much"}))
+    assert "why it waits" in told
+    assert "asks too much" in told
     assert f"Jobs in the queue; now {total:,}" in texts(load_picture(moment))
 
 

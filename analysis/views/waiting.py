@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from analysis.views.frames import table_picture
@@ -76,9 +77,23 @@ def _word(name: str, value: Any) -> str:
     return f"{value:,}" if name == "processors" else str(value)
 
 
-def queue_picture(moment: Moment, most: int = MOST) -> Figure:
-    """Return a picture of :func:`queue_table`, at most ``most`` jobs."""
-    frame = queue_table(moment, most).drop(columns=["row", "submitted_s"])
+def queue_picture(
+    moment: Moment, most: int = MOST, *, reasons: Mapping[int, str] | None = None
+) -> Figure:
+    """Return a picture of :func:`queue_table`, at most ``most`` jobs.
+
+    Parameters
+    ----------
+    moment, most
+        See :func:`queue_table`.
+    reasons
+        Why jobs wait, in words by row; None leaves them out.
+    """
+    frame = queue_table(moment, most)
+    if reasons is not None:
+        told = [reasons.get(row, "") for row in frame["row"].tolist()]
+        frame = frame.assign(why_it_waits=told)
+    frame = frame.drop(columns=["row", "submitted_s"])
     words = [[_word(str(name), value) for value in frame[name].tolist()] for name in frame.columns]
     total = len(moment.queue)
     shown = f"the first {len(frame):,} of " if len(frame) < total else ""

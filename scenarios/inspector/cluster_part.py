@@ -12,6 +12,7 @@ from analysis.views import (
     gantt_table,
     load_picture,
     load_table,
+    queue_picture,
     queue_table,
     submissions_picture,
     submissions_table,
@@ -63,28 +64,28 @@ def ClusterPart(desk: Desk, course: Course, moment: Moment, place: int) -> None:
     run = "ab"[place]
     with solara.Div(classes=["hpcrowd-grid"]):
         Picture(
+            desk=desk,
             name=f"load-{run}",
             title="Processors and queue",
             draw=lambda: load_picture(moment, span, width=WIDE, height=HIGH),
             table=lambda: load_table(moment, span),
             version=(moment, span),
-            hold=desk.hold,
         )
         Picture(
+            desk=desk,
             name=f"submissions-{run}",
             title="Submissions, recorded and simulated",
             draw=lambda: submissions_picture(moment, span, width=WIDE, height=HIGH),
             table=lambda: submissions_table(moment, span),
             version=(moment, span),
-            hold=desk.hold,
         )
         Picture(
+            desk=desk,
             name=f"gantt-{run}",
             title="Jobs that run and ran, by user",
             draw=lambda: gantt_picture(moment, width=WIDE, height=HIGH + 0.6),
             table=lambda: gantt_table(moment),
             version=(moment, 0),
-            hold=desk.hold,
         )
         _Queue(desk, course, moment, run)
 
@@ -96,6 +97,7 @@ def _Queue(desk: Desk, course: Course, moment: Moment, run: str) -> None:
     total = len(moment.queue)
     more = f", the first {SHOWN} shown" if total > SHOWN else ""
     Table(
+        desk=desk,
         name=f"queue-{run}",
         title=f"{plural(total, 'waiting job')}{more}",
         headers=[
@@ -104,9 +106,9 @@ def _Queue(desk: Desk, course: Course, moment: Moment, run: str) -> None:
             if key in frame
         ],
         items=[_item(row) for row in frame.to_dict("records")],
+        draw=lambda: queue_picture(moment, reasons=course.reasons(moment.queue.tolist())),
         table=lambda: queue_with_reasons(course, None),
         key_name="job",
-        hold=desk.hold,
         nothing="Nobody waits.",
         on_pick=lambda job: desk.choose(int(frame.loc[frame["job"] == job, "user"].iloc[0])),
     )

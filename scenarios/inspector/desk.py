@@ -10,14 +10,20 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
 
 import solara
 
 from environment.clock import DAY, HOUR, WEEK
 from environment.errors import HpcrowdError
+from scenarios.inspector.exports import TYPES, exported, file_for_browser
 from scenarios.inspector.links import RUNS, View, parse_view, view_query
 from scenarios.inspector.sitting import Sitting
 from scenarios.inspector.subject import Subject
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
 
 #: Simulated time that passes between two pictures while it plays, s, by what the page calls it.
 PACES = {"1 hour": HOUR, "6 hours": 6 * HOUR, "1 day": DAY, "1 week": WEEK}
@@ -55,6 +61,8 @@ class Desk:
         Counts what has been done; whoever waits for something waits for the next number.
     drawn
         The tick that the page shows.
+    file
+        What was saved last, for the browser.
     message
         What went wrong, in one line.
     """
@@ -66,6 +74,7 @@ class Desk:
         self.busy = solara.reactive("Opening")
         self.done = solara.reactive(0)
         self.drawn = 0
+        self.file: solara.Reactive[dict[str, Any]] = solara.reactive({})
         self.message = solara.reactive("")
         self.pace = solara.reactive("6 hours")
         view = View()
@@ -100,6 +109,27 @@ class Desk:
     def hold(self) -> AbstractContextManager[object]:
         """Keep the runs where they are, for as long as somebody looks at them."""
         return self.sitting.held
+
+    def save(
+        self,
+        name: str,
+        kind: str,
+        draw: Callable[[], Figure],
+        table: Callable[[], pd.DataFrame],
+    ) -> None:
+        """Hand a view to the browser as a file, see :func:`scenarios.inspector.exports.exported`.
+
+        Parameters
+        ----------
+        name
+            Of the file, without its ending.
+        kind, draw, table
+            What it holds; another kind than there are is passed over.
+        """
+        if kind in TYPES:
+            content = held(self, lambda: exported(kind, draw, table))
+            serial = self.file.value.get("serial", 0) + 1
+            self.file.set(file_for_browser(name, kind, content, serial))
 
     def play(self) -> None:
         """Go on until somebody stops it, or nothing is left to happen."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Callable
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,21 @@ def frame_csv(frame: pd.DataFrame) -> bytes:
     """Return a table as the bytes of a CSV file."""
     text: str = frame.to_csv(index=False, lineterminator="\n")
     return text.encode()
+
+
+def exported(kind: str, draw: Callable[[], Figure], table: Callable[[], pd.DataFrame]) -> bytes:
+    """Return a view as the bytes of a file.
+
+    Parameters
+    ----------
+    kind
+        Its ending, of :data:`TYPES`.
+    draw, table
+        Make its picture and its table; only the one that is needed is called.
+    """
+    if kind == "csv":
+        return frame_csv(table())
+    return figure_svg(draw()) if kind == "svg" else figure_png(draw())
 
 
 def file_for_browser(name: str, kind: str, content: bytes, serial: int) -> dict[str, Any]:

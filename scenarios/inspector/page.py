@@ -14,6 +14,7 @@ from environment.clock import moment as moment_words
 from scenarios.inspector import shown
 from scenarios.inspector.cluster_part import ClusterPart
 from scenarios.inspector.desk import PACES, Desk, held
+from scenarios.inspector.panels import Saved
 from scenarios.inspector.settings_part import SettingsPart
 from scenarios.inspector.user_part import UserPart
 from scenarios.inspector.users_part import UsersPart
@@ -52,6 +53,7 @@ def Page() -> None:
                 attributes={"role": "alert"},
             )
         Parts(desk)
+        Saved(desk)
 
 
 @solara.component

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import solara
 
-from scenarios.inspector.exports import (
-    figure_svg,
-    file_for_browser,
-    frame_csv,
-    image_for_browser,
-)
+from scenarios.inspector.desk import Desk, held
+from scenarios.inspector.exports import TYPES, image_for_browser
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,10 +25,20 @@ def _Panel(
     alt: str,
     image: str,
     kinds: list[str],
-    file: dict[str, Any],
     event_save: Callable[[str], None],
 ) -> None:
     """Show an image with buttons."""
+
+
+@solara.component_vue("saved.vue")
+def _Saved(file: dict[str, Any]) -> None:
+    """Save a file in the browser, when there is another one."""
+
+
+@solara.component
+def Saved(desk: Desk) -> None:
+    """Hand the browser what is saved on the page."""
+    _Saved(file=desk.file.value)
 
 
 @solara.component_vue("table.vue")
@@ -48,7 +53,7 @@ def _Table(
     searchable: bool,
     picks: bool,
     nothing: str,
-    file: dict[str, Any],
+    kinds: list[str],
     event_save: Callable[[str], None],
     event_pick: Callable[[Any], None],
 ) -> None:
@@ -57,17 +62,19 @@ def _Table(
 
 @solara.component
 def Picture(
+    desk: Desk,
     name: str,
     title: str,
     draw: Callable[[], Figure],
     table: Callable[[], pd.DataFrame],
     version: Hashable,
-    hold: Callable[[], AbstractContextManager[object]],
 ) -> None:
     """A picture that is drawn anew when its version changes.
 
     Parameters
     ----------
+    desk
+        Of the page.
     name
         Of the panel; files that are saved are called so.
     title
@@ -76,51 +83,30 @@ def Picture(
         What is shown, and what the picture is made of; called when they are needed.
     version
         Changes when the picture does.
-    hold
-        Keeps what is drawn as it is.
     """
-
-    def drawn() -> str:
-        with hold():
-            return image_for_browser(draw())
-
-    image = solara.use_memo(drawn, [version])
-    file, set_file = solara.use_state({})
-
-    def save(kind: str) -> None:
-        if kind not in ("csv", "svg"):
-            return _save_image(image)
-        with hold():
-            content = frame_csv(table()) if kind == "csv" else figure_svg(draw())
-        set_file(file_for_browser(name, kind, content, file.get("serial", 0) + 1))
-        return None
-
-    def _save_image(address: str) -> None:
-        found = {"name": f"{name}.png", "mime": "image/png", "data": address.split(",", 1)[1]}
-        set_file({**found, "serial": file.get("serial", 0) + 1})
-
+    image = solara.use_memo(lambda: held(desk, lambda: image_for_browser(draw())), [version])
     _Panel(
         name=name,
         title=title,
         alt=title,
         image=image,
-        kinds=["png", "svg", "csv"],
-        file=file,
-        event_save=save,
+        kinds=list(TYPES),
+        event_save=lambda kind: desk.save(name, kind, draw, table),
     )
 
 
 @solara.component
 def Table(
+    desk: Desk,
     name: str,
     title: str,
     headers: list[dict[str, Any]],
     items: list[dict[str, Any]],
+    draw: Callable[[], Figure],
     table: Callable[[], pd.DataFrame],
     *,
     key_name: str,
     chosen: Any = None,
-    hold: Callable[[], AbstractContextManager[object]],
     rows: int = ROWS,
     searchable: bool = False,
     on_pick: Callable[[Any], None] | None = None,
@@ -130,18 +116,16 @@ def Table(
 
     Parameters
     ----------
-    name, title
+    desk, name, title
         As of :func:`Picture`.
     headers
         Of the columns: ``text`` and ``value``, the key in ``items``.
     items
         The rows; where ``KEY_text`` is there it is shown, and sorted by ``KEY``.
-    table
-        All of it, for a file.
+    draw, table
+        A picture of it and all of it, for files.
     key_name, chosen
         Which key tells rows apart, and that of the row that is marked.
-    hold
-        Keeps what is shown as it is.
     rows
         How many on a page.
     searchable
@@ -151,14 +135,6 @@ def Table(
     nothing
         What stands there while there are no rows.
     """
-    file, set_file = solara.use_state({})
-
-    def save(kind: str) -> None:
-        serial = file.get("serial", 0) + 1
-        with hold():
-            content = frame_csv(table())
-        set_file(file_for_browser(name, "csv", content, serial))
-
     _Table(
         name=name,
         title=title,
@@ -170,7 +146,7 @@ def Table(
         searchable=searchable,
         picks=on_pick is not None,
         nothing=nothing,
-        file=file,
-        event_save=save,
+        kinds=list(TYPES),
+        event_save=lambda kind: desk.save(name, kind, draw, table),
         event_pick=on_pick or (lambda key: None),
     )

@@ -8,6 +8,7 @@ import solara
 
 from analysis.views import (
     Moment,
+    decisions_picture,
     decisions_table,
     graph_picture,
     graph_table,
@@ -68,28 +69,28 @@ def UserPart(desk: Desk, course: Course, moment: Moment, place: int) -> None:
     run = "ab"[place]
     with solara.Div(classes=["hpcrowd-grid"]):
         Picture(
+            desk=desk,
             name=f"graph-{run}",
             title=f"What user {user} waits for",
             draw=lambda: graph_picture(moment, user, width=WIDE),
             table=lambda: graph_table(moment, user),
             version=version,
-            hold=desk.hold,
         )
         Picture(
+            desk=desk,
             name=f"week-{run}",
             title=f"Week of user {user}",
             draw=lambda: week_picture(moment, user, width=WIDE, height=HIGH),
             table=lambda: week_table(moment, user),
             version=version,
-            hold=desk.hold,
         )
         Picture(
+            desk=desk,
             name=f"pauses-{run}",
             title=f"Think times of user {user}",
             draw=lambda: pauses_picture(moment, user, width=WIDE, height=HIGH),
             table=lambda: pauses_table(moment, user),
             version=version,
-            hold=desk.hold,
         )
         _Decisions(desk, course, moment, user, run)
 
@@ -108,13 +109,14 @@ def _Decisions(desk: Desk, course: Course, moment: Moment, user: int, run: str) 
         for place, row in enumerate(frame.to_dict("records"))
     ]
     Table(
+        desk=desk,
         name=f"decisions-{run}",
         title=f"What user {user} decided, the latest first",
         headers=[{"value": key, "text": text} for key, text in HEADINGS.items()],
         items=items,
+        draw=lambda: decisions_picture(moment, user),
         table=lambda: decisions_table(moment, user, None),
         key_name="place",
-        hold=desk.hold,
         nothing="Nothing yet." if logged else "This run has no log; make one: --log-decisions.",
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import solara
 
-from analysis.views import STATES, Moment, users_table
+from analysis.views import STATES, Moment, users_picture, users_table
 from analysis.views.users import mood_words
 from environment.clock import Clock
 from environment.clock import moment as local_moment
@@ -51,6 +51,7 @@ def UsersPart(desk: Desk, course: Course, moment: Moment, place: int) -> None:
     frame = solara.use_memo(lambda: held(desk, lambda: users_table(moment)), [moment])
     names = [one for one in COLUMNS if not frame[one[0]].isna().all()]
     Table(
+        desk=desk,
         name=f"users-{'ab'[place]}",
         title=f"{len(frame):,} users",
         headers=[
@@ -64,9 +65,9 @@ def UsersPart(desk: Desk, course: Course, moment: Moment, place: int) -> None:
             ],
             [moment],
         ),
+        draw=lambda: users_picture(moment),
         table=lambda: frame,
         key_name="user",
-        hold=desk.hold,
         chosen=desk.user.value,
         rows=ROWS,
         searchable=True,
