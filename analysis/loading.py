@@ -24,8 +24,8 @@ from analysis.run import Run
 from analysis.visit_files import read_visits
 from environment.clock import Clock
 from environment.errors import ResultsError
+from environment.formats.registry import read_trace
 from environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
-from environment.swf import read_swf
 from environment.trace import jobs_from_trace
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def read_recorded(path: str | os.PathLike[str]) -> Run:
     TraceError
         When it is no trace.
     """
-    trace = read_swf(path)
+    trace = read_trace(path)
     found = jobs_from_trace(trace)
     jobs = found.jobs
     jobs.submit[:] = jobs.enqueued[:] = jobs.recorded_submit

@@ -35,8 +35,8 @@ from analysis.reaction_accounts import write_reactions
 from analysis.run import Run
 from analysis.visit_files import write_visits
 from environment.errors import HpcrowdError
+from environment.formats.swf import write_swf
 from environment.jobs import MEANING, Column, JobTable, State
-from environment.swf import write_swf
 
 #: Format of a folder; it counts up when a version could no longer read what another wrote.
 FORMAT = 1

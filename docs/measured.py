@@ -101,7 +101,7 @@ def rows(trace: Any, name: str, seeds: range = SEEDS) -> Iterator[dict[str, Any]
 
 def write_table(folder: Path) -> None:
     """Measure every preset on every trace."""
-    from environment.swf import read_swf
+    from environment.formats.swf import read_swf
 
     found = [row for name, file in TRACES.items() for row in rows(read_swf(folder / file), name)]
     with TABLE.open("w", newline="") as file:
@@ -120,7 +120,7 @@ def write_pictures(folder: Path, names: list[str] | None = None) -> None:
     """Draw the pictures, all or those named."""
     from analysis import behaviour_pictures
     from analysis.plots import figure_png
-    from environment.swf import read_swf
+    from environment.formats.swf import read_swf
     from scenarios.replay import replay
 
     trace = read_swf(folder / next(iter(TRACES.values())))

@@ -70,7 +70,7 @@ def names() -> dict[int, str]:
 
 def example(scheduler: Any) -> Any:
     """Return the run of the workload under a scheduler, with users who submit as recorded."""
-    from environment.swf import read_swf
+    from environment.formats.swf import read_swf
     from scenarios.replay import replay
 
     return replay(read_swf(WORKLOAD), users="rigid", scheduler=scheduler)

@@ -20,6 +20,15 @@ from .errors import (
     UnavailableError,
 )
 from .estimates import Estimates, parse_estimates
+from .formats.base import FormatOptions, Losses
+from .formats.names import anonymised
+from .formats.registry import find_format, parse_format, read_trace, write_trace
+from .formats.swf import (
+    generate_swf,
+    parse_swf,
+    read_swf,
+    write_swf,
+)
 from .grid import GridJob, GridPolicy, Site
 from .jobs import (
     Column,
@@ -60,12 +69,6 @@ from .schedulers.selective import Selective, SelectiveCategorized
 from .signals import Signal, parse_signal, read_signal
 from .simulation import Simulation
 from .streams import Streams
-from .swf import (
-    generate_swf,
-    parse_swf,
-    read_swf,
-    write_swf,
-)
 from .trace import (
     Conversion,
     Header,
@@ -91,6 +94,7 @@ __all__ = [
     "Estimates",
     "Failures",
     "FairShare",
+    "FormatOptions",
     "GridBroker",
     "GridJob",
     "GridPolicy",
@@ -102,6 +106,7 @@ __all__ = [
     "HpcrowdError",
     "JobTable",
     "LastTwo",
+    "Losses",
     "Maintenance",
     "ModelFileError",
     "ModelFitError",
@@ -137,9 +142,12 @@ __all__ = [
     "WaitingJob",
     "WaitingReason",
     "WeeklyCorrelation",
+    "anonymised",
+    "find_format",
     "generate_swf",
     "jobs_from_trace",
     "parse_estimates",
+    "parse_format",
     "parse_predictor",
     "parse_scheduler",
     "parse_signal",
@@ -148,9 +156,11 @@ __all__ = [
     "read_predictor",
     "read_signal",
     "read_swf",
+    "read_trace",
     "reasons_at",
     "reasons_of",
     "weekly_correlations",
     "write_predictor",
     "write_swf",
+    "write_trace",
 ]

@@ -108,6 +108,14 @@ class Trace:
         Where it comes from, for messages.
     sha256
         Checksum of the file it was read from, empty otherwise.
+    names
+        What numbers in the columns stand for where the log has words, by field and number:
+        ``names["user"][3]`` is the name of user 3.
+    extra
+        What other formats tell of jobs beyond the fields, one array of text per column, shape
+        (jobs,); empty text is unknown.
+    repaired, dropped
+        How many jobs of the log were repaired or dropped when it was read, by reason.
     """
 
     header: Header
@@ -116,6 +124,10 @@ class Trace:
     newline: bytes = b"\n"
     source: str = "trace"
     sha256: str = ""
+    names: dict[str, dict[int, str]] = field(default_factory=dict)
+    extra: dict[str, NDArray[np.object_]] = field(default_factory=dict)
+    repaired: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
 
     def __len__(self) -> int:
         return len(self.columns["number"])
@@ -222,7 +234,7 @@ class Conversions:
     source_row
         For each job its place in the trace, shape (jobs,).
     repaired, dropped
-        How many jobs were repaired or dropped, by reason.
+        How many jobs were repaired or dropped, by reason, those of reading the trace with them.
     """
 
     jobs: JobTable
@@ -247,7 +259,7 @@ def jobs_from_trace(
     conversion
         How to read it; the default takes requested processors and times as given.
     strict
-        Make the first repair or drop an error.
+        Make the first repair or drop an error, also one of reading the trace.
     runnable
         False keeps jobs without processors: they cannot run, but a user did submit them, so they
         count when sessions are looked for.
@@ -258,8 +270,8 @@ def jobs_from_trace(
         When no job is left, or ``strict`` and something had to be repaired or dropped.
     """
     conversion = conversion or Conversion()
-    repaired: Counter[str] = Counter()
-    dropped: Counter[str] = Counter()
+    repaired = Counter(trace.repaired)
+    dropped = Counter(trace.dropped)
 
     first, second = "requested_processors", "allocated_processors"
     if conversion.processors == "allocated":

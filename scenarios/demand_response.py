@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from environment.clock import DAY, HOUR, Clock
 from environment.errors import HpcrowdError, QuantityError
-from environment.swf import read_swf
+from environment.formats.registry import read_trace
 from scenarios.terminal import standard_output
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("usage: python -m scenarios.demand_response TRACE [PICTURE]", file=sys.stderr)
         return 2
     try:
-        trace = read_swf(arguments[0])
+        trace = read_trace(arguments[0])
         period = period_of(Clock.of(trace.header))
         if period[1] > int(trace["submit"].max()):
             raise QuantityError(

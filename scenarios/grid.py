@@ -24,13 +24,13 @@ from environment.broker import GridSpec
 from environment.clock import Clock
 from environment.cluster import ClusterSpec
 from environment.errors import QuantityError
+from environment.formats.registry import read_trace
 from environment.grid import GRID
 from environment.jobs import UNKNOWN, Column, JobTable
 from environment.joined import Joined, join
 from environment.quantities import round_half_up
 from environment.simulation import Simulation
 from environment.streams import Streams
-from environment.swf import read_swf
 from environment.trace import Trace, jobs_from_trace
 from scenarios.grid_components import Split, split_wide
 from scenarios.grid_config import GridConfig, WorkloadConfig
@@ -244,7 +244,7 @@ def _table(
     trace: Trace
     if workload.trace is not None:
         path = config.folder / workload.trace
-        trace = read_swf(path)
+        trace = read_trace(path)
         loaded.files[str(workload.trace)] = trace.sha256
         if not any(len(table) for table in loaded.tables):
             loaded.clock = Clock.of(trace.header)

@@ -28,10 +28,10 @@ from environment.broker import GridSpec
 from environment.clock import DAY, HOUR, Clock
 from environment.cluster import ClusterSpec
 from environment.errors import HpcrowdError, TraceError
+from environment.formats.registry import read_trace
 from environment.grid import GRID, GRID_POLICIES
 from environment.simulation import Simulation
 from environment.streams import Streams
-from environment.swf import read_swf
 from environment.trace import jobs_from_trace
 from scenarios.terminal import say_if_compiling, standard_output
 
@@ -168,7 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
               file=sys.stderr)  # fmt: skip
         return 2
     try:
-        trace = read_swf(Path(arguments[0]))
+        trace = read_trace(Path(arguments[0]))
         say_if_compiling(CLUSTERS)
         found, left_out = compare(trace)
     except HpcrowdError as error:

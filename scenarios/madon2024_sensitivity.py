@@ -31,8 +31,8 @@ from analysis.madon2024_report import name_of, page_parts
 from analysis.pages import markdown_table, refresh_file
 from analysis.published import Printed, published_rows
 from analysis.run import Run
+from environment.formats.registry import read_trace
 from environment.schedulers.easy import EASY
-from environment.swf import read_swf
 from environment.trace import Trace
 from scenarios.reproduce import find_traces, reproduce_madon2024, simulate
 from scenarios.studies import swap_ties
@@ -236,7 +236,7 @@ def sensitivity_parts(trace: Trace) -> dict[str, str]:
 def refresh(traces: Path, page: Path) -> None:
     """Run the study and write the generated parts of the page."""
     study = reproduce_madon2024(traces)
-    kth = read_swf(find_traces(traces)["KTH"])
+    kth = read_trace(find_traces(traces)["KTH"])
     refresh_file(page, page_parts(study) | sensitivity_parts(kth))
 
 

@@ -15,8 +15,8 @@ from analysis.minh2012_arrivals_models import LOG, PATTERNS, Arrivals, fit_arriv
 from analysis.minh2012_arrivals_report import Reproduction
 from analysis.results import check_replaceable, versions
 from environment.errors import QuantityError
+from environment.formats.registry import read_trace
 from environment.quantities import plural
-from environment.swf import read_swf
 from scenarios.minh2012_arrivals_plan import PROCESSES, Plan
 from scenarios.minh2012_arrivals_tasks import Task, Work
 from scenarios.minh2012_plan import STUDIED
@@ -54,7 +54,7 @@ def arrivals_of(traces: str | os.PathLike[str] | None, log: str = LOG) -> Arriva
             raise QuantityError(f"log {log}: stored are arrivals of {LOG} only; give --traces")
         return stored_arrivals()
     path = find_logs(traces, {log: STUDIED[log]}, [log])[log]
-    trace = read_swf(path)
+    trace = read_trace(path)
     facts = {"name": log, "source": path.name, "sha256": trace.sha256}
     return fit_arrivals(Workload.from_trace(trace, name=log).submit, facts)
 

@@ -28,10 +28,10 @@ from analysis.minh2012_workloads import Sample, Workload, modelled
 from analysis.models.locality import Locality
 from environment.correlation import rank_correlation
 from environment.errors import QuantityError, TraceError
+from environment.formats.registry import read_trace
 from environment.jobs import Int64s
 from environment.simulation import Simulation
 from environment.streams import Streams
-from environment.swf import read_swf
 from environment.trace import Trace, jobs_from_trace
 from scenarios.minh2012_plan import (
     COMPLETED,
@@ -207,7 +207,7 @@ def reproduce_minh2012_correlation(
     for place, (log, path) in enumerate(paths.items()):
         if progress is not None:
             progress(f"{log}: reading {path.name}", place, len(paths))
-        trace = read_swf(path)
+        trace = read_trace(path)
         submit, sample = completed_jobs(trace)
         machines[log] = trace.processors
         workloads[log] = features.Workload.of(submit, *sample, name=log)

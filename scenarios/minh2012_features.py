@@ -14,7 +14,7 @@ from typing import Any
 from analysis.features.workload import Workload
 from analysis.minh2012_features import TraceOutcomes, published_jobs, study_trace
 from analysis.minh2012_features_report import Reproduction
-from environment.swf import read_swf
+from environment.formats.registry import read_trace
 from scenarios.studies import ARCHIVE, Log, Steps, find_versions, run_study
 from scenarios.terminal import Progress
 
@@ -81,7 +81,7 @@ def study_versions(name: str, paths: Sequence[Path]) -> TraceOutcomes:
     paths
         The versions of its log, at least one.
     """
-    read = [(path, read_swf(path)) for path in paths]
+    read = [(path, read_trace(path)) for path in paths]
     measured = [
         (path, trace, Workload.from_trace(trace, name=log_name(path))) for path, trace in read
     ]

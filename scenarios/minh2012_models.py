@@ -26,10 +26,10 @@ from analysis.models.fit import fit
 from analysis.models.judge import generated
 from analysis.models.model import WorkloadModel
 from environment.errors import QuantityError, UnavailableError
+from environment.formats.registry import read_trace
 from environment.jobs import JobTable
 from environment.quantities import round_half_up
 from environment.simulation import Simulation
-from environment.swf import read_swf
 from scenarios.minh2012_features import log_name
 from scenarios.minh2012_models_plan import PLANNED, PROCESSES, SCHEDULED, SEEDS, STUDIED, Way
 from scenarios.processes import each_in_processes
@@ -195,7 +195,7 @@ def read_traces(
             progress(f"{name}: reading {paths[0].name}", place, len(found))
         read = []
         for path in paths:
-            trace = read_swf(path)
+            trace = read_trace(path)
             read.append((path, trace, Workload.from_trace(trace, name=log_name(path))))
         path, trace, workload = min(read, key=lambda one: abs(len(one[2]) - published_jobs(name)))
         workloads[name] = workload

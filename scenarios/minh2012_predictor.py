@@ -25,9 +25,9 @@ from analysis.minh2012_predictor_report import Reproduction
 from analysis.prediction import PastJobs, accuracy, evaluate, past_jobs
 from analysis.training import BUDGET_S, SEEDS, Trained, train
 from environment.errors import QuantityError
+from environment.formats.registry import read_trace
 from environment.predictors.history import HistoryParameters, HistoryPredictor
 from environment.predictors.models import FILES, parse_predictor, predictor_from
-from environment.swf import read_swf
 from environment.trace import Trace
 from scenarios.studies import LOGS, Steps, find_logs, run_study
 from scenarios.terminal import Progress
@@ -86,7 +86,7 @@ def reproduce_minh2012_predictor(
         log = CUTS[name].log
         steps.begin(f"{name}: {paths[log].name}")
         if log not in read:
-            read = {log: read_swf(paths[log])}
+            read = {log: read_trace(paths[log])}
         own = None
         past = past_jobs(read[log], CUTS[name].years)
         if training:

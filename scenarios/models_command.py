@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from environment.errors import QuantityError
+from environment.formats.swf import write_swf
 from environment.quantities import plural
-from environment.swf import write_swf
 from scenarios.terminal import print_json, progress_bar, say, standard_output
 from scenarios.whole_file import check_writable
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from environment.errors import ModelFileError, PredictorError, QuantityError
+from environment.formats.registry import read_trace
 from environment.quantities import plural
-from environment.swf import read_swf
 from scenarios.terminal import print_json, progress_bar, standard_output
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def predict_command(
 
     from analysis.prediction import past_jobs, training_jobs
 
-    past = past_jobs(read_swf(path), cut)
+    past = past_jobs(read_trace(path), cut)
     training = training_jobs(split, len(past))
     found: Trained | None = None
     if train:

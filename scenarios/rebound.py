@@ -24,7 +24,7 @@ import numpy as np
 from analysis.rebound import Rebound
 from environment.clock import HOUR, WEEK, Clock
 from environment.errors import HpcrowdError
-from environment.swf import read_swf
+from environment.formats.registry import read_trace
 from environment.trace import Trace
 from scenarios.terminal import Progress, progress_bar, standard_output
 
@@ -157,7 +157,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     try:
         with progress_bar() as progress:
-            found = run_rebound(read_swf(arguments[0]), progress=progress)
+            found = run_rebound(read_trace(arguments[0]), progress=progress)
     except HpcrowdError as error:
         print(f"rebound: {error}", file=sys.stderr)
         return 2

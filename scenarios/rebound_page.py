@@ -16,7 +16,7 @@ from analysis.pages import markdown_table, refresh_file
 from analysis.pause_slopes import pause_slope
 from analysis.plots import figure_png
 from analysis.rebound_report import draw_rebound, page_parts
-from environment.swf import read_swf
+from environment.formats.registry import read_trace
 from environment.trace import jobs_from_trace
 from scenarios.draws import KINDS, draws_of, draws_rows, logs_rows
 from scenarios.rebound import VARIANTS, VARIED_AT, run_rebound
@@ -31,7 +31,7 @@ STUDIED, OTHERS = "KTH", ("SDSC-DS", "LANL-CM5", "HPC2N")
 def refresh(traces: Path, page: Path) -> None:
     """Run the study and write what the page shows of it."""
     paths = find_logs(traces, {name: LOGS[name] for name in (STUDIED, *OTHERS)}, [STUDIED])
-    trace = read_swf(paths[STUDIED])
+    trace = read_trace(paths[STUDIED])
     with progress_bar() as progress:
         found = run_rebound(trace, progress=progress)
         shapes = {
@@ -43,7 +43,7 @@ def refresh(traces: Path, page: Path) -> None:
         for name in OTHERS:
             if name in paths:
                 only = {"draw": KINDS["draw"]}
-                draws[name] = draws_of(read_swf(paths[name]), only, progress=progress)
+                draws[name] = draws_of(read_trace(paths[name]), only, progress=progress)
     parts["logs"] = logs_rows(draws)
     parts["slopes"] = slopes_rows(paths)
     refresh_file(page, parts)
@@ -54,7 +54,7 @@ def slopes_rows(paths: Mapping[str, Path]) -> str:
     """Return what logs say of pauses after longer responses, as a table in Markdown."""
     rows = []
     for name, path in paths.items():
-        work = Work.of(jobs_from_trace(read_swf(path)).jobs)
+        work = Work.of(jobs_from_trace(read_trace(path)).jobs)
         rows.append([name, *(f"{pause_slope(u):.2f}" for u in (work.by_session, work.by_batch))])
     return markdown_table(["log", "between sessions", "between batches"], rows, 1)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from environment.swf import read_swf
+from environment.formats.registry import read_trace
 from scenarios.config import ReplayConfig
 from scenarios.population_config import PopulationConfig
 from scenarios.run_summary import keep_run, tell_run
@@ -30,7 +30,7 @@ def replay_command(
 
     if out is not None:
         check_replaceable(out)
-    trace = read_swf(path)
+    trace = read_trace(path)
     if picture is not None:
         from environment.clock import Clock
 

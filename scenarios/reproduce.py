@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.madon2024 import EXPERIMENTS, REPLAYS, LogRuns
 from analysis.madon2024_report import Reproduction
-from environment.swf import read_swf
+from environment.formats.registry import read_trace
 from scenarios.replay import replay
 from scenarios.studies import LOGS, Steps, find_logs, run_study
 from scenarios.terminal import Progress
@@ -68,7 +68,7 @@ def reproduce_madon2024(
     logs = {}
     for log, path in paths.items():
         steps.begin(f"{log}: reading {path.name}")
-        trace = read_swf(path)
+        trace = read_trace(path)
         runs: dict[tuple[str, str], Run] = {}
         for experiment in EXPERIMENTS:
             for users in REPLAYS:

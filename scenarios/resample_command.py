@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from environment.errors import QuantityError
-from environment.swf import read_swf
+from environment.formats.registry import read_trace
 from scenarios.resample_config import ResampleConfig
 from scenarios.run_summary import keep_run, tell_run
 from scenarios.terminal import say_if_compiling, simulation_progress
@@ -64,7 +64,7 @@ def resample_command(
 
     if out is not None:
         check_replaceable(out)
-    trace = read_swf(path)
+    trace = read_trace(path)
     from scenarios.resample import resample
 
     say_if_compiling()

@@ -121,10 +121,10 @@ class ReplayScenario(Scenario):
 
     def prepare(self) -> Trace | Prepared:
         """Read the trace; convert it and find its sessions where that is the same for all seeds."""
-        from environment.swf import read_swf
+        from environment.formats.registry import read_trace
         from scenarios.replay import prepare
 
-        trace = read_swf(self.folder / self.trace)
+        trace = read_trace(self.folder / self.trace)
         if self._draws_requests:
             return trace
         return prepare(trace, self.config(), follows=self.users != "rigid")

@@ -82,9 +82,9 @@ class ResampleScenario(Scenario):
 
     def prepare(self) -> Trace:
         """Read the trace."""
-        from environment.swf import read_swf
+        from environment.formats.registry import read_trace
 
-        return read_swf(self.folder / self.trace)
+        return read_trace(self.folder / self.trace)
 
     def stage(
         self, prepared: Trace, log: DecisionLog | None = None, *, watched: bool = False

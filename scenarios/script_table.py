@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from environment.errors import HpcrowdError, QuantityError
-from environment.swf import read_swf
+from environment.formats.registry import read_trace
 from scenarios.terminal import standard_output
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def run_table_script(
         )
         return 2
     try:
-        table = make(read_swf(arguments[0]))
+        table = make(read_trace(arguments[0]))
     except HpcrowdError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 2

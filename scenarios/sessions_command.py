@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from environment.errors import HpcrowdError, QuantityError
+from environment.formats.registry import read_trace
 from environment.quantities import format_duration, plural
-from environment.swf import read_swf
 from environment.trace import jobs_from_trace
 from scenarios.terminal import print_json, standard_output
 
@@ -32,7 +32,7 @@ def sessions_command(
     from analysis.session_stats import session_stats
 
     chosen = SessionDefinition.parse(definition)
-    trace = read_swf(path)
+    trace = read_trace(path)
     converted = jobs_from_trace(trace, runnable=False)
     jobs = converted.jobs
     work = Work.recorded(trace, converted, chosen)

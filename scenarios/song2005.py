@@ -18,7 +18,7 @@ from analysis.song2005 import SEEDS, outcomes, published_log
 from analysis.song2005_measures import KINDS, Jobs, Quality
 from analysis.song2005_report import Reproduction
 from environment.errors import QuantityError
-from environment.swf import read_swf
+from environment.formats.registry import read_trace
 from scenarios.minh2012_features import log_name
 from scenarios.processes import each_in_processes
 from scenarios.studies import ARCHIVE, Log, Steps, find_versions, run_study
@@ -143,7 +143,7 @@ def read_version(name: str, paths: Sequence[Path]) -> tuple[Workload, dict[str, 
         The versions, at least one.
     """
     published = int(published_log(name)["jobs"])
-    read = [(path, read_swf(path)) for path in paths]
+    read = [(path, read_trace(path)) for path in paths]
     path, trace = min(read, key=lambda one: abs(len(one[1]) - published))
     workload = Workload.from_trace(trace, "all", name=log_name(path))
     return workload, {

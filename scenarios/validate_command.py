@@ -149,13 +149,13 @@ def validate_command(
     """Validate models on the trace at ``path``: print it, and write it to ``out`` if given."""
     from analysis.results import check_replaceable
     from analysis.validation_report import headline, plain, show, write
-    from environment.swf import read_swf
+    from environment.formats.registry import read_trace
     from scenarios.terminal import progress_bar
 
     if out is not None:
         check_replaceable(out)
     models_of(config.users)  # what is wrong there is told before the trace is read
-    trace = read_swf(path)
+    trace = read_trace(path)
     say_if_compiling()
     with progress_bar() as progress:
         found = validate_trace(trace, config, progress)

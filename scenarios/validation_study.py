@@ -21,7 +21,7 @@ from analysis.validation_parts import BASELINES, UserModel
 from analysis.validation_report import TITLES, markdown_scores
 from analysis.validation_scores import Estimate
 from environment.clock import Clock
-from environment.swf import read_swf
+from environment.formats.registry import read_trace
 from environment.trace import Trace, jobs_from_trace
 from scenarios.studies import LOGS, find_logs
 from scenarios.study_page import refresh_command
@@ -146,7 +146,7 @@ def refresh(traces: Path, page: Path) -> None:
     found = {}
     for name, path in paths.items():
         print(f"{name} ...", file=sys.stderr, flush=True)
-        found[name] = validate_log(read_swf(path))
+        found[name] = validate_log(read_trace(path))
     refresh_file(page, page_parts(found))
     page.with_suffix(".png").write_bytes(figure_png(draw(found["KTH"], "KTH-SP2-1996-2.1-cln")))
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from environment.clock import DAY, HOUR
 from environment.errors import HpcrowdError
-from environment.swf import read_swf
+from environment.formats.registry import read_trace
 from scenarios.replay import replay
 from scenarios.terminal import standard_output
 
@@ -136,7 +136,7 @@ def run_script(
         )
         return 2
     try:
-        found = compare(read_swf(arguments[0]), change, **common)
+        found = compare(read_trace(arguments[0]), change, **common)
     except HpcrowdError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 2

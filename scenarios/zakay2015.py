@@ -21,7 +21,7 @@ from analysis.zakay2015 import COLUMNS, MODELS, SIMULATIONS, LogOutcomes
 from analysis.zakay2015_measures import outcome_of, recorded_outcome
 from analysis.zakay2015_report import Reproduction
 from environment.errors import QuantityError
-from environment.swf import read_swf
+from environment.formats.registry import read_trace
 from environment.trace import Trace
 from scenarios.replay import replay
 from scenarios.studies import LOGS, Steps, find_logs, run_study, swap_ties
@@ -80,7 +80,7 @@ def reproduce_zakay2015(
     logs = {}
     for log, path in paths.items():
         steps.begin(f"{log}: reading {path.name}")
-        logs[log] = study_log(log, read_swf(path), seeds, steps)
+        logs[log] = study_log(log, read_trace(path), seeds, steps)
     steps.end()
     return Reproduction(logs)
 

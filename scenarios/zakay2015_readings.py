@@ -37,8 +37,8 @@ from analysis.zakay2015 import MODELS, published_waits
 from analysis.zakay2015_figures import write_figures
 from analysis.zakay2015_report import page_parts
 from environment.clock import DAY, HOUR, WEEK
+from environment.formats.registry import read_trace
 from environment.jobs import Int64s
-from environment.swf import read_swf
 from environment.trace import Trace
 from scenarios.studies import find_logs, swap_ties
 from scenarios.study_page import refresh_command
@@ -268,7 +268,7 @@ def run_together(run: Run) -> float:
 
 def readings_parts(traces: str | Path) -> dict[str, str]:
     """Return the generated parts of the page that this file is for."""
-    logs = {name: read_swf(path) for name, path in find_logs(traces, STUDIED).items()}
+    logs = {name: read_trace(path) for name, path in find_logs(traces, STUDIED).items()}
     readings = [row for log in TRIED if log in logs for row in reading_rows(log, logs[log])]
     effects = [effect_row(log, trace) for log, trace in logs.items()]
     return {

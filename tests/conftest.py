@@ -18,8 +18,8 @@ from hypothesis import settings
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # the code beside the tests is tested, also when it is not installed
 
+from environment.formats.swf import read_swf  # noqa: E402
 from environment.jobs import JobTable  # noqa: E402
-from environment.swf import read_swf  # noqa: E402
 from environment.trace import FIELDS, Header, Trace  # noqa: E402
 
 # How wide the terminal is that runs the tests is nothing that they may depend on.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from environment.swf import write_swf
+from environment.formats.swf import write_swf
 from environment.trace import FIELDS, Header, Trace
 
 #: Files that are the same however a sweep came to its end.

@@ -17,7 +17,7 @@ from analysis import behaviour_pictures
 from analysis.behaviour_measures import measure
 from analysis.curves import activity_lengths
 from analysis.plots import figure_png
-from environment.swf import parse_swf
+from environment.formats.swf import parse_swf
 from environment.trace import Trace
 from scenarios.behaviours_command import SOURCES, UNCONFIRMED, behaviours_command, presets
 from scenarios.config import BEHAVIOURS

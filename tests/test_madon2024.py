@@ -20,8 +20,8 @@ from analysis.madon2024_readings import figure5c_readings, statements
 from analysis.madon2024_report import Reproduction, markdown_tables, page_parts, texts
 from analysis.pages import refresh_page
 from environment.errors import TraceError
+from environment.formats.swf import parse_swf, write_swf
 from environment.schedulers.base import RunningJob, WaitingJob
-from environment.swf import parse_swf, write_swf
 from environment.trace import Trace
 from scenarios import madon2024_sensitivity as sensitivity
 from scenarios.reproduce import find_traces, reproduce_madon2024, run_madon2024, simulate

@@ -20,7 +20,7 @@ from analysis.minh2012_correlation_report import Reproduction, page_parts
 from analysis.published import published_rows
 from environment.clock import WEEK
 from environment.errors import HpcrowdError, QuantityError, TraceError
-from environment.swf import write_swf
+from environment.formats.swf import write_swf
 from environment.trace import Trace
 from scenarios.cli import main
 from scenarios.minh2012_correlation import (

@@ -30,7 +30,7 @@ from analysis.minh2012_features_tables import CHECKED, TABLES, Table, published_
 from analysis.published import Printed, published_rows
 from environment.clock import DAY
 from environment.errors import HpcrowdError
-from environment.swf import write_swf
+from environment.formats.swf import write_swf
 from environment.trace import Trace
 from scenarios.minh2012_features import STUDIED, log_name, reproduce_minh2012_features
 

@@ -33,7 +33,7 @@ from analysis.minh2012_models_scheduling import (
     system_of,
 )
 from environment.errors import HpcrowdError, UnavailableError
-from environment.swf import write_swf
+from environment.formats.swf import write_swf
 from environment.trace import Trace
 from scenarios.minh2012_models import reproduce_minh2012_models, slowdown_on
 from scenarios.minh2012_models_plan import PLANNED, STUDIED

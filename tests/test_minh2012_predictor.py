@@ -33,8 +33,8 @@ from analysis.prediction import past_jobs
 from analysis.published import published_rows
 from analysis.study_report import required_rows
 from environment.errors import HpcrowdError, QuantityError
+from environment.formats.swf import write_swf
 from environment.predictors.history import HistoryParameters, published_names
-from environment.swf import write_swf
 from environment.trace import Trace
 from scenarios import minh2012_predictor as study_module
 from scenarios.minh2012_predictor import (

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from environment import HistoryParameters, HistoryPredictor, LastTwo, Nearest, write_predictor
 from environment.errors import HpcrowdError, PredictorError, QuantityError
-from environment.swf import write_swf
+from environment.formats.swf import write_swf
 from environment.trace import Trace
 from scenarios import configure, replay
 from scenarios.cli import app

@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from environment.errors import HpcrowdError
+from environment.formats.swf import write_swf
 from environment.predictors.models import read_predictor
-from environment.swf import write_swf
 from environment.trace import Trace
 from scenarios.cli import app
 

@@ -33,7 +33,7 @@ from agents import (
 from agents.units import Units
 from analysis import account, notes_of
 from environment import ClusterSpec, JobTable, ResultsError, Signal, Simulation, State, Trace
-from environment.swf import parse_swf
+from environment.formats.swf import parse_swf
 from scenarios.replay import replay
 
 MakeJobs = Callable[..., JobTable]

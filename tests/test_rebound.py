@@ -18,7 +18,7 @@ from analysis.rebound_report import (
     relative_rows,
     variant_rows,
 )
-from environment.swf import write_swf
+from environment.formats.swf import write_swf
 from environment.trace import Trace
 from scenarios import rebound, rebound_page
 from scenarios.rebound import REPLAY, USERS, run_rebound

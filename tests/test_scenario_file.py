@@ -10,7 +10,7 @@ import pytest
 from sweep_cases import write_busy
 
 from environment.errors import QuantityError
-from environment.swf import write_swf
+from environment.formats.swf import write_swf
 from environment.trace import Trace
 from scenarios.config import ReplayConfig
 from scenarios.scenario_base import with_settings

@@ -14,7 +14,7 @@ from sweep_cases import write_busy
 from typer.testing import CliRunner
 
 from environment.errors import QuantityError
-from environment.swf import write_swf
+from environment.formats.swf import write_swf
 from environment.trace import Trace
 from scenarios.cli import app
 from scenarios.scenario_file import read_scenario, scenario_toml

@@ -26,7 +26,7 @@ from analysis.song2005_measures import COUNTS, GROUPED, KINDS, ONE, SHUFFLED, Jo
 from analysis.song2005_report import Reproduction, page_parts
 from environment.clock import DAY
 from environment.errors import QuantityError, TraceError
-from environment.swf import write_swf
+from environment.formats.swf import write_swf
 from environment.trace import Trace
 from scenarios.song2005 import STUDIED, reproduce_song2005
 

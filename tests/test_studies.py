@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from environment.errors import TraceError
-from environment.swf import write_swf
+from environment.formats.swf import write_swf
 from environment.trace import Trace
 from scenarios.cli import app
 from scenarios.studies import LOGS, Steps, find_logs

@@ -16,7 +16,7 @@ from sweep_cases import SCENARIO, landed, write_study
 
 from analysis.trimmed import ROW_METRICS
 from environment.errors import HpcrowdError, ResultsError
-from environment.swf import read_swf
+from environment.formats.swf import read_swf
 from scenarios.replay import replay
 from scenarios.shared_inputs import read_shared, write_shared
 from scenarios.sweep_config import read_study

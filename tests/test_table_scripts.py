@@ -12,9 +12,9 @@ import pytest
 from sweep_cases import write_busy
 
 from environment.clock import DAY, HOUR, Clock
+from environment.formats.swf import parse_swf, read_swf
 from environment.jobs import JobTable, State
 from environment.signals import Signal
-from environment.swf import parse_swf, read_swf
 from environment.trace import Trace
 from scenarios import carbon_window, outage_week, policy_fairness
 from scenarios.script_table import ScriptTable

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from environment.swf import write_swf
+from environment.formats.swf import write_swf
 from environment.trace import Trace
 from scenarios.whatif import SHOWN, USERS, compare
 

@@ -23,7 +23,7 @@ from analysis.zakay2015_report import (
     table1_row,
 )
 from environment.errors import QuantityError
-from environment.swf import write_swf
+from environment.formats.swf import write_swf
 from environment.trace import Trace
 from scenarios import zakay2015_readings as readings
 from scenarios.zakay2015 import SEEDS, reproduce_zakay2015, run_zakay2015, study_log

@@ -33,12 +33,12 @@ def read_workload(
         When it cannot be read, or holds no job to measure.
     """
     from analysis.loading import read_results
-    from environment.swf import read_swf
+    from environment.formats.registry import read_trace
 
     place = Path(path)
     if place.is_dir():
         return Workload.from_run(read_results(place), which, name=place.name, settings=settings)
-    trace = read_swf(place)
+    trace = read_trace(place)
     if not len(trace):
         raise TraceError(f"{place}: no jobs in it; there is nothing to measure")
     return Workload.from_trace(trace, which, name=place.name, settings=settings)

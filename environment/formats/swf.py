@@ -18,18 +18,17 @@ Source: Parallel Workloads Archive, definition of the Standard Workload Format.
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import os
 import warnings
-import zlib
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from environment.errors import ParseError, TraceError
+from environment.formats.base import Format, Losses, first_line
+from environment.formats.files import read_file, shown, write_file
+from environment.formats.names import known
 from environment.trace import FIELDS, Header, Trace, smallest
 
 #: Integers up to here are exact in the floating point numbers that fields are read as.
@@ -46,22 +45,8 @@ def read_swf(path: str | os.PathLike[str]) -> Trace:
     ParseError
         When a line is malformed; it names line, field and value.
     """
-    name = os.fspath(path)
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise TraceError(f"{name}: cannot be read: {error.strerror or error}") from None
-    checksum = hashlib.sha256(data).hexdigest()
-    if data[:2] == b"\x1f\x8b":
-        try:
-            data = gzip.decompress(data)
-        except EOFError:
-            raise TraceError(f"{name}: the gzip file is cut short; fetch it again") from None
-        except (gzip.BadGzipFile, zlib.error) as error:
-            raise TraceError(
-                f"{name}: the gzip file is damaged ({error}); fetch it again"
-            ) from None
-    trace = parse_swf(data, source=name)
+    data, checksum = read_file(path)
+    trace = parse_swf(data, source=os.fspath(path))
     trace.sha256 = checksum
     return trace
 
@@ -141,20 +126,26 @@ def _explain(body_lines: list[bytes], line_number: Any, source: str) -> None:
                 good = False
             if not good:
                 rule = "not a number; -1 stands for unknown"
-                raise ParseError(source, line_number(job), name, _shown(word), rule)
+                raise ParseError(source, line_number(job), name, shown(word), rule)
         if len(words) != len(FIELDS):
             rule = f"{len(words)} fields; a job of the Standard Workload Format has {len(FIELDS)}"
-            raise ParseError(source, line_number(job), None, _shown(b" ".join(words)), rule)
+            raise ParseError(source, line_number(job), None, shown(b" ".join(words)), rule)
     raise TraceError(f"{source}: cannot be read as a trace")  # pragma: no cover
 
 
-def _shown(text: bytes) -> str:
-    """Return what stands in a file for a message of one line."""
-    return (text if len(text) < 80 else text[:77] + b"...").decode("latin-1")
+def generate_swf(trace: Trace, lost: Losses | None = None) -> bytes:
+    """Return ``trace`` as text in the Standard Workload Format.
 
-
-def generate_swf(trace: Trace) -> bytes:
-    """Return ``trace`` as text in the Standard Workload Format."""
+    Parameters
+    ----------
+    trace
+        The trace.
+    lost
+        Counts what the format cannot hold: columns of other formats, :attr:`Trace.extra`.
+    """
+    if lost is not None:
+        for name, values in trace.extra.items():
+            lost.add(name, known(values), "no field for it")
     texts = [map(_text, trace[name].tolist()) for name in FIELDS]
     jobs = [" ".join(words).encode() for words in zip(*texts, strict=True)]
     tail = b"\r" if trace.newline == b"\r\n" else b""
@@ -180,15 +171,21 @@ def write_swf(trace: Trace, path: str | os.PathLike[str]) -> None:
     TraceError
         When it cannot be written.
     """
-    data = generate_swf(trace)
-    if os.fspath(path).endswith(".gz"):
-        data = gzip.compress(data, compresslevel=6, mtime=0)
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(data)
-        temporary.replace(target)
-    except OSError as error:
-        raise TraceError(f"{target}: cannot be written: {error.strerror or error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_file(generate_swf(trace), path)
+
+
+def _looks_like(head: bytes) -> bool:
+    """Whether the first line that is no comment has as many fields, the first a number."""
+    words = first_line(head, b";").split()
+    return len(words) == len(FIELDS) and words[0].lstrip(b"-").isdigit()
+
+
+#: The Standard Workload Format.
+SWF = Format(
+    "swf",
+    "Standard Workload Format 2.2",
+    (".swf",),
+    _looks_like,
+    lambda data, source, _: parse_swf(data, source),
+    lambda trace, lost, _: generate_swf(trace, lost),
+)

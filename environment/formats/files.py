@@ -1,0 +1,119 @@
+"""Files of traces as bytes: plain or gzipped, never more in memory than a line too long for one."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from environment.errors import ParseError, TraceError
+from environment.formats.base import HEAD, LONGEST_LINE
+
+#: Bytes that are read at once; no more than the longest line.
+PIECE = 2**20
+
+#: Bytes of what stands in a file that a message shows.
+SHOWN = 80
+
+#: What files begin with that are packed otherwise, and what unpacks them.
+OTHER_PACKING = {b"\xfd7zXZ\x00": "xz -d", b"BZh": "bunzip2", b"\x28\xb5\x2f\xfd": "zstd -d",
+                 b"PK\x03\x04": "unzip"}  # fmt: skip
+
+
+def read_head(path: str | os.PathLike[str]) -> bytes:
+    """Return the beginning of a file, unpacked, by which its format is found.
+
+    Raises
+    ------
+    TraceError
+        When it cannot be read, is packed otherwise than by gzip, or damaged.
+    """
+    with _opened(path) as file:
+        head = file.read(HEAD)
+    for magic, command in OTHER_PACKING.items():
+        if head.startswith(magic):
+            raise TraceError(f"{path}: is packed; unpack it first ({command}), or use gzip")
+    return head
+
+
+def read_file(path: str | os.PathLike[str], longest_line: int = LONGEST_LINE) -> tuple[bytes, str]:
+    """Return the content of a file, unpacked, and the SHA-256 of the file as it is.
+
+    Raises
+    ------
+    TraceError
+        When it cannot be read, or the gzip file is damaged.
+    ParseError
+        When a line is longer than ``longest_line`` bytes; it is not read to its end.
+    """
+    pieces: list[bytes] = []
+    line, length, begin = 1, 0, b""  # the line that is being read, its bytes so far, the first
+    with _opened(path) as file:
+        while piece := file.read(PIECE):
+            begin = begin if length else piece[:SHOWN]
+            end = piece.find(b"\n")
+            if length + (len(piece) if end < 0 else end) > longest_line:
+                rule = f"longer than {longest_line:,} bytes; no line of a trace is"
+                raise ParseError(os.fspath(path), line, None, shown(begin), rule)
+            if end < 0:
+                length += len(piece)
+            else:
+                last = piece.rfind(b"\n") + 1
+                line += piece.count(b"\n")
+                length, begin = len(piece) - last, piece[last : last + SHOWN]
+            pieces.append(piece)
+    data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    with Path(path).open("rb") as raw:
+        return data, hashlib.file_digest(raw, "sha256").hexdigest()
+
+
+def write_file(data: bytes, path: str | os.PathLike[str]) -> None:
+    """Write a file, gzipped if its name ends in ``.gz``; it is whole or absent.
+
+    Raises
+    ------
+    TraceError
+        When it cannot be written.
+    """
+    if os.fspath(path).endswith(".gz"):
+        data = gzip.compress(data, compresslevel=6, mtime=0)
+    target = Path(path)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(target)
+    except OSError as error:
+        raise TraceError(f"{target}: cannot be written: {error.strerror or error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Give a file to read unpacked; what goes wrong is told as what is wrong with it."""
+    name = os.fspath(path)
+    try:
+        with Path(path).open("rb") as raw:
+            packed = raw.read(2) == b"\x1f\x8b"
+            raw.seek(0)
+            if packed:
+                with gzip.GzipFile(fileobj=raw) as unpacked:
+                    yield unpacked  # type: ignore[misc]
+            else:
+                yield raw
+    except EOFError:
+        raise TraceError(f"{name}: the gzip file is cut short; fetch it again") from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise TraceError(f"{name}: the gzip file is damaged ({error}); fetch it again") from None
+    except OSError as error:
+        raise TraceError(f"{name}: cannot be read: {error.strerror or error}") from None
+
+
+def shown(text: bytes) -> str:
+    """Return what stands in a file for a message of one line."""
+    return (text if len(text) < SHOWN else text[: SHOWN - 3] + b"...").decode("latin-1")
