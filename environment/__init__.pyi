@@ -21,7 +21,11 @@ from .errors import (
 )
 from .estimates import Estimates, parse_estimates
 from .formats.base import FormatOptions, Losses
+from .formats.csv_columns import generate_csv, parse_csv, read_csv, write_csv
+from .formats.mapped import generate_mapped, parse_mapped, read_mapped, write_mapped
+from .formats.mapping import TableMapping, read_mapping
 from .formats.names import anonymised
+from .formats.parquet import generate_parquet, parse_parquet, read_parquet, write_parquet
 from .formats.registry import find_format, parse_format, read_trace, write_trace
 from .formats.swf import (
     generate_swf,
@@ -136,6 +140,7 @@ __all__ = [
     "State",
     "Streams",
     "SwitchPolicy",
+    "TableMapping",
     "Trace",
     "TraceError",
     "UnavailableError",
@@ -144,15 +149,25 @@ __all__ = [
     "WeeklyCorrelation",
     "anonymised",
     "find_format",
+    "generate_csv",
+    "generate_mapped",
+    "generate_parquet",
     "generate_swf",
     "jobs_from_trace",
+    "parse_csv",
     "parse_estimates",
     "parse_format",
+    "parse_mapped",
+    "parse_parquet",
     "parse_predictor",
     "parse_scheduler",
     "parse_signal",
     "parse_swf",
     "rank_correlation",
+    "read_csv",
+    "read_mapped",
+    "read_mapping",
+    "read_parquet",
     "read_predictor",
     "read_signal",
     "read_swf",
@@ -160,6 +175,9 @@ __all__ = [
     "reasons_at",
     "reasons_of",
     "weekly_correlations",
+    "write_csv",
+    "write_mapped",
+    "write_parquet",
     "write_predictor",
     "write_swf",
     "write_trace",

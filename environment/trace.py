@@ -20,27 +20,30 @@ from environment.jobs import UNKNOWN, Int64s, JobTable
 from environment.quantities import plural, round_half_up
 from environment.requested import RequestedTimes
 
-#: The 18 fields of a job, in the order of the Standard Workload Format (times in s).
-FIELDS = (
-    "number",
-    "submit",
-    "wait",
-    "run",
-    "allocated_processors",
-    "average_cpu",
-    "memory",
-    "requested_processors",
-    "requested_time",
-    "requested_memory",
-    "status",
-    "user",
-    "group",
-    "executable",
-    "queue",
-    "partition",
-    "preceding",
-    "think_time",
-)
+#: The 18 fields of a job, in the order of the Standard Workload Format: meaning and unit.
+MEANING = {
+    "number": "job number",
+    "submit": "s since the origin; submission",
+    "wait": "s; from submission to start",
+    "run": "s; from start to end",
+    "allocated_processors": "processors that the job held",
+    "average_cpu": "s; processor time used, per processor",
+    "memory": "kB per processor; memory used",
+    "requested_processors": "processors that the user asked for",
+    "requested_time": "s; run time that the user asked for",
+    "requested_memory": "kB per processor; memory that the user asked for",
+    "status": "1 completed, 0 failed or killed, 5 cancelled; 2 to 4 parts of a job",
+    "user": "user number",
+    "group": "group number",
+    "executable": "executable (application) number",
+    "queue": "queue number",
+    "partition": "partition number",
+    "preceding": "number of the job that this one waited for",
+    "think_time": "s; from the end of the preceding job to this submission",
+}
+
+#: Names of the fields.
+FIELDS = tuple(MEANING)
 
 _KEY = re.compile(r";\s*([A-Za-z][A-Za-z0-9]*)\s*:(?!//)\s?(.*)")
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from environment.errors import HpcrowdError
+from scenarios.cli_convert import convert_app
 from scenarios.cli_explain import explain_app
 from scenarios.cli_grid import grid_app
 from scenarios.cli_inspect import inspect_app
@@ -34,6 +35,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(reproduce, name="reproduce")
+app.add_typer(convert_app)
 app.add_typer(explain_app)
 app.add_typer(models_app)
 app.add_typer(grid_app)

@@ -11,12 +11,12 @@ from agents.mixture import Mixture
 from agents.sessions import SessionDefinition
 from environment.errors import QuantityError
 from environment.estimates import Estimates, parse_estimates
+from environment.mistakes import first_mistake
 from environment.predictors.base import Predictor
 from environment.quantities import parse_factor, parse_processors
 from environment.schedulers.base import Scheduler
 from environment.schedulers.names import SCHEDULER_NAMES, parse_scheduler
 from environment.trace import Conversion
-from scenarios.mistakes import first_mistake
 from scenarios.platform_config import PlatformConfig, read_platform
 from scenarios.population_config import PopulationConfig, read_population
 

@@ -34,12 +34,12 @@ from agents.sessions import SessionDefinition
 from environment.errors import QuantityError
 from environment.estimates import parse_estimates
 from environment.grid import GRID, parse_grid_policy
+from environment.mistakes import first_mistake
 from environment.predictors.base import Predictor
 from environment.schedulers.names import parse_scheduler
 from environment.toml_files import read_toml
 from scenarios.config import BEHAVIOURS
 from scenarios.fields import Strict
-from scenarios.mistakes import first_mistake
 from scenarios.population_config import ClusterConfig, UsersConfig, mixture_of, switches_of
 
 #: Grids that come with hpcrowd, by name: their files.

@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 
 from environment.errors import QuantityError
+from environment.mistakes import first_mistake
 from environment.schedulers.names import parse_scheduler
 from environment.toml_files import read_toml
 from scenarios.fields import Duration, Strict, parse_moment
-from scenarios.mistakes import first_mistake
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -30,10 +30,10 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from environment.errors import HpcrowdError, QuantityError
 from environment.estimates import parse_estimates
+from environment.mistakes import first_mistake
 from environment.schedulers.names import parse_scheduler
 from environment.toml_files import read_toml
 from scenarios.fields import DAYS, Duration, HoursConfig, Strict
-from scenarios.mistakes import first_mistake
 from scenarios.reaction_config import reaction_from
 
 if TYPE_CHECKING:

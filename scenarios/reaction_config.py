@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, ValidationError
 
 from environment.errors import QuantityError
+from environment.mistakes import first_mistake
 from scenarios.fields import DAYS, Duration, HoursConfig, Strict, parse_moment
-from scenarios.mistakes import first_mistake
 
 if TYPE_CHECKING:
     from agents.reactions import Reaction

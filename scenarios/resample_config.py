@@ -11,10 +11,10 @@ from agents.openness import Openness, PoolRules
 from agents.sessions import SessionDefinition
 from environment.errors import QuantityError
 from environment.estimates import parse_estimates
+from environment.mistakes import first_mistake
 from environment.quantities import parse_factor, parse_processors
 from environment.schedulers.names import SCHEDULER_NAMES, parse_scheduler
 from environment.trace import Conversion
-from scenarios.mistakes import first_mistake
 
 if TYPE_CHECKING:
     from agents.components import Pool

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from environment.errors import HpcrowdError, QuantityError
+from environment.mistakes import first_mistake
 from environment.toml_files import read_toml
-from scenarios.mistakes import first_mistake
 from scenarios.scenario_base import Scenario
 from scenarios.scenario_grid import GridScenario
 from scenarios.scenario_populate import PopulateScenario

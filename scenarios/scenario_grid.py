@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from environment.errors import QuantityError
+from environment.mistakes import first_mistake
 from environment.toml_files import read_toml
 from scenarios.grid_config import READY, GridConfig, with_share
-from scenarios.mistakes import first_mistake
 from scenarios.scenario_base import Scenario, checksum, same
 
 if TYPE_CHECKING:

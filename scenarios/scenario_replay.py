@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from environment.errors import QuantityError
+from environment.mistakes import first_mistake
 from environment.requested import RequestedTimes
 from scenarios.config import ReplayConfig, configure
-from scenarios.mistakes import first_mistake
 from scenarios.platform_config import PlatformConfig
 from scenarios.population_config import PopulationConfig
 from scenarios.scenario_base import Scenario, checksum, same

@@ -33,8 +33,8 @@ from pydantic import Field, ValidationError, field_validator
 from analysis.metrics import METRICS
 from analysis.trimmed import ROW_METRICS
 from environment.errors import QuantityError
+from environment.mistakes import first_mistake
 from scenarios.fields import Duration, Strict
-from scenarios.mistakes import first_mistake
 from scenarios.scenario_base import Scenario, with_settings
 from scenarios.scenario_file import SettingError, Source, scenario_in, scenario_of
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from environment.errors import QuantityError
+from environment.mistakes import first_mistake
 from environment.schedulers.names import parse_scheduler
 from scenarios.config import BEHAVIOURS
-from scenarios.mistakes import first_mistake
 from scenarios.terminal import print_json, say, say_if_compiling, standard_output
 
 if TYPE_CHECKING:

@@ -16,6 +16,9 @@ from environment.trace import Header
 #: Fields whose names the header lists: its keys for how many, and for each.
 LISTED = {"queue": ("MaxQueues", "Queue"), "partition": ("MaxPartitions", "Partition")}
 
+#: Unix time of the end of 2199, s: later moments in a log are mistakes.
+LATEST = 7_258_118_399
+
 
 def made_header(
     *,
@@ -55,8 +58,9 @@ def made_header(
         found.append(("UnixStartTime", unix_start))
         if zone is not None:
             found.append(("TimeZoneString", zone))
-        found.append(("StartTime", date_text(unix_start, zone)))
-        found.append(("EndTime", date_text(last, zone)))
+        if 0 <= unix_start <= last <= LATEST:
+            found.append(("StartTime", date_text(unix_start, zone)))
+            found.append(("EndTime", date_text(last, zone)))
     if processors is not None:
         found.append(("MaxProcs", processors))
     for field, (how_many, each) in LISTED.items():
@@ -76,6 +80,11 @@ def date_text(unix: int, zone: tzinfo | None) -> str:
     """Return a time as ``date`` prints it: ``Mon Sep 23 02:00:00 CEST 1996``."""
     local = datetime.fromtimestamp(unix, zone or UTC)
     return f"{local:%a %b} {local.day:>2} {local:%H:%M:%S} {local.tzname()} {local.year}"
+
+
+def unix_origin(header: Header) -> int:
+    """Return the Unix time of the origin of a log; 0 where it does not tell."""
+    return header.integer("UnixStartTime") or 0
 
 
 def parse_zone(name: str | None) -> tzinfo | None:

@@ -7,12 +7,15 @@ from pathlib import Path
 
 from environment.errors import QuantityError, TraceError
 from environment.formats.base import Format, FormatOptions, Losses
+from environment.formats.csv_columns import CSV
 from environment.formats.files import read_file, read_head, write_file
+from environment.formats.own_table import TABLE
+from environment.formats.parquet import PARQUET
 from environment.formats.swf import SWF
 from environment.trace import Trace
 
 #: Formats by name, in the order in which they are looked for.
-FORMATS: dict[str, Format] = {one.name: one for one in (SWF,)}
+FORMATS: dict[str, Format] = {one.name: one for one in (PARQUET, SWF, CSV, TABLE)}
 
 
 def parse_format(name: str) -> Format:

@@ -1,0 +1,83 @@
+r"""Traces as CSV with our columns, for spreadsheets and data frames.
+
+::
+
+    number,submit,wait,run,allocated_processors,...,think_time,user_name
+    1,0,5,60,4,...,-1,alice
+
+The columns are those of :mod:`environment.formats.columns`, in any order when read; columns that
+are not there are unknown. CSV has no place for the header of a log: machine and time zone are lost,
+and counted.
+"""
+
+from __future__ import annotations
+
+import os
+
+from environment.formats.base import Format, Losses, as_bytes, first_line
+from environment.formats.columns import looks_like_columns, named_columns, trace_of_columns
+from environment.formats.files import read_file, write_file
+from environment.formats.names import number_text
+from environment.formats.tables import Table, write_table
+from environment.trace import FIELDS, Trace
+
+
+def read_csv(path: str | os.PathLike[str]) -> Trace:
+    """Read a trace in CSV with our columns, plain or gzipped.
+
+    Raises
+    ------
+    TraceError
+        When it cannot be read, or a column that is needed is missing.
+    ParseError
+        When a line is malformed; it names line, field and value.
+    """
+    data, checksum = read_file(path)
+    trace = parse_csv(data, source=os.fspath(path))
+    trace.sha256 = checksum
+    return trace
+
+
+def parse_csv(data: bytes | str, source: str = "trace") -> Trace:
+    """Return the trace that text in CSV holds; ``source`` names it in messages."""
+    table = Table(as_bytes(data), source)
+    return trace_of_columns(table.names, table.numbers, table.words, source)
+
+
+def generate_csv(trace: Trace, lost: Losses | None = None) -> bytes:
+    """Return ``trace`` as CSV; ``lost`` counts the lines of the header and comments."""
+    if lost is not None:
+        lost.add("header", len(trace.header.lines), "CSV has no place for it")
+        lost.add("comments", len(trace.comments), "CSV has no place for them")
+    columns: dict[str, list[str]] = {
+        name: [number_text(value) for value in trace[name].tolist()] for name in FIELDS
+    }
+    return write_table(columns | named_columns(trace, lost))
+
+
+def write_csv(trace: Trace, path: str | os.PathLike[str]) -> None:
+    """Write ``trace`` as CSV, gzipped if the name ends in ``.gz``; the file is whole or absent.
+
+    Raises
+    ------
+    TraceError
+        When it cannot be written.
+    """
+    write_file(generate_csv(trace), path)
+
+
+def _looks_like(head: bytes) -> bool:
+    names = first_line(head).removeprefix(b"\xef\xbb\xbf").decode("latin-1").split(",")
+    return looks_like_columns([name.strip().strip('"') for name in names])
+
+
+#: CSV with our columns.
+CSV = Format(
+    "csv",
+    "CSV with the columns of hpcrowd",
+    (".csv",),
+    _looks_like,
+    lambda data, source, _: parse_csv(data, source),
+    lambda trace, lost, _: generate_csv(trace, lost),
+    holds_names=True,
+)

@@ -1,0 +1,306 @@
+"""Somebody's own table, in text: columns that a mapping names, in units that it tells.
+
+:mod:`environment.formats.mapping` has the file that says what the columns mean. Moments may be
+local times: the origin is then the first submission, and the header tells when that was.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, tzinfo
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from environment.errors import QuantityError
+from environment.formats.base import Losses, as_bytes
+from environment.formats.files import read_file, write_file
+from environment.formats.headers import LATEST, made_header, most_in_use, parse_zone, unix_origin
+from environment.formats.mapping import (
+    KILOBYTES,
+    LASTING,
+    MOMENTS,
+    OF_MEMORY,
+    SECONDS,
+    TableMapping,
+)
+from environment.formats.names import NAMED, known, number_text, numbered_words, worded
+from environment.formats.tables import LARGEST_EXACT, Table, listed, write_table
+from environment.jobs import UNKNOWN
+from environment.trace import FIELDS, Header, Trace, smallest
+
+Numbers = NDArray[np.float64]
+
+
+def read_mapped(path: str | os.PathLike[str], mapping: TableMapping) -> Trace:
+    """Read a table in text with columns of somebody's own.
+
+    Raises
+    ------
+    TraceError
+        When it cannot be read, or a column that the mapping names is missing.
+    ParseError
+        When a line is malformed; it names line, field and value.
+    """
+    data, checksum = read_file(path)
+    trace = parse_mapped(data, mapping, source=os.fspath(path))
+    trace.sha256 = checksum
+    return trace
+
+
+def parse_mapped(data: bytes | str, mapping: TableMapping, source: str = "trace") -> Trace:
+    """Return the trace that a table in text holds; ``source`` names it in messages."""
+    table = Table(as_bytes(data), source, mapping.delimiter)
+    for field, column in mapping.columns.items():
+        if column.column not in table.names:
+            raise QuantityError(
+                f"{source}: no column {column.column!r}, which the mapping names for {field}; it "
+                f"has {listed(table.names)}"
+            )
+    found: dict[str, Any] = {}
+    names: dict[str, dict[int, str]] = {}
+    for field, column in mapping.columns.items():
+        if field in NAMED and column.values is None:
+            found[field], told = numbered_words(table.words(column.column))
+            if told:
+                names[field] = told
+        else:
+            found[field] = _numbers(table, field, mapping)
+    origin = _origin(mapping, found)
+    for field in MOMENTS:
+        if field in found:
+            found[field] = np.where(np.isnan(found[field]), UNKNOWN, found[field] - (origin or 0))
+    for field in OF_MEMORY:
+        if field in found and mapping.columns[field].per == "job":
+            found[field] = _per_processor(found, field, 1)
+    _fill(found)
+    columns = {name: smallest(np.asarray(found[name])) for name in FIELDS}
+    trace = Trace(Header(), columns, source=source, names=names)
+    trace.header = _header(trace, mapping, origin)
+    return trace
+
+
+def _numbers(table: Table, field: str, mapping: TableMapping) -> Numbers:
+    """Return a column in the unit of its field; moments that are unknown are NaN."""
+    column = mapping.columns[field]
+    words = table.words(column.column)
+    if column.values is not None:
+        for row, word in enumerate(words):
+            if word and word not in column.values:
+                rule = f"the mapping's values have {listed(list(column.values))}"
+                raise table.error(row, column.column, word, rule)
+        return np.array([column.values.get(word, UNKNOWN) for word in words], np.float64)
+    if field in MOMENTS:
+        return _moments(table, field, mapping, words)
+    if column.unit == "clock":
+        return np.array([_clock(table, row, column.column, word) for row, word in enumerate(words)])
+    values = table.numbers(column.column)
+    scale = SECONDS[column.unit or "s"] if field in LASTING else 1.0
+    if field in OF_MEMORY:
+        scale = KILOBYTES[column.unit or "kB"]
+    if scale == 1.0:
+        return values
+    # Halves of hours are not exact in decimal: whole seconds and kilobytes are what was meant.
+    return np.where(values == UNKNOWN, UNKNOWN, np.round(values * scale, 3))
+
+
+def _moments(table: Table, field: str, mapping: TableMapping, words: list[str]) -> Numbers:
+    column = mapping.columns[field]
+    if column.time in ("seconds", "unix", "unix-ms"):
+        values = table.numbers(column.column, np.nan)
+        values = values / 1000 if column.time == "unix-ms" else values
+        late = np.abs(values) > LATEST
+        if late.any() and column.time != "seconds":
+            row = int(np.argmax(late))
+            raise table.error(row, column.column, words[row], "no Unix time of this age")
+        return values
+    zone = parse_zone(mapping.zone) or UTC
+    known: dict[str, float] = {"": np.nan, "Unknown": np.nan, "None": np.nan, "-": np.nan}
+    for row, word in enumerate(words):
+        if word not in known:
+            known[word] = _moment(table, row, column.column, word, column.time, zone)
+    return np.array([known[word] for word in words], np.float64)
+
+
+def _moment(table: Table, row: int, name: str, word: str, how: str, zone: tzinfo) -> float:
+    try:
+        moment = datetime.fromisoformat(word) if how == "iso" else datetime.strptime(word, how)
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=zone)
+        return moment.timestamp()
+    except (ValueError, OverflowError, OSError):
+        expected = "2024-01-31T13:45:00" if how == "iso" else how
+        raise table.error(row, name, word, f"no time; the mapping expects {expected}") from None
+
+
+def _clock(table: Table, row: int, name: str, word: str) -> float:
+    """Return a duration that reads ``[days-]hours:minutes:seconds``, s."""
+    if word in ("", "-1"):
+        return UNKNOWN
+    days, _, rest = word.rpartition("-")
+    parts = rest.split(":")
+    if not all(part.replace(".", "", 1).isdecimal() for part in (*parts, days or "0")) or not (
+        2 <= len(parts) <= 3
+    ):
+        raise table.error(row, name, word, "no duration; the mapping expects [days-]h:mm:ss")
+    seconds = 0.0
+    for part in parts:
+        seconds = 60 * seconds + float(part)
+    found = float(days or 0) * SECONDS["d"] + seconds
+    if found > LARGEST_EXACT:
+        raise table.error(row, name, word, "too long; numbers are exact")
+    return found
+
+
+def _origin(mapping: TableMapping, found: dict[str, Any]) -> int | None:
+    """Return the Unix time of the first submission, None where moments are told from an origin."""
+    if mapping.columns["submit"].time == "seconds":
+        return None
+    known = found["submit"][~np.isnan(found["submit"])]
+    return int(np.floor(known.min())) if len(known) else None
+
+
+def _per_processor(found: dict[str, Any], field: str, sign: int) -> Numbers:
+    """Return memory of jobs as that of each processor (``sign`` 1), or back (-1)."""
+    unknown = np.full(len(found[field]), float(UNKNOWN))
+    processors = found.get("allocated_processors", unknown)
+    other = found.get("requested_processors", unknown)
+    count = np.maximum(np.where(processors > 0, processors, other), 1)
+    scaled = found[field] / count if sign > 0 else found[field] * count
+    return np.where(found[field] == UNKNOWN, UNKNOWN, np.round(scaled, 3))
+
+
+def _fill(found: dict[str, Any]) -> None:
+    """Find wait and run from start and end, and let what is not told be unknown."""
+    submit, jobs = found["submit"], len(found["submit"])
+    start, end = found.pop("start", None), found.pop("end", None)
+    if start is not None and "wait" not in found:
+        found["wait"] = np.where((start == UNKNOWN) | (submit == UNKNOWN), UNKNOWN, start - submit)
+    if start is not None and end is not None and "run" not in found:
+        found["run"] = np.where((start == UNKNOWN) | (end == UNKNOWN), UNKNOWN, end - start)
+    found.setdefault("number", np.arange(1, jobs + 1))
+    for field in FIELDS:
+        found.setdefault(field, np.full(jobs, UNKNOWN))
+
+
+def _header(trace: Trace, mapping: TableMapping, origin: int | None) -> Header:
+    notes = ["read from a table; what is not told below is unknown"]
+    processors = mapping.processors
+    start = trace["submit"] + np.maximum(trace["wait"], 0.0)
+    end = start + np.maximum(trace["run"], 0.0)
+    held = trace["allocated_processors"]
+    if processors is None and (held > 0).any():
+        ran = (trace["run"] >= 0) & (held > 0)
+        processors = most_in_use(start[ran], end[ran], held[ran]) or None
+        notes.append("MaxProcs is the most processors in use at one time; the table tells no size")
+    return made_header(
+        jobs=len(trace),
+        notes=notes,
+        unix_start=origin,
+        last=0 if origin is None else origin + int(end.max()),
+        zone=None if origin is None else parse_zone(mapping.zone),
+        processors=processors,
+        names=trace.names,
+    )
+
+
+def generate_mapped(trace: Trace, mapping: TableMapping, lost: Losses | None = None) -> bytes:
+    """Return ``trace`` as a table in text with the columns and units of ``mapping``.
+
+    ``lost`` counts the jobs that read back otherwise.
+    """
+    columns = {
+        column.column: _written(trace, field, mapping) for field, column in mapping.columns.items()
+    }
+    data = write_table(columns, mapping.delimiter)
+    if lost is not None:
+        _count(trace, data, mapping, lost)
+    return data
+
+
+def _count(trace: Trace, data: bytes, mapping: TableMapping, lost: Losses) -> None:
+    """Count what a table does not hold: units and patterns are anybody's, so it is read back."""
+    lost.add("header", len(trace.header.lines), "a table of one's own has no place for it")
+    lost.add("comments", len(trace.comments), "a table of one's own has no place for them")
+    for name, values in trace.extra.items():
+        lost.add(name, known(values), "the mapping has no column for it")
+    again = parse_mapped(data, mapping)
+    moved = 0
+    if mapping.columns["submit"].time != "seconds":
+        moved = unix_origin(again.header) - unix_origin(trace.header)
+    for field in FIELDS:
+        if field in NAMED:
+            pairs = zip(worded(trace, field), worded(again, field), strict=True)
+            differ = sum(before != after for before, after in pairs)
+        else:
+            later = again[field].astype(np.float64) + (moved if field == "submit" else 0)
+            back = np.where(again[field] == UNKNOWN, UNKNOWN, later)
+            differ = int(np.count_nonzero(back != trace[field]))
+        held = field in mapping.columns or field in ("wait", "run", "number")
+        reason = "its unit or pattern does not hold it" if held else "the mapping has no column"
+        lost.add(field, differ, reason)
+
+
+def _written(trace: Trace, field: str, mapping: TableMapping) -> list[str]:
+    """Return a column of the table as text."""
+    column = mapping.columns[field]
+    if column.values is not None:
+        words = {number: word for word, number in reversed(column.values.items())}
+        return [words.get(value, "") for value in trace[field].tolist()]
+    if field in NAMED:
+        return worded(trace, field, "")
+    if field in MOMENTS:
+        return _moments_written(trace, field, mapping)
+    values = trace[field].astype(np.float64)
+    if field in OF_MEMORY and column.per == "job":
+        values = _per_processor({name: trace[name] for name in FIELDS} | {field: values}, field, -1)
+    scale = KILOBYTES[column.unit or "kB"] if field in OF_MEMORY else 1.0
+    if field in LASTING and column.unit == "clock":
+        return ["" if value == UNKNOWN else _clock_text(value) for value in values.tolist()]
+    scale = SECONDS[column.unit or "s"] if field in LASTING else scale
+    return ["" if value == UNKNOWN else number_text(value / scale) for value in values.tolist()]
+
+
+def _moments_written(trace: Trace, field: str, mapping: TableMapping) -> list[str]:
+    how = mapping.columns[field].time
+    submit, wait, run = (
+        np.where(trace[name] == UNKNOWN, np.nan, trace[name]) for name in ("submit", "wait", "run")
+    )
+    moments = {"submit": submit, "start": submit + wait, "end": submit + wait + run}[field]
+    if how == "seconds":
+        return ["" if np.isnan(value) else number_text(value) for value in moments.tolist()]
+    unix = moments + unix_origin(trace.header)
+    if how in ("unix", "unix-ms"):
+        scale = 1000 if how == "unix-ms" else 1
+        return ["" if np.isnan(value) else number_text(value * scale) for value in unix.tolist()]
+    zone = parse_zone(mapping.zone) or UTC
+    found = []
+    for value in unix.tolist():
+        if np.isnan(value):
+            found.append("")
+            continue
+        local = datetime.fromtimestamp(value, zone)
+        found.append(
+            local.replace(tzinfo=None).isoformat() if how == "iso" else local.strftime(how)
+        )
+    return found
+
+
+def _clock_text(seconds: float) -> str:
+    days, rest = divmod(seconds, SECONDS["d"])
+    hours, rest = divmod(rest, 3600)
+    minutes, rest = divmod(rest, 60)
+    second = f"{int(rest):02d}" if rest == int(rest) else f"{rest:06.3f}"
+    text = f"{int(hours):02d}:{int(minutes):02d}:{second}"
+    return f"{int(days)}-{text}" if days else text
+
+
+def write_mapped(trace: Trace, path: str | os.PathLike[str], mapping: TableMapping) -> None:
+    """Write ``trace`` as a table in text with the columns and units of ``mapping``.
+
+    Raises
+    ------
+    TraceError
+        When it cannot be written.
+    """
+    write_file(generate_mapped(trace, mapping), path)

@@ -1,0 +1,147 @@
+r"""What the columns of somebody's own table mean, and in which units: a TOML file.
+
+::
+
+    delimiter = ";"
+    zone = "Europe/Paris"       # of local times
+    processors = 512            # of the machine
+
+    [columns]
+    number = "Job"
+    submit = { column = "Submitted", time = "%d/%m/%Y %H:%M:%S" }
+    start  = { column = "Started", time = "%d/%m/%Y %H:%M:%S" }
+    run    = { column = "Elapsed", unit = "h" }
+    allocated_processors = "Cores"
+    requested_time = { column = "Limit", unit = "clock" }
+    requested_memory = { column = "Memory", unit = "GB", per = "job" }
+    status = { column = "State", values = { done = 1, killed = 0, withdrawn = 5 } }
+    user = "Who"
+
+The fields are those of :data:`environment.trace.FIELDS`; ``start`` and ``end`` may stand instead of
+``wait`` and ``run``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from environment.errors import QuantityError
+from environment.formats.headers import parse_zone
+from environment.mistakes import first_mistake
+from environment.toml_files import read_toml
+from environment.trace import FIELDS
+
+#: Seconds of each unit of durations.
+SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+#: Kilobytes of 1,024 bytes, the unit of fields 7 and 10, in each unit of memory.
+KILOBYTES = {"B": 1 / 1024, "kB": 1.0, "MB": 1024.0, "GB": 1024.0**2, "TB": 1024.0**3}
+
+#: What stands for a moment, s since the origin, and not for a field.
+MOMENTS = ("submit", "start", "end")
+
+#: Fields that last, in s; with ``unit = "clock"`` they read ``[days-]hours:minutes:seconds``.
+LASTING = ("wait", "run", "average_cpu", "requested_time", "think_time")
+
+#: Fields in kB per processor.
+OF_MEMORY = ("memory", "requested_memory")
+
+#: How moments that are no numbers of seconds since the origin may be written.
+TIMES = ("seconds", "unix", "unix-ms", "iso")
+
+
+class ColumnMapping(BaseModel):
+    """One column of somebody's own table."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    column: str = Field(min_length=1, description="its name in the first line")
+    unit: Literal["ms", "s", "min", "h", "d", "clock", "B", "kB", "MB", "GB", "TB"] | None = Field(
+        None, description="unit of durations (s unless given) and of memory (kB unless given)"
+    )
+    time: str = Field(
+        "seconds",
+        description="how moments are written: seconds since the origin, unix, unix-ms, iso, or "
+        "with % as for strptime",
+    )
+    per: Literal["processor", "job"] = Field(
+        "processor", description="what memory is told of: each processor, or the whole job"
+    )
+    values: dict[str, int] | None = Field(None, description="numbers that words stand for")
+
+    @field_validator("time")
+    @classmethod
+    def _is_known(cls, time: str) -> str:
+        if time not in TIMES and "%" not in time:
+            raise QuantityError(
+                f"time {time!r}: not known; choose {', '.join(TIMES)}, or a pattern such as "
+                "%d/%m/%Y %H:%M:%S"
+            )
+        return time
+
+
+class TableMapping(BaseModel):
+    """What the columns of somebody's own table mean."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    delimiter: str = Field(",", min_length=1, max_length=1, description="between values")
+    zone: str | None = Field(None, description="time zone of local times; UTC unless given")
+    processors: int | None = Field(None, gt=0, description="processors of the machine")
+    columns: dict[str, ColumnMapping] = Field(description="column of each field")
+
+    @field_validator("zone")
+    @classmethod
+    def _is_a_zone(cls, zone: str | None) -> str | None:
+        parse_zone(zone)
+        return zone
+
+    @field_validator("columns", mode="before")
+    @classmethod
+    def _names_alone(cls, columns: Any) -> Any:
+        """Take a name alone as a column without further settings."""
+        if not isinstance(columns, dict):
+            return columns
+        return {
+            field: {"column": value} if isinstance(value, str) else value
+            for field, value in columns.items()
+        }
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> Self:
+        known = (*FIELDS, "start", "end")
+        for field, column in self.columns.items():
+            if field not in known:
+                raise QuantityError(f"columns.{field}: no such field; choose {', '.join(known)}")
+            units = KILOBYTES if field in OF_MEMORY else {**SECONDS, "clock": 0}
+            if column.unit is not None and (
+                field not in OF_MEMORY + LASTING or column.unit not in units
+            ):
+                raise QuantityError(f"columns.{field}.unit {column.unit!r}: is no unit of it")
+            if column.time != "seconds" and field not in MOMENTS:
+                raise QuantityError(f"columns.{field}.time: is no moment")
+        for needed, instead in (("submit", ()), ("run", ("start", "end"))):
+            if needed not in self.columns and not (
+                instead and all(field in self.columns for field in instead)
+            ):
+                hint = f", nor {' and '.join(instead)}" if instead else ""
+                raise QuantityError(f"columns: no {needed}{hint}; a trace needs it")
+        return self
+
+
+def read_mapping(path: Path) -> TableMapping:
+    """Return what a TOML file says of the columns of a table.
+
+    Raises
+    ------
+    QuantityError
+        When it cannot be read, or something in it is wrong.
+    """
+    values, _ = read_toml(path)
+    try:
+        return TableMapping(**values)
+    except ValidationError as error:
+        raise QuantityError(f"{path}: {first_mistake(error)}") from None

@@ -1,0 +1,205 @@
+"""Garbage in any format gives a trace or one clear line, never anything else."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from format_cases import HEADER, names_of_formats, options
+
+from environment import (
+    FormatOptions,
+    HpcrowdError,
+    Losses,
+    ParseError,
+    Trace,
+    TraceError,
+    jobs_from_trace,
+    parse_swf,
+    read_trace,
+)
+from environment.formats.registry import FORMATS
+
+#: How many broken files are read, over all formats; the seeds are fixed, so the files are, too.
+CASES = 100_000
+
+#: In so many parts, which run side by side.
+PARTS = 4
+
+#: Characters that an error's text may have at most.
+LONGEST_TEXT = 600
+
+JOBS = b"""1 0 5 60 4 12 900 4 90 1024 1 7 3 2 1 1 -1 -1
+2 30 -1 -1 2 -1 -1 2 60 -1 5 7 3 2 1 1 1 25
+3 45 70 600.5 1 -1 -1 -1 -1 -1 0 9 4 5 2 1 -1 -1
+4 45 0 0 64 -1 -1 64 86400 -1 1 9 4 5 2 1 -1 -1
+"""
+
+#: Words that are put where others stood.
+NASTY = (
+    b"abc", b"nan", b"-inf", b"1e400", b"9" * 40, b"-", b"", b"\0", b"1_000", b"0x10", b"1,5",
+    "\u0663".encode(), b"\xff\xfe", b"--1", b"1e308", b"9007199254740993", b"-9007199254740992",
+    b'"', b"'", b"|", b";", b",", b"\t", b"{", b"[" * 50, b"null", b"true", b"#", b"2024-13-45T99",
+    b"0001-01-01T00:00:00", b"9999-12-31T23:59:59", b"99999999-00:00:00", b"UNLIMITED", b"1.5.2",
+    b"\r", b"\x1a", b"\xa0", b"-0", b"+5", b"\xe2\x80\xa8", b"99999999999G", b"=", b"1" * 5000,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> FormatOptions:
+    """What the formats want to be told."""
+    return options(tmp_path_factory.mktemp("mapping"))
+
+
+def sample(name: str, told: FormatOptions) -> bytes:
+    """A good file of a format."""
+    trace = parse_swf(HEADER.encode() + b"\n" + JOBS)
+    trace.names["user"] = {7: "alice", 9: "bob"}
+    return FORMATS[name].generate(trace, Losses(), told)
+
+
+def broken(data: bytes, draw: random.Random) -> bytes:
+    """A file after one to four mishaps."""
+    found = bytearray(data)
+    for _ in range(draw.randint(1, 4)):
+        place = draw.randrange(len(found) + 1)
+        length = draw.choice((1, 1, 2, 5, 20, 200))
+        kind = draw.randrange(10)
+        if kind == 0:
+            found[place : place + 1] = draw.randbytes(length)
+        elif kind == 1:
+            del found[place : place + length]
+        elif kind == 2:
+            found[place:place] = found[max(0, place - length) : place]
+        elif kind == 3:
+            found = bytearray(found[:place])
+        elif kind == 4:
+            old, new = draw.choice(((b"\n", b"\r"), (b"\n", b"\r\n"), (b"\n", b" "), (b" ", b"\n")))
+            found = bytearray(bytes(found).replace(old, new, draw.randint(1, 3)))
+        elif kind == 5:
+            found[place:place] = draw.choice(NASTY)
+        elif kind == 6:
+            lines = bytes(found).split(b"\n")
+            draw.shuffle(lines)
+            found = bytearray(b"\n".join(lines))
+        else:  # a word becomes another
+            words = bytes(found).replace(b",", b" ").replace(b"|", b" ").replace(b";", b" ").split()
+            if words:
+                word = draw.choice(words)
+                found = bytearray(bytes(found).replace(word, draw.choice(NASTY), 1))
+    return bytes(found)
+
+
+def refusal(name: str, data: bytes, told: FormatOptions) -> HpcrowdError | None:
+    """Read a file and make jobs of it; return why it was refused, None if it was not."""
+    try:
+        trace = FORMATS[name].parse(data, f"broken.{name}", told)
+        assert isinstance(trace, Trace)
+        jobs_from_trace(trace)
+    except HpcrowdError as error:
+        return error
+    return None
+
+
+def check(name: str, data: bytes, told: FormatOptions) -> bool:
+    """Read a file; return whether it was refused. Anything but jobs or a clear line fails."""
+    error = refusal(name, data, told)
+    if error is None:
+        return False
+    text = str(error)
+    assert isinstance(error, ValueError)
+    assert 1 == len(text.splitlines())
+    assert f"broken.{name}" in text
+    assert len(text) < LONGEST_TEXT, text
+    if isinstance(error, ParseError):
+        lines = data.count(b"\n") + data.count(b"\r") + 1
+        assert 1 <= error.line <= lines, (text, data)
+    return True
+
+
+def cases(name: str, part: int, told: FormatOptions) -> Iterator[bytes]:
+    """The broken files of one part."""
+    good = sample(name, told)
+    draw = random.Random(f"{name} {part}")
+    for _ in range(CASES // len(FORMATS) // PARTS + 1):
+        yield broken(good, draw)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("name", names_of_formats())
+def test_broken_files(name: str, part: int, told: FormatOptions) -> None:
+    """A hundred thousand broken files, over all formats: each a trace or one clear line."""
+    refused = sum(check(name, data, told) for data in cases(name, part, told))
+    assert refused > 100  # the mishaps do harm
+
+
+@pytest.mark.parametrize("name", names_of_formats())
+def test_good_sample_is_read(name: str, told: FormatOptions) -> None:
+    """What the mishaps begin from is a good file."""
+    assert not check(name, sample(name, told), told)
+
+
+@pytest.mark.parametrize("name", names_of_formats())
+@pytest.mark.parametrize(
+    "data", [b"", b"\n", b" \r\n\t\n", b"\0", b"\0" * 9000, b"\xff" * 9000, b"(" * 9000]
+)
+def test_nothing_in_it(name: str, data: bytes, told: FormatOptions) -> None:
+    """An empty file, zeros and noise are refused in every format."""
+    assert check(name, data, told)
+
+
+#: Reads a file in a process of its own, and tells the error and the most memory it held, MB.
+READER = """
+import resource, sys
+from environment import HpcrowdError, read_trace
+from environment.formats.registry import FORMATS
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    read_trace(sys.argv[1], FORMATS[sys.argv[2]])
+except HpcrowdError as error:
+    print(error)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+@pytest.mark.parametrize("name", names_of_formats())
+def test_line_of_two_gigabytes(name: str, root: Path, tmp_path: Path) -> None:
+    """A line without end is refused with file and line, and costs no more than what is allowed."""
+    path = tmp_path / f"endless.{name}.gz"
+    # 16 MB of a letter, again and again: gzip members add up.
+    path.write_bytes(gzip.compress(b"ab\n", 1) + gzip.compress(b"a" * 2**24, 1) * 128)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", READER, str(path), name],
+        cwd=root, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "" == done.stderr
+    text, memory = done.stdout.splitlines()
+    limit = FORMATS[name].longest_line
+    assert f"{path}, line 2: 'aaa" in text
+    assert f"longer than {limit:,} bytes" in text
+    assert int(memory) < 40 + 1.5 * limit / 2**20
+
+
+def test_unknown_format_is_one_line(tmp_path: Path) -> None:
+    """A file in no known format says so, and how to say which it is."""
+    path = tmp_path / "poem"
+    path.write_text("So much depends\nupon a red wheel\nbarrow\n")
+    with pytest.raises(
+        TraceError, match=r"no trace in a format that is known; .* --from"
+    ) as caught:
+        read_trace(path)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(("magic", "cure"), [(b"\xfd7zXZ\0", "xz -d"), (b"BZh9", "bunzip2")])
+def test_other_packing(tmp_path: Path, magic: bytes, cure: str) -> None:
+    """A file that is packed otherwise than by gzip is told to be, with what unpacks it."""
+    path = tmp_path / "log.swf.xz"
+    path.write_bytes(magic + bytes(range(200)))
+    with pytest.raises(TraceError, match=cure):
+        read_trace(path)
