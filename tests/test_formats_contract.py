@@ -75,3 +75,25 @@ def test_format_is_found_from_content(
         assert 50 == len(again)
         assert np.array_equal(kth["run"][:50], again["run"])
         assert 64 == len(again.sha256)
+
+
+@pytest.mark.traces
+@pytest.mark.parametrize("scheduler", ["easy", "fcfs"])
+@pytest.mark.parametrize("name", names_of_formats())
+def test_replay_gives_the_same_schedule(
+    name: str, scheduler: str, told: FormatOptions, kth: Trace, tmp_path: Path
+) -> None:
+    """Jobs start in the same second when the converted trace is replayed, rigid or reacting."""
+    from scenarios import replay
+
+    jobs = 3000
+    trace = Trace(kth.header, {field: kth[field][:jobs] for field in FIELDS}, source="kth")
+    path = tmp_path / f"kth.{name}"
+    write_trace(trace, path, FORMATS[name], told)
+    again = read_trace(path, FORMATS[name], told)
+    for users in ("rigid", "think-time"):
+        change = {"users": users, "scheduler": scheduler, "nodes": "100"}
+        first, second = (replay(one, **change).jobs for one in (trace, again))
+        moved = int(first.recorded_submit[0] - second.recorded_submit[0])
+        assert np.array_equal(first.start, second.start + moved), users
+        assert np.array_equal(first.end, second.end + moved), users

@@ -73,7 +73,7 @@ def made_header(
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return " ".join(text.splitlines())
 
 
 def date_text(unix: int, zone: tzinfo | None) -> str:

@@ -1,0 +1,174 @@
+"""Tables of one's own: what a mapping may say, and what it does to values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from environment import (
+    Losses,
+    ParseError,
+    QuantityError,
+    TableMapping,
+    generate_mapped,
+    parse_mapped,
+    read_mapping,
+)
+from environment.trace import Trace
+
+NEEDED = {"submit": "at", "run": "took"}
+
+
+def mapped(text: str, columns: dict[str, object], **more: object) -> Trace:
+    """Read a table in text."""
+    return parse_mapped(text, TableMapping(columns={**NEEDED, **columns}, **more), "mine.csv")
+
+
+def test_columns_in_any_order_and_others() -> None:
+    """Columns are found by name; those that nobody asks for are passed over."""
+    trace = mapped("took,nonsense,at\n60,x,5\n70,y,6\n", {})
+    assert ([5, 6], [60, 70], [1, 2]) == tuple(
+        trace[name].tolist() for name in ("submit", "run", "number")
+    )
+    assert {-1} == {int(value) for value in trace["user"]}
+
+
+@pytest.mark.parametrize(
+    ("unit", "text", "seconds"),
+    [("s", "90", 90), ("ms", "1500", 1.5), ("min", "2", 120), ("h", "0.5", 1800), ("d", "1", 86400),
+     ("clock", "1-02:03:04", 93784), ("clock", "00:01:30.5", 90.5), ("clock", "01:30", 90),
+     ("clock", "", -1), ("h", "", -1), ("h", "-1", -1)],
+)  # fmt: skip
+def test_units_of_durations(unit: str, text: str, seconds: float) -> None:
+    """Durations become seconds; what is empty or -1 is unknown."""
+    trace = mapped(f"at,took,limit\n0,1,{text}\n", {"requested_time": {"column": "limit",
+                                                                        "unit": unit}})  # fmt: skip
+    assert [seconds] == trace["requested_time"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("unit", "per", "kilobytes"),
+    [
+        ("kB", "processor", 8),
+        ("MB", "processor", 8192),
+        ("GB", "job", 2097152),
+        ("B", "job", 0.002),
+    ],
+)
+def test_units_of_memory(unit: str, per: str, kilobytes: float) -> None:
+    """Memory becomes kB of 1,024 bytes per processor, also where it is told of the whole job."""
+    trace = mapped(
+        "at,took,mem,cpus\n0,1,8,4\n",
+        {"memory": {"column": "mem", "unit": unit, "per": per}, "allocated_processors": "cpus"},
+    )
+    assert [kilobytes] == trace["memory"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("how", "first", "second"),
+    [
+        ("unix", "1704697200", "1704697260"),
+        ("unix-ms", "1704697200000", "1704697260000"),
+        ("iso", "2024-01-08T08:00:00", "2024-01-08 08:01"),
+        ("iso", "2024-01-08T07:00:00Z", "2024-01-08T09:01:00+02:00"),
+        ("%d.%m.%Y %H.%M", "8.1.2024 8.00", "08.01.2024 08.01"),
+    ],
+)
+def test_moments(how: str, first: str, second: str) -> None:
+    """Moments are counted from the first submission, and the header tells when that was."""
+    columns = {"submit": {"column": "at", "time": how}}
+    trace = mapped(f"at,took\n{second},1\n{first},1\n", columns, zone="Europe/Stockholm")
+    assert [60, 0] == trace["submit"].tolist()
+    assert 1704697200 == trace.header.integer("UnixStartTime")
+    assert "Mon Jan  8 08:00:00 CET 2024" == trace.header.get("StartTime")
+
+
+def test_start_and_end_instead_of_wait_and_run() -> None:
+    """Wait and run come from start and end; who never started has neither."""
+    mapping = TableMapping(columns={"submit": "at", "start": "from", "end": "to"})
+    trace = parse_mapped("at,from,to\n10,15,75\n20,,\n30,40,\n", mapping)
+    assert ([5, -1, 10], [60, -1, -1]) == (trace["wait"].tolist(), trace["run"].tolist())
+
+
+def test_words_of_states() -> None:
+    """Words stand for numbers as the mapping says; one that it does not know is told."""
+    columns = {"status": {"column": "state", "values": {"ok": 1, "bad": 0}}}
+    assert [1, 0, -1] == mapped("at,took,state\n0,1,ok\n0,1,bad\n0,1,\n", columns)[
+        "status"
+    ].tolist()
+    with pytest.raises(ParseError) as caught:
+        mapped("at,took,state\n0,1,ok\n0,1,lost\n", columns)
+    assert (3, "state", "lost") == (caught.value.line, caught.value.field, caught.value.value)
+    assert "'ok', 'bad'" in str(caught.value)
+
+
+def test_names_are_numbered_unless_they_are_numbers() -> None:
+    """Users with names are numbered as they come; users with numbers keep them."""
+    trace = mapped("at,took,who\n0,1,zoe\n0,1,\n0,1,7\n0,1,zoe\n", {"user": "who"})
+    assert [1, -1, 2, 1] == trace["user"].tolist()
+    assert {1: "zoe", 2: "7"} == trace.names["user"]
+    trace = mapped("at,took,who\n0,1,12\n0,1,7\n", {"user": "who"})
+    assert [12, 7] == trace["user"].tolist()
+    assert {} == trace.names
+
+
+@pytest.mark.parametrize(
+    ("toml", "parts"),
+    [
+        ("[columns]\nrun = 'r'", ("no submit",)),
+        ("[columns]\nsubmit = 's'\nstart = 'b'", ("no run", "nor start and end")),
+        ("[columns]\nsubmit = 's'\nrun = 'r'\nuserr = 'u'", ("columns.userr", "no such field")),
+        ("[columns]\nsubmit = 's'\nrun = {column = 'r', unit = 'week'}", ("unit", "'week'")),
+        ("[columns]\nsubmit = 's'\nrun = {column = 'r', unit = 'GB'}", ("run.unit", "'GB'")),
+        ("[columns]\nsubmit = {column = 's', time = 'noon'}\nrun = 'r'", ("'noon'", "iso")),
+        ("[columns]\nsubmit = 's'\nrun = {column = 'r', time = 'iso'}", ("run.time", "no moment")),
+        ("zone = 'Mars'\n[columns]\nsubmit = 's'\nrun = 'r'", ("'Mars'", "not known")),
+        ("delimiter = ';;'\n[columns]\nsubmit = 's'\nrun = 'r'", ("delimiter",)),
+        ("colums = 1", ("col",)),
+        ("[columns", ("not TOML",)),
+    ],
+)
+def test_mistakes_of_a_mapping(tmp_path: Path, toml: str, parts: tuple[str, ...]) -> None:
+    """A mistake in the file is told in one line with its place."""
+    path = tmp_path / "mine.toml"
+    path.write_text(toml)
+    with pytest.raises(QuantityError) as caught:
+        read_mapping(path)
+    assert 1 == len(str(caught.value).splitlines())
+    for part in (str(path), *parts):
+        assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "field", "value"),
+    [
+        ("at,took\n0,1\n\n1,x\n", 4, "took", "x"),
+        ('at,took,note\n0,1,"two\nlines"\n1,x,\n', 4, "took", "x"),
+        ("at,took\n0,1\n0,1,2\n", 3, None, "0,1,2"),
+        ("at,took\n1e300,1\n", 2, "at", "1e300"),
+    ],
+)
+def test_malformed_lines(text: str, line: int, field: str | None, value: str) -> None:
+    """The first malformed line is told, also after blank lines and quoted line ends."""
+    with pytest.raises(ParseError) as caught:
+        mapped(text, {})
+    error = caught.value
+    assert ("mine.csv", line, field, value) == (error.path, error.line, error.field, error.value)
+
+
+def test_column_that_is_not_there() -> None:
+    """A column that the mapping names and the table lacks is told with those there are."""
+    with pytest.raises(QuantityError, match=r"mine.csv: no column 'who'.* it has 'at', 'took'"):
+        mapped("at,took\n0,1\n", {"user": "who"})
+
+
+def test_what_units_cannot_hold_is_counted() -> None:
+    """Minutes in a pattern lose seconds: those jobs are counted, and columns without a place."""
+    columns = {"submit": {"column": "at", "time": "%Y-%m-%d %H:%M"}, "run": "took"}
+    trace = mapped("at,took,who\n0,60,7\n60,61,7\n90,1,8\n", {"user": "who"})
+    lost = Losses()
+    text = generate_mapped(trace, TableMapping(columns=columns), lost)
+    assert b"at,took\n1970-01-01 00:00,60\n1970-01-01 00:01,61\n1970-01-01 00:01,1\n" == text
+    assert 1 == lost.counts["submit", "its unit or pattern does not hold it"]
+    assert 3 == lost.counts["user", "the mapping has no column"]
