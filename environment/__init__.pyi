@@ -1,3 +1,4 @@
+from .archive import ArchiveLog, archive_logs, cache_folder, fetch, trace_path
 from .broker import GridBroker, GridSpec
 from .clock import Clock
 from .cluster import (
@@ -6,6 +7,7 @@ from .cluster import (
 )
 from .correlation import WeeklyCorrelation, rank_correlation, weekly_correlations
 from .errors import (
+    ArchiveError,
     HpcrowdError,
     ModelFileError,
     ModelFitError,
@@ -87,6 +89,8 @@ __all__ = [
     "LJF",
     "SJF",
     "Adaptive",
+    "ArchiveError",
+    "ArchiveLog",
     "Clock",
     "Cluster",
     "ClusterSpec",
@@ -148,6 +152,9 @@ __all__ = [
     "WaitingReason",
     "WeeklyCorrelation",
     "anonymised",
+    "archive_logs",
+    "cache_folder",
+    "fetch",
     "find_format",
     "generate_csv",
     "generate_mapped",
@@ -174,6 +181,7 @@ __all__ = [
     "read_trace",
     "reasons_at",
     "reasons_of",
+    "trace_path",
     "weekly_correlations",
     "write_csv",
     "write_mapped",

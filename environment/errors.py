@@ -2,7 +2,8 @@
 
     HpcrowdError
     ├── TraceError(ValueError)        a trace cannot be read or does not hold what is asked
-    │   └── ParseError                one line of it is malformed (path, line, field, value)
+    │   ├── ParseError                one line of it is malformed (path, line, field, value)
+    │   └── ArchiveError              a log of the archive cannot be had, or a file of it is damaged
     ├── ResultsError(ValueError)      a folder of results cannot be read
     ├── SignalError(ValueError)       a price or carbon signal cannot be used
     ├── QuantityError(ValueError)     a duration, factor or choice cannot be understood
@@ -40,6 +41,10 @@ class ParseError(TraceError):
         self.path, self.line, self.field, self.value, self.rule = path, line, field, value, rule
         where = f"{path}, line {line}" + (f", field {field}" if field else "")
         super().__init__(f"{where}: {value!r}: {rule}")
+
+
+class ArchiveError(TraceError):
+    """A log of the Parallel Workloads Archive cannot be had, or a file of it is damaged."""
 
 
 class ResultsError(HpcrowdError, ValueError):

@@ -16,6 +16,7 @@ import typer
 from environment.errors import HpcrowdError
 from scenarios.cli_convert import convert_app
 from scenarios.cli_explain import explain_app
+from scenarios.cli_fetch import fetch_app
 from scenarios.cli_grid import grid_app
 from scenarios.cli_inspect import inspect_app
 from scenarios.cli_models import models_app
@@ -23,7 +24,7 @@ from scenarios.cli_populations import populations_app
 from scenarios.cli_report import report_app
 from scenarios.cli_reproduce import reproduce
 from scenarios.cli_sweep import sweep_app
-from scenarios.cli_words import AsJson, LogDecisions
+from scenarios.cli_words import AsJson, LogDecisions, TracePath, all_at_hand
 from scenarios.config import ReplayConfig
 
 app = typer.Typer(
@@ -37,6 +38,7 @@ app = typer.Typer(
 app.add_typer(reproduce, name="reproduce")
 app.add_typer(convert_app)
 app.add_typer(explain_app)
+app.add_typer(fetch_app)
 app.add_typer(models_app)
 app.add_typer(grid_app)
 app.add_typer(inspect_app)
@@ -46,10 +48,6 @@ app.add_typer(sweep_app)
 
 #: Exit code of a command that Ctrl-C ended, as shells have it.
 INTERRUPTED = 130
-
-TracePath = Annotated[
-    Path, typer.Argument(metavar="TRACE", help="Trace in the Standard Workload Format, or .gz.")
-]
 
 
 def _field(name: str) -> Any:
@@ -150,7 +148,9 @@ def sessions(
 def compare(
     runs: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN", help="Folders of results, or recorded traces."),
+        typer.Argument(
+            metavar="RUN", help="Folders of results, or recorded traces.", callback=all_at_hand
+        ),
     ],
     out: Annotated[Path | None, typer.Option(help="Folder for the tables and pictures.")] = None,
     as_json: AsJson = False,
@@ -174,7 +174,12 @@ def compare(
 def stats(
     traces: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="TRACE", help="Traces, or folders of results.", show_default=False),
+        typer.Argument(
+            metavar="TRACE",
+            help="Traces, or folders of results.",
+            show_default=False,
+            callback=all_at_hand,
+        ),
     ] = None,
     jobs: Annotated[
         Literal["completed", "all"],

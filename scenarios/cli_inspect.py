@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from scenarios.cli_words import all_at_hand
+
 inspect_app = typer.Typer()
 
 
@@ -17,6 +19,7 @@ def inspect(
         typer.Argument(
             metavar="TRACE|SCENARIO.toml|RUN...",
             help="A trace, a scenario, or a folder of results; two to see them side by side.",
+            callback=all_at_hand,
         ),
     ],
     port: Annotated[

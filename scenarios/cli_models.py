@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from scenarios.cli_words import AsJson, LogDecisions
+from scenarios.cli_words import AsJson, LogDecisions, TraceOrRun
 
 models_app = typer.Typer()
 
@@ -35,7 +35,7 @@ def fit(
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="Name, with options such as mugm:groups=2.")
     ],
-    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="Trace, or folder of results.")],
+    trace: TraceOrRun,
     out: Annotated[Path, typer.Option("--out", "-o", help="File of the model, .json.")],
     arrivals: Annotated[
         str | None, typer.Option(help="How jobs arrive; by default what goes with the model.")
@@ -104,7 +104,7 @@ def generate(
 @models_app.command()
 def judge(
     source: Source,
-    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="Trace, or folder of results.")],
+    trace: TraceOrRun,
     replications: Annotated[int, typer.Option(help="Workloads to generate.")] = 20,
     which: Jobs = "completed",
     processes: Annotated[int, typer.Option(min=1, help="Processes that share the work.")] = 2,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from scenarios.cli_words import AsJson, LogDecisions
+from scenarios.cli_words import AsJson, LogDecisions, TracePath
 from scenarios.resample_config import ResampleConfig
 
 populations_app = typer.Typer()
@@ -26,10 +26,7 @@ def _default(name: str) -> Any:
 
 @populations_app.command()
 def resample(
-    trace: Annotated[
-        Path,
-        typer.Argument(metavar="TRACE", help="Trace in the Standard Workload Format, or .gz."),
-    ],
+    trace: TracePath,
     weeks: Annotated[int | None, _field("weeks")] = None,
     users: Annotated[str, _field("users")] = _default("users"),
     doing: Annotated[str, _field("doing")] = _default("doing"),

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from scenarios.cli_words import all_at_hand
+
 report_app = typer.Typer()
 
 
@@ -17,6 +19,7 @@ def report(
         typer.Argument(
             metavar="RUN",
             help="Folders of results, folders that hold several of them, or recorded traces.",
+            callback=all_at_hand,
         ),
     ],
     out: Annotated[

@@ -25,6 +25,7 @@ from environment.formats.registry import (
 )
 from environment.quantities import plural
 from environment.trace import Header, Trace
+from scenarios.cli_words import at_hand
 from scenarios.terminal import print_json, say, standard_output
 from scenarios.whole_file import check_writable, write_whole
 
@@ -140,7 +141,7 @@ def _source_format(request: ConvertRequest, path: Path, to_format: Format) -> Fo
 def _source(source: str) -> Iterator[Path]:
     """Give the file to read: the trace of a run, or what standard input holds."""
     if source != STANDARD:
-        path = Path(source)
+        path = at_hand([Path(source)])[0]
         if path.is_dir():
             if not (path / RUN_TRACE).is_file():
                 raise HpcrowdError(f"{path}: no {RUN_TRACE} in it; it is no folder of results")

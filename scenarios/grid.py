@@ -243,7 +243,9 @@ def _table(
         return JobTable()
     trace: Trace
     if workload.trace is not None:
-        path = config.folder / workload.trace
+        from environment.archive import trace_path
+
+        path = trace_path(workload.trace, folder=config.folder)
         trace = read_trace(path)
         loaded.files[str(workload.trace)] = trace.sha256
         if not any(len(table) for table in loaded.tables):

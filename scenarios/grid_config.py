@@ -49,7 +49,9 @@ READY = {path.stem: path for path in sorted((Path(__file__).parent / "grids").gl
 class WorkloadConfig(Strict):
     """Where jobs come from: a trace, or a model."""
 
-    trace: Path | None = Field(None, description="in SWF; relative to this file")
+    trace: Path | None = Field(
+        None, description="in any format, relative to this file; or `archive:NAME`"
+    )
     model: str | None = Field(
         None, description="file of a fitted model, or one with published parameters, such as lublin"
     )

@@ -9,6 +9,7 @@ first: :meth:`Scenario.prepare` reads and converts inputs, :meth:`Scenario.run` 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from hashlib import sha256
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from environment.errors import QuantityError
+from environment.formats.base import ARCHIVE_PREFIX
 from scenarios.fields import Strict
 
 if TYPE_CHECKING:
@@ -73,11 +75,22 @@ class Scenario(Strict):
         """Return the files that the run reads, by the field or place that names each."""
         return {}
 
+    def trace_file(self, trace: str | os.PathLike[str]) -> Path:
+        """Return the file of a trace: in the folder, or a log of the archive."""
+        from environment.archive import trace_path
+
+        return trace_path(trace, folder=self.folder)
+
     def completed(self) -> dict[str, Any]:
-        """Return every setting that has a value, fit for TOML; files by their absolute paths."""
+        """Return every setting that has a value, fit for TOML; files by their absolute paths.
+
+        Logs of the archive keep their names, which mean the same everywhere.
+        """
         values = self.model_dump(mode="json", exclude_none=True)
         values |= {
-            name: str(path.absolute()) for name, path in self.files().items() if name in values
+            name: str(path.absolute())
+            for name, path in self.files().items()
+            if name in values and not str(values[name]).startswith(ARCHIVE_PREFIX)
         }
         return values
 

@@ -91,7 +91,7 @@ class GridScenario(Scenario):
                 return found
         for place, workload in (*self.config.clusters.items(), ("grid", self.config.grid)):
             if workload.trace is not None:
-                found[f"{place}.trace"] = self.folder / workload.trace
+                found[f"{place}.trace"] = self.trace_file(workload.trace)
             elif workload.model is not None and workload.model.endswith(".json"):
                 found[f"{place}.model"] = self.folder / workload.model
         return found

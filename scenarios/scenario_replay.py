@@ -33,7 +33,7 @@ class ReplayScenario(Scenario):
     )  # fmt: skip
 
     kind: Literal["replay"] = Field(description="a recorded trace, with users who react")
-    trace: str = Field(description="trace in the Standard Workload Format, or .gz")
+    trace: str = Field(description="trace in any format, or `archive:NAME`")
     users: str | dict[str, Any] = same(ReplayConfig, "users")
     sessions: str = same(ReplayConfig, "sessions")
     scheduler: str = same(ReplayConfig, "scheduler")
@@ -73,7 +73,7 @@ class ReplayScenario(Scenario):
 
     def files(self) -> dict[str, Path]:
         """Return the trace, and files of users, platform, estimates and queues."""
-        found = {"trace": self.folder / self.trace}
+        found = {"trace": self.trace_file(self.trace)}
         for name in ("users", "platform"):
             value = getattr(self, name)
             if isinstance(value, str) and value.endswith(".toml"):
@@ -124,7 +124,7 @@ class ReplayScenario(Scenario):
         from environment.formats.registry import read_trace
         from scenarios.replay import prepare
 
-        trace = read_trace(self.folder / self.trace)
+        trace = read_trace(self.trace_file(self.trace))
         if self._draws_requests:
             return trace
         return prepare(trace, self.config(), follows=self.users != "rigid")

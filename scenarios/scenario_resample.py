@@ -22,7 +22,7 @@ class ResampleScenario(Scenario):
     PREPARED_FROM: ClassVar[tuple[str, ...]] = ("trace",)
 
     kind: Literal["resample"] = Field(description="a population like that of a trace")
-    trace: str = Field(description="trace in the Standard Workload Format, or .gz")
+    trace: str = Field(description="trace in any format, or `archive:NAME`")
     weeks: int | None = same(ResampleConfig, "weeks")
     users: str = same(ResampleConfig, "users")
     doing: str = same(ResampleConfig, "doing")
@@ -72,7 +72,7 @@ class ResampleScenario(Scenario):
 
     def files(self) -> dict[str, Path]:
         """Return the trace."""
-        return {"trace": self.folder / self.trace}
+        return {"trace": self.trace_file(self.trace)}
 
     def completed(self) -> dict[str, Any]:
         """Return every setting that has a value, those of tables among them."""
@@ -84,7 +84,7 @@ class ResampleScenario(Scenario):
         """Read the trace."""
         from environment.formats.registry import read_trace
 
-        return read_trace(self.folder / self.trace)
+        return read_trace(self.trace_file(self.trace))
 
     def stage(
         self, prepared: Trace, log: DecisionLog | None = None, *, watched: bool = False

@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from environment.quantities import plural
 from environment.trace import Trace
 
+#: What the path of a trace begins with when it names a log of the archive.
+ARCHIVE_PREFIX = "archive:"
+
 #: Bytes; a longer line is no line of a trace. Comments of accounting logs hold some thousand.
 LONGEST_LINE = 2**20
 

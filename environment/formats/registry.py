@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from environment.errors import QuantityError, TraceError
-from environment.formats.base import Format, FormatOptions, Losses
+from environment.formats.base import ARCHIVE_PREFIX, Format, FormatOptions, Losses
 from environment.formats.csv_columns import CSV
 from environment.formats.files import read_file, read_head, write_file
 from environment.formats.own_table import TABLE
@@ -73,7 +73,8 @@ def read_trace(
     Parameters
     ----------
     path
-        The file.
+        The file, or ``archive:NAME`` for a log of the archive, see
+        :func:`environment.archive.trace_path`.
     kind
         Its format; found from the content unless given.
     options
@@ -86,9 +87,14 @@ def read_trace(
     ParseError
         When a line is malformed; it names line, field and value.
     """
-    kind = kind or find_format(path)
-    data, checksum = read_file(path, kind.longest_line)
-    trace = kind.parse(data, os.fspath(path), options or FormatOptions())
+    place = Path(path)
+    if os.fspath(path).startswith(ARCHIVE_PREFIX):
+        from environment.archive import trace_path
+
+        place = trace_path(path)
+    kind = kind or find_format(place)
+    data, checksum = read_file(place, kind.longest_line)
+    trace = kind.parse(data, os.fspath(place), options or FormatOptions())
     trace.sha256 = checksum
     return trace
 
