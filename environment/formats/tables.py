@@ -69,10 +69,10 @@ class Table:
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
 
-    def _rows(self) -> Iterator[tuple[int, list[str]]]:
+    def _rows(self, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
         """Yield (line, values) of every row that is not blank, the line of names first."""
         text = io.StringIO(self.data.decode("utf-8"), newline="")
-        reader = csv.reader(text, delimiter=self.delimiter)
+        reader = csv.reader(text, delimiter=self.delimiter, strict=strict)
         line = 1
         try:
             for values in reader:
@@ -99,6 +99,10 @@ class Table:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             self._explain()
             raise TraceError(f"{self.source}: no table: {_first_line(error)}") from None
+        if self.data.count(b'"') % 2:
+            # A quote that is never closed would swallow all rows after it.
+            for _ in self._rows(strict=True):
+                pass
         if not len(table):
             raise TraceError(f"{self.source}: holds no job; it has a line of names alone")
         return {name: table.column(place).combine_chunks() for place, name in enumerate(self.names)}

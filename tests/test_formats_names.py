@@ -1,0 +1,106 @@
+"""Words become numbers and come back; pseudonyms tell nothing of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from environment import Trace, anonymised
+from environment.formats.names import (
+    NOTHING,
+    names_table,
+    numbered_words,
+    pseudonym,
+    worded,
+)
+
+words = st.one_of(
+    st.sampled_from(["", "-1", "alice", "bob", "7", "007", "é", "a b", "Unknown", "0", "-5"]),
+    st.text(max_size=5),
+)
+
+
+@given(st.lists(words, min_size=1, max_size=8))
+def test_words_come_back(given_words: list[str]) -> None:
+    """Each word is found under its number again; what says nothing is unknown."""
+    numbers, names = numbered_words(given_words)
+    trace = Trace.__new__(Trace)
+    trace.columns, trace.names = {"user": numbers}, {"user": names}
+    expected = ["" if word in NOTHING else word for word in given_words]
+    assert expected == worded(trace, "user", "")
+
+
+@given(st.lists(words, min_size=1, max_size=8))
+def test_numbers_of_names_count_from_one(given_words: list[str]) -> None:
+    """Names are numbered 1, 2, ... in the order of their first jobs, each once."""
+    numbers, names = numbered_words(given_words)
+    if names:
+        first = dict.fromkeys(word for word in given_words if word not in NOTHING)
+        assert dict(enumerate(first, start=1)) == names
+        assert set(numbers[numbers != -1].tolist()) == set(names)
+
+
+@given(st.lists(st.integers(-1, 10**14), min_size=1, max_size=8))
+def test_whole_numbers_are_kept(values: list[int]) -> None:
+    """A column of whole numbers stands for itself: there are no names."""
+    numbers, names = numbered_words([str(value) for value in values])
+    assert {} == names
+    assert values == numbers.tolist()
+
+
+def named(make_trace: Callable[..., Trace], users: str = "bab") -> Trace:
+    """A trace whose users are called b and a, with identifiers of jobs."""
+    trace = make_trace(*({"user": "ab".index(user) + 1, "group": 9} for user in users))
+    trace.names = {"user": {1: "a", 2: "b"}, "queue": {1: "night"}}
+    trace.extra = {"job_id": np.array(["10", "11_2", "12"], object)}
+    return trace
+
+
+def test_anonymised_trace(make_trace: Callable[..., Trace]) -> None:
+    """Users stay apart, in the order of pseudonyms; groups, names and identifiers are gone."""
+    trace = named(make_trace)
+    hidden = anonymised(trace, "salt")
+    users = hidden["user"].tolist()
+    assert users[0] == users[2] != users[1]
+    assert {1, 2} == set(users)
+    assert sorted(hidden.names["user"].values()) == list(hidden.names["user"].values())
+    assert {pseudonym("user", word, "salt") for word in "ab"} == set(hidden.names["user"].values())
+    assert {pseudonym("group", "9", "salt")} == set(hidden.names["group"].values())
+    assert {} == hidden.extra
+    assert {1: "night"} == hidden.names["queue"]
+    assert [2, 1, 2] == trace["user"].tolist()  # the trace itself is as it was
+
+
+def test_pseudonyms_join_two_logs(make_trace: Callable[..., Trace]) -> None:
+    """The same salt gives a user the same pseudonym in another log; another salt another one."""
+    one, other = named(make_trace, "bab"), named(make_trace, "bbb")
+    found = [worded(anonymised(trace, "salt"), "user") for trace in (one, other)]
+    assert found[0][0] == found[1][0]
+    assert worded(anonymised(one, "pepper"), "user")[0] != found[0][0]
+    assert 12 == len(found[0][0])
+
+
+def test_pseudonyms_differ_between_fields() -> None:
+    """A user and a group of the same name have nothing in common."""
+    assert pseudonym("user", "physics", "salt") != pseudonym("group", "physics", "salt")
+
+
+def test_table_of_names(make_trace: Callable[..., Trace]) -> None:
+    """Names stand in CSV by field and number, with the identifiers of jobs; commas are quoted."""
+    trace = named(make_trace)
+    trace.names["user"][1] = 'O"Neil, J.'
+    rows = list(csv.reader(io.StringIO(names_table(trace))))
+    assert [
+        ["field", "number", "name"],
+        ["user", "1", 'O"Neil, J.'],
+        ["user", "2", "b"],
+        ["queue", "1", "night"],
+        ["job", "1", "10"],
+        ["job", "2", "11_2"],
+        ["job", "3", "12"],
+    ] == rows
