@@ -26,6 +26,7 @@ from .formats.base import FormatOptions, Losses
 from .formats.csv_columns import generate_csv, parse_csv, read_csv, write_csv
 from .formats.mapped import generate_mapped, parse_mapped, read_mapped, write_mapped
 from .formats.mapping import TableMapping, read_mapping
+from .formats.gwf import generate_gwf, parse_gwf, read_gwf, write_gwf
 from .formats.names import anonymised
 from .formats.parquet import generate_parquet, parse_parquet, read_parquet, write_parquet
 from .formats.registry import find_format, parse_format, read_trace, write_trace
@@ -159,6 +160,7 @@ __all__ = [
     "generate_csv",
     "generate_mapped",
     "generate_parquet",
+    "generate_gwf",
     "generate_swf",
     "jobs_from_trace",
     "parse_csv",
@@ -166,6 +168,7 @@ __all__ = [
     "parse_format",
     "parse_mapped",
     "parse_parquet",
+    "parse_gwf",
     "parse_predictor",
     "parse_scheduler",
     "parse_signal",
@@ -175,6 +178,7 @@ __all__ = [
     "read_mapped",
     "read_mapping",
     "read_parquet",
+    "read_gwf",
     "read_predictor",
     "read_signal",
     "read_swf",
@@ -186,6 +190,7 @@ __all__ = [
     "write_csv",
     "write_mapped",
     "write_parquet",
+    "write_gwf",
     "write_predictor",
     "write_swf",
     "write_trace",

@@ -11,11 +11,13 @@ from environment.formats.csv_columns import CSV
 from environment.formats.files import read_file, read_head, write_file
 from environment.formats.own_table import TABLE
 from environment.formats.parquet import PARQUET
+from environment.formats.gwf import GWF
 from environment.formats.swf import SWF
 from environment.trace import Trace
 
 #: Formats by name, in the order in which they are looked for.
 FORMATS: dict[str, Format] = {one.name: one for one in (PARQUET, SWF, CSV, TABLE)}
+FORMATS: dict[str, Format] = {one.name: one for one in (SWF, GWF)}
 
 
 def parse_format(name: str) -> Format:

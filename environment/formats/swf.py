@@ -27,9 +27,10 @@ from numpy.typing import NDArray
 
 from environment.errors import ParseError, TraceError
 from environment.formats.base import Format, Losses, first_line
+from environment.formats.commented import join_lines, split_lines
 from environment.formats.files import read_file, shown, write_file
 from environment.formats.names import known
-from environment.trace import FIELDS, Header, Trace, smallest
+from environment.trace import FIELDS, Trace, smallest
 
 #: Integers up to here are exact in the floating point numbers that fields are read as.
 LARGEST_EXACT = 2**53
@@ -55,42 +56,15 @@ def parse_swf(data: bytes | str, source: str = "trace") -> Trace:
     """Return the trace that ``data`` holds; ``source`` names it in messages."""
     if isinstance(data, str):
         data = data.encode()
-    if not data.strip():
-        raise TraceError(f"{source}: is empty; a trace has one line a job")
-    if b"\0" in data[:4096]:
-        raise TraceError(f"{source}: is a binary file, not a trace in the Standard Workload Format")
-    lines = data.split(b"\n")
-    if lines[-1] == b"":
-        lines.pop()
-    is_job = [not (line[:1] == b";" or line.lstrip()[:1] in (b";", b"")) for line in lines]
-    if not any(is_job):
-        raise TraceError(f"{source}: holds no job; not a trace in the Standard Workload Format?")
-    first = is_job.index(True)
-    header = Header(lines[:first])
-    comments: list[tuple[int, bytes]] = []
-    line_numbers: NDArray[np.int64] | None = None
-    if all(is_job[first:]):
-        body_lines = lines[first:]
-    else:
-        line_numbers = np.flatnonzero(is_job) + 1
-        body_lines = [line for line, job in zip(lines, is_job, strict=True) if job]
-        jobs_before = np.cumsum(is_job)
-        comments = [
-            (int(jobs_before[i]), lines[i]) for i in range(first, len(lines)) if not is_job[i]
-        ]
-    newline = b"\r\n" if body_lines[0].endswith(b"\r") else b"\n"
-    body = b"\n".join(body_lines)
-
-    def line_number(job: int) -> int:
-        return first + job + 1 if line_numbers is None else int(line_numbers[job])
-
-    values = _numbers(body, len(body_lines))
+    lines = split_lines(data, source, "Standard Workload Format")
+    body = b"\n".join(lines.jobs)
+    values = _numbers(body, len(lines.jobs))
     if values is None:
-        _explain(body_lines, line_number, source)
+        _explain(lines.jobs, lines.line_number, source)
         raise AssertionError("unreachable")  # pragma: no cover
     table = values.reshape(-1, len(FIELDS))
     columns = {name: smallest(table[:, i].copy()) for i, name in enumerate(FIELDS)}
-    return Trace(header, columns, comments, newline, source)
+    return Trace(lines.header, columns, lines.comments, lines.newline, source)
 
 
 def _numbers(body: bytes, lines: int) -> NDArray[np.float64] | None:
@@ -148,15 +122,7 @@ def generate_swf(trace: Trace, lost: Losses | None = None) -> bytes:
             lost.add(name, known(values), "no field for it")
     texts = [map(_text, trace[name].tolist()) for name in FIELDS]
     jobs = [" ".join(words).encode() for words in zip(*texts, strict=True)]
-    tail = b"\r" if trace.newline == b"\r\n" else b""
-    parts = [*trace.header.lines]
-    position = 0
-    for before, line in trace.comments:
-        parts += [job + tail for job in jobs[position:before]]
-        parts.append(line)
-        position = before
-    parts += [job + tail for job in jobs[position:]]
-    return b"\n".join(parts) + b"\n"
+    return join_lines(trace, jobs)
 
 
 def _text(value: float) -> str:
