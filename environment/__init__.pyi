@@ -26,6 +26,7 @@ from .formats.base import FormatOptions, Losses
 from .formats.csv_columns import generate_csv, parse_csv, read_csv, write_csv
 from .formats.mapped import generate_mapped, parse_mapped, read_mapped, write_mapped
 from .formats.mapping import TableMapping, read_mapping
+from .formats.batsim_json import generate_batsim, parse_batsim, read_batsim, write_batsim
 from .formats.gwf import generate_gwf, parse_gwf, read_gwf, write_gwf
 from .formats.names import anonymised
 from .formats.parquet import generate_parquet, parse_parquet, read_parquet, write_parquet
@@ -164,6 +165,11 @@ __all__ = [
     "generate_swf",
     "jobs_from_trace",
     "parse_csv",
+    "generate_batsim",
+    "generate_gwf",
+    "generate_swf",
+    "jobs_from_trace",
+    "parse_batsim",
     "parse_estimates",
     "parse_format",
     "parse_mapped",
@@ -178,6 +184,7 @@ __all__ = [
     "read_mapped",
     "read_mapping",
     "read_parquet",
+    "read_batsim",
     "read_gwf",
     "read_predictor",
     "read_signal",
@@ -190,6 +197,7 @@ __all__ = [
     "write_csv",
     "write_mapped",
     "write_parquet",
+    "write_batsim",
     "write_gwf",
     "write_predictor",
     "write_swf",

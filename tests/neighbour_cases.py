@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from hypothesis import strategies as st
 
-from environment import Losses, Trace
+from environment import Losses, Trace, TraceError
 from environment.formats.names import NAMED, worded
 from environment.trace import FIELDS, Header
 
@@ -80,6 +80,29 @@ def round_trip(
     back = parse(generate(trace, lost))
     assert changes(trace, back) == counted(lost)
     return back
+
+
+@st.composite
+def damaged(draw: st.DrawFn, text: bytes) -> bytes:
+    """A file with some bytes cut out and others put in."""
+    data = bytearray(text)
+    for _ in range(draw(st.integers(1, 4))):
+        place = draw(st.integers(0, len(data)))
+        size = draw(st.one_of(st.integers(0, 9), st.integers(0, 200)))
+        data[place : place + size] = draw(st.binary(max_size=4))
+    return bytes(data)
+
+
+def told_in_one_line(parse: Callable[[bytes], Trace], data: bytes) -> None:
+    """Check that any bytes give a trace, or an error whose text is one short line."""
+    try:
+        parse(data)
+    except TraceError as error:
+        text = str(error)
+    else:
+        return
+    assert 1 == len(text.splitlines())
+    assert len(text) < 400
 
 
 def starts(trace: Trace) -> list[tuple[int, int]]:

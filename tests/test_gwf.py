@@ -9,7 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given
-from neighbour_cases import any_trace, changes, counted, round_trip, starts
+from neighbour_cases import (
+    any_trace,
+    changes,
+    counted,
+    damaged,
+    round_trip,
+    starts,
+    told_in_one_line,
+)
 
 from environment import (
     Losses,
@@ -235,3 +243,9 @@ def test_no_trace_at_all(text: bytes, what: str) -> None:
 def test_fields_are_as_many_as_the_format_has() -> None:
     """There are 29 fields, of which 13 are no fields of the other format."""
     assert (29, 13) == (len(ALL_FIELDS), len(GRID_FIELDS))
+
+
+@given(damaged(LOG.encode()))
+def test_damaged_files_give_one_line(data: bytes) -> None:
+    """Whatever bytes are changed, there is a trace or one line that says what is wrong."""
+    told_in_one_line(parse_gwf, data)

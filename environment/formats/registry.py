@@ -8,6 +8,8 @@ from pathlib import Path
 from environment.errors import QuantityError, TraceError
 from environment.formats.base import ARCHIVE_PREFIX, Format, FormatOptions, Losses
 from environment.formats.csv_columns import CSV
+from environment.formats.base import Format, FormatOptions, Losses
+from environment.formats.batsim_json import BATSIM
 from environment.formats.files import read_file, read_head, write_file
 from environment.formats.own_table import TABLE
 from environment.formats.parquet import PARQUET
@@ -18,6 +20,7 @@ from environment.trace import Trace
 #: Formats by name, in the order in which they are looked for.
 FORMATS: dict[str, Format] = {one.name: one for one in (PARQUET, SWF, CSV, TABLE)}
 FORMATS: dict[str, Format] = {one.name: one for one in (SWF, GWF)}
+FORMATS: dict[str, Format] = {one.name: one for one in (SWF, GWF, BATSIM)}
 
 
 def parse_format(name: str) -> Format:
