@@ -31,6 +31,7 @@ from .formats.gwf import generate_gwf, parse_gwf, read_gwf, write_gwf
 from .formats.names import anonymised
 from .formats.parquet import generate_parquet, parse_parquet, read_parquet, write_parquet
 from .formats.registry import find_format, parse_format, read_trace, write_trace
+from .formats.sacct import generate_sacct, parse_sacct, read_sacct, write_sacct
 from .formats.swf import (
     generate_swf,
     parse_swf,
@@ -162,6 +163,7 @@ __all__ = [
     "generate_mapped",
     "generate_parquet",
     "generate_gwf",
+    "generate_sacct",
     "generate_swf",
     "jobs_from_trace",
     "parse_csv",
@@ -176,6 +178,7 @@ __all__ = [
     "parse_parquet",
     "parse_gwf",
     "parse_predictor",
+    "parse_sacct",
     "parse_scheduler",
     "parse_signal",
     "parse_swf",
@@ -187,6 +190,7 @@ __all__ = [
     "read_batsim",
     "read_gwf",
     "read_predictor",
+    "read_sacct",
     "read_signal",
     "read_swf",
     "read_trace",
@@ -200,6 +204,7 @@ __all__ = [
     "write_batsim",
     "write_gwf",
     "write_predictor",
+    "write_sacct",
     "write_swf",
     "write_trace",
 ]

@@ -14,6 +14,7 @@ from environment.formats.files import read_file, read_head, write_file
 from environment.formats.own_table import TABLE
 from environment.formats.parquet import PARQUET
 from environment.formats.gwf import GWF
+from environment.formats.sacct import SACCT
 from environment.formats.swf import SWF
 from environment.trace import Trace
 
@@ -21,6 +22,7 @@ from environment.trace import Trace
 FORMATS: dict[str, Format] = {one.name: one for one in (PARQUET, SWF, CSV, TABLE)}
 FORMATS: dict[str, Format] = {one.name: one for one in (SWF, GWF)}
 FORMATS: dict[str, Format] = {one.name: one for one in (SWF, GWF, BATSIM)}
+FORMATS: dict[str, Format] = {one.name: one for one in (SWF, SACCT)}
 
 
 def parse_format(name: str) -> Format:

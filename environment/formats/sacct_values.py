@@ -1,0 +1,239 @@
+"""Single values of Slurm's accounting: durations, counts, memory, limits and states.
+
+Every function takes what stands between two delimiters and returns what it means; a word that means
+nothing raises ``ValueError`` with the rule.
+
+Source: man page of ``sacct``, sections "Job Accounting Fields" and "Job state codes", of Slurm's
+master branch in August 2026; memory of a request per CPU or per node as Slurm told it up to 20.11.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+#: Numbers up to here are exact in the floating point numbers of a trace.
+LARGEST_EXACT = 2**53
+
+#: What stands for a value that is not known, in lower case.
+EMPTY = frozenset((b"", b"unknown", b"none", b"n/a", b"na", b"(null)", b"null", b"invalid"))
+
+#: Time limits that are none, in lower case.
+NO_LIMIT = frozenset((b"partition_limit", b"unlimited", b"infinite", b"not_set"))
+
+#: kB in a unit of memory.
+KILOBYTES = {b"K": 1, b"M": 2**10, b"G": 2**20, b"T": 2**30, b"P": 2**40, b"E": 2**50}
+
+#: How many one stands for in a large count, such as nodes: sacct writes 1K for 1024.
+THOUSANDS = {b"": 1, b"K": 2**10, b"M": 2**20, b"G": 2**30}
+
+#: States of jobs that are over, and the status that stands for each.
+ENDED = {
+    "COMPLETED": 1,
+    "FAILED": 0,
+    "TIMEOUT": 0,
+    "NODE_FAIL": 0,
+    "OUT_OF_MEMORY": 0,
+    "BOOT_FAIL": 0,
+    "DEADLINE": 0,
+    "PREEMPTED": 0,
+    "LAUNCH_FAILED": 0,
+    "RECONFIG_FAIL": 0,
+    "CANCELLED": 5,
+}
+
+#: States of jobs that are not over, or whose record is not that of a run.
+NOT_ENDED = (
+    "PENDING",
+    "RUNNING",
+    "SUSPENDED",
+    "REQUEUED",
+    "REQUEUE_HOLD",
+    "REQUEUE_FED",
+    "SPECIAL_EXIT",
+    "RESIZING",
+    "REVOKED",
+    "CONFIGURING",
+    "COMPLETING",
+    "STOPPED",
+    "SIGNALING",
+    "STAGE_OUT",
+    "RESV_DEL_HOLD",
+    "POWER_UP_NODE",
+    "UPDATE_DB",
+    "EXPEDITING",
+)
+
+#: States of a run after which Slurm runs the same job again.
+RUN_AGAIN = frozenset(
+    ("NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "LAUNCH_FAILED", "RECONFIG_FAIL", "REQUEUED",
+     "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT")
+)  # fmt: skip
+
+#: Short forms of states.
+SHORT = {
+    "BF": "BOOT_FAIL",
+    "CA": "CANCELLED",
+    "CD": "COMPLETED",
+    "CF": "CONFIGURING",
+    "CG": "COMPLETING",
+    "DL": "DEADLINE",
+    "F": "FAILED",
+    "NF": "NODE_FAIL",
+    "OOM": "OUT_OF_MEMORY",
+    "PD": "PENDING",
+    "PR": "PREEMPTED",
+    "R": "RUNNING",
+    "RD": "RESV_DEL_HOLD",
+    "RF": "REQUEUE_FED",
+    "RH": "REQUEUE_HOLD",
+    "RQ": "REQUEUED",
+    "RS": "RESIZING",
+    "RV": "REVOKED",
+    "S": "SUSPENDED",
+    "SE": "SPECIAL_EXIT",
+    "SI": "SIGNALING",
+    "SO": "STAGE_OUT",
+    "ST": "STOPPED",
+    "TO": "TIMEOUT",
+}
+
+STATES = frozenset((*ENDED, *NOT_ENDED))
+
+_DIGITS = re.compile(rb"[0-9]{1,18}")
+_COUNT = re.compile(rb"([0-9]{1,15}(?:\.[0-9]{1,6})?)([KMG]?)")
+_DURATION = re.compile(
+    rb"(?:(?:([0-9]{1,9})-)?([0-9]{1,9}):)?([0-9]{1,9}):([0-5]?[0-9](?:\.[0-9]{1,6})?)"
+)
+_MEMORY = re.compile(rb"([0-9]{1,18}(?:\.[0-9]{1,20})?)([KMGTPE]?)B?([cn]?)")
+_CPUS = re.compile(rb"(?:^|,)cpu=([^,]*)")
+_TASKS = re.compile(rb"([0-9]{1,10})(?:-([0-9]{1,10})(?::([0-9]{1,10}))?)?")
+
+
+class RequestedMemory(NamedTuple):
+    """Memory that was asked for: kB, and of what: ``c`` a CPU, ``n`` a node, else the job."""
+
+    kilobytes: float
+    of: str
+
+
+def parse_whole(word: bytes) -> int:
+    """Return a whole number, such as ``ElapsedRaw`` in s; -1 where there is none."""
+    if _DIGITS.fullmatch(word) and (value := int(word)) <= LARGEST_EXACT:
+        return value
+    if word.strip().lower() in EMPTY:
+        return -1
+    raise ValueError("not a whole number; empty or Unknown where there is none")
+
+
+def parse_count(word: bytes) -> int:
+    """Return how many processors or nodes there are: ``16``, ``1K``; -1 where it is not told."""
+    match = _COUNT.fullmatch(word)
+    if match:
+        count = float(match[1]) * THOUSANDS[match[2]]
+        if count == int(count) and count <= LARGEST_EXACT:
+            return int(count)
+    if word.strip().lower() in EMPTY:
+        return -1
+    raise ValueError("not a number of processors or nodes, such as 16 or 1K")
+
+
+def parse_cpus(word: bytes) -> int:
+    """Return the processors of trackable resources: ``billing=4,cpu=4,mem=16G,node=1``."""
+    match = _CPUS.search(word)
+    return parse_count(match[1]) if match else -1
+
+
+def parse_duration(word: bytes) -> float:
+    """Return a duration, ``[DD-[HH:]]MM:SS[.mmm]``, in s; -1 where it is not told."""
+    match = _DURATION.fullmatch(word)
+    if match:
+        days, hours, minutes, seconds = match.groups()
+        told = int(days or 0) * 86400 + int(hours or 0) * 3600 + int(minutes) * 60
+        return told + float(seconds)
+    if word.strip().lower() in EMPTY:
+        return -1
+    raise ValueError("not a duration, such as 1-02:03:04 or 02:03.500")
+
+
+def parse_seconds(word: bytes) -> int:
+    """Return a duration in whole seconds, the rest left out; -1 where it is not told."""
+    return int(parse_duration(word))
+
+
+def parse_limit(word: bytes) -> int:
+    """Return a time limit, ``[DD-[HH:]]MM:SS``, in s; -1 where there is none."""
+    return -1 if word.strip().lower() in NO_LIMIT else parse_seconds(word)
+
+
+def parse_limit_minutes(word: bytes) -> int:
+    """Return a time limit in minutes, as ``TimelimitRaw`` is, in s; -1 where there is none."""
+    if word.strip().lower() in NO_LIMIT:
+        return -1
+    minutes = parse_whole(word)
+    if minutes * 60 > LARGEST_EXACT:
+        raise ValueError("more minutes than a trace can hold")
+    return minutes * 60 if minutes >= 0 else -1
+
+
+def parse_used_memory(word: bytes) -> float:
+    """Return memory in kB: ``20480K``, ``1.5G``, bytes without a unit; -1 if not told."""
+    match = _MEMORY.fullmatch(word)
+    if match and not match[3]:
+        size = float(match[1]) * (KILOBYTES[match[2]] if match[2] else 1 / 1024)
+        if size <= LARGEST_EXACT:
+            return size
+    if word.strip().lower() in EMPTY:
+        return -1
+    raise ValueError("not a size of memory, such as 20480K or 1.5G")
+
+
+def parse_requested_memory(word: bytes) -> RequestedMemory:
+    """Return requested memory: ``4G`` of the job, ``4Gc`` of a CPU, ``4Gn`` of a node.
+
+    Without a unit it is MB. 0 asks for all the memory of the nodes, which is not known.
+    """
+    match = _MEMORY.fullmatch(word)
+    if match:
+        size = float(match[1]) * KILOBYTES[match[2] or b"M"]
+        if size <= LARGEST_EXACT:
+            return RequestedMemory(size or -1, match[3].decode())
+    if word.strip().lower() in EMPTY:
+        return RequestedMemory(-1, "")
+    raise ValueError("not a size of memory, such as 4G, 2000Mc (a CPU) or 16Gn (a node)")
+
+
+def parse_state(word: bytes) -> str:
+    """Return a state in its long form: ``CANCELLED by 1000`` and ``CA+`` are ``CANCELLED``."""
+    words = word.split(None, 1)
+    state = words[0].rstrip(b"+").upper().decode("latin-1") if words else ""
+    state = SHORT.get(state, state)
+    if state in STATES:
+        return state
+    raise ValueError("not a state of a job that is known, such as COMPLETED or CANCELLED by 1000")
+
+
+def count_tasks(job_id: str) -> int:
+    """Return how many tasks of an array a row stands for: ``77_[6-10,12%2]`` for six.
+
+    A list that sacct has cut short (``...``) counts as far as it is shown; at least one.
+    """
+    listed = job_id.encode().partition(b"_[")[2].partition(b"]")[0].partition(b"%")[0]
+    tasks = 0
+    for part in listed.split(b","):
+        match = _TASKS.fullmatch(part)
+        if match:
+            first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
+            tasks += max((last - first) // max(step, 1) + 1, 0)
+    return max(tasks, 1)
+
+
+def duration_text(milliseconds: int) -> str:
+    """Return a duration as sacct writes it: ``02:03.500``, ``01:02:03``, ``4-01:02:03``."""
+    seconds, rest = divmod(milliseconds, 1000)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    fraction = f".{rest:03}" if rest else ""
+    before = f"{days}-{hours:02}:" if days else f"{hours:02}:" if hours or not rest else ""
+    return f"{before}{minutes:02}:{seconds:02}{fraction}"
