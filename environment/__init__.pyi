@@ -23,11 +23,11 @@ from .errors import (
 )
 from .estimates import Estimates, parse_estimates
 from .formats.base import FormatOptions, Losses
+from .formats.batsim_json import generate_batsim, parse_batsim, read_batsim, write_batsim
 from .formats.csv_columns import generate_csv, parse_csv, read_csv, write_csv
+from .formats.gwf import generate_gwf, parse_gwf, read_gwf, write_gwf
 from .formats.mapped import generate_mapped, parse_mapped, read_mapped, write_mapped
 from .formats.mapping import TableMapping, read_mapping
-from .formats.batsim_json import generate_batsim, parse_batsim, read_batsim, write_batsim
-from .formats.gwf import generate_gwf, parse_gwf, read_gwf, write_gwf
 from .formats.names import anonymised
 from .formats.parquet import generate_parquet, parse_parquet, read_parquet, write_parquet
 from .formats.registry import find_format, parse_format, read_trace, write_trace
@@ -159,36 +159,33 @@ __all__ = [
     "cache_folder",
     "fetch",
     "find_format",
+    "generate_batsim",
     "generate_csv",
+    "generate_gwf",
     "generate_mapped",
     "generate_parquet",
-    "generate_gwf",
     "generate_sacct",
     "generate_swf",
     "jobs_from_trace",
-    "parse_csv",
-    "generate_batsim",
-    "generate_gwf",
-    "generate_swf",
-    "jobs_from_trace",
     "parse_batsim",
+    "parse_csv",
     "parse_estimates",
     "parse_format",
+    "parse_gwf",
     "parse_mapped",
     "parse_parquet",
-    "parse_gwf",
     "parse_predictor",
     "parse_sacct",
     "parse_scheduler",
     "parse_signal",
     "parse_swf",
     "rank_correlation",
+    "read_batsim",
     "read_csv",
+    "read_gwf",
     "read_mapped",
     "read_mapping",
     "read_parquet",
-    "read_batsim",
-    "read_gwf",
     "read_predictor",
     "read_sacct",
     "read_signal",
@@ -198,11 +195,11 @@ __all__ = [
     "reasons_of",
     "trace_path",
     "weekly_correlations",
+    "write_batsim",
     "write_csv",
+    "write_gwf",
     "write_mapped",
     "write_parquet",
-    "write_batsim",
-    "write_gwf",
     "write_predictor",
     "write_sacct",
     "write_swf",

@@ -7,22 +7,20 @@ from pathlib import Path
 
 from environment.errors import QuantityError, TraceError
 from environment.formats.base import ARCHIVE_PREFIX, Format, FormatOptions, Losses
-from environment.formats.csv_columns import CSV
-from environment.formats.base import Format, FormatOptions, Losses
 from environment.formats.batsim_json import BATSIM
+from environment.formats.csv_columns import CSV
 from environment.formats.files import read_file, read_head, write_file
+from environment.formats.gwf import GWF
 from environment.formats.own_table import TABLE
 from environment.formats.parquet import PARQUET
-from environment.formats.gwf import GWF
 from environment.formats.sacct import SACCT
 from environment.formats.swf import SWF
 from environment.trace import Trace
 
 #: Formats by name, in the order in which they are looked for.
-FORMATS: dict[str, Format] = {one.name: one for one in (PARQUET, SWF, CSV, TABLE)}
-FORMATS: dict[str, Format] = {one.name: one for one in (SWF, GWF)}
-FORMATS: dict[str, Format] = {one.name: one for one in (SWF, GWF, BATSIM)}
-FORMATS: dict[str, Format] = {one.name: one for one in (SWF, SACCT)}
+FORMATS: dict[str, Format] = {
+    one.name: one for one in (PARQUET, BATSIM, SWF, GWF, SACCT, CSV, TABLE)
+}
 
 
 def parse_format(name: str) -> Format:
