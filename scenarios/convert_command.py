@@ -32,6 +32,9 @@ from scenarios.whole_file import check_writable, write_whole
 #: What stands for standard input and output.
 STANDARD = "-"
 
+#: Identifiers of jobs in the log that a trace was made from, a column of ``Trace.extra``.
+JOB_ID = "job_id"
+
 #: The run as a trace, in a folder of results.
 RUN_TRACE = "trace.swf.gz"
 
@@ -96,6 +99,9 @@ def convert_command(request: ConvertRequest, *, as_json: bool) -> None:
         trace = anonymised(trace, request.salt or secrets.token_hex(16))
     lost = Losses()
     data = to_format.generate(trace, lost, options)
+    if _keeps_names(trace, request, to_format):
+        for key in [key for key in lost.counts if key[0] == JOB_ID]:
+            del lost.counts[key]  # it stands beside the trace
     if request.strict:
         _refuse(trace, lost, to_format)
     names = _write(trace, data, request, to_format)
@@ -179,6 +185,13 @@ def _refuse(trace: Trace, lost: Losses, to_format: Format) -> None:
         )
 
 
+def _keeps_names(trace: Trace, request: ConvertRequest, to_format: Format) -> bool:
+    """Return whether names, or identifiers of jobs, are written beside the trace."""
+    if to_format.holds_names or request.target == STANDARD:
+        return False
+    return any(trace.names.values()) or JOB_ID in trace.extra
+
+
 def _write(trace: Trace, data: bytes, request: ConvertRequest, to_format: Format) -> str | None:
     """Write the trace, and beside it what numbers stand for; return the name of that file."""
     if request.target == STANDARD:
@@ -187,7 +200,7 @@ def _write(trace: Trace, data: bytes, request: ConvertRequest, to_format: Format
         return None
     target = Path(request.target or "")
     write_file(data, target)
-    if to_format.holds_names or not (any(trace.names.values()) or "job_id" in trace.extra):
+    if not _keeps_names(trace, request, to_format):
         return None
     beside = names_beside(target)
     write_whole(beside, names_table(trace))
@@ -226,7 +239,8 @@ def _wire(
         ],
         "lost_lines": lost.lines(),
         "names": names,
-        "named": {field: len(told) for field, told in trace.names.items() if told},
+        "named": {field: len(told) for field, told in trace.names.items() if told}
+        | ({"job": len(trace)} if JOB_ID in trace.extra else {}),
     }
 
 
@@ -244,4 +258,4 @@ def _tell(wire: dict[str, Any]) -> None:
         tell(f"  {line}")
     if wire["names"] is not None:
         named = ", ".join(plural(count, field) for field, count in wire["named"].items())
-        tell(f"{wire['names']}: names{' of ' + named if named else ''}")
+        tell(f"{wire['names']}: names of {named}")

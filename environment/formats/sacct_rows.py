@@ -129,7 +129,7 @@ def find_jobs(rows: Rows, states: list[str], user: Int64s, submit: Int64s, start
         link = np.zeros(len(order), bool)
         link[1:] = (keys[one] == keys[other]) & (user[one] == user[other]) & again[one]
     first = np.flatnonzero(~link)  # where each job begins
-    last = np.concatenate((first[1:], [len(order)])) - 1
+    last = np.append(first[1:], len(order))[: len(first)] - 1  # none where steps are alone
     row, when, runs = order[last], submit[order[first]], last - first + 1
     ids = np.array(rows.ids, np.object_)[rows.job[row]]
     del order, link
