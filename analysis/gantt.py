@@ -1,7 +1,7 @@
 """Gantt pictures of runs: who held which processors when, and who waited meanwhile.
 
 :func:`gantt` draws any window of a run. The rows of processors are computed for the picture (see
-:mod:`analysis.placement`): in the simulation a job holds so many processors, not certain ones.
+:mod:`environment.placement`): in the simulation a job holds so many processors, not certain ones.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from analysis import curves
 from analysis.gantt_colours import Look, Looks, looks_of
 from analysis.gantt_window import Window, find_window, window_name
 from analysis.hours_axis import label_hours
-from analysis.placement import Placement, place
 from analysis.platform_accounts import processor_seconds, size_steps, sizes_of
 from analysis.plots import COLOURS, DPI, LEGEND, TITLE, new_figure, say_nothing, tidy
 from analysis.run import Run
 from environment.jobs import UNKNOWN, Int64s, JobTable, State
+from environment.placement import Placement, place
 from environment.quantities import plural
 
 if TYPE_CHECKING:

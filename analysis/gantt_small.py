@@ -11,11 +11,11 @@ from analysis import curves
 from analysis.gantt import draw_pieces, legend_handles, text_look
 from analysis.gantt_colours import Looks, looks_of
 from analysis.hours_axis import label_hours
-from analysis.placement import Placement, place
 from analysis.plots import DPI, LEGEND, TITLE, new_figure, tidy
 from analysis.run import Run
 from environment.errors import QuantityError
 from environment.jobs import UNKNOWN, Int64s, JobTable
+from environment.placement import Placement, place
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -23,6 +23,12 @@ from .errors import (
 )
 from .estimates import Estimates, parse_estimates
 from .formats.base import FormatOptions, Losses
+from .formats.batsim_jobs import (
+    generate_batsim_jobs,
+    parse_batsim_jobs,
+    read_batsim_jobs,
+    write_batsim_jobs,
+)
 from .formats.batsim_json import generate_batsim, parse_batsim, read_batsim, write_batsim
 from .formats.csv_columns import generate_csv, parse_csv, read_csv, write_csv
 from .formats.gwf import generate_gwf, parse_gwf, read_gwf, write_gwf
@@ -161,6 +167,7 @@ __all__ = [
     "find_format",
     "generate_batsim",
     "generate_csv",
+    "generate_batsim_jobs",
     "generate_gwf",
     "generate_mapped",
     "generate_parquet",
@@ -169,6 +176,7 @@ __all__ = [
     "jobs_from_trace",
     "parse_batsim",
     "parse_csv",
+    "parse_batsim_jobs",
     "parse_estimates",
     "parse_format",
     "parse_gwf",
@@ -182,6 +190,7 @@ __all__ = [
     "rank_correlation",
     "read_batsim",
     "read_csv",
+    "read_batsim_jobs",
     "read_gwf",
     "read_mapped",
     "read_mapping",
@@ -197,6 +206,7 @@ __all__ = [
     "weekly_correlations",
     "write_batsim",
     "write_csv",
+    "write_batsim_jobs",
     "write_gwf",
     "write_mapped",
     "write_parquet",

@@ -32,7 +32,8 @@ def any_trace(draw: st.DrawFn, extras: tuple[str, ...] = ("job_id", "project")) 
         if field in NAMED and draw(st.booleans()):
             drawn = [float(number) for number in draw(st.lists(
                 st.integers(-1, 3), min_size=jobs, max_size=jobs))]  # fmt: skip
-            names[field] = draw(st.dictionaries(st.integers(1, 3), WORDS))
+            named = WORDS.filter(lambda word: word != "-1")  # which is what stands for no name
+            names[field] = draw(st.dictionaries(st.integers(1, 3), named))
         columns[field] = np.array(drawn)
     for name in extras:
         if draw(st.booleans()):
@@ -57,7 +58,7 @@ def changes(trace: Trace, back: Trace) -> Counter[str]:
     nothing = np.array([""] * len(trace), np.object_)
     for name in trace.extra.keys() | back.extra.keys():
         one, other = trace.extra.get(name, nothing), back.extra.get(name, nothing)
-        found[name] = int(np.sum(one != other))
+        found[name] = int(np.sum((one != "") & (one != other)))
     return +found
 
 
@@ -105,9 +106,9 @@ def told_in_one_line(parse: Callable[[bytes], Trace], data: bytes) -> None:
     assert len(text) < 400
 
 
-def starts(trace: Trace) -> list[tuple[int, int]]:
+def starts(trace: Trace, users: str = "think-time") -> list[tuple[int, int]]:
     """Number and start of each job when the trace is replayed with EASY, by number."""
     from scenarios import replay
 
-    jobs = replay(trace, scheduler="easy", compiled=True).jobs
+    jobs = replay(trace, scheduler="easy", users=users, compiled=True).jobs
     return sorted(zip(jobs.number.tolist(), jobs.start.tolist(), strict=True))

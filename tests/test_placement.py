@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.placement import FreeRows, Placement, place
+from environment.placement import FreeRows, Placement, place
 
 #: Begin, length and processors of jobs.
 Jobs = list[tuple[int, int, int]]

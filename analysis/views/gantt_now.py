@@ -10,11 +10,11 @@ import numpy as np
 from analysis.gantt import count_axis, draw_pieces, legend_handles
 from analysis.gantt_colours import Looks, looks_of
 from analysis.hours_axis import label_hours
-from analysis.placement import Placement, place
 from analysis.plots import LEGEND, TITLE, say_nothing, tidy
 from analysis.views.frames import figure_at, mark_now
 from environment.clock import HOUR
 from environment.jobs import UNKNOWN, Int64s
+from environment.placement import Placement, place
 from environment.quantities import plural
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def gantt_picture(
     """Return a Gantt picture around the moment.
 
     What is left of running jobs, as the scheduler expects it, is pale. The rows of processors are
-    those of :func:`analysis.placement.place`. Of many jobs the largest are drawn, and the title
+    those of :func:`environment.placement.place`. Of many jobs the largest are drawn, and the title
     says so.
 
     Parameters

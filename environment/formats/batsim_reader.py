@@ -129,20 +129,11 @@ class WorkloadReader:
                 self._refuse(place, "id", "neither text nor a number")
             ids.append(_text(value))
         told = np.array(["number" in job for job in self._jobs], bool)
-        last = [text.rpartition("!")[2] for text in ids]  # of w0!17 the 17
-        whole = [word.isascii() and word.isdigit() and len(word) <= LONGEST_NUMBER for word in last]
-        numbers = np.arange(1, len(ids) + 1, dtype=np.float64)
-        if all(fine or ours for fine, ours in zip(whole, told, strict=True)):
-            found = [float(w) if fine else 0.0 for w, fine in zip(last, whole, strict=True)]
-            if told.any() or len(set(found)) == len(found):
-                numbers = np.array(found)
-        numbers = np.where(told, own, numbers)
-        same = [number_text(number) for number in numbers.tolist()]
-        more = [
-            "" if ours or text == number else text
-            for ours, text, number in zip(told, ids, same, strict=True)
-        ]
-        return numbers, more
+        rest = np.flatnonzero(~told)
+        found, texts = numbered_ids([ids[place] for place in rest])
+        more = np.full(len(ids), "", np.object_)
+        own[rest], more[rest] = found, texts
+        return own, more.tolist()
 
     def _extra(self, ids: list[str]) -> dict[str, Any]:
         """Return the keys that neither Batsim nor a trace has, as texts, shape (jobs,)."""
@@ -188,6 +179,28 @@ class WorkloadReader:
         raise ParseError(
             self._source, line, key, shown(_text(value).encode("ascii", "replace")), rule
         )
+
+
+def numbered_ids(ids: list[str]) -> tuple[Any, list[str]]:
+    """Return ids of jobs as numbers, and the ids that say more.
+
+    Parameters
+    ----------
+    ids
+        Such as ``17`` or ``w0!17``, where a workload is named first.
+
+    Returns
+    -------
+    numbers, more
+        The whole numbers that ids end in, if these are different ones, else places counted from 1;
+        and the ids, "" where they are just the number; shape (jobs,).
+    """
+    last = [text.rpartition("!")[2] for text in ids]
+    whole = [word.isascii() and word.isdigit() and len(word) <= LONGEST_NUMBER for word in last]
+    found = [int(word) for word in last] if all(whole) else []
+    numbers = found if found and len(set(found)) == len(found) else range(1, len(ids) + 1)
+    more = ["" if text == str(number) else text for text, number in zip(ids, numbers, strict=True)]
+    return np.array(numbers, np.float64), more
 
 
 def _is_number(value: Any) -> bool:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from environment.errors import QuantityError, TraceError
 from environment.formats.base import ARCHIVE_PREFIX, Format, FormatOptions, Losses
+from environment.formats.base import Format, FormatOptions, Losses
+from environment.formats.batsim_jobs import BATSIM_JOBS
 from environment.formats.batsim_json import BATSIM
 from environment.formats.csv_columns import CSV
 from environment.formats.files import read_file, read_head, write_file
@@ -21,6 +23,7 @@ from environment.trace import Trace
 FORMATS: dict[str, Format] = {
     one.name: one for one in (PARQUET, BATSIM, SWF, GWF, SACCT, CSV, TABLE)
 }
+FORMATS: dict[str, Format] = {one.name: one for one in (SWF, GWF, BATSIM, BATSIM_JOBS)}
 
 
 def parse_format(name: str) -> Format:
