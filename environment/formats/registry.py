@@ -7,7 +7,6 @@ from pathlib import Path
 
 from environment.errors import QuantityError, TraceError
 from environment.formats.base import ARCHIVE_PREFIX, Format, FormatOptions, Losses
-from environment.formats.base import Format, FormatOptions, Losses
 from environment.formats.batsim_jobs import BATSIM_JOBS
 from environment.formats.batsim_json import BATSIM
 from environment.formats.csv_columns import CSV
@@ -21,9 +20,8 @@ from environment.trace import Trace
 
 #: Formats by name, in the order in which they are looked for.
 FORMATS: dict[str, Format] = {
-    one.name: one for one in (PARQUET, BATSIM, SWF, GWF, SACCT, CSV, TABLE)
+    one.name: one for one in (PARQUET, BATSIM, SWF, GWF, SACCT, BATSIM_JOBS, CSV, TABLE)
 }
-FORMATS: dict[str, Format] = {one.name: one for one in (SWF, GWF, BATSIM, BATSIM_JOBS)}
 
 
 def parse_format(name: str) -> Format:
