@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Literal, override
 import numpy as np
 
 from agents.windows import ActivityWindow
-from environment.clock import FIRST_MONDAY, WEEK, Clock
+from environment.clock import WEEK, Clock, Moment, second_of
 from environment.errors import QuantityError, SignalError
 from environment.jobs import UNKNOWN
 from environment.signals import Signal
@@ -34,12 +34,6 @@ if TYPE_CHECKING:
     from agents.reactions import Intention
     from agents.user import ReplayUser
     from agents.windows import WeeklyWindow
-
-#: A second of the run, or a local date and time (or one with its offset from universal time).
-Moment = int | datetime
-
-#: 1970-01-01 00:00, from which local times are counted.
-EPOCH = datetime(1970, 1, 1)
 
 
 class Trigger:
@@ -323,26 +317,6 @@ class Patience(Trigger):
             return waits > self.wait * len(jobs)
         assert self.times is not None
         return waits > self.times * sum(run for _, _, run in jobs)
-
-
-def second_of(moment: Moment, clock: Clock) -> int:
-    """Return a moment as a second of the run.
-
-    Raises
-    ------
-    QuantityError
-        When it is a date and the trace does not say when it began.
-    """
-    if not isinstance(moment, datetime):
-        return moment
-    if clock.nominal:
-        raise QuantityError(
-            f"date {moment}: the trace does not say when it began; give s of the run, or "
-            "UnixStartTime in the header of the trace"
-        )
-    if moment.tzinfo is not None:
-        return int(moment.timestamp()) - clock.unix_start
-    return clock.second_at(int((moment - EPOCH).total_seconds()) - FIRST_MONDAY)
 
 
 def _comparable(begin: Moment, end: Moment) -> bool:

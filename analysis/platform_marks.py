@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agents.triggers import second_of
 from analysis.run import Run
-from environment.clock import Clock
+from environment.clock import Clock, second_of
 from environment.errors import QuantityError
 from environment.stops import FOREVER
 

@@ -22,6 +22,7 @@ from analysis.platform_accounts import sizes_of
 from analysis.reaction_accounts import account, resized
 from environment.attempts import Attempt
 from environment.clock import Clock
+from environment.header_truth import with_values
 from environment.jobs import UNKNOWN, Int64s, JobTable, State
 from environment.quantities import round_half_up
 from environment.trace import FIELDS, Header, Trace, smallest
@@ -229,7 +230,7 @@ class Run:
     def _header(self) -> Header:
         """Return the header of the trace with what the simulation changed."""
         count, size = str(len(self.jobs)), str(self.processors)
-        replaced = {"maxjobs": count, "maxrecords": count}
+        replaced = {"MaxJobs": count, "MaxRecords": count}
         if self.trace is None:
             lines = [b"; Version: 2.2", b"; Computer: simulated"]
             lines += [f"; UnixStartTime: {self.clock.unix_start}".encode()]
@@ -239,21 +240,15 @@ class Run:
             header = self.trace.header
             lines = [line.rstrip(b"\r") for line in header.lines]
             if self.processors != header.processors:
-                replaced["maxprocs"] = size
+                replaced["MaxProcs"] = size
                 nodes, recorded = header.integer("MaxNodes"), header.processors
                 if nodes and recorded:
-                    replaced["maxnodes"] = str(round_half_up(nodes * self.processors / recorded))
+                    replaced["MaxNodes"] = str(round_half_up(nodes * self.processors / recorded))
                 if header.get("MaxProcs") is None:
                     lines.append(b"; MaxProcs: 0")
-        changed = []
-        for line in lines:
-            key = line.lstrip(b"; \t").split(b":")[0].strip().lower().decode("latin-1")
-            if line.startswith(b";") and key in replaced:
-                before = line[: line.index(b":") + 1]
-                line = before + f" {replaced[key]}".encode()
-            changed.append(line)
-        changed.append(f"; Note: simulated by hpcrowd: {self.label}".encode())
-        return Header(changed)
+        header = with_values(Header(lines), replaced)
+        header.lines.append(f"; Note: simulated by hpcrowd: {self.label}".encode())
+        return header
 
 
 def preceding_jobs(jobs: JobTable, units: Units, which: NDArray[np.bool_]) -> tuple[Int64s, Int64s]:

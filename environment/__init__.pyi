@@ -1,5 +1,6 @@
 from .archive import ArchiveLog, archive_logs, cache_folder, fetch, trace_path
 from .broker import GridBroker, GridSpec
+from .cleaning import Cleaned, CleaningRules, clean
 from .clock import Clock
 from .cluster import (
     Cluster,
@@ -44,6 +45,7 @@ from .formats.swf import (
     read_swf,
     write_swf,
 )
+from .flurries import Flurry, FlurryRule
 from .grid import GridJob, GridPolicy, Site
 from .jobs import (
     Column,
@@ -90,6 +92,7 @@ from .trace import (
     Trace,
     jobs_from_trace,
 )
+from .trace_window import Windowed, window
 from .waiting_reasons import reasons_at, reasons_of
 
 __all__ = [
@@ -100,6 +103,8 @@ __all__ = [
     "Adaptive",
     "ArchiveError",
     "ArchiveLog",
+    "Cleaned",
+    "CleaningRules",
     "Clock",
     "Cluster",
     "ClusterSpec",
@@ -112,6 +117,8 @@ __all__ = [
     "Failures",
     "FairShare",
     "FormatOptions",
+    "Flurry",
+    "FlurryRule",
     "GridBroker",
     "GridJob",
     "GridPolicy",
@@ -161,8 +168,10 @@ __all__ = [
     "WaitingReason",
     "WeeklyCorrelation",
     "anonymised",
+    "Windowed",
     "archive_logs",
     "cache_folder",
+    "clean",
     "fetch",
     "find_format",
     "generate_batsim",
@@ -210,6 +219,7 @@ __all__ = [
     "write_gwf",
     "write_mapped",
     "write_parquet",
+    "window",
     "write_predictor",
     "write_sacct",
     "write_swf",

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from environment.errors import QuantityError
 from environment.jobs import Int64s
 from environment.trace import Header
 
@@ -28,6 +29,12 @@ NEAR = 6 * DAY
 
 #: A Monday, 00:00, that stands for the origin when a trace does not say when it began.
 NOMINAL_ORIGIN = datetime(2001, 1, 1, tzinfo=UTC)
+
+#: A second of the run, or a local date and time (or one with its offset from universal time).
+Moment = int | datetime
+
+#: 1970-01-01 00:00, from which local times are counted.
+EPOCH = datetime(1970, 1, 1)
 
 
 @dataclass(frozen=True)
@@ -135,6 +142,29 @@ class Clock:
     def second_of_week(self, seconds: Int64s) -> Int64s:
         """Return how many local seconds after Monday 00:00 each of ``seconds`` lies, same shape."""
         return self.walls(seconds) % WEEK
+
+
+def second_of(moment: Moment, clock: Clock) -> int:
+    """Return a moment as a second of the run.
+
+    Raises
+    ------
+    QuantityError
+        When it is a date and the trace does not say when it began.
+    """
+    if not isinstance(moment, datetime):
+        return moment
+    if clock.nominal:
+        raise QuantityError(
+            f"date {moment}: the trace does not say when it began; give s of the run, or "
+            "UnixStartTime in the header of the trace"
+        )
+    if moment.tzinfo is not None:
+        return int(moment.timestamp()) - clock.unix_start
+    try:
+        return clock.second_at(int((moment - EPOCH).total_seconds()) - FIRST_MONDAY)
+    except (OverflowError, ValueError):
+        raise QuantityError(f"date {moment}: the calendar ends near it; give another") from None
 
 
 def moment(clock: Clock, second: int, *, near: int | None = None) -> str:

@@ -15,6 +15,7 @@ import typer
 
 from environment.errors import HpcrowdError
 from scenarios.cli_convert import convert_app
+from scenarios.cli_clean import clean_app
 from scenarios.cli_explain import explain_app
 from scenarios.cli_fetch import fetch_app
 from scenarios.cli_grid import grid_app
@@ -37,6 +38,7 @@ app = typer.Typer(
 )
 app.add_typer(reproduce, name="reproduce")
 app.add_typer(convert_app)
+app.add_typer(clean_app)
 app.add_typer(explain_app)
 app.add_typer(fetch_app)
 app.add_typer(models_app)

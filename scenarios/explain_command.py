@@ -167,6 +167,6 @@ def _when(decisions: Decisions, user: int, clock: Clock) -> str:
 
 
 def _second(moment: Any, clock: Clock) -> int | None:
-    from agents.triggers import second_of
+    from environment.clock import second_of
 
     return None if moment is None else second_of(moment, clock)

@@ -74,7 +74,7 @@ class GanttOption:
         """
         if self.window is None:
             return None
-        from agents.triggers import second_of
+        from environment.clock import second_of
 
         begin, end = (
             None if moment is None else second_of(moment, clock) for moment in self.window

@@ -60,8 +60,8 @@ class ChangeConfig(Strict):
 
     def of(self, clock: Clock) -> Change:
         """Return the change; dates are local times of the clock."""
-        from agents.triggers import second_of
         from environment import platform
+        from environment.clock import second_of
 
         values = {name: getattr(self, name) for name in type(self).model_fields}
         kind = KINDS[values.pop("do")]

@@ -28,9 +28,8 @@ from agents import (
     Work,
     add_users,
 )
-from agents.triggers import second_of
 from environment import Clock, JobTable, QuantityError, Signal, SignalError, Simulation, State
-from environment.clock import DAY, HOUR, WEEK
+from environment.clock import DAY, HOUR, WEEK, second_of
 
 MakeJobs = Callable[..., JobTable]
 EVERY_JOB = SessionDefinition("arrival", None)

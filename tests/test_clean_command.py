@@ -1,0 +1,196 @@
+"""The commands ``hpcrowd clean`` and ``hpcrowd window``: what they show and write, their errors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from environment import QuantityError, Trace, read_swf, write_swf
+from scenarios.window_command import parse_users
+
+Call = Callable[..., tuple[int, str, str]]
+
+DAY = 86400
+
+HEADER = """; MaxJobs: 4
+; UnixStartTime: 1072911600
+; TimeZoneString: Europe/Stockholm
+; MaxProcs: 4"""
+
+
+@pytest.fixture
+def log(make_trace: Callable[..., Trace], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
+    """Write a log of four days, and go to its folder."""
+    monkeypatch.chdir(tmp_path)
+    trace = make_trace(
+        {"submit": 0, "run": 10, "allocated_processors": 1, "user": 1},
+        {"submit": DAY, "run": 10, "allocated_processors": 8, "user": 2},
+        {"submit": 2 * DAY, "run": 0, "allocated_processors": 1, "user": 2, "preceding": 2},
+        {"submit": 3 * DAY, "run": 10, "allocated_processors": 1, "user": -1},
+        header=HEADER,
+    )
+    write_swf(trace, "log.swf")
+    return trace
+
+
+def files() -> list[str]:
+    """Return the names of the files here."""
+    return sorted(path.name for path in Path().iterdir())
+
+
+def test_clean_without_a_rule_shows_all(call: Call, log: Trace) -> None:
+    """Every rule is shown with its default, and nothing is written."""
+    code, out, err = call("clean", "log.swf")
+    assert (0, "") == (code, err)
+    rows = [" ".join(line.split()) for line in out.splitlines()]
+    assert [
+        "log.swf: 4 jobs, 2 users",
+        "rule takes out jobs jobs users of jobs of processor-seconds",
+        "flurries in 0 bursts above 500/1h 0 0 0.0 % 0.0 %",
+        "larger larger than 4 processors 1 1 25.0 % 80.0 %",
+        "no-run-time without a run time 1 1 25.0 % 0.0 %",
+        "no-user without a user 1 0 25.0 % 10.0 %",
+        "first in the first day 1 1 25.0 % 10.0 %",
+        "last in the last day 1 0 25.0 % 10.0 %",
+        "together 4 2 100.0 % 100.0 %",
+        "Nothing is written; ask for rules, and -o FILE.",
+    ] == rows
+    assert ["log.swf"] == files()
+
+
+def test_clean_writes_what_is_left(call: Call, log: Trace) -> None:
+    """With -o, what is left is a trace with a true header, and the line says how many jobs."""
+    code, out, _ = call("clean", "log.swf", "--larger", "--last", "1", "-o", "out.swf.gz")
+    assert 0 == code
+    assert "out.swf.gz: 2 jobs; 1 reference to jobs taken out made -1" == out.splitlines()[-1]
+    left = read_swf("out.swf.gz")
+    assert ([1, 3], 2) == (left["number"].tolist(), left.header.integer("MaxJobs"))
+
+
+def test_clean_as_json(call: Call, log: Trace) -> None:
+    """Everything that is counted is in one object, bursts one by one."""
+    code, out, _ = call("clean", "log.swf", "--flurries", "1/2d", "--json")
+    told = json.loads(out)
+    assert (0, "log.swf", None, 4, 2) == (
+        code,
+        *(told[key] for key in ("trace", "out", "jobs", "users")),
+    )
+    assert [{"user": 2, "first": DAY, "last": 2 * DAY, "jobs": 2}] == told["flurries"]
+    assert (2, 1, 0.5) == tuple(told["together"][key] for key in ("jobs", "users", "job_share"))
+    assert ["flurries"] == [rule["rule"] for rule in told["rules"]]
+
+
+def test_clean_of_a_machine_of_unknown_size(call: Call, log: Trace) -> None:
+    """Without MaxProcs the rule is left out of what is shown, and an error when asked for."""
+    text = Path("log.swf").read_text().replace("; MaxProcs: 4\n", "")
+    Path("log.swf").write_text(text)
+    out = call("clean", "log.swf")[1]
+    assert "No MaxProcs in the header: which jobs are larger cannot be told." in out
+    assert "larger than" not in out
+    code, _, err = call("clean", "log.swf", "--larger")
+    assert (2, 1) == (code, err.count("\n"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["-o", "out.swf"], "no rule is asked for; choose --flurries"),
+        (["--no-user", "-o", "log.swf"], "is the trace itself; name another file"),
+        (["--no-user", "-o", "."], "is a folder; -o names a file"),
+        (["--no-user", "-o", "no/out.swf"], "no folder no to write it in"),
+        (["--flurries", "many"], "flurries 'many': not jobs per time"),
+        (["--first", "0"], "first 0 days: must be more than 0"),
+        (["--first", "9", "-o", "out.swf"], "no job is left of 4: 4 in the first 9 days"),
+    ],
+)
+def test_clean_errors(call: Call, log: Trace, arguments: list[str], words: str) -> None:
+    """What cannot be done is one line, and nothing is written."""
+    code, out, err = call("clean", "log.swf", *arguments)
+    assert (2, "", 1) == (code, out, err.count("\n"))
+    assert words in err
+    assert ["log.swf"] == files()
+
+
+def test_window(call: Call, log: Trace) -> None:
+    """Dates are local; what is left out is told by reason, and where the new origin is."""
+    code, out, err = call(
+        "window", "log.swf", "--from", "2004-01-03", "--to", "2004-01-04 12:00", "-o", "part.swf"
+    )
+    assert (0, "") == (code, err)
+    assert (
+        "log.swf: 4 jobs, 2 users\n"
+        "  2 jobs left out: submitted before the window\n"
+        "  1 reference to jobs left out made -1\n"
+        "part.swf: 2 jobs, 1 user, origin Sat 2004-01-03 00:00:00\n"
+    ) == out
+    part = read_swf("part.swf")
+    assert ([0, DAY], 1073084400) == (
+        part["submit"].tolist(),
+        part.header.integer("UnixStartTime"),
+    )
+
+
+def test_window_of_users_by_durations(call: Call, log: Trace) -> None:
+    """Durations count from the origin; users may be ranges."""
+    edges = ("--from", "1d", "--to", "2d 1h")
+    code, out, _ = call("window", "log.swf", *edges, "--users", "2-5", "-o", "p.swf", "--json")
+    assert 0 == code
+    assert {
+        "trace": "log.swf",
+        "out": "p.swf",
+        "jobs": 4,
+        "kept": 2,
+        "users": 1,
+        "begin_s": DAY,
+        "end_s": 2 * DAY + 3600,
+        "moved_s": DAY,
+        "left_out": {"submitted before the window": 1, "submitted after the window": 1},
+        "references_cut": 0,
+    } == json.loads(out)
+
+
+def test_window_without_a_date(call: Call, log: Trace) -> None:
+    """Where the trace does not say when it began, that is said, and dates are refused."""
+    text = Path("log.swf").read_text().replace("; UnixStartTime: 1072911600\n", "")
+    Path("log.swf").write_text(text)
+    out = call("window", "log.swf", "--from", "1d", "-o", "p.swf")[1]
+    assert out.endswith(
+        "p.swf: 3 jobs, 1 user, origin week 1 Mon 00:00:00\n"
+        "  start not in the trace: its origin counts as Monday 00:00\n"
+    )
+    assert [DAY, 2 * DAY, 3 * DAY] == read_swf("p.swf")["submit"].tolist()
+    code, _, err = call("window", "log.swf", "--from", "2004-01-02", "-o", "p.swf")
+    assert (2, 1) == (code, err.count("\n"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["-o", "p.swf"], "cuts nothing; say which part with --from, --to or --users"),
+        (["--from", "1d", "-o", "log.swf"], "is the trace itself"),
+        (["--from", "soon", "-o", "p.swf"], "moment 'soon'"),
+        (["--from", "2d", "--to", "1d", "-o", "p.swf"], "is empty; it has to end after it begins"),
+        (["--users", "7", "-o", "p.swf"], "user 7: has no job in log.swf"),
+        (["--users", "7-9", "-o", "p.swf"], "no job is left of 4: 4 of other users"),
+        (["--from", "9000-12-31", "-o", "p.swf"], "no job is left of 4"),
+        (["--to", "9999-12-31", "-o", "p.swf"], "the calendar ends near it"),
+        (["--to", "0001-01-01", "-o", "p.swf"], "the calendar ends near it"),
+    ],
+)
+def test_window_errors(call: Call, log: Trace, arguments: list[str], words: str) -> None:
+    """What cannot be done is one line, and nothing is written."""
+    code, out, err = call("window", "log.swf", *arguments)
+    assert (2, "", 1) == (code, out, err.count("\n"))
+    assert words in err
+    assert ["log.swf"] == files()
+
+
+def test_lists_of_users() -> None:
+    """Numbers and ranges are parted by commas; a range holds both its ends."""
+    assert [3, 17, range(20, 31)] == parse_users("3, 17,20-30")
+    for text in ("", "3,", "a", "-1", "5-3", "1-2-3"):
+        with pytest.raises(QuantityError, match="not numbers and ranges"):
+            parse_users(text)

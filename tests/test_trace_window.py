@@ -1,0 +1,194 @@
+"""Windows of a trace: which jobs, counted from where, with which header."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from environment import Clock, QuantityError, Trace, TraceError, generate_swf, parse_swf, window
+from environment.clock import WEEK
+from environment.header_truth import header_date, last_end
+
+Make = Callable[..., Trace]
+
+HEADER = """; MaxJobs: 5
+; MaxRecords: 5
+; UnixStartTime: 1072911600
+; TimeZoneString: Europe/Stockholm
+; StartTime: Thu Jan 01 00:00:00 CET 2004
+; EndTime: Sat Jan 10 00:00:00 CET 2004
+; MaxProcs: 8"""
+
+DAY = 86400
+
+
+def story(make_trace: Make, header: str = HEADER) -> Trace:
+    """Return five jobs, one a day from the second on, and one without submit time."""
+    return make_trace(
+        {"submit": DAY, "run": 60, "wait": 5, "user": 1},
+        {"submit": 2 * DAY, "run": 60, "user": 2, "preceding": 1, "think_time": 7},
+        {"submit": -1, "run": 60, "user": 2},
+        {"submit": 3 * DAY, "run": 60, "user": 3, "preceding": 2, "think_time": 8},
+        {"submit": 9 * DAY, "run": 0, "user": 2},
+        header=header,
+    )
+
+
+def test_two_days(make_trace: Make) -> None:
+    """The jobs of two days are counted from the first one's midnight, and the header says so."""
+    part, done = window(story(make_trace), datetime(2004, 1, 3), datetime(2004, 1, 5))
+    assert [2, 4] == part["number"].tolist()
+    assert [0, DAY] == part["submit"].tolist()
+    assert ([-1, 2], [-1, 8]) == (part["preceding"].tolist(), part["think_time"].tolist())
+    assert [
+        b"; MaxJobs: 2",
+        b"; MaxRecords: 2",
+        b"; UnixStartTime: 1073084400",
+        b"; TimeZoneString: Europe/Stockholm",
+        b"; StartTime: Sat Jan 03 00:00:00 CET 2004",
+        b"; EndTime: Sun Jan 04 00:01:00 CET 2004",
+        b"; MaxProcs: 8",
+        b"; Note: hpcrowd window: submitted from 2004-01-03 00:00:00 to 2004-01-05 00:00:00; "
+        b"2 of 5 jobs",
+    ] == part.header.lines
+    assert (2 * DAY, 4 * DAY, 2 * DAY, 1) == (done.begin, done.end, done.moved, done.cut)
+    assert {
+        "no submit time": 1,
+        "submitted before the window": 1,
+        "submitted after the window": 1,
+    } == done.left_out
+
+
+def test_edges(make_trace: Make) -> None:
+    """The first second belongs to the window, the one at its end does not."""
+    part, _ = window(story(make_trace), DAY, 3 * DAY)
+    assert [1, 2] == part["number"].tolist()
+
+
+def test_users_keep_times_and_jobs_without_submit_time(make_trace: Make) -> None:
+    """With users alone, nothing is asked about time, and no time changes."""
+    part, done = window(story(make_trace), users=[2, range(7, 10)])
+    assert [2, 3, 5] == part["number"].tolist()
+    assert [2 * DAY, -1, 9 * DAY] == part["submit"].tolist()
+    assert (0, {"of other users": 2}) == (done.moved, done.left_out)
+    assert "hpcrowd window: of users 2, 7-9; 3 of 5 jobs" == part.header.get("Note")
+    assert "Thu Jan 01 00:00:00 CET 2004" == part.header.get("StartTime")
+
+
+def test_open_beginning_keeps_the_origin(make_trace: Make) -> None:
+    """Without a beginning, or with one before the origin, times stay as they are."""
+    for begin in (None, datetime(2003, 12, 1)):
+        part, done = window(story(make_trace), begin, 3 * DAY)
+        assert ([DAY, 2 * DAY], 0) == (part["submit"].tolist(), done.moved)
+
+
+def test_weekdays_stay_without_a_date(make_trace: Make) -> None:
+    """Where the trace does not say when it began, times move by whole weeks only."""
+    trace = story(make_trace, "; MaxProcs: 8")
+    part, done = window(trace, 8 * DAY)
+    assert ([2 * DAY], WEEK) == (part["submit"].tolist(), done.moved)
+    with pytest.raises(QuantityError, match="does not say when it began"):
+        window(trace, datetime(2004, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "users", "words"),
+    [
+        (DAY, DAY, None, "is empty"),
+        (2 * DAY, datetime(2004, 1, 1), None, "is empty"),
+        (None, None, [8], "user 8: has no job in made"),
+        (datetime.min, None, None, "the calendar ends near it"),
+    ],
+)
+def test_what_cannot_be_asked(
+    make_trace: Make, begin: int, end: int, users: list[int], words: str
+) -> None:
+    """An empty window, a user without jobs and a date that no calendar has are errors."""
+    with pytest.raises(QuantityError, match=words):
+        window(story(make_trace), begin, end, users=users)
+
+
+def test_no_job_left(make_trace: Make) -> None:
+    """A window without a job is an error that tells where they all went."""
+    with pytest.raises(TraceError, match="no job is left of 5: 1 no submit time, 4 sub"):
+        window(story(make_trace), 10**12)
+
+
+@given(
+    submits=st.lists(st.integers(-1, 10**6), min_size=1, max_size=30),
+    begin=st.none() | st.integers(0, 10**6),
+    length=st.none() | st.integers(1, 10**6),
+    dated=st.booleans(),
+)
+def test_windows_are_true(
+    make_trace: Make, submits: list[int], begin: int | None, length: int | None, dated: bool
+) -> None:
+    """Of any jobs, those of the window stay, in order, all else equal; what is written is true."""
+    rng = np.random.default_rng(len(submits))
+    trace = make_trace(
+        *(
+            {
+                "submit": submit,
+                "run": rng.integers(-1, 10**5),
+                "user": rng.integers(-1, 4),
+                "preceding": rng.integers(-1, len(submits) + 3),
+                "think_time": rng.integers(0, 99),
+            }
+            for submit in submits
+        ),
+        header=HEADER if dated else "; MaxJobs: 0",
+    )
+    end = None if length is None else (begin or 0) + length
+    timed = begin is not None or end is not None
+    expected = [
+        row
+        for row, submit in enumerate(submits)
+        if not timed or (submit >= max(begin or 0, 0) and (end is None or submit < end))
+    ]
+    if not expected:
+        with pytest.raises(TraceError, match="no job is left"):
+            window(trace, begin, end)
+        return
+    part, done = window(trace, begin, end)
+    read = parse_swf(generate_swf(part))
+    assert len(trace) == len(read) + done.left_out.total()
+    for name in set(trace.columns) - {"submit", "preceding", "think_time"}:
+        assert trace[name][expected].tolist() == read[name].tolist()
+    back = np.where(read["submit"] >= 0, read["submit"].astype(np.int64) + done.moved, -1)
+    assert trace["submit"][expected].tolist() == back.tolist()
+    assert done.moved % WEEK == 0 or dated
+    numbers, before = set(read["number"].tolist()), trace["preceding"][expected].tolist()
+    expected_references = [p if p in numbers or p > len(trace) or p < 1 else -1 for p in before]
+    assert expected_references == read["preceding"].tolist()
+    assert done.cut == sum(a != b for a, b in zip(expected_references, before, strict=True))
+    assert len(read) == read.header.integer("MaxJobs")
+    if dated:
+        clock, ended = Clock.of(read.header), last_end(read)
+        assert header_date(clock, 0) == read.header.get("StartTime")
+        if ended is not None and ended + done.moved != last_end(trace):
+            assert header_date(clock, ended) == read.header.get("EndTime")
+
+
+@pytest.mark.traces
+@pytest.mark.parametrize("name", ["KTH", "SDSC", "LLNL", "CEA", "DAS2"])
+def test_real_weeks(read_trace: Callable[[str], Trace], name: str) -> None:
+    """Windows that follow each other hold every job with a submit time once, at the same moment."""
+    trace = read_trace(name)
+    clock, last = Clock.of(trace.header), int(trace["submit"].max())
+    edges = [0, last // 3, last // 2, last + 1]
+    moments: list[int] = []
+    for begin, end in pairwise(edges):
+        if not ((trace["submit"] >= begin) & (trace["submit"] < end)).any():
+            continue
+        part, _ = window(trace, begin, end)
+        start = part.header.integer("UnixStartTime")
+        assert start == clock.unix_start + begin
+        moments += (part["submit"].astype(np.int64) + start - clock.unix_start).tolist()
+    known = trace["submit"][trace["submit"] >= 0]
+    assert sorted(known.tolist()) == sorted(moments)
