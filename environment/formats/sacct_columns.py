@@ -55,12 +55,12 @@ IDS = ("jobid", "jobidraw")
 
 #: Groups of columns of which one is needed.
 NEEDED = (
-    IDS,
-    ("submit",),
-    ("state",),
-    ("start", "end"),
-    ("elapsedraw", "elapsed", "end"),
-    ("alloccpus", "ncpus", "alloctres", "reqcpus", "reqtres"),
+    ("JobID", "JobIDRaw"),
+    ("Submit",),
+    ("State",),
+    ("Start", "End"),
+    ("ElapsedRaw", "Elapsed", "End"),
+    ("AllocCPUS", "NCPUS", "AllocTRES", "ReqCPUS", "ReqTRES"),
 )
 
 _FIRST_NAME = re.compile(rb"\s*[A-Za-z]+([^A-Za-z0-9_])")

@@ -32,19 +32,23 @@ from environment.formats.sacct_columns import (
 from environment.formats.sacct_times import FIRST_TIME, LAST_TIME, NO_TIME, parse_time
 from environment.formats.sacct_values import parse_duration, parse_used_memory
 from environment.jobs import Int64s
+from environment.quantities import plural
 from environment.trace import decode
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 #: A job, a task of an array, what is left of an array, or a part of a heterogeneous job; a step.
-ID = r"^[0-9]{1,18}(_[0-9]{1,18}|_\[.*|\+[0-9]{1,18})?(\..*)?$"
+ID = r"^[0-9]{1,18}(_[0-9]{1,18}|_\[[-0-9,:%.]*\]?|\+[0-9]{1,18})?(\..*)?$"
 
 #: Of these a step: the point of ``77_[1,3,...]`` is none.
 STEP = r"^[^\[]*\."
 
 #: Bytes that Arrow splits at once; more than a line may have.
 PIECE = 2**23
+
+#: What some texts in UTF-8 begin with.
+MARK = b"\xef\xbb\xbf"
 
 _ID, _STEP = re.compile(ID.encode(), re.DOTALL), re.compile(STEP.encode())
 _SOMETHING = re.compile(rb"\S")
@@ -107,7 +111,7 @@ def read_rows(data: bytes, source: str) -> Rows:
         _explain_header(data, source)
     assert layout is not None
     for names in NEEDED:
-        if not set(names) & set(layout.names):
+        if not {name.lower() for name in names} & set(layout.names):
             rule = f"no column {' or '.join(names)}; write one with {COMMAND}"
             raise ParseError(source, layout.line, None, shown(layout.header)[:40], rule)
     if (zero := data.find(b"\0")) >= 0:
@@ -348,6 +352,8 @@ def _explain(data: bytes, layout: Layout, source: str, rows: int) -> None:
         if not line.strip(b" \t\v\f"):
             continue
         row += 1
+        if row == 1:
+            line = line.removeprefix(MARK)  # as Arrow does
         if row <= rows or line == layout.header:
             continue
         if len(line) > LONGEST_LINE:
@@ -355,9 +361,10 @@ def _explain(data: bytes, layout: Layout, source: str, rows: int) -> None:
             raise ParseError(source, number, None, shown(line), rule)
         words = line.split(layout.delimiter)
         if len(words) != len(layout.names):
+            found, mark = plural(len(words), "value"), layout.delimiter.decode("latin-1")
             rule = (
-                f"{len(words)} values where the header has {len(layout.names)}; does a name hold "
-                f"{layout.delimiter.decode('latin-1')!r}? Leave JobName out, or use --delimiter"
+                f"{found} where the header has {len(layout.names)}; does a name hold {mark!r}? "
+                "Leave JobName out, or use --delimiter"
             )
             raise ParseError(source, number, None, shown(line), rule)
         job_id = words[layout.names.index(layout.id)]
@@ -370,7 +377,5 @@ def _explain(data: bytes, layout: Layout, source: str, rows: int) -> None:
             try:
                 checks.get(name, decode)(words[place])
             except ValueError as error:
-                field_name = layout.called(name)
-                raise ParseError(
-                    source, number, field_name, shown(words[place]), str(error)
-                ) from None
+                called, word = layout.called(name), shown(words[place])
+                raise ParseError(source, number, called, word, str(error)) from None
