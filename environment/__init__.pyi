@@ -23,6 +23,7 @@ from .errors import (
     UnavailableError,
 )
 from .estimates import Estimates, parse_estimates
+from .flurries import Flurry, FlurryRule
 from .formats.base import FormatOptions, Losses
 from .formats.batsim_jobs import (
     generate_batsim_jobs,
@@ -45,7 +46,6 @@ from .formats.swf import (
     read_swf,
     write_swf,
 )
-from .flurries import Flurry, FlurryRule
 from .grid import GridJob, GridPolicy, Site
 from .jobs import (
     Column,
@@ -116,9 +116,9 @@ __all__ = [
     "Estimates",
     "Failures",
     "FairShare",
-    "FormatOptions",
     "Flurry",
     "FlurryRule",
+    "FormatOptions",
     "GridBroker",
     "GridJob",
     "GridPolicy",
@@ -167,8 +167,8 @@ __all__ = [
     "WaitingJob",
     "WaitingReason",
     "WeeklyCorrelation",
-    "anonymised",
     "Windowed",
+    "anonymised",
     "archive_logs",
     "cache_folder",
     "clean",
@@ -213,13 +213,13 @@ __all__ = [
     "reasons_of",
     "trace_path",
     "weekly_correlations",
+    "window",
     "write_batsim",
     "write_batsim_jobs",
     "write_csv",
     "write_gwf",
     "write_mapped",
     "write_parquet",
-    "window",
     "write_predictor",
     "write_sacct",
     "write_swf",

@@ -26,8 +26,9 @@ def take_jobs(trace: Trace, rows: Int64s | NDArray[np.bool_]) -> Trace:
     """
     rows = np.flatnonzero(rows) if rows.dtype == bool else rows
     columns = {name: smallest(values[rows]) for name, values in trace.columns.items()}
+    extra = {name: values[rows] for name, values in trace.extra.items()}
     comments = [(int(np.searchsorted(rows, job)), line) for job, line in trace.comments]
-    return replace(trace, columns=columns, comments=comments, sha256="")
+    return replace(trace, columns=columns, extra=extra, comments=comments, sha256="")
 
 
 def cut_references(whole: Trace, part: Trace) -> tuple[Trace, int]:

@@ -7,9 +7,13 @@ from pathlib import Path
 
 from environment.cleaning import Cleaned, CleaningRules, Removed, clean, judge
 from environment.errors import QuantityError
+from environment.formats.base import Format
+from environment.formats.registry import format_by_name, read_trace
+from environment.formats.swf import SWF
 from environment.quantities import plural
-from environment.swf import read_swf, write_swf
+from environment.trace import Trace
 from scenarios.terminal import print_json, standard_output
+from scenarios.trace_files import keep_trace, reading_lines
 from scenarios.whole_file import check_writable
 
 
@@ -28,19 +32,19 @@ def clean_command(path: Path, rules: CleaningRules, *, out: Path | None, as_json
                 "--no-run-time, --no-user, --first DAYS or --last DAYS"
             )
         check_target(path, out)
-    trace = read_swf(path)
+    trace = read_trace(path)
     asked = rules or CleaningRules.every(trace)
     if out is None:
         _, cleaned = judge(trace, asked)
     else:
         left, cleaned = clean(trace, asked)
-        write_swf(left, out)
+        kept = keep_trace(left, str(out), format_of(out))
     if as_json:
         print_json(
             {"trace": path.name, "out": None if out is None else str(out), **asdict(cleaned)}
         )
         return
-    _show(path.name, cleaned)
+    _show(path.name, trace, cleaned)
     console = standard_output(highlight=False, markup=False)
     if not rules and not asked.larger:
         console.print("No MaxProcs in the header: which jobs are larger cannot be told.")
@@ -50,6 +54,13 @@ def clean_command(path: Path, rules: CleaningRules, *, out: Path | None, as_json
         return
     cut = f"; {plural(cleaned.cut, 'reference')} to jobs taken out made -1" if cleaned.cut else ""
     console.print(f"{out}: {plural(len(left), 'job')}{cut}", soft_wrap=True)
+    for line in kept.lines():
+        console.print(line, soft_wrap=True)
+
+
+def format_of(out: Path) -> Format:
+    """Return the format of a new trace: what its name tells, else the usual one."""
+    return format_by_name(out) or SWF
 
 
 def check_target(path: Path, out: Path) -> None:
@@ -65,11 +76,13 @@ def check_target(path: Path, out: Path) -> None:
         raise QuantityError(f"-o {out}: is the trace itself; name another file")
 
 
-def _show(name: str, cleaned: Cleaned) -> None:
+def _show(name: str, trace: Trace, cleaned: Cleaned) -> None:
     from rich.table import Table
 
     console = standard_output(highlight=False, markup=False)
     console.print(f"{name}: {plural(cleaned.jobs, 'job')}, {plural(cleaned.users, 'user')}")
+    for line in reading_lines(trace):
+        console.print(f"  {line}", soft_wrap=True)
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("rule", no_wrap=True)
     table.add_column("takes out jobs", no_wrap=True)

@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal
 import typer
 
 from environment.errors import HpcrowdError
-from scenarios.cli_convert import convert_app
 from scenarios.cli_clean import clean_app
+from scenarios.cli_convert import convert_app
 from scenarios.cli_explain import explain_app
 from scenarios.cli_fetch import fetch_app
 from scenarios.cli_grid import grid_app

@@ -7,18 +7,14 @@ from typing import Annotated
 
 import typer
 
-from scenarios.cli_words import AsJson
+from scenarios.cli_words import AsJson, TracePath
 
 clean_app = typer.Typer()
-
-_Trace = Annotated[
-    Path, typer.Argument(metavar="TRACE", help="Trace in the Standard Workload Format, or .gz.")
-]
 
 
 @clean_app.command()
 def clean(
-    trace: _Trace,
+    trace: TracePath,
     flurries: Annotated[
         str | None,
         typer.Option(
@@ -43,7 +39,9 @@ def clean(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Write what is left, .swf or .swf.gz."),
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Write what is left; the name tells the format."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -68,9 +66,12 @@ def clean(
 
 @clean_app.command()
 def window(
-    trace: _Trace,
+    trace: TracePath,
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help="The new trace, .swf or .swf.gz.")
+        Path,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="The new trace; the name tells the format."
+        ),
     ],
     begin: Annotated[
         str | None,

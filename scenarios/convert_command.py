@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from environment.errors import HpcrowdError
-from environment.formats.base import Format, FormatOptions, Losses
-from environment.formats.files import write_file
-from environment.formats.names import anonymised, names_table
+from environment.formats.base import Format, FormatOptions
+from environment.formats.names import anonymised
 from environment.formats.registry import (
     FORMATS,
     find_format,
@@ -27,13 +26,8 @@ from environment.quantities import plural
 from environment.trace import Header, Trace
 from scenarios.cli_words import at_hand
 from scenarios.terminal import print_json, say, standard_output
-from scenarios.whole_file import check_writable, write_whole
-
-#: What stands for standard input and output.
-STANDARD = "-"
-
-#: Identifiers of jobs in the log that a trace was made from, a column of ``Trace.extra``.
-JOB_ID = "job_id"
+from scenarios.trace_files import STANDARD, Kept, keep_trace, reading_lines
+from scenarios.whole_file import check_writable
 
 #: The run as a trace, in a folder of results.
 RUN_TRACE = "trace.swf.gz"
@@ -97,19 +91,12 @@ def convert_command(request: ConvertRequest, *, as_json: bool) -> None:
         trace.header = _with_processors(trace.header, request.processors)
     if request.anonymise:
         trace = anonymised(trace, request.salt or secrets.token_hex(16))
-    lost = Losses()
-    data = to_format.generate(trace, lost, options)
-    if _keeps_names(trace, request, to_format):
-        for key in [key for key in lost.counts if key[0] == JOB_ID]:
-            del lost.counts[key]  # it stands beside the trace
-    if request.strict:
-        _refuse(trace, lost, to_format)
-    names = _write(trace, data, request, to_format)
-    wire = _wire(trace, from_format, to_format, request.target, lost, names)
+    kept = keep_trace(trace, request.target, to_format, options, strict=request.strict)
+    wire = _wire(trace, from_format, to_format, request.target, kept)
     if as_json:
         print_json(wire)
     else:
-        _tell(wire)
+        _tell(trace, wire, kept)
 
 
 def _options(request: ConvertRequest) -> FormatOptions:
@@ -171,59 +158,8 @@ def _with_processors(header: Header, processors: int) -> Header:
     return Header(lines if line in lines else [*lines, line])
 
 
-def _refuse(trace: Trace, lost: Losses, to_format: Format) -> None:
-    """Raise the first reason why nothing may be written."""
-    for what, reasons in (("dropped", trace.dropped), ("repaired", trace.repaired)):
-        for reason, count in reasons.items():
-            raise HpcrowdError(
-                f"{trace.source}: {plural(count, 'job')} {what}: {reason}; leave out --strict to "
-                "accept that"
-            )
-    for line in lost.lines():
-        raise HpcrowdError(
-            f"{trace.source}: {to_format.name} cannot hold {line}; leave out --strict to accept"
-        )
-
-
-def _keeps_names(trace: Trace, request: ConvertRequest, to_format: Format) -> bool:
-    """Return whether names, or identifiers of jobs, are written beside the trace."""
-    if to_format.holds_names or request.target == STANDARD:
-        return False
-    return any(trace.names.values()) or JOB_ID in trace.extra
-
-
-def _write(trace: Trace, data: bytes, request: ConvertRequest, to_format: Format) -> str | None:
-    """Write the trace, and beside it what numbers stand for; return the name of that file."""
-    if request.target == STANDARD:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-        return None
-    target = Path(request.target or "")
-    write_file(data, target)
-    if not _keeps_names(trace, request, to_format):
-        return None
-    beside = names_beside(target)
-    write_whole(beside, names_table(trace))
-    return str(beside)
-
-
-def names_beside(target: Path) -> Path:
-    """Return the file that keeps the names of a trace: ``jobs.names.csv`` for ``jobs.swf.gz``."""
-    name = target.name.removesuffix(".gz")
-    for one in FORMATS.values():
-        for suffix in one.suffixes:
-            if name.endswith(suffix):
-                return target.with_name(f"{name.removesuffix(suffix)}.names.csv")
-    return target.with_name(f"{name}.names.csv")
-
-
 def _wire(
-    trace: Trace,
-    from_format: Format,
-    to_format: Format,
-    target: str,
-    lost: Losses,
-    names: str | None,
+    trace: Trace, from_format: Format, to_format: Format, target: str, kept: Kept
 ) -> dict[str, Any]:
     return {
         "source": trace.source,
@@ -235,27 +171,21 @@ def _wire(
         "repaired": dict(trace.repaired),
         "lost": [
             {"field": field, "reason": reason, "count": count}
-            for (field, reason), count in lost.counts.items()
+            for (field, reason), count in kept.lost.counts.items()
         ],
-        "lost_lines": lost.lines(),
-        "names": names,
-        "named": {field: len(told) for field, told in trace.names.items() if told}
-        | ({"job": len(trace)} if JOB_ID in trace.extra else {}),
+        "names": None if kept.names is None else str(kept.names),
+        "named": kept.named,
     }
 
 
-def _tell(wire: dict[str, Any]) -> None:
+def _tell(trace: Trace, wire: dict[str, Any], kept: Kept) -> None:
     """Tell people what was done; on standard error where standard output is the trace."""
     piped = wire["target"] == STANDARD
     tell = say if piped else print
     tell(f"{wire['source']} ({wire['from']}): {plural(wire['jobs'], 'job')}")
-    for what in ("dropped", "repaired"):
-        for reason, count in wire[what].items():
-            tell(f"  {plural(count, 'job')} {what}: {reason}")
-    target = "standard output" if piped else wire["target"]
-    tell(f"{target} ({wire['to']}): {'lost:' if wire['lost'] else 'nothing is lost'}")
-    for line in wire["lost_lines"]:
+    for line in reading_lines(trace):
         tell(f"  {line}")
-    if wire["names"] is not None:
-        named = ", ".join(plural(count, field) for field, count in wire["named"].items())
-        tell(f"{wire['names']}: names of {named}")
+    target = "standard output" if piped else wire["target"]
+    tell(f"{target} ({wire['to']}): {'written' if kept.lost else 'nothing is lost'}")
+    for line in kept.lines():
+        tell(line)

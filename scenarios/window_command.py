@@ -9,13 +9,14 @@ import numpy as np
 
 from environment.clock import Clock, moment
 from environment.errors import QuantityError
+from environment.formats.registry import read_trace
 from environment.quantities import plural
-from environment.swf import read_swf, write_swf
 from environment.trace import Trace
 from environment.trace_window import window
-from scenarios.clean_command import check_target
+from scenarios.clean_command import check_target, format_of
 from scenarios.fields import parse_moment
 from scenarios.terminal import print_json, standard_output
+from scenarios.trace_files import keep_trace, reading_lines
 
 _USERS = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
 
@@ -42,9 +43,9 @@ def window_command(
     edges = [None if each is None else parse_moment(each) for each in (begin, end)]
     wanted = None if users is None else parse_users(users)
     check_target(path, out)
-    trace = read_swf(path)
+    trace = read_trace(path)
     part, windowed = window(trace, *edges, users=wanted)
-    write_swf(part, out)
+    kept = keep_trace(part, str(out), format_of(out))
     if as_json:
         wire = {
             "trace": path.name,
@@ -62,6 +63,8 @@ def window_command(
         return
     console = standard_output(highlight=False, markup=False)
     console.print(f"{path.name}: {plural(len(trace), 'job')}, {plural(_users(trace), 'user')}")
+    for line in reading_lines(trace):
+        console.print(f"  {line}", soft_wrap=True)
     for reason, count in windowed.left_out.items():
         console.print(f"  {plural(count, 'job')} left out: {reason}")
     if windowed.cut:
@@ -74,6 +77,8 @@ def window_command(
     )
     if clock.note:
         console.print(f"  {clock.note}", soft_wrap=True)
+    for line in kept.lines():
+        console.print(line, soft_wrap=True)
 
 
 def parse_users(text: str) -> list[int | range]:

@@ -92,7 +92,7 @@ ODD = (
     "State|ExitCode|JobID|JobIDRaw|User|UID|Account|JobName|Partition|Cluster|Submit|Eligible|"
     "Start|End|Elapsed|NCPUS|ReqCPUS|NNodes|Timelimit|ReqMem|MaxRSS|AveRSS|TotalCPU|\r\n"
     # a job of two nodes with memory by node, its steps, a time limit of more than a day
-    "COMPLETED|0:0|100|100|ada|1000|physics|relax \"fast\"|long|hal|2024-10-26T20:00:00|Unknown|"
+    'COMPLETED|0:0|100|100|ada|1000|physics|relax "fast"|long|hal|2024-10-26T20:00:00|Unknown|'
     "2024-10-26T21:00:00|2024-10-27T01:00:00|04:00:00|64|64|2|1-12:00:00|8Gn|||10-16:00:00|\r\n"
     "COMPLETED|0:0|100.batch|100.batch|||physics|batch||hal|2024-10-26T21:00:00|Unknown|"
     "2024-10-26T21:00:00|2024-10-27T01:00:00|04:00:00|32|32|1|||1.5G|1G|00:00:01|\r\n"

@@ -66,7 +66,7 @@ def test_what_is_lost_is_told(here: Path, call: Call) -> None:
     """CSV has no place for the header: its lines are counted, and so they are with --json."""
     code, out, _ = call("convert", "log.swf", "log.csv")
     assert 0 == code
-    assert "log.csv (csv): lost:\n  4 lines: header: CSV has no place for it\n" in out
+    assert "(csv): written\n  lost: 4 lines of the header: CSV has no place for it\n" in out
     wire = json.loads(call("convert", "log.swf", "log.csv", "--json")[1])
     assert [{"field": "header", "reason": "CSV has no place for it", "count": 4}] == wire["lost"]
     assert ("swf", "csv", 2) == (wire["from"], wire["to"], wire["jobs"])
@@ -76,7 +76,7 @@ def test_strict_refuses_what_is_lost(here: Path, call: Call) -> None:
     """With --strict nothing is written where something would be lost."""
     code, out, err = call("convert", "log.swf", "log.csv", "--strict")
     assert (2, "") == (code, out)
-    assert "csv cannot hold 4 lines: header" in err
+    assert "csv cannot hold 4 lines of the header" in err
     assert "leave out --strict" in err
     assert not Path("log.csv").exists()
     assert 0 == call("convert", "log.swf", "log.parquet", "--strict")[0]
@@ -154,7 +154,7 @@ def test_through_pipes(here: Path, root: Path) -> None:
     assert 0 == done.returncode
     assert b"number,submit,wait," in done.stdout[:20]
     assert 3 == len(done.stdout.splitlines())
-    assert b"standard output (csv): lost:" in done.stderr
+    assert b"standard output (csv): written" in done.stderr
 
 
 def test_a_folder_of_results_is_its_trace(here: Path, call: Call) -> None:

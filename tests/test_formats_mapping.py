@@ -81,7 +81,7 @@ def test_moments(how: str, first: str, second: str) -> None:
     trace = mapped(f"at,took\n{second},1\n{first},1\n", columns, zone="Europe/Stockholm")
     assert [60, 0] == trace["submit"].tolist()
     assert 1704697200 == trace.header.integer("UnixStartTime")
-    assert "Mon Jan  8 08:00:00 CET 2024" == trace.header.get("StartTime")
+    assert "Mon Jan 08 08:00:00 CET 2024" == trace.header.get("StartTime")
 
 
 def test_start_and_end_instead_of_wait_and_run() -> None:

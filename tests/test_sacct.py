@@ -97,7 +97,12 @@ def test_header_says_how_it_was_made(odd: Trace) -> None:
 def test_line_ends_and_last_columns(end: str, tail: str) -> None:
     """``-p`` and ``-P``, Unix and Windows are the same; the last line needs no end."""
     data = text({"JobID": "7"}, {"JobID": "8", "Submit": "2024-01-31T12:00:01"}, end=end, tail=tail)
-    for told in (data, data.removesuffix(end.encode()), end.encode() + data, b"\xef\xbb\xbf" + data):
+    for told in (
+        data,
+        data.removesuffix(end.encode()),
+        end.encode() + data,
+        b"\xef\xbb\xbf" + data,
+    ):
         trace = parse_sacct(told, options=FormatOptions(zone="UTC"))
         assert ["7", "8"] == trace.extra["job_id"].tolist()
         assert [0, 1] == trace["submit"].tolist()

@@ -74,11 +74,13 @@ class Losses:
         return bool(self.counts)
 
     def lines(self) -> list[str]:
-        """Return one line for each: how many, the field, the reason."""
+        """Return one line for each: what, of how many jobs, and why."""
         found = []
         for (what, reason), count in self.counts.items():
-            unit = "line" if what in ("header", "comments") else "job"
-            found.append(f"{plural(count, unit)}: {what.replace('_', ' ')}: {reason}")
+            if what in ("header", "comments"):
+                found.append(f"{plural(count, 'line')} of the {what}: {reason}")
+            else:
+                found.append(f"{what.replace('_', ' ')} of {plural(count, 'job')}: {reason}")
         return found
 
 

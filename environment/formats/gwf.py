@@ -29,13 +29,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from environment.clock import Clock
 from environment.errors import ParseError, TraceError
 from environment.formats.base import Format, Losses, as_bytes, first_line
 from environment.formats.commented import join_lines, split_lines
 from environment.formats.files import read_file, shown, write_file
-from environment.formats.headers import date_text, most_in_use
+from environment.formats.headers import most_in_use
 from environment.formats.names import NAMED, NOTHING, known, number_text, numbered, worded
 from environment.formats.words import is_number, parse_numbers, plain
+from environment.header_truth import header_date
 from environment.trace import FIELDS, Trace, decode, smallest
 
 #: Fields 17 to 29, by their names in :attr:`Trace.extra`.
@@ -204,7 +206,7 @@ def _move_origin(trace: Trace) -> None:
     trace.repaired["submit counted since 1970: counted from the first one"] = int(moved.sum())
     lines = [f"; UnixStartTime: {origin}"]
     if trace.header.get("StartTime") is None:
-        lines.append(f"; StartTime: {date_text(origin, None)}")
+        lines.append(f"; StartTime: {header_date(Clock(origin), 0)}")
     if trace.header.processors is None:
         start = np.floor(submit + np.maximum(trace["wait"], 0)).astype(np.int64)
         run, processors = trace["run"], trace["allocated_processors"]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import NDArray
 
+from environment.clock import Clock
 from environment.errors import QuantityError
+from environment.header_truth import header_date
 from environment.jobs import Int64s
 from environment.trace import Header
 
@@ -59,8 +61,9 @@ def made_header(
         if zone is not None:
             found.append(("TimeZoneString", zone))
         if 0 <= unix_start <= last <= LATEST:
-            found.append(("StartTime", date_text(unix_start, zone)))
-            found.append(("EndTime", date_text(last, zone)))
+            clock = Clock(unix_start, zone or UTC, known=True)
+            found.append(("StartTime", header_date(clock, 0)))
+            found.append(("EndTime", header_date(clock, last - unix_start)))
     if processors is not None:
         found.append(("MaxProcs", processors))
     for field, (how_many, each) in LISTED.items():
@@ -74,12 +77,6 @@ def made_header(
 
 def _one_line(text: str) -> str:
     return " ".join(text.splitlines())
-
-
-def date_text(unix: int, zone: tzinfo | None) -> str:
-    """Return a time as ``date`` prints it: ``Mon Sep 23 02:00:00 CEST 1996``."""
-    local = datetime.fromtimestamp(unix, zone or UTC)
-    return f"{local:%a %b} {local.day:>2} {local:%H:%M:%S} {local.tzname()} {local.year}"
 
 
 def unix_origin(header: Header) -> int:

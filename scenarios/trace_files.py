@@ -1,0 +1,124 @@
+"""Traces that commands write: in any format, with names beside where it holds none."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from environment.errors import HpcrowdError
+from environment.formats.base import Format, FormatOptions, Losses
+from environment.formats.files import write_file
+from environment.formats.names import names_table
+from environment.formats.registry import FORMATS
+from environment.quantities import plural
+from environment.trace import Trace
+from scenarios.whole_file import write_whole
+
+#: What stands for standard input and output.
+STANDARD = "-"
+
+#: Identifiers of jobs in the log that a trace was made from, a column of ``Trace.extra``.
+JOB_ID = "job_id"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What came of writing a trace.
+
+    Attributes
+    ----------
+    lost
+        What the format could not hold.
+    names
+        File with names beside the trace; None where there is none.
+    named
+        How many names stand in it, by field.
+    """
+
+    lost: Losses
+    names: Path | None
+    named: dict[str, int]
+
+    def lines(self) -> list[str]:
+        """Return what people want to know of it."""
+        found = [f"  lost: {line}" for line in self.lost.lines()]
+        if self.names is not None:
+            named = ", ".join(plural(count, field) for field, count in self.named.items())
+            found.append(f"{self.names}: names of {named}")
+        return found
+
+
+def keep_trace(
+    trace: Trace,
+    target: str,
+    kind: Format,
+    options: FormatOptions | None = None,
+    *,
+    strict: bool = False,
+) -> Kept:
+    """Write a trace, and beside it the names that the format does not hold.
+
+    Parameters
+    ----------
+    trace
+        The trace.
+    target
+        The file, ``-`` for standard output.
+    kind, options
+        The format, and what it needs to know.
+    strict
+        Refuse, and write nothing, where reading repaired or dropped something, or it would be lost.
+
+    Raises
+    ------
+    HpcrowdError
+        When it is refused, or cannot be written.
+    """
+    lost = Losses()
+    data = kind.generate(trace, lost, options or FormatOptions())
+    named = {field: len(told) for field, told in trace.names.items() if told}
+    if JOB_ID in trace.extra:
+        named["job"] = len(trace)
+    beside = None
+    if named and not kind.holds_names and target != STANDARD:
+        beside = names_beside(Path(target))
+        for key in [key for key in lost.counts if key[0] == JOB_ID]:
+            del lost.counts[key]  # it stands beside the trace
+    if strict:
+        refuse(trace, lost, kind)
+    if target == STANDARD:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    else:
+        write_file(data, target)
+    if beside is not None:
+        write_whole(beside, names_table(trace))
+    return Kept(lost, beside, named if beside else {})
+
+
+def refuse(trace: Trace, lost: Losses, kind: Format) -> None:
+    """Raise the first reason why nothing may be written."""
+    found = [f"{trace.source}: {line}" for line in reading_lines(trace)]
+    found += [f"{trace.source}: {kind.name} cannot hold {line}" for line in lost.lines()]
+    if found:
+        raise HpcrowdError(f"{found[0]}; leave out --strict to accept that")
+
+
+def reading_lines(trace: Trace) -> list[str]:
+    """Return what reading a trace dropped and repaired, a line for each reason."""
+    return [
+        f"{plural(count, 'job')} {what}: {reason}"
+        for what, reasons in (("dropped", trace.dropped), ("repaired", trace.repaired))
+        for reason, count in reasons.items()
+    ]
+
+
+def names_beside(target: Path) -> Path:
+    """Return the file that keeps the names of a trace: ``jobs.names.csv`` for ``jobs.swf.gz``."""
+    name = target.name.removesuffix(".gz")
+    for one in FORMATS.values():
+        for suffix in one.suffixes:
+            if name.endswith(suffix):
+                return target.with_name(f"{name.removesuffix(suffix)}.names.csv")
+    return target.with_name(f"{name}.names.csv")
