@@ -22,6 +22,7 @@ from analysis.reaction_accounts import read_reactions
 from analysis.results import FORMAT
 from analysis.run import Run
 from analysis.visit_files import read_visits
+from environment.archive import trace_path
 from environment.clock import Clock
 from environment.errors import ResultsError
 from environment.formats.registry import read_trace
@@ -52,9 +53,10 @@ STATES = {state.name.lower(): state for state in State}
 
 def read_run(path: str | os.PathLike[str]) -> Run:
     """Read a folder of results, or a trace: :func:`read_results`, :func:`read_recorded`."""
-    if not Path(path).exists():
+    place = trace_path(path)
+    if not place.exists():
         raise ResultsError(f"{path}: no such folder of results, and no such trace")
-    return read_results(path) if Path(path).is_dir() else read_recorded(path)
+    return read_results(place) if place.is_dir() else read_recorded(place)
 
 
 def read_results(folder: str | os.PathLike[str]) -> Run:

@@ -13,11 +13,14 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from environment.archive_download import Patience, Progress, claimed, download
 from environment.archive_sums import flaw, is_packed
 from environment.errors import ArchiveError
 from environment.formats.base import ARCHIVE_PREFIX
+
+if TYPE_CHECKING:
+    from environment.archive_download import Progress
 
 #: The logs that are known.
 TABLE = Path(__file__).with_name("archive.csv")
@@ -183,7 +186,7 @@ def stored(log: ArchiveLog, folder: Path) -> Path | None:
 def trace_path(
     path: str | os.PathLike[str],
     *,
-    folder: Path | None = None,
+    folder: str | os.PathLike[str] = "",
     progress: Progress | None = None,
 ) -> Path:
     """Return the file that a path of a trace means.
@@ -194,7 +197,7 @@ def trace_path(
         A path, returned as it is; or ``archive:NAME``, the log of that name: from the folder
         ``HPCROWD_TRACES`` where that is set, else from the cache, else fetched into it.
     folder
-        Where relative paths begin; the working folder unless given.
+        Where a relative path begins.
     progress
         Called with name, bytes there are and bytes there will be, when it is fetched.
 
@@ -205,11 +208,11 @@ def trace_path(
     """
     text = os.fspath(path)
     if not text.startswith(ARCHIVE_PREFIX):
-        return Path(text) if folder is None else folder / text
+        return Path(folder, text)
     log = find_log(text.removeprefix(ARCHIVE_PREFIX))
     traces = os.environ.get(TRACES)
-    for folder in (*([Path(traces)] if traces else []), cache_folder()):
-        found = stored(log, folder)
+    for place in (*([Path(traces)] if traces else []), cache_folder()):
+        found = stored(log, place)
         if found is not None:
             return found
     return fetch(log.name, progress=progress)
@@ -219,9 +222,9 @@ def fetch(
     name: str,
     *,
     folder: str | os.PathLike[str] | None = None,
-    timeout_s: float = Patience.timeout_s,
-    retries: int = Patience.retries,
-    pause_s: float = Patience.pause_s,
+    timeout_s: float = 30.0,
+    retries: int = 2,
+    pause_s: float = 1.0,
     progress: Progress | None = None,
 ) -> Path:
     """Return the file of a log, fetched unless it is there; a damaged one is replaced.
@@ -249,6 +252,8 @@ def fetch(
     ArchiveError
         When the log is not known, cannot be had, or what came is not it.
     """
+    from environment.archive_download import Patience, claimed, download
+
     log = find_log(name)
     place = cache_folder() if folder is None else Path(folder)
     try:

@@ -50,9 +50,9 @@ class Patience:
         Time before the first of them, s; each next is twice as long.
     """
 
-    timeout_s: float = 30.0
-    retries: int = 2
-    pause_s: float = 1.0
+    timeout_s: float
+    retries: int
+    pause_s: float
 
 
 class _Failure(Exception):

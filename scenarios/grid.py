@@ -20,6 +20,7 @@ from agents.work import Work
 from analysis.grid_accounts import grid_accounts
 from analysis.models.generate import generate
 from analysis.run import Run
+from environment.archive import trace_path
 from environment.broker import GridSpec
 from environment.clock import Clock
 from environment.cluster import ClusterSpec
@@ -243,8 +244,6 @@ def _table(
         return JobTable()
     trace: Trace
     if workload.trace is not None:
-        from environment.archive import trace_path
-
         path = trace_path(workload.trace, folder=config.folder)
         trace = read_trace(path)
         loaded.files[str(workload.trace)] = trace.sha256

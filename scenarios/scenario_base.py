@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from environment.archive import trace_path
 from environment.errors import QuantityError
 from environment.formats.base import ARCHIVE_PREFIX
 from scenarios.fields import Strict
@@ -77,8 +78,6 @@ class Scenario(Strict):
 
     def trace_file(self, trace: str | os.PathLike[str]) -> Path:
         """Return the file of a trace: in the folder, or a log of the archive."""
-        from environment.archive import trace_path
-
         return trace_path(trace, folder=self.folder)
 
     def completed(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from environment.errors import QuantityError
+from environment.formats.base import ARCHIVE_PREFIX
 from environment.mistakes import first_mistake
 from environment.toml_files import read_toml
 from scenarios.grid_config import READY, GridConfig, with_share
@@ -148,6 +149,7 @@ def _with_paths(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
             for name in NAMING
             if isinstance(workload.get(name), str)
             and (name == "trace" or workload[name].endswith(".json"))
+            and not workload[name].startswith(ARCHIVE_PREFIX)
         }
         return {**workload, **paths}
 

@@ -30,18 +30,18 @@ HEADER = """; Version: 2.2
 """
 
 
-def text_of(jobs: int) -> bytes:
-    """Return a log as text; its run times do not pack well, so that its file is not tiny."""
-    runs = np.random.default_rng(jobs).integers(1, 10**9, (jobs, 3))
+def text_of(jobs: int, gap_s: int) -> bytes:
+    """Return a log as text; some of its numbers do not pack well, so that its file is not tiny."""
+    numbers = np.random.default_rng(jobs).integers(1, 10**9, (jobs, 3))
     lines = [
-        f"{row + 1} {row * 60} 0 {a} 1 {b} {c} 1 3600 -1 1 1 1 -1 -1 -1 -1 -1"
-        for row, (a, b, c) in enumerate(runs)
+        f"{row + 1} {row * gap_s} 0 {a % 5000} 1 {b} {c} 1 3600 -1 1 {row % 6 + 1} 1 -1 -1 -1 -1 -1"
+        for row, (a, b, c) in enumerate(numbers)
     ]
     return (HEADER + "\n".join(lines) + "\n").encode()
 
 
-#: Name, folder of the archive and content of each log.
-LOGS = {"TOY-A-1999-1": ("toy_a", text_of(2000)), "TOY-B-1999-1": ("toy_b", text_of(30))}
+#: Name, folder of the archive and content of each log: jobs by the minute, jobs by the day.
+LOGS = {"TOY-A-1999-1": ("toy_a", text_of(2000, 60)), "TOY-B-1999-1": ("toy_b", text_of(30, 86400))}
 
 
 def packed(name: str) -> bytes:

@@ -30,15 +30,17 @@ COMMANDS = {
     "convert": ("convert", LOG, "log.csv"),
     "window": ("window", LOG, "--users", "1", "-o", "w.swf"),
     "clean": ("clean", LOG),
-    "run": ("run", "scenario.toml"),
+    "predict": ("predict", LOG, "--model", "last-two"),
+    "resample": ("resample", LOG),
+    "run replay": ("run", "replay.toml"),
+    "run resample": ("run", "resample.toml"),
+    "run grid": ("run", "run-grid.toml"),
     "grid": ("grid", "grid.toml"),
 }
 
 #: Commands that take one and refuse the made-up log, by a word of the reason: it is too small.
 REFUSED = {
     "validate": (("validate", LOG), "session|user|job"),
-    "predict": (("predict", LOG), "job|trace"),
-    "resample": (("resample", LOG), "week|day"),
     "fit": (("fit", "lublin", LOG, "-o", "m.json"), "arrivals"),
     "judge": (("judge", "m.json", LOG), "m.json"),
 }
@@ -59,7 +61,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         write_table(table, "http://127.0.0.1:9")
         patch.setattr(archive, "TABLE", table)
         (tmp_path / "cache" / "TOY-B-1999-1.swf.gz").write_bytes(packed("TOY-B-1999-1"))
-        Path("scenario.toml").write_text(f'[scenario]\nkind = "replay"\ntrace = "{LOG}"\n')
+        for kind in ("replay", "resample"):
+            text = f'[scenario]\nkind = "{kind}"\ntrace = "{LOG}"\n'
+            Path(f"{kind}.toml").write_text(text)
+        Path("run-grid.toml").write_text(
+            '[scenario]\nkind = "grid"\n'
+            f'[scenario.clusters.north]\nprocessors = 4\ntrace = "{LOG}"\n'
+        )
         Path("grid.toml").write_text(f'[clusters.north]\nprocessors = 4\ntrace = "{LOG}"\n')
         yield tmp_path
 
@@ -104,13 +112,22 @@ def test_python_takes_a_log_of_the_archive(here: Path) -> None:
     assert trace.source.endswith("cache/TOY-B-1999-1.swf.gz")
 
 
+def test_page_takes_a_log_of_the_archive(here: Path) -> None:
+    """What hpcrowd inspect is asked for may be a log; so may a run that was recorded."""
+    from analysis import read_run
+    from scenarios.inspector.subject import subject_of
+
+    assert "TOY-B-1999-1.swf.gz" == subject_of(Path(LOG)).name
+    assert 30 == len(read_run(LOG).jobs)
+
+
 def test_unknown_log_is_one_line(here: Path, call: Call) -> None:
     """A name that nobody knows is told with how to see those there are."""
     code, _, err = call("replay", "archive:NOBODY-1999")
     assert (2, 1) == (code, len(err.splitlines()))
     assert "hpcrowd fetch --list" in err
-    Path("scenario.toml").write_text('[scenario]\nkind = "replay"\ntrace = "archive:NOBODY"\n')
-    code, _, err = call("run", "scenario.toml")
+    Path("replay.toml").write_text('[scenario]\nkind = "replay"\ntrace = "archive:NOBODY"\n')
+    code, _, err = call("run", "replay.toml")
     assert (2, 1) == (code, len(err.splitlines()))
     assert "hpcrowd fetch --list" in err
 
@@ -124,7 +141,7 @@ def test_log_that_cannot_be_had_is_one_line(here: Path, call: Call) -> None:
 
 def test_scenario_keeps_the_name_of_a_log(here: Path, call: Call) -> None:
     """What --show prints means the same on another machine."""
-    code, out, _ = call("run", "scenario.toml", "--show")
+    code, out, _ = call("run", "replay.toml", "--show")
     assert 0 == code
     assert f'trace = "{LOG}"' in out
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from environment.archive import trace_path
 from environment.errors import QuantityError, TraceError
-from environment.formats.base import ARCHIVE_PREFIX, Format, FormatOptions, Losses
+from environment.formats.base import Format, FormatOptions, Losses
 from environment.formats.batsim_jobs import BATSIM_JOBS
 from environment.formats.batsim_json import BATSIM
 from environment.formats.csv_columns import CSV
@@ -93,11 +94,7 @@ def read_trace(
     ParseError
         When a line is malformed; it names line, field and value.
     """
-    place = Path(path)
-    if os.fspath(path).startswith(ARCHIVE_PREFIX):
-        from environment.archive import trace_path
-
-        place = trace_path(path)
+    place = trace_path(path)
     kind = kind or find_format(place)
     data, checksum = read_file(place, kind.longest_line)
     trace = kind.parse(data, os.fspath(place), options or FormatOptions())

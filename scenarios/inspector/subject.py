@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, override
 
 from agents.decisions import DecisionLog
+from environment.archive import trace_path
 from environment.errors import QuantityError
 from scenarios.inspector.controls import Control, controls_of, settings_of
 from scenarios.inspector.course import Course, LiveCourse, PlayedBack
@@ -132,6 +133,7 @@ def subject_of(path: Path) -> Subject:
     HpcrowdError
         When there is nothing, or nothing that can be inspected.
     """
+    path = trace_path(path)
     if path.is_dir():
         return ResultsSubject(path)
     if not path.exists():
