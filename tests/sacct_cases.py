@@ -45,6 +45,8 @@ STEP = {
 
 UTC = FormatOptions(zone="UTC")
 
+NOON = "2024-01-31T12:00:00"
+
 
 def text(*rows: dict[str, str], delimiter: str = "|", tail: str = "", end: str = "\n") -> bytes:
     """Rows as sacct writes them; columns are those of the first row. Each is a job or a step."""
@@ -77,6 +79,13 @@ def job(trace: Trace, place: int = 0) -> dict[str, float]:
 def one(**row: str) -> dict[str, float]:
     """The fields of a file with one job."""
     return job(read(row))
+
+
+def told(**row: str) -> dict[str, float]:
+    """The fields of one job, of whose columns some are missing: those that are told as ``no``."""
+    missing = [name for name, value in row.items() if value == "no"]
+    kept = {name: value for name, value in row.items() if value != "no"}
+    return job(parse_sacct(without(*missing, **kept), options=UTC))
 
 
 def table(trace: Trace) -> list[list[float]]:

@@ -217,7 +217,7 @@ class _Reading:
     def _check_headers(self, lines: pa.RecordBatch) -> None:
         """Refuse lines that begin as the header and are not the same."""
         for name in self.layout.places:
-            if set(lines.column(name).to_pylist()) != {self.layout.called(name).encode()}:
+            if set(lines.column(name).to_pylist()) != {self.layout.called(name).encode("latin-1")}:
                 raise _Refused
 
     def _keep(self, name: str, part: NDArray[Any]) -> None:
@@ -347,6 +347,7 @@ def _explain(data: bytes, layout: Layout, source: str, rows: int) -> None:
     for name in layout.places:
         if (key := layout.key(name)) is not None:
             checks[name] = READ_AS[key][name]
+    header = {name: layout.called(name).encode("latin-1") for name in layout.places}
     row = 0
     for number, line in _lines(data, layout.begin, layout.line + 1):
         if not line.strip(b" \t\v\f"):
@@ -354,7 +355,7 @@ def _explain(data: bytes, layout: Layout, source: str, rows: int) -> None:
         row += 1
         if row == 1:
             line = line.removeprefix(MARK)  # as Arrow does
-        if row <= rows or line == layout.header:
+        if row <= rows:
             continue
         if len(line) > LONGEST_LINE:
             rule = f"longer than {LONGEST_LINE:,} bytes; no line of a trace is"
@@ -367,6 +368,8 @@ def _explain(data: bytes, layout: Layout, source: str, rows: int) -> None:
                 "Leave JobName out, or use --delimiter"
             )
             raise ParseError(source, number, None, shown(line), rule)
+        if all(words[place] == header[name] for name, place in layout.places.items()):
+            continue  # the header once more
         job_id = words[layout.names.index(layout.id)]
         if not _ID.fullmatch(job_id):
             rule = "not the number of a job or step, such as 1234, 1234_5, 1234+0 or 1234.batch"

@@ -1,0 +1,255 @@
+"""What is no accounting of Slurm is told in one line that names file, line, column and value."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sacct_cases import JOB, ODD, STEP, UTC, read, text, without
+
+from environment import FormatOptions, ParseError, QuantityError, Trace, TraceError, parse_sacct
+from environment.formats import sacct_table
+from environment.formats.sacct_columns import COLUMNS, COMMAND
+
+
+def refused(data: bytes | str) -> TraceError:
+    """Return the error that a text gives; it is one short line that names the file."""
+    with pytest.raises(TraceError) as caught:
+        parse_sacct(data, "logs/jobs.txt", UTC)
+    told = str(caught.value)
+    assert 1 == len(told.splitlines())
+    assert len(told) < 400
+    assert told.startswith("logs/jobs.txt")
+    return caught.value
+
+
+def place(error: TraceError) -> tuple[int, str | None, str]:
+    """Line, column and value of an error."""
+    assert isinstance(error, ParseError)
+    return error.line, error.field, error.value
+
+
+BAD = [
+    *(("Submit", word) for word in ("yesterday", "2024-13-01T00:00:00", "2024-02-30T00:00:00")),
+    *(("Submit", word) for word in ("2024-01-31", "12:00:00", "2024-01-31T25:00:00", "-1")),
+    *(("Submit", word) for word in ("1900-01-01T00:00:00", "2201-01-01T00:00:00", "9" * 20)),
+    *(("Start", word) for word in ("31 Jan 12:00", "2024-01-31T12:00:00+1", "1e9", "99999999999")),
+    ("End", "2024-01-31T12:00:60"),
+    *(("ElapsedRaw", word) for word in ("1h", "-5", "1.5", "9007199254740994", "nan", "00:10:00")),
+    *(("AllocCPUS", word) for word in ("two", "1.5", "-1", "1_000", "0x10", "1KK", "9" * 30)),
+    *(("ReqCPUS", word) for word in ("inf", " 4", "4 ")),
+    *(("TimelimitRaw", word) for word in ("01:00:00", "forever", "9007199254740990")),
+    *(("ReqMem", word) for word in ("4X", "4Gx", "Gc", "-4G", "9999999999P")),
+    *(("TotalCPU", word) for word in ("1:2:3:4", "10", "10:99", "ten")),
+    *(("State", word) for word in ("DONE", "", "CANCELED", "COMPLETED_", "\u0661")),
+    *(("JobID", word) for word in ("", "abc", "1x", "1_", "1+", "1_[a]", "-1", "1 2")),
+]
+
+
+@pytest.mark.parametrize(("name", "word"), BAD)
+def test_malformed_value(name: str, word: str) -> None:
+    """A value that means nothing is a ParseError with line, column as it is spelled, and value."""
+    error = refused(text({}, {name: word}, {"JobID": "2"}))
+    assert (3, name, word.encode().decode("latin-1")) == place(error)
+
+
+@pytest.mark.parametrize("word", ["5X", "5Kc", "-5K", "many"])
+def test_malformed_memory_of_a_step(word: str) -> None:
+    """Rows of steps are checked where they are used."""
+    assert (3, "MaxRSS", word) == place(refused(text({}, {"JobID": "1.0", "MaxRSS": word})))
+
+
+def test_columns_of_steps_that_are_not_used_are_not_checked() -> None:
+    """A step may say in other columns what it likes."""
+    step = {"JobID": "1.0", "Submit": "?", "State": "?", "ElapsedRaw": "?", "MaxRSS": "3K"}
+    assert [3] == read({}, step)["memory"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("column", "rule"),
+    [
+        ("JobID", "no header of sacct"),
+        ("Submit", "no column Submit"),
+        ("State", "no column State"),
+        ("AllocCPUS", "no column AllocCPUS or NCPUS or AllocTRES or ReqCPUS or ReqTRES"),
+        ("Start", "no column Start or End"),
+        ("ElapsedRaw", "no column ElapsedRaw or Elapsed or End"),
+    ],
+)
+def test_missing_column(column: str, rule: str) -> None:
+    """A column that is needed is named, with a command that writes all that are of use."""
+    also = {"AllocCPUS": ["ReqCPUS"], "Start": ["End"], "ElapsedRaw": ["End"]}.get(column, [])
+    error = refused(b"\n\n" + without(column, *also))
+    assert isinstance(error, ParseError)
+    assert 3 == error.line
+    assert rule in str(error)
+    assert COMMAND in str(error)
+
+
+def test_command_asks_for_columns_that_are_read() -> None:
+    """The command that errors and the guide show asks for what the tests tell of a job."""
+    assert set(JOB) == set(COLUMNS)
+    assert set(STEP) <= set(JOB)
+    assert re.fullmatch(r"sacct -a -D -P -S [-0-9]+ --format=[\w,]+", COMMAND)
+
+
+@pytest.mark.parametrize("more", ["a|b", "|", "a|b|c"])
+def test_delimiter_in_a_name(more: str) -> None:
+    """A name that holds the delimiter is a ParseError that says what helps."""
+    error = refused(text({}, {"JobID": "2", "JobName": more}))
+    assert 3 == place(error)[0]
+    assert f"{len(JOB) + more.count('|')} values where the header has {len(JOB)}" in str(error)
+    assert "Leave JobName out, or use --delimiter" in str(error)
+
+
+def test_row_with_too_few_values() -> None:
+    """A row that is cut off is told with its line, as the last one of a file cut short is."""
+    data = text({}, {"JobID": "2"}, {"JobID": "3"})
+    assert 3 == place(refused(data.replace(b"2|ada|", b"2|")))[0]
+    assert 4 == place(refused(data[:-40]))[0]
+
+
+def test_first_malformed_line_is_named() -> None:
+    """Of several malformed lines the first is told, of its columns the first of a kind."""
+    rows = [{"JobID": str(number)} for number in range(1, 50)]
+    data = text(*rows, {"ElapsedRaw": "?"}, {"JobName": "a|b"}, {"State": "?"})
+    assert (51, "ElapsedRaw", "?") == place(refused(data))
+    data = text(*rows, {"JobName": "a|b"}, {"ElapsedRaw": "?"})
+    assert 51 == place(refused(data))[0]
+
+
+def test_first_malformed_line_of_many_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line is right also when the text is read in many pieces."""
+    monkeypatch.setattr(sacct_table, "PIECE", 1000)
+    rows = [{"JobID": str(number)} for number in range(1, 200)]
+    data = text(*rows, {"ElapsedRaw": "?"}, *rows, {"JobName": "a|b"})
+    assert (201, "ElapsedRaw", "?") == place(refused(data))
+    data = text(*rows, {"JobName": "a|b"}, *rows, {"ElapsedRaw": "?"})
+    assert 201 == place(refused(data))[0]
+
+
+@pytest.mark.parametrize("blank", [b"\n", b"\r\n", b"  \n", b"\t\r\n", b"\n \n\n"])
+def test_blank_lines_count_as_lines(blank: bytes) -> None:
+    """Blank lines are passed over, and are lines of the file."""
+    first, rest = text({}, {"JobID": "2", "ElapsedRaw": "?"}).split(b"\n", 1)
+    data = first + b"\n" + blank + rest
+    assert 3 + blank.count(b"\n") == place(refused(data))[0]
+    assert 2 == len(parse_sacct(data.replace(b"|?|", b"|5|"), options=UTC))
+
+
+def test_other_header_in_the_middle() -> None:
+    """A second header with other columns is no row."""
+    other = text({}).replace(b"Submit|Start", b"Start|Submit")
+    assert (3, "JobID", "JobID") == place(refused(text({}) + other))
+    assert 3 == place(refused(text({}) + without("QOS")))[0]
+
+
+@pytest.mark.parametrize("data", [b"", b"\n", b" \r\n\t\n"])
+def test_empty_file(data: bytes) -> None:
+    """An empty file, or one of blanks, says so."""
+    assert "is empty" in str(refused(data))
+
+
+@pytest.mark.parametrize("data", [text({}).split(b"\n")[0], text({}).split(b"\n")[0] + b"\n\n"])
+def test_header_alone(data: bytes) -> None:
+    """A header without a row is no trace."""
+    assert "holds no job" in str(refused(data))
+
+
+def test_binary_file() -> None:
+    """A binary file is told to be one; a zero byte later is told with its line."""
+    assert "binary file" in str(refused(b"\x89PNG\r\n\x1a\n" + bytes(range(256))))
+    assert "binary file" in str(refused("JobID|State".encode("utf-16")))
+    data = text({}, {"JobName": "a\0b"})
+    assert (3, None, "\\0") == place(refused(data))
+
+
+def test_no_header() -> None:
+    """Rows without a header (``-n``) are told so."""
+    error = refused(text({}).split(b"\n", 1)[1])
+    assert "no header of sacct" in str(error)
+    assert 1 == place(error)[0]
+
+
+def test_columns_apart_by_blanks() -> None:
+    """What sacct writes without ``-P`` is cut to the width of its columns, and refused."""
+    data = "JobID           Submit      State \n------- -------- ------\n1 2024-01-31T12:00:00 CD\n"
+    assert "by one character apart" in str(refused(data))
+
+
+def test_long_line() -> None:
+    """A line that is longer than any is refused; what is shown of it is short."""
+    error = refused(text({}, {"JobName": "x" * 2**24}))
+    assert "longer than 1,048,576 bytes" in str(error)
+    assert 3 == place(error)[0]
+    assert "longer than" in str(refused(text({"JobName": "x" * (2**20 + 1), "QOS": "|"})))
+
+
+def test_long_path_and_value() -> None:
+    """A long value is shown cut off."""
+    assert "..." in place(refused(text({"ElapsedRaw": "7" * 5000})))[2]
+
+
+def test_unknown_zone() -> None:
+    """A time zone that is not known is told."""
+    with pytest.raises(QuantityError, match="Mars/Olympus"):
+        parse_sacct(text({}), options=FormatOptions(zone="Mars/Olympus"))
+
+
+def test_malformed_file_by_path(tmp_path: Path) -> None:
+    """The path that was read is the one that is named."""
+    from environment import read_sacct
+
+    path = tmp_path / "jobs.txt"
+    path.write_bytes(text({"State": "DONE"}))
+    with pytest.raises(ParseError, match="not a state of a job") as caught:
+        read_sacct(path)
+    assert (str(path), 2, "State", "DONE") == (caught.value.path, *place(caught.value))
+
+
+def trace_or_error(data: bytes) -> Trace | TraceError:
+    """What comes of a text."""
+    try:
+        return parse_sacct(data, "odd.txt", FormatOptions(zone="Europe/Paris"))
+    except TraceError as error:
+        return error
+
+
+#: What tears a text apart.
+PIECES = (
+    *(b"\r", b"\n", b"\r\n", b"\0", b"|", b"||", b" ", b"\t", b"-1", b"nan", b"\xff", b"\xc3"),
+    *(b"9" * 20, b"1e400", b"Unknown", b"9999-01-01T00:00:00", b"[", b"+1", b"_[", b".", b".0"),
+    *(b"\xef\xbb\xbf", b'"', b"JobID", b"\x0b", b"\x85", b"\xe2\x80\xa8", b"12K", b"RUNNING"),
+)
+
+
+@given(
+    changes=st.lists(
+        st.tuples(
+            st.integers(0, len(ODD)),
+            st.one_of(st.sampled_from(PIECES), st.binary(max_size=4)),
+            st.integers(0, 60),
+        ),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_whatever_stands_there(changes: list[tuple[int, bytes, int]]) -> None:
+    """A text torn apart is a trace, or one clear error; both ways of looking at it agree."""
+    data = ODD
+    for where, what, gone in changes:
+        data = data[:where] + what + data[where + gone :]
+    trace = trace_or_error(data)
+    if isinstance(trace, TraceError):
+        assert 1 == len(str(trace).splitlines())
+        assert len(str(trace)) < 400
+        assert "cannot be read as" not in str(trace)
+        return
+    assert np.array_equal(np.arange(1, len(trace) + 1), trace["number"])
+    layout = sacct_table.find_layout(data)
+    if layout is not None:  # else the mark at the beginning was taken off
+        sacct_table._explain(data, layout, "odd.txt", 0)
