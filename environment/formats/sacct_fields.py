@@ -12,7 +12,7 @@ from environment.formats.headers import made_header, most_in_use
 from environment.formats.names import NAMED, NOTHING, numbered
 from environment.formats.sacct_rows import Jobs
 from environment.formats.sacct_table import Rows
-from environment.formats.sacct_times import NO_TIME, local, to_unix
+from environment.formats.sacct_times import LAST_TIME, NO_TIME, local, to_unix
 from environment.formats.sacct_values import ENDED, parse_requested_memory
 from environment.jobs import UNKNOWN, Int64s
 from environment.trace import FIELDS, Trace, decode, smallest
@@ -229,7 +229,7 @@ class Fields:
             jobs=len(jobs.row),
             notes=self._notes(zone, queue, bool(most)),
             unix_start=origin,
-            last=int(end.max()) if len(end) else origin or 0,
+            last=min(int(end.max(initial=origin or 0)), LAST_TIME),
             zone=zone,
             processors=most or None,
             computer=clusters[0] if len(clusters) == 1 else "",

@@ -101,7 +101,7 @@ SHORT = {
 STATES = frozenset((*ENDED, *NOT_ENDED))
 
 _DIGITS = re.compile(rb"[0-9]{1,18}")
-_COUNT = re.compile(rb"([0-9]{1,15}(?:\.[0-9]{1,6})?)([KMG]?)")
+_COUNT = re.compile(rb"([0-9]{1,18}|[0-9]{1,12}\.[0-9]{1,6})([KMG]?)")
 _DURATION = re.compile(
     rb"(?:(?:([0-9]{1,9})-)?([0-9]{1,9}):)?([0-9]{1,9}):([0-5]?[0-9](?:\.[0-9]{1,6})?)"
 )
@@ -130,7 +130,8 @@ def parse_count(word: bytes) -> int:
     """Return how many processors or nodes there are: ``16``, ``1K``; -1 where it is not told."""
     match = _COUNT.fullmatch(word)
     if match:
-        count = float(match[1]) * THOUSANDS[match[2]]
+        number = float(match[1]) if b"." in match[1] else int(match[1])
+        count = number * THOUSANDS[match[2]]
         if count == int(count) and count <= LARGEST_EXACT:
             return int(count)
     if word.strip().lower() in EMPTY:
