@@ -38,6 +38,7 @@ from .formats.mapped import generate_mapped, parse_mapped, read_mapped, write_ma
 from .formats.mapping import TableMapping, read_mapping
 from .formats.names import anonymised
 from .formats.parquet import generate_parquet, parse_parquet, read_parquet, write_parquet
+from .formats.pbs import generate_pbs, parse_pbs, read_pbs, write_pbs
 from .formats.registry import find_format, parse_format, read_trace, write_trace
 from .formats.sacct import generate_sacct, parse_sacct, read_sacct, write_sacct
 from .formats.swf import (
@@ -181,6 +182,7 @@ __all__ = [
     "generate_mapped",
     "generate_parquet",
     "generate_sacct",
+    "generate_pbs",
     "generate_swf",
     "jobs_from_trace",
     "parse_batsim",
@@ -191,6 +193,7 @@ __all__ = [
     "parse_gwf",
     "parse_mapped",
     "parse_parquet",
+    "parse_pbs",
     "parse_predictor",
     "parse_sacct",
     "parse_scheduler",
@@ -204,6 +207,7 @@ __all__ = [
     "read_mapped",
     "read_mapping",
     "read_parquet",
+    "read_pbs",
     "read_predictor",
     "read_sacct",
     "read_signal",
@@ -220,6 +224,7 @@ __all__ = [
     "write_gwf",
     "write_mapped",
     "write_parquet",
+    "write_pbs",
     "write_predictor",
     "write_sacct",
     "write_swf",

@@ -16,6 +16,7 @@ from environment.formats.gwf import GWF
 from environment.formats.own_table import TABLE
 from environment.formats.parquet import PARQUET
 from environment.formats.sacct import SACCT
+from environment.formats.pbs import PBS
 from environment.formats.swf import SWF
 from environment.trace import Trace
 
@@ -23,6 +24,7 @@ from environment.trace import Trace
 FORMATS: dict[str, Format] = {
     one.name: one for one in (PARQUET, BATSIM, SWF, GWF, SACCT, BATSIM_JOBS, CSV, TABLE)
 }
+FORMATS: dict[str, Format] = {one.name: one for one in (SWF, GWF, BATSIM, BATSIM_JOBS, PBS)}
 
 
 def parse_format(name: str) -> Format:
