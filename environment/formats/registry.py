@@ -15,16 +15,15 @@ from environment.formats.files import read_file, read_head, write_file
 from environment.formats.gwf import GWF
 from environment.formats.own_table import TABLE
 from environment.formats.parquet import PARQUET
-from environment.formats.sacct import SACCT
 from environment.formats.pbs import PBS
+from environment.formats.sacct import SACCT
 from environment.formats.swf import SWF
 from environment.trace import Trace
 
 #: Formats by name, in the order in which they are looked for.
 FORMATS: dict[str, Format] = {
-    one.name: one for one in (PARQUET, BATSIM, SWF, GWF, SACCT, BATSIM_JOBS, CSV, TABLE)
+    one.name: one for one in (PARQUET, BATSIM, SWF, GWF, SACCT, PBS, BATSIM_JOBS, CSV, TABLE)
 }
-FORMATS: dict[str, Format] = {one.name: one for one in (SWF, GWF, BATSIM, BATSIM_JOBS, PBS)}
 
 
 def parse_format(name: str) -> Format:
