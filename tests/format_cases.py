@@ -110,7 +110,7 @@ def differences(before: Trace, after: Trace) -> Counter[str]:
     assert len(before) == len(after)
     order = np.arange(len(after))
     if "job_id" in after.extra and "job_id" not in before.extra:
-        place = {name: row for row, name in enumerate(after.extra["job_id"])}
+        place = {name.split(".")[0]: row for row, name in enumerate(after.extra["job_id"])}
         order = np.array([place[str(int(number))] for number in before["number"]])
     found: Counter[str] = Counter()
     for field in FIELDS:
