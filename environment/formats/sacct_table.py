@@ -29,7 +29,7 @@ from environment.formats.sacct_columns import (
     Layout,
     find_layout,
 )
-from environment.formats.sacct_times import FIRST_TIME, LAST_TIME, NO_TIME, parse_time
+from environment.formats.sacct_times import FIRST_TIME, LAST_TIME, NO_TIME, SINCE_1970, parse_time
 from environment.formats.sacct_values import parse_duration, parse_used_memory
 from environment.jobs import Int64s
 from environment.quantities import plural
@@ -46,6 +46,9 @@ STEP = r"^[^\[]*\."
 
 #: Bytes that Arrow splits at once; more than a line may have.
 PIECE = 2**23
+
+#: Bytes of a time as sacct writes it, and of one with its offset: Z, +0100 or +01:00.
+LOCAL, WITH_OFFSET = frozenset((19,)), frozenset((20, 24, 25))
 
 #: What some texts in UTF-8 begin with.
 MARK = b"\xef\xbb\xbf"
@@ -175,6 +178,7 @@ class _Reading:
                     include_columns=list(used.values()),
                     strings_can_be_null=False,
                 ),
+                pa.system_memory_pool(),  # gives back what it no longer needs
             )
             for batch in reader:
                 self._add(batch.rename_columns(list(used)))
@@ -256,7 +260,6 @@ class _Reading:
         """Return all that was read."""
         import pyarrow as pa
 
-        pa.default_memory_pool().release_unused()
         ids = pa.chunked_array([*self.ids, *self.step_ids], pa.binary()).dictionary_encode()
         ids = ids.combine_chunks()
         ids = ids.chunk(0) if isinstance(ids, pa.ChunkedArray) else ids
@@ -304,15 +307,22 @@ def _times(column: pa.Array) -> Int64s:
     import pyarrow.compute as pc
 
     told = pc.invert(pc.is_in(column, value_set=pa.array([b"Unknown", b"None", b""])))
-    if pc.all(pc.or_(pc.equal(pc.binary_length(column), 19), pc.invert(told))).as_py():
-        try:
-            texts = pc.if_else(told, column, pa.scalar(None, pa.binary())).cast(pa.string())
-            seconds = texts.cast(pa.timestamp("s")).cast(pa.int64()).fill_null(NO_TIME)
-        except pa.ArrowInvalid:
-            return np.asarray(_numbers(column, parse_time))
-        times = seconds.to_numpy(zero_copy_only=False)
-        if np.all((times == NO_TIME) | ((times >= FIRST_TIME) & (times < LAST_TIME))):
-            return np.asarray(times)
+    lengths = set(pc.unique(pc.binary_length(column.filter(told))).to_pylist())
+    if lengths <= LOCAL:
+        kind, add = pa.timestamp("s"), 0
+    elif lengths <= WITH_OFFSET:
+        kind, add = pa.timestamp("s", "UTC"), SINCE_1970
+    else:
+        return np.asarray(_numbers(column, parse_time))
+    try:
+        texts = pc.if_else(told, column, pa.scalar(None, pa.binary())).cast(pa.string())
+        seconds = texts.cast(kind).cast(pa.int64()).fill_null(NO_TIME)
+    except pa.ArrowInvalid:
+        return np.asarray(_numbers(column, parse_time))
+    times = seconds.to_numpy(zero_copy_only=False)
+    known = times != NO_TIME
+    if np.all(~known | ((times >= FIRST_TIME) & (times < LAST_TIME))):
+        return np.asarray(np.where(known, times + add, NO_TIME))
     return np.asarray(_numbers(column, parse_time))
 
 
