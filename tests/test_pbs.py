@@ -326,6 +326,7 @@ def test_files_are_found_by_content(tmp_path: Path) -> None:
         ("exec_host=n3/0-1", "exec_host=n3/0-x", 8, "exec_host", "n3/0-x"),
         ("exec_host=n3/0-1", f"exec_host=n3/0-{'9' * 30}", 8, "exec_host", f"n3/0-{'9' * 30}"),
         ("walltime=600", "walltime=-600", 8, "Resource_List.walltime", "-600"),
+        ("start=1240012900", "start=1240012900000", 8, "start", "1240012900000"),
         ("mem=1600kb", "mem=big", 7, "resources_used.mem", "big"),
         ("00:00:15;Q", "25:00:15;Q", 2, "time", "04/18/2009 25:00:15"),
         ("04/18/2009 00:00:20;Q;124.server;queue=long", "garbage", 3, None, "garbage"),

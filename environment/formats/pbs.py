@@ -42,7 +42,7 @@ from environment.formats.base import Format, Losses, as_bytes
 from environment.formats.files import read_file, shown, write_file
 from environment.formats.headers import made_header, most_in_use, parse_zone
 from environment.formats.names import numbered_words
-from environment.formats.pbs_records import OF_A_RUN, local_time, understood
+from environment.formats.pbs_records import LAST_TIME, OF_A_RUN, local_time, understood
 from environment.formats.pbs_writing import OURS, SERVER, header_lines, record_lines
 from environment.trace import FIELDS, Header, Trace, decode, smallest
 
@@ -269,7 +269,7 @@ def _header(
         notes.append("MaxProcs is the most processors that jobs held at one time")
     return made_header(
         jobs=len(size), notes=notes, unix_start=origin, zone=place, processors=most or None,
-        last=int(end.max()) + (origin or 0), names=names,
+        last=min(int(end.max()) + (origin or 0), LAST_TIME), names=names,
     )  # fmt: skip
 
 

@@ -11,6 +11,9 @@ from environment.errors import ParseError
 from environment.formats.files import shown
 from environment.formats.swf import LARGEST_EXACT
 
+#: s since 1970, the end of the year 9998: times of records have four digits for the year.
+LAST_TIME = 253_370_764_800
+
 #: KB of the units of memory; a word of PBS has 8 bytes.
 MEMORY_UNITS = {"b": 1 / 1024, "w": 8 / 1024, "kb": 1, "kw": 8, "mb": 1024, "mw": 8 * 1024,
                 "gb": 1024**2, "gw": 8 * 1024**2, "tb": 1024**3, "tw": 8 * 1024**3,
@@ -58,10 +61,10 @@ def unix_time(text: str) -> int:
     Raises
     ------
     ValueError
-        When it is no whole number.
+        When it is no whole number, or after :data:`LAST_TIME`.
     """
-    if not _WHOLE.fullmatch(text):
-        raise ValueError("no whole number of s since 1970")
+    if not _WHOLE.fullmatch(text) or int(text) > LAST_TIME:
+        raise ValueError("no whole number of s since 1970, up to the year 9998")
     return int(text)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from environment.formats.base import Losses
 from environment.formats.names import NOTHING, known, worded
-from environment.formats.pbs_records import quoted
+from environment.formats.pbs_records import LAST_TIME, quoted
 from environment.formats.words import plain
 from environment.trace import Trace
 
@@ -20,9 +20,6 @@ OURS = "hpcrowd"
 
 #: Server of jobs whose trace names none.
 SERVER = "hpcrowd"
-
-#: s since 1970, the end of the year 9998: times of records have four digits for the year.
-LAST_TIME = 253_370_764_800
 
 #: Characters of a line of the header that stand for themselves; ``=`` and ``;`` mean something.
 PLAIN = " !\"#$&'()*+,/:<>?@[\\]^`{|}~"
