@@ -73,7 +73,7 @@ def convert(
     Users and the like become numbers where a format has no names; then OUT.names.csv keeps them.
 
     \b
-    sacct -aP -S 2024-01-01 --format=ALL | hpcrowd convert - jobs.swf.gz --zone Europe/Paris
+    sacct -aDP -S 2024-01-01 --format=ALL | hpcrowd convert - jobs.swf.gz --zone Europe/Paris
     hpcrowd convert jobs.swf.gz jobs.json --to batsim
     hpcrowd convert runs/fluid jobs.csv --to batsim-jobs
     hpcrowd convert mine.csv jobs.swf.gz --map mine.toml
