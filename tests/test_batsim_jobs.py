@@ -193,11 +193,11 @@ def test_replay_gives_the_schedule_of_the_other_format(kth: Trace) -> None:
 
 
 @pytest.mark.traces
-@pytest.mark.filterwarnings("default")
+@pytest.mark.filterwarnings("ignore")  # those of evalys
 def test_evalys_reads_a_run(kth: Trace, tmp_path: Path) -> None:
     """Evalys finds every job of a run of KTH where we say, the same utilization, and draws it."""
     if importlib.util.find_spec("evalys") is None:
-        pytest.skip("evalys is not installed: pip install evalys==4.0.7 in an environment of tests")
+        pytest.skip("evalys is not installed; it is in the extra dev")
     import matplotlib
 
     matplotlib.use("Agg")

@@ -28,9 +28,6 @@ NAMED = ("user", "group", "executable", "queue", "partition")
 #: Fields whose names tell of people, which :func:`anonymised` takes out.
 OF_PEOPLE = ("user", "group", "executable")
 
-#: Columns of :attr:`environment.trace.Trace.extra` that tell of people.
-IDENTIFYING = ("job_id", "project")
-
 #: Hexadecimal digits of a pseudonym: 48 bits, so that two of a million users hardly ever share one.
 PSEUDONYM = 12
 
@@ -102,7 +99,8 @@ def anonymised(trace: Trace, salt: str) -> Trace:
     A pseudonym is the beginning of the HMAC-SHA256 of the name under the salt: the same name gets
     the same one in every log that is treated with the same salt, and without the salt nobody can
     try names. Numbers are given anew, from 1 on in the order of pseudonyms, so that neither the
-    numbers of the log nor the order of first submissions is left. Identifiers of jobs go.
+    numbers of the log nor the order of first submissions is left. Columns of other formats go, with
+    the identifiers of jobs: nobody knows what they tell.
     """
     columns, names = dict(trace.columns), dict(trace.names)
     for field in OF_PEOPLE:
@@ -112,8 +110,7 @@ def anonymised(trace: Trace, salt: str) -> Trace:
         numbers = [places[table[word]] if word else UNKNOWN for word in words]
         columns[field] = np.array(numbers, np.int64)
         names[field] = {number: name for name, number in places.items()}
-    extra = {name: values for name, values in trace.extra.items() if name not in IDENTIFYING}
-    return replace(trace, columns=columns, names=names, extra=extra)
+    return replace(trace, columns=columns, names=names, extra={})
 
 
 def pseudonym(field: str, word: str, salt: str) -> str:

@@ -129,14 +129,14 @@ def _jobs(data: bytes, source: str, zone: tzinfo | None) -> tuple[dict[str, _Job
     jobs: dict[str, _Job] = {}
     header = []
     for line, raw in enumerate(data.split(b"\n"), start=1):
-        if not (text := raw.strip()):
+        if not (record := raw.strip()):
             continue
-        parts = text.split(b";", 3)
-        if len(parts) < 3 or not _RECORD.match(text) or b"\0" in text:
+        parts = decode(record).split(";", 3)
+        if len(parts) < 3 or not _RECORD.match(record) or b"\0" in record:
             rule = "no record: time;type;job;message"
-            raise ParseError(source, line, None, shown(text), rule)
-        time, kind, identifier = decode(parts[0]), decode(parts[1]), decode(parts[2]).strip()
-        message = decode(parts[3]) if len(parts) > 3 else ""
+            raise ParseError(source, line, None, shown(record), rule)
+        time, kind, identifier = parts[0], parts[1], parts[2].strip()
+        message = parts[3] if len(parts) > 3 else ""
         if kind == "L" and identifier == OURS:
             header.append(message)
         if kind not in "QSEDAR":

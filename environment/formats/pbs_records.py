@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
+from functools import lru_cache
 from typing import Any
 
 from environment.errors import ParseError
@@ -22,7 +23,7 @@ MEMORY_UNITS = {"b": 1 / 1024, "w": 8 / 1024, "kb": 1, "kw": 8, "mb": 1024, "mw"
 _LINE = re.compile(r"(\d\d)/(\d\d)/(\d{4}) (\d\d):(\d\d):(\d\d)", re.ASCII)
 _PAIR = re.compile(r"""(?:^|\s)([A-Za-z_][^\s=]*)=("[^"]*"(?=\s|$)|'[^']*'(?=\s|$)|\S*)""")
 _WHOLE = re.compile(r"-?\d{1,15}", re.ASCII)
-_CLOCK = re.compile(r"(?:(\d{1,9}):)??(?:(\d{1,9}):)?(\d{1,15})(?:\.\d*)?", re.ASCII)
+_CLOCK = re.compile(r"(?:(\d{1,9}):)??(?:(\d{1,9}):)?(\d{1,15})(?:\.\d{0,9})?", re.ASCII)
 _MEMORY = re.compile(r"(\d{1,15})([bw]|[kmgtp][bw]|)", re.ASCII)
 
 
@@ -68,6 +69,7 @@ def unix_time(text: str) -> int:
     return int(text)
 
 
+@lru_cache(maxsize=2**16)  # few different ones, of short texts
 def duration(text: str) -> int:
     """Return s of ``HH:MM:SS``, ``MM:SS`` or s.
 
@@ -83,6 +85,7 @@ def duration(text: str) -> int:
     return hours * 3600 + minutes * 60 + seconds
 
 
+@lru_cache(maxsize=2**16)
 def memory(text: str) -> float:
     """Return KB of a size such as ``2gb``.
 
