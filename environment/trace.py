@@ -78,8 +78,8 @@ class Header:
         return next((v for k, v in self.entries() if k.lower() == key.lower()), None)
 
     def integer(self, key: str) -> int | None:
-        """Return the number that the value of ``key`` begins with, or None."""
-        match = re.match(r"-?\d+", self.get(key) or "")
+        """Return the number that the value of ``key`` begins with; None without one of 18 digits."""
+        match = re.match(r"-?[0-9]{1,18}(?![0-9])", self.get(key) or "")
         return int(match[0]) if match else None
 
     @property
@@ -287,13 +287,13 @@ def jobs_from_trace(
     def drop(reason: str, which: NDArray[np.bool_]) -> None:
         count = int(np.count_nonzero(which & keep))
         if count:
-            dropped[reason] = count
+            dropped[reason] += count
             keep[which] = False
 
     def repair(reason: str, which: NDArray[np.bool_]) -> None:
         count = int(np.count_nonzero(which))
         if count:
-            repaired[reason] = count
+            repaired[reason] += count
 
     drop("no submit time", trace["submit"] < 0)
     drop("no run time (never ran)", trace["run"] < 0)

@@ -146,3 +146,15 @@ def test_what_is_no_table(text: str, parts: tuple[str, ...]) -> None:
     for part in ("bad.csv", *parts):
         assert part in str(caught.value)
     assert 1 == len(str(caught.value).splitlines())
+
+
+def test_names_with_line_ends_of_any_kind() -> None:
+    """Carriage returns and line feeds in names come back: such values are quoted."""
+    trace = parse_csv("submit,run,user,user_name\n0,1,1,a\n5,1,2,b\n")
+    trace.names["user"] = {1: "first\rlast", 2: 'x\r\ny "z"\n, w'}
+    assert trace.names == parse_csv(generate_csv(trace)).names
+
+
+def test_start_of_a_job_that_nobody_knows_when_submitted() -> None:
+    """Without a submission there is no wait."""
+    assert [-1, 3] == parse_csv("submit,start,run\n-1,50,1\n7,10,1\n")["wait"].tolist()

@@ -172,3 +172,52 @@ def test_what_units_cannot_hold_is_counted() -> None:
     assert b"at,took\n1970-01-01 00:00,60\n1970-01-01 00:01,61\n1970-01-01 00:01,1\n" == text
     assert 1 == lost.counts["submit", "its unit or pattern does not hold it"]
     assert 3 == lost.counts["user", "the mapping has no column"]
+
+
+def test_minus_one_is_no_moment() -> None:
+    """A Unix time of -1 is unknown, as every other -1, and no second of 1969."""
+    columns = {"submit": {"column": "at", "time": "unix"},
+               "start": {"column": "began", "time": "unix"}}  # fmt: skip
+    trace = mapped("at,began,took\n1700000000,-1,-1\n1700000100,1700000160,5\n", columns)
+    assert ([0, 100], [-1, 60]) == (trace["submit"].tolist(), trace["wait"].tolist())
+    assert 1700000000 == trace.header.integer("UnixStartTime")
+
+
+LOCAL = {"submit": {"column": "at", "time": "iso"}, "start": {"column": "began", "time": "iso"},
+         "end": {"column": "over", "time": "iso"}}  # fmt: skip
+
+
+def test_an_hour_that_clocks_show_twice() -> None:
+    """Where clocks are put back between two moments, the second is the later one, and counted."""
+    mapping = TableMapping(columns=LOCAL, zone="Europe/Berlin")
+    text = (
+        "at,began,over\n2024-10-27T00:10:00,2024-10-27T02:50:00,2024-10-27T02:10:00\n"
+        "2024-10-27T02:50:00,2024-10-27T02:10:00,2024-10-27T02:20:00\n"
+        "2024-10-27T02:10:00,2024-10-27T02:20:00,2024-10-27T02:30:00\n"
+    )
+    trace = parse_mapped(text, mapping)
+    assert ([9600, 1200, 600], [1200, 600, 600]) == (trace["wait"].tolist(), trace["run"].tolist())
+    ((reason, jobs),) = trace.repaired.items()
+    assert ("clocks showed twice" in reason, 3) == (True, jobs)
+
+
+def test_moments_in_the_wrong_order() -> None:
+    """What ends before it starts has no run time, what starts too early no wait; both counted."""
+    text = "at,began,over\n2024-01-01T10:00:00,2024-01-01T09:00:00,2024-01-01T08:00:00\n"
+    trace = parse_mapped(text, TableMapping(columns=LOCAL))
+    assert ([0], [-1]) == (trace["wait"].tolist(), trace["run"].tolist())
+    assert [1, 1] == list(trace.repaired.values())
+
+
+def test_what_no_calendar_has_is_lost_and_counted() -> None:
+    """Moments beyond the year 9999 and negative durations are left empty when written."""
+    columns: dict[str, object] = {"requested_time": {"column": "limit", "unit": "clock"}}
+    far = mapped(f"at,took,asks\n0,1,-5\n{2**52},1,60\n", {"requested_time": "asks"})
+    iso: dict[str, object] = {"submit": {"column": "at", "time": "iso"}}
+    mapping = TableMapping(columns={**NEEDED, **columns, **iso})
+    lost = Losses()
+    back = parse_mapped(generate_mapped(far, mapping, lost), mapping)
+    assert ([0, -1], [-1, 60]) == (back["submit"].tolist(), back["requested_time"].tolist())
+    assert {"submit": 1, "requested_time": 1} == {
+        field: count for (field, _), count in lost.counts.items() if field != "header"
+    }

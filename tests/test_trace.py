@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from environment import Conversion, QuantityError, TraceError, jobs_from_trace
-from environment.trace import Trace
+from environment.trace import Header, Trace
 
 MakeTrace = Callable[..., Trace]
 
@@ -301,3 +301,16 @@ def test_job_without_processors_of_kth(kth: Trace) -> None:
     made = jobs_from_trace(kth)
     assert (28_475, {"no processors": 1}) == (len(made.jobs), dict(made.dropped))
     assert 28_476 == len(jobs_from_trace(kth, runnable=False).jobs)
+
+
+def test_numbers_in_headers_that_are_too_long_are_none() -> None:
+    """A header may hold anything: a number of five thousand digits is no size of a machine."""
+    header = Header([b"; MaxProcs: " + b"1" * 5000, b"; MaxNodes: 128 nodes"])
+    assert (None, 128) == (header.integer("MaxProcs"), header.processors)
+
+
+def test_drops_of_reading_and_of_simulating_add_up(make_trace: MakeTrace) -> None:
+    """Jobs that reading dropped are counted with those that are dropped now for the same reason."""
+    trace = make_trace(GOOD, GOOD | {"run": -1})
+    trace.dropped["no run time (never ran)"] = 3
+    assert {"no run time (never ran)": 4} == jobs_from_trace(trace).dropped

@@ -98,7 +98,8 @@ def trace_of_columns(
     if "start" in names:
         start = _wide(numbers("start"))
         if "wait" not in columns:
-            columns["wait"] = np.where(start == UNKNOWN, UNKNOWN, start - columns["submit"])
+            told = (start != UNKNOWN) & (columns["submit"] != UNKNOWN)
+            columns["wait"] = np.where(told, start - columns["submit"], UNKNOWN)
         if "end" in names and "run" not in names:
             end = _wide(numbers("end"))
             known = (start != UNKNOWN) & (end != UNKNOWN)

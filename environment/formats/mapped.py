@@ -7,7 +7,9 @@ local times: the origin is then the first submission, and the header tells when 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from datetime import UTC, datetime, tzinfo
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,7 @@ from environment.formats.mapping import (
     TableMapping,
 )
 from environment.formats.names import NAMED, known, number_text, numbered_words, worded
+from environment.formats.sacct_fields import BEFORE_START, BEFORE_SUBMIT, LAST_SHOWN
 from environment.formats.tables import LARGEST_EXACT, Table, listed, write_table
 from environment.jobs import UNKNOWN
 from environment.trace import FIELDS, Header, Trace, smallest
@@ -59,6 +62,8 @@ def parse_mapped(data: bytes | str, mapping: TableMapping, source: str = "trace"
                 f"has {listed(table.names)}"
             )
     found: dict[str, Any] = {}
+    again: dict[str, Numbers] = {}
+    repaired: Counter[str] = Counter()
     names: dict[str, dict[int, str]] = {}
     for field, column in mapping.columns.items():
         if field in NAMED and column.values is None:
@@ -66,7 +71,8 @@ def parse_mapped(data: bytes | str, mapping: TableMapping, source: str = "trace"
             if told:
                 names[field] = told
         else:
-            found[field] = _numbers(table, field, mapping)
+            found[field] = _numbers(table, field, mapping, again)
+    _set_order(found, again, repaired)
     origin = _origin(mapping, found)
     for field in MOMENTS:
         if field in found:
@@ -74,15 +80,18 @@ def parse_mapped(data: bytes | str, mapping: TableMapping, source: str = "trace"
     for field in OF_MEMORY:
         if field in found and mapping.columns[field].per == "job":
             found[field] = _per_processor(found, field, 1)
-    _fill(found)
+    _fill(found, repaired)
     columns = {name: smallest(np.asarray(found[name])) for name in FIELDS}
-    trace = Trace(Header(), columns, source=source, names=names)
+    trace = Trace(Header(), columns, source=source, names=names, repaired=repaired)
     trace.header = _header(trace, mapping, origin)
     return trace
 
 
-def _numbers(table: Table, field: str, mapping: TableMapping) -> Numbers:
-    """Return a column in the unit of its field; moments that are unknown are NaN."""
+def _numbers(table: Table, field: str, mapping: TableMapping, again: dict[str, Numbers]) -> Numbers:
+    """Return a column in the unit of its field; moments that are unknown are NaN.
+
+    ``again`` gets, for moments, how long after each clocks show the same once more, s; else 0.
+    """
     column = mapping.columns[field]
     words = table.words(column.column)
     if column.values is not None:
@@ -92,7 +101,8 @@ def _numbers(table: Table, field: str, mapping: TableMapping) -> Numbers:
                 raise table.error(row, column.column, word, rule)
         return np.array([column.values.get(word, UNKNOWN) for word in words], np.float64)
     if field in MOMENTS:
-        return _moments(table, field, mapping, words)
+        found, again[field] = _moments(table, field, mapping, words)
+        return found
     if column.unit == "clock":
         return np.array([_clock(table, row, column.column, word) for row, word in enumerate(words)])
     values = table.numbers(column.column)
@@ -105,32 +115,56 @@ def _numbers(table: Table, field: str, mapping: TableMapping) -> Numbers:
     return np.where(values == UNKNOWN, UNKNOWN, np.round(values * scale, 3))
 
 
-def _moments(table: Table, field: str, mapping: TableMapping, words: list[str]) -> Numbers:
+def _moments(
+    table: Table, field: str, mapping: TableMapping, words: list[str]
+) -> tuple[Numbers, Numbers]:
+    """Return moments, and how long after them clocks show the same once more."""
     column = mapping.columns[field]
     if column.time in ("seconds", "unix", "unix-ms"):
         values = table.numbers(column.column, np.nan)
+        values = np.where(values == UNKNOWN, np.nan, values)
         values = values / 1000 if column.time == "unix-ms" else values
         late = np.abs(values) > LATEST
         if late.any() and column.time != "seconds":
             row = int(np.argmax(late))
             raise table.error(row, column.column, words[row], "no Unix time of this age")
-        return values
+        return values, np.zeros(len(values))
     zone = parse_zone(mapping.zone) or UTC
-    known: dict[str, float] = {"": np.nan, "Unknown": np.nan, "None": np.nan, "-": np.nan}
+    nothing = np.nan, 0.0
+    known = {"": nothing, "Unknown": nothing, "None": nothing, "-": nothing, "-1": nothing}
     for row, word in enumerate(words):
         if word not in known:
             known[word] = _moment(table, row, column.column, word, column.time, zone)
-    return np.array([known[word] for word in words], np.float64)
+    told = np.array([known[word] for word in words], np.float64).reshape(-1, 2)
+    return told[:, 0], told[:, 1]
 
 
-def _moment(table: Table, row: int, name: str, word: str, how: str, zone: tzinfo) -> float:
+def _moment(
+    table: Table, row: int, name: str, word: str, how: str, zone: tzinfo
+) -> tuple[float, float]:
     try:
         moment = datetime.fromisoformat(word) if how == "iso" else datetime.strptime(word, how)
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=zone)
-        return moment.timestamp()
+        if moment.tzinfo:
+            return moment.timestamp(), 0.0
+        first, second = (moment.replace(tzinfo=zone, fold=fold).timestamp() for fold in (0, 1))
+        return first, max(second - first, 0.0)  # clocks that are put forward skip a time instead
     except (ValueError, OverflowError, OSError):
         expected = "2024-01-31T13:45:00" if how == "iso" else how
         raise table.error(row, name, word, f"no time; the mapping expects {expected}") from None
+
+
+def _set_order(found: dict[str, Any], again: dict[str, Numbers], repaired: Counter[str]) -> None:
+    """Of two moments that clocks show alike, take the second where the first is too early."""
+    for earlier, later in pairwise(field for field in MOMENTS if field in found):
+        second = found[later] + again[later]
+        early = (found[later] < found[earlier]) & (found[earlier] <= second)
+        found[later] = np.where(early, second, found[later])
+        _repair(repaired, LAST_SHOWN, early)
+
+
+def _repair(repaired: Counter[str], reason: str, which: NDArray[np.bool_]) -> None:
+    if which.any():
+        repaired[reason] += int(np.count_nonzero(which))
 
 
 def _clock(table: Table, row: int, name: str, word: str) -> float:
@@ -170,14 +204,18 @@ def _per_processor(found: dict[str, Any], field: str, sign: int) -> Numbers:
     return np.where(found[field] == UNKNOWN, UNKNOWN, np.round(scaled, 3))
 
 
-def _fill(found: dict[str, Any]) -> None:
+def _fill(found: dict[str, Any], repaired: Counter[str]) -> None:
     """Find wait and run from start and end, and let what is not told be unknown."""
     submit, jobs = found["submit"], len(found["submit"])
     start, end = found.pop("start", None), found.pop("end", None)
     if start is not None and "wait" not in found:
-        found["wait"] = np.where((start == UNKNOWN) | (submit == UNKNOWN), UNKNOWN, start - submit)
+        told = (start != UNKNOWN) & (submit != UNKNOWN)
+        _repair(repaired, BEFORE_SUBMIT, told & (start < submit))
+        found["wait"] = np.where(told, np.maximum(start - submit, 0), UNKNOWN)
     if start is not None and end is not None and "run" not in found:
-        found["run"] = np.where((start == UNKNOWN) | (end == UNKNOWN), UNKNOWN, end - start)
+        told = (start != UNKNOWN) & (end != UNKNOWN)
+        _repair(repaired, BEFORE_START, told & (end < start))
+        found["run"] = np.where(told & (end >= start), end - start, UNKNOWN)
     found.setdefault("number", np.arange(1, jobs + 1))
     for field in FIELDS:
         found.setdefault(field, np.full(jobs, UNKNOWN))
@@ -256,7 +294,7 @@ def _written(trace: Trace, field: str, mapping: TableMapping) -> list[str]:
         values = _per_processor({name: trace[name] for name in FIELDS} | {field: values}, field, -1)
     scale = KILOBYTES[column.unit or "kB"] if field in OF_MEMORY else 1.0
     if field in LASTING and column.unit == "clock":
-        return ["" if value == UNKNOWN else _clock_text(value) for value in values.tolist()]
+        return ["" if value < 0 else _clock_text(value) for value in values.tolist()]
     scale = SECONDS[column.unit or "s"] if field in LASTING else scale
     return ["" if value == UNKNOWN else number_text(value / scale) for value in values.tolist()]
 
@@ -279,7 +317,11 @@ def _moments_written(trace: Trace, field: str, mapping: TableMapping) -> list[st
         if np.isnan(value):
             found.append("")
             continue
-        local = datetime.fromtimestamp(value, zone)
+        try:
+            local = datetime.fromtimestamp(value, zone)
+        except (ValueError, OverflowError, OSError):  # beyond what a calendar has
+            found.append("")
+            continue
         found.append(
             local.replace(tzinfo=None).isoformat() if how == "iso" else local.strftime(how)
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -172,11 +172,20 @@ def write_table(
     columns: Mapping[str, Sequence[Any]], delimiter: str = ",", newline: str = "\n"
 ) -> bytes:
     """Return columns as text: a line of names, then one row a line, quoted where needed."""
+    found = _rows_text(columns, delimiter, newline, csv.QUOTE_MINIMAL)
+    if "\r" in found and "\r" not in newline:  # the writer quotes line feeds alone
+        found = _rows_text(columns, delimiter, newline, csv.QUOTE_ALL)
+    return found.encode()
+
+
+def _rows_text(
+    columns: Mapping[str, Sequence[Any]], delimiter: str, newline: str, quoting: Literal[0, 1]
+) -> str:
     text = io.StringIO(newline="")
-    rows = csv.writer(text, delimiter=delimiter, lineterminator=newline)
+    rows = csv.writer(text, delimiter=delimiter, lineterminator=newline, quoting=quoting)
     rows.writerow(columns)
     rows.writerows(zip(*columns.values(), strict=True))
-    return text.getvalue().encode()
+    return text.getvalue()
 
 
 def _number(text: str) -> float | None:
