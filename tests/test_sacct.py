@@ -6,6 +6,7 @@ import gzip
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,6 +23,8 @@ from environment import (
     read_trace,
     write_trace,
 )
+from environment.formats import sacct_table
+from environment.formats.sacct_times import parse_time
 from environment.trace import FIELDS
 
 PARIS = FormatOptions(zone="Europe/Paris")
@@ -191,3 +194,27 @@ def test_pieces_give_the_same_as_the_whole(monkeypatch: pytest.MonkeyPatch, odd:
     assert odd.names == trace.names
     assert np.array_equal(odd.extra["job_id"], trace.extra["job_id"])
     assert (odd.repaired, odd.dropped) == (trace.repaired, trace.dropped)
+
+
+TIMES = ["{}", "{}Z", "{}+0530", "{}-03:00", "1706702400", "0", "Unknown", "", "None", "NONE"]
+
+
+@given(words=st.lists(st.sampled_from(TIMES), min_size=1, max_size=6), minute=st.integers(0, 59))
+def test_times_of_a_piece_are_those_of_its_words(words: list[str], minute: int) -> None:
+    """Times are the same read all at once as word by word, whichever stand together."""
+    words = [word.format(f"2024-01-31T12:{minute:02}:59") for word in words]
+    column = pa.array([word.encode() for word in words], pa.binary())
+    assert [parse_time(word.encode()) for word in words] == sacct_table._times(column).tolist()
+
+
+@pytest.mark.parametrize("word", ["0x65BA3100", "0000000000", "-170670240", "2024-01-31 12:00:00"])
+def test_odd_times_of_a_piece(word: str) -> None:
+    """Words that Arrow takes for times mean what they mean alone, or are refused."""
+    column = pa.array([word.encode()], pa.binary())
+    try:
+        expected = [parse_time(word.encode())]
+    except ValueError:
+        with pytest.raises(sacct_table._Refused):
+            sacct_table._times(column)
+    else:
+        assert expected == sacct_table._times(column).tolist()

@@ -34,6 +34,11 @@ def test_run_is_end_less_start() -> None:
     assert 600 == told(ElapsedRaw="")["run"]
 
 
+def test_run_longer_than_any() -> None:
+    """A run time is taken as it is told, also when it ends after the last year of a calendar."""
+    assert 2**53 == one(ElapsedRaw=str(2**53), End="")["run"]
+
+
 def test_start_is_end_less_run() -> None:
     """Without Start, the wait is told by End and the run time."""
     assert (300, 600) == (told(Start="no")["wait"], told(Start="no")["run"])
@@ -287,6 +292,11 @@ def test_steps_belong_to_the_run_before_them() -> None:
         first, {"JobID": "1.batch", "MaxRSS": "900K"}, again, {"JobID": "1.batch", "MaxRSS": "100K"}
     )
     assert [100] == trace["memory"].tolist()
+
+
+def test_steps_without_a_cluster() -> None:
+    """A step need not say of which cluster its job is, if all are of one."""
+    assert [7] == read({}, {"JobID": "1.0", "MaxRSS": "7K", "Cluster": ""})["memory"].tolist()
 
 
 def test_steps_before_their_job() -> None:

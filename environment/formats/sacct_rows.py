@@ -65,6 +65,8 @@ def job_keys(rows: Rows) -> tuple[Int64s, Int64s]:
         return job, step
     codes, names = rows.words["cluster"]
     many = len(names)
+    if np.all(codes == codes[:1]):  # steps need not say which
+        return job, step
     return job * many + codes, step * many + rows.step_cluster
 
 

@@ -45,10 +45,10 @@ ID = r"^[0-9]{1,18}(_[0-9]{1,18}|_\[[-0-9,:%.]*\]?|\+[0-9]{1,18})?(\..*)?$"
 STEP = r"^[^\[]*\."
 
 #: Bytes that Arrow splits at once; more than a line may have.
-PIECE = 2**23
+PIECE = 2**21
 
-#: Bytes of a time as sacct writes it, and of one with its offset: Z, +0100 or +01:00.
-LOCAL, WITH_OFFSET = frozenset((19,)), frozenset((20, 24, 25))
+#: Bytes of a time as sacct writes it, of one with its offset (Z, +0100 or +01:00), of a Unix time.
+LOCAL, WITH_OFFSET, UNIX = frozenset((19,)), frozenset((20, 24, 25)), frozenset((9, 10))
 
 #: What some texts in UTF-8 begin with.
 MARK = b"\xef\xbb\xbf"
@@ -178,7 +178,6 @@ class _Reading:
                     include_columns=list(used.values()),
                     strings_can_be_null=False,
                 ),
-                pa.system_memory_pool(),  # gives back what it no longer needs
             )
             for batch in reader:
                 self._add(batch.rename_columns(list(used)))
@@ -308,20 +307,23 @@ def _times(column: pa.Array) -> Int64s:
 
     told = pc.invert(pc.is_in(column, value_set=pa.array([b"Unknown", b"None", b""])))
     lengths = set(pc.unique(pc.binary_length(column.filter(told))).to_pylist())
-    if lengths <= LOCAL:
-        kind, add = pa.timestamp("s"), 0
-    elif lengths <= WITH_OFFSET:
+    kind, first, add = pa.timestamp("s"), FIRST_TIME, 0
+    if lengths <= WITH_OFFSET:
         kind, add = pa.timestamp("s", "UTC"), SINCE_1970
-    else:
+    elif lengths <= UNIX:
+        kind, first, add = pa.int64(), 1, SINCE_1970
+    elif not lengths <= LOCAL:
         return np.asarray(_numbers(column, parse_time))
     try:
         texts = pc.if_else(told, column, pa.scalar(None, pa.binary())).cast(pa.string())
+        if lengths <= UNIX and not pc.all(pc.ascii_is_decimal(texts)).as_py():
+            return np.asarray(_numbers(column, parse_time))
         seconds = texts.cast(kind).cast(pa.int64()).fill_null(NO_TIME)
     except pa.ArrowInvalid:
         return np.asarray(_numbers(column, parse_time))
     times = seconds.to_numpy(zero_copy_only=False)
     known = times != NO_TIME
-    if np.all(~known | ((times >= FIRST_TIME) & (times < LAST_TIME))):
+    if np.all(~known | ((times >= first) & (times < LAST_TIME))):
         return np.asarray(np.where(known, times + add, NO_TIME))
     return np.asarray(_numbers(column, parse_time))
 
