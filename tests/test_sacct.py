@@ -68,7 +68,7 @@ def test_what_was_done_to_the_oddities_is_counted(odd: Trace) -> None:
     assert {
         "ran again after it failed or was preempted: the last run, from the first submission": 1,
         "parts of a heterogeneous job taken as one, processors added up": 1,
-        "a time that clocks showed twice: the second, as the order of times asks for": 1,
+        "a time that clocks showed twice: the second taken, which fits the other times": 1,
     } == odd.repaired
     assert {
         "tasks of an array that never started, told in one row: one of them kept": 6,

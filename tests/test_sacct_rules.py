@@ -116,8 +116,8 @@ def night(submit: str, start: str, end: str, elapsed: str) -> tuple[float, float
     return trace["wait"][0], trace["run"][0], list(trace.repaired)
 
 
-FIRST = "a time that clocks showed twice: the first"
-SECOND = "a time that clocks showed twice: the second, as the order of times asks for"
+FIRST = "a time that clocks showed twice: the first taken"
+SECOND = "a time that clocks showed twice: the second taken, which fits the other times"
 
 
 def test_hour_shown_twice_is_the_first() -> None:
@@ -152,7 +152,9 @@ def test_hour_never_shown() -> None:
     row = {"Submit": "2024-03-31T01:59:00", "Start": "2024-03-31T02:30:00", "End": ""}
     trace = read(row, zone="Europe/Paris")
     assert 60 == trace["wait"][0]
-    assert {"a time that clocks never showed: when they were put forward": 1} == trace.repaired
+    assert {
+        "a time that clocks never showed: moved to when they go on": 1
+    } == trace.repaired
 
 
 def test_started_before_it_was_submitted() -> None:

@@ -19,6 +19,7 @@ from environment import (
     Losses,
     Trace,
     generate_sacct,
+    jobs_from_trace,
     parse_sacct,
     parse_swf,
     read_sacct,
@@ -369,3 +370,15 @@ def test_real_traces(
     assert counted == differences(trace, again, order.tolist())
     assert expected.items() <= counted.items(), counted
     assert {} == again.repaired
+
+
+@pytest.mark.traces
+def test_jobs_to_simulate_are_the_same(kth: Trace) -> None:
+    """A log that was written as accounting gives the same jobs, from its first submission on."""
+    again = parse_sacct(generate_sacct(kth), options=FormatOptions(zone="UTC"))
+    one, other = jobs_from_trace(kth).jobs, jobs_from_trace(again).jobs
+    first = int(kth["submit"][0])
+    assert np.array_equal(one.recorded_submit - first, other.recorded_submit)
+    assert np.array_equal(one.recorded_start - first, other.recorded_start)
+    for name in ("run_time", "requested_time", "processors", "user"):
+        assert np.array_equal(getattr(one, name), getattr(other, name)), name

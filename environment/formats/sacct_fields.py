@@ -22,9 +22,9 @@ DECIMALS = 3
 
 #: What is repaired.
 NO_ZONE = "no time zone told: taken as UTC"
-FIRST_SHOWN = "a time that clocks showed twice: the first"
-LAST_SHOWN = "a time that clocks showed twice: the second, as the order of times asks for"
-NEVER_SHOWN = "a time that clocks never showed: when they were put forward"
+FIRST_SHOWN = "a time that clocks showed twice: the first taken"
+LAST_SHOWN = "a time that clocks showed twice: the second taken, which fits the other times"
+NEVER_SHOWN = "a time that clocks never showed: moved to when they go on"
 BEFORE_SUBMIT = "started before it was submitted: wait taken as 0"
 BEFORE_START = "ended before it started: run time unknown"
 
@@ -85,16 +85,12 @@ class Times:
 
 
 def first_told(rows: Rows, name: str) -> Int64s:
-    """Return which word tells a field of words in each row, as a number that means nothing else.
-
-    Rows whose first column says nothing have another number for each word of the next.
-    """
-    codes, _ = _words(rows, name)
-    return codes
+    """Return which word tells a field of words in each row, as its place; -1 for none."""
+    return _words(rows, name)[0]
 
 
 def _words(rows: Rows, name: str) -> tuple[Int64s, list[str]]:
-    """Return for each row the place of the word that tells a field, and the words; -1 for none."""
+    """Return which word tells a field in each row, as its place among the words, and these."""
     codes = np.full(len(rows.job), -1, np.int64)
     words: list[str] = []
     for column in WORDS_OF[name]:
