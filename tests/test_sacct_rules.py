@@ -152,9 +152,7 @@ def test_hour_never_shown() -> None:
     row = {"Submit": "2024-03-31T01:59:00", "Start": "2024-03-31T02:30:00", "End": ""}
     trace = read(row, zone="Europe/Paris")
     assert 60 == trace["wait"][0]
-    assert {
-        "a time that clocks never showed: moved to when they go on": 1
-    } == trace.repaired
+    assert {"a time that clocks never showed: moved to when they go on": 1} == trace.repaired
 
 
 def test_started_before_it_was_submitted() -> None:
