@@ -9,11 +9,22 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sacct_cases import JOB, ODD, STEP, UTC, read, text, without
+from sacct_cases import JOB, ODD, STEP, UTC, read, table, text, without
 
-from environment import FormatOptions, ParseError, QuantityError, Trace, TraceError, parse_sacct
+from environment import (
+    FormatOptions,
+    Losses,
+    ParseError,
+    QuantityError,
+    Trace,
+    TraceError,
+    generate_sacct,
+    parse_sacct,
+)
 from environment.formats import sacct_table
 from environment.formats.sacct_columns import COLUMNS, COMMAND
+
+PARIS = FormatOptions(zone="Europe/Paris")
 
 
 def refused(data: bytes | str) -> TraceError:
@@ -211,10 +222,10 @@ def test_malformed_file_by_path(tmp_path: Path) -> None:
     assert (str(path), 2, "State", "DONE") == (caught.value.path, *place(caught.value))
 
 
-def trace_or_error(data: bytes) -> Trace | TraceError:
+def trace_or_error(data: bytes, options: FormatOptions = PARIS) -> Trace | TraceError:
     """What comes of a text."""
     try:
-        return parse_sacct(data, "odd.txt", FormatOptions(zone="Europe/Paris"))
+        return parse_sacct(data, "odd.txt", options)
     except TraceError as error:
         return error
 
@@ -253,3 +264,35 @@ def test_whatever_stands_there(changes: list[tuple[int, bytes, int]]) -> None:
     layout = sacct_table.find_layout(data)
     if layout is not None:  # else the mark at the beginning was taken off
         sacct_table._explain(data, layout, "odd.txt", 0)
+
+
+#: Values that mean something in some column.
+WORDS = (b"", b"0", b"1", b"Unknown", b"PENDING", b"CANCELLED", b"NODE_FAIL", b"101_1", b"120+1",
+         b"120+0.1", b"100", b"2024-10-27T02:10:00", b"9007199254740992")  # fmt: skip
+HEAD, *LINES = [line.split(b"|") for line in ODD.split(b"\r\n") if line]
+
+
+@given(
+    lines=st.lists(st.sampled_from(LINES), min_size=1, max_size=6),
+    changes=st.dictionaries(
+        st.tuples(st.integers(0, 5), st.integers(0, 22)), st.sampled_from(WORDS), max_size=3
+    ),
+    zone=st.sampled_from([None, "Europe/Paris"]),
+)
+def test_whatever_rows_stand_together(
+    lines: list[list[bytes]], changes: dict[tuple[int, int], bytes], zone: str | None
+) -> None:
+    """Rows of all kinds in any order are a trace that reads back, or one clear error."""
+    rows = [HEAD, *map(list, lines)]
+    for (row, column), word in changes.items():
+        rows[1 + row % len(lines)][column] = word
+    options = FormatOptions(zone=zone)
+    trace = trace_or_error(b"\n".join(map(b"|".join, rows)), options)
+    if isinstance(trace, TraceError):
+        assert "cannot be read as" not in str(trace)
+        return
+    lost = Losses()
+    again = trace_or_error(generate_sacct(trace, lost, options), options)
+    assert isinstance(again, Trace)
+    assert table(trace) == table(again)
+    assert {"header", "job_id"} >= {field for field, _ in lost.counts}

@@ -48,6 +48,21 @@ def test_no_job_is_over() -> None:
         read({"State": "PENDING"}, {"JobID": "2", "State": "PENDING"})
 
 
+def test_only_steps() -> None:
+    """Nor has a file of steps alone."""
+    with pytest.raises(TraceError, match=r"holds no job that is over \(1 steps alone"):
+        read({"JobID": "1.0"}, {"JobID": "1.batch"})
+
+
+def test_state_of_no_job_that_is_over_is_told_in_short() -> None:
+    """Of many states the most frequent are told."""
+    states = ["PENDING", "RUNNING", "SUSPENDED", "RESIZING", "REVOKED", "STOPPED", "STAGE_OUT"]
+    rows = [{"JobID": str(number), "State": state} for number, state in enumerate(states)]
+    with pytest.raises(TraceError) as caught:
+        read(*rows, {"JobID": "20", "State": "REVOKED"})
+    assert "(2 state REVOKED, 1 state PENDING, 1 state RUNNING)" in str(caught.value)
+
+
 # -- names
 
 

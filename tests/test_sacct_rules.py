@@ -97,7 +97,8 @@ def test_local_times_are_those_of_the_zone() -> None:
 
 def test_no_zone_is_told() -> None:
     """Without a zone local times are taken as UTC, which is counted, and noted in the header."""
-    trace = read({}, {"JobID": "2", "Submit": "1706702400"}, zone=None)
+    unix = {"Submit": "1706702400", "Start": "1706702700", "End": "Unknown"}
+    trace = read({}, {"JobID": "2"} | unix, zone=None)
     assert {"no time zone told: taken as UTC": 1} == trace.repaired
     assert 1706702400 == trace.header.integer("UnixStartTime")
     assert trace.header.get("TimeZoneString") is None

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sacct_cases import ODD, job, read, table
+from sacct_cases import ODD, UTC, job, read, table
 
 from environment import (
     FormatOptions,
@@ -148,6 +148,15 @@ def test_numbers_of_jobs(make_trace: Callable[..., Trace]) -> None:
     assert ["1", "2"] == [row["JobID"] for row in rows(twice) if row["User"]]
     again = read({"JobID": "9_3"}, {"JobID": "12", "Submit": "2024-01-31T12:00:01"})
     assert ["9_3", "12"] == [row["JobID"] for row in rows(again)]
+
+
+def test_memory_of_the_rest_of_an_array() -> None:
+    """Also what never is, a step of tasks that did not start, comes back as it was."""
+    row = {"JobID": "9_[1,3,...]", "State": "CANCELLED", "MaxRSS": "5K"}
+    trace = read(row)
+    assert [5] == trace["memory"].tolist()
+    assert "9_[1,3,...].batch" == rows(trace, UTC)[1]["JobID"]
+    assert {} == lost(trace, UTC)
 
 
 def test_queue_is_written_where_it_is_read(make_trace: Callable[..., Trace]) -> None:

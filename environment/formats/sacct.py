@@ -94,7 +94,8 @@ def parse_sacct(
     if alone:
         jobs.dropped[STEPS_ALONE] = alone
     if not len(jobs.row):
-        why = ", ".join(f"{count} {reason}" for reason, count in jobs.dropped.items())
+        most = jobs.dropped.most_common(3)
+        why = ", ".join(f"{count} {reason}" for reason, count in most) or "headers alone"
         raise TraceError(f"{source}: holds no job that is over ({why})")
     return Fields(rows, jobs, times, states, memory).trace(source, zone, options.queue)
 

@@ -13,7 +13,7 @@ from environment.formats.names import NAMED, NOTHING, numbered
 from environment.formats.sacct_rows import Jobs
 from environment.formats.sacct_table import Rows
 from environment.formats.sacct_times import LAST_TIME, NO_TIME, local, to_unix
-from environment.formats.sacct_values import ENDED, parse_requested_memory
+from environment.formats.sacct_values import ENDED, LARGEST_EXACT, parse_requested_memory
 from environment.jobs import UNKNOWN, Int64s
 from environment.trace import FIELDS, Trace, decode, smallest
 
@@ -27,6 +27,9 @@ LAST_SHOWN = "a time that clocks showed twice: the second taken, which fits the 
 NEVER_SHOWN = "a time that clocks never showed: moved to when they go on"
 BEFORE_SUBMIT = "started before it was submitted: wait taken as 0"
 BEFORE_START = "ended before it started: run time unknown"
+
+#: Columns of times.
+MOMENTS = ("submit", "start", "end")
 
 #: Columns that tell a field of words. The first that says anything does, of users for each row.
 WORDS_OF = {
@@ -57,16 +60,14 @@ class Times:
     elapsed
         How long it ran as the log tells, s; -1 if not told.
     local, skipped, first_shown, last_shown
-        Whose times are local; whose are never shown; whose are shown twice, and which was taken.
+        Who has local times; whose are never shown; whose are shown twice, and which was taken.
     """
 
     def __init__(self, rows: Rows, zone: tzinfo | None) -> None:
         told, nothing = rows.numbers, np.full(len(rows.job), NO_TIME)
-        submit, start, end = (
-            to_unix(told.get(key, nothing), zone) for key in ("submit", "start", "end")
-        )
+        submit, start, end = (to_unix(told.get(key, nothing), zone) for key in MOMENTS)
         self.elapsed = told.get("elapsed", np.full(len(rows.job), UNKNOWN))
-        self.local = local(told["submit"])
+        self.local = np.any([local(told.get(key, nothing)) for key in MOMENTS], axis=0)
         self.submit = submit.unix
         self.skipped = submit.skipped | start.skipped | end.skipped
         early = start.unix < self.submit
@@ -154,7 +155,8 @@ class Fields:
         processors = np.where(requested > 0, requested, allocated)
         times = np.where(of == "n", self._told("nodes", row), 1)
         shared = np.floor(size * times / np.maximum(processors, 1) + 0.5)
-        shared = np.where((size >= 0) & (processors > 0) & (times > 0), shared, UNKNOWN)
+        known = (size >= 0) & (processors > 0) & (times > 0) & (shared <= LARGEST_EXACT)
+        shared = np.where(known, shared, UNKNOWN)
         return np.where(of == "c", size, shared)
 
     def _join(self, place: int, parts: Int64s, memory: NDArray[np.float64], status: Int64s) -> None:
@@ -182,7 +184,7 @@ class Fields:
         if len(began):
             ends = np.where(elapsed >= 0, start + elapsed, end)[start != NO_TIME]
             self.start[place] = began.min()
-            self.elapsed[place] = max(ends.max() - began.min(), UNKNOWN)
+            self.elapsed[place] = min(max(ends.max() - began.min(), UNKNOWN), LARGEST_EXACT)
         unfit = status[status != ENDED["COMPLETED"]]
         self.status[place] = unfit[0] if len(unfit) else ENDED["COMPLETED"]
 
@@ -295,7 +297,7 @@ class Fields:
             "memory is the largest that one task of a job used, requested memory is per processor",
             f"queue is Slurm's {line}, partition its {part}",
         ]
-        if zone is None and self.times.local.any():
+        if zone is None and self.times.local[self.jobs.row].any():
             notes.append("the log tells no time zone; times were taken as UTC")
         return notes + ([SIZE_NOTE] if sized else [])
 

@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 #: A job, a task of an array, what is left of an array, or a part of a heterogeneous job; a step.
-ID = r"^[0-9]{1,18}(_[0-9]{1,18}|_\[[-0-9,:%.]*\]?|\+[0-9]{1,18})?(\..*)?$"
+ID = r"^[0-9]{1,18}(_[0-9]{1,18}|_\[[-0-9,:%.]*\]?|\+[0-9]{1,18})?(\.[^.]*)?$"
 
 #: Of these a step: the point of ``77_[1,3,...]`` is none.
-STEP = r"^[^\[]*\."
+STEP = r"^[^\[]*\.|\]\."
 
 #: Bytes that Arrow splits at once; more than a line may have.
 PIECE = 2**21
@@ -213,7 +213,7 @@ class _Reading:
         self._keep("place", place[~step & ~header])
         self._keep("step_place", place[step])
         self.ids.append(jobs.column(self.layout.id))
-        numbers = pc.split_pattern(steps.column(self.layout.id), ".", max_splits=1)
+        numbers = pc.split_pattern(steps.column(self.layout.id), ".", max_splits=1, reverse=True)
         self.step_ids.append(pc.list_element(numbers, 0))
         self.rows += len(batch)
 
@@ -387,7 +387,7 @@ def _explain(data: bytes, layout: Layout, source: str, rows: int) -> None:
             rule = "not the number of a job or step, such as 1234, 1234_5, 1234+0 or 1234.batch"
             raise ParseError(source, number, layout.called(layout.id), shown(job_id), rule)
         for name, place in layout.places.items():
-            if _STEP.match(job_id) and name not in MEMORY and name != "cluster":
+            if _STEP.search(job_id) and name not in MEMORY and name != "cluster":
                 continue
             try:
                 checks.get(name, decode)(words[place])

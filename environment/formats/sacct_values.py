@@ -15,6 +15,9 @@ from typing import NamedTuple
 #: Numbers up to here are exact in the floating point numbers of a trace.
 LARGEST_EXACT = 2**53
 
+#: Processors or nodes; no machine has more.
+MOST = 2**31
+
 #: What stands for a value that is not known, in lower case.
 EMPTY = frozenset((b"", b"unknown", b"none", b"n/a", b"na", b"(null)", b"null", b"invalid"))
 
@@ -132,7 +135,7 @@ def parse_count(word: bytes) -> int:
     if match:
         number = float(match[1]) if b"." in match[1] else int(match[1])
         count = number * THOUSANDS[match[2]]
-        if count == int(count) and count <= LARGEST_EXACT:
+        if count == int(count) and count <= MOST:
             return int(count)
     if word.strip().lower() in EMPTY:
         return -1

@@ -14,7 +14,7 @@ from environment.formats.headers import parse_zone
 from environment.formats.names import NAMED, known, number_text, worded
 from environment.formats.sacct_columns import COLUMNS
 from environment.formats.sacct_times import FIRST_TIME, LAST_TIME, NO_TIME, time_texts
-from environment.formats.sacct_values import LARGEST_EXACT, duration_text
+from environment.formats.sacct_values import LARGEST_EXACT, MOST, duration_text
 from environment.jobs import UNKNOWN, Int64s
 from environment.quantities import round_half_up
 from environment.trace import FIELDS, Trace
@@ -54,7 +54,7 @@ REASONS = {
     **dict.fromkeys(NAMED, "no word that a row can hold, or one that stands for unknown"),
 }
 
-_ID = re.compile(r"[0-9]{1,18}(_([0-9]{1,18}|\[[-0-9,:%.]+\]))?")
+_ID = re.compile(r"[0-9]{1,18}(_([0-9]{1,18}|\[[-0-9,:%.]+\])|\+[0-9]{1,18})?")
 _BREAKS = re.compile(r"[|\r\n\0]")
 
 
@@ -76,7 +76,7 @@ def written(trace: Trace, options: FormatOptions) -> tuple[bytes, Int64s]:
     status = trace["status"]
     state = [STATES.get(value, "COMPLETED") for value in status.tolist()]
     cancelled = status == 5
-    allocated = _whole(trace["allocated_processors"])
+    allocated = _count(trace["allocated_processors"])
     nothing = [""] * len(trace)
     texts: dict[str, list[str]] = dict.fromkeys(COLUMNS, nothing)
     texts |= {
@@ -86,7 +86,7 @@ def written(trace: Trace, options: FormatOptions) -> tuple[bytes, Int64s]:
         "ElapsedRaw": _number_texts(np.where(~ran & cancelled, 0, run)),
         "State": state,
         "AllocCPUS": _number_texts(allocated),
-        "ReqCPUS": _number_texts(_whole(trace["requested_processors"])),
+        "ReqCPUS": _number_texts(_count(trace["requested_processors"])),
         "TimelimitRaw": _limits(trace["requested_time"]),
         "ReqMem": [f"{text}Kc" if text else "" for text in _sizes(trace["requested_memory"])],
         "TotalCPU": _cpu_times(trace["average_cpu"], allocated),
@@ -122,6 +122,12 @@ def _whole(values: NDArray[Any]) -> Int64s:
     return np.where(values < 0, UNKNOWN, round_half_up(np.maximum(values, 0))).astype(np.int64)
 
 
+def _count(values: NDArray[Any]) -> Int64s:
+    """Return numbers of processors as whole ones; -1 for those that no machine has."""
+    whole = _whole(values)
+    return np.where(whole <= MOST, whole, UNKNOWN)
+
+
 def _number_texts(values: Int64s) -> list[str]:
     return [str(value) if value >= 0 else "" for value in values.tolist()]
 
@@ -136,7 +142,7 @@ def _limits(seconds: NDArray[Any]) -> list[str]:
 def _sizes(kilobytes: NDArray[Any]) -> list[str]:
     """Return sizes of memory without their unit, kB."""
     return [
-        np.format_float_positional(size, trim="-") if size >= 0 else ""
+        np.format_float_positional(size, trim="-") if 0 <= size <= LARGEST_EXACT else ""
         for size in kilobytes.astype(np.float64).tolist()
     ]
 
@@ -163,8 +169,9 @@ def _ids(trace: Trace, submit: Int64s) -> list[str]:
 
 
 def _differ(ids: list[str], submit: Int64s) -> bool:
-    """Whether no two jobs have the same number and submission, which are told by one row."""
-    return len(set(zip(ids, submit.tolist(), strict=True))) == len(ids)
+    """Whether no two jobs have a number and submission that one job tells, or parts of one."""
+    numbers = [one.partition("+")[0] for one in ids]
+    return len(set(zip(numbers, submit.tolist(), strict=True))) == len(ids)
 
 
 def _step(texts: dict[str, list[str]], place: int, memory: str) -> str:
