@@ -78,7 +78,7 @@ class Header:
         return next((v for k, v in self.entries() if k.lower() == key.lower()), None)
 
     def integer(self, key: str) -> int | None:
-        """Return the number that the value of ``key`` begins with; None if none, or huge."""
+        """Return the number of 18 digits at most that a value begins with, or None."""
         match = re.match(r"-?[0-9]{1,18}(?![0-9])", self.get(key) or "")
         return int(match[0]) if match else None
 

@@ -14,6 +14,7 @@ convert_app = typer.Typer()
 
 @convert_app.command()
 def convert(
+    context: typer.Context,
     source: Annotated[
         str | None,
         typer.Argument(
@@ -80,6 +81,7 @@ def convert(
     """
     from scenarios.convert_command import ConvertRequest, convert_command, list_formats
 
+    told = getattr(context.get_parameter_source("salt"), "name", "")
     if list_all:
         list_formats(as_json=as_json)
         return
@@ -93,7 +95,8 @@ def convert(
             zone=zone,
             queue=queue,
             processors=nodes,
-            anonymise=anonymise or salt is not None,
+            # A salt that only stands in the environment asks for nothing.
+            anonymise=anonymise or told == "COMMANDLINE",
             salt=salt,
             strict=strict,
         ),

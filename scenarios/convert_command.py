@@ -7,13 +7,14 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from environment.errors import HpcrowdError
 from environment.formats.base import Format, FormatOptions
+from environment.formats.files import is_stream
 from environment.formats.names import anonymised
 from environment.formats.registry import (
     FORMATS,
@@ -81,10 +82,13 @@ def convert_command(request: ConvertRequest, *, as_json: bool) -> None:
     options = _options(request)
     to_format = _target_format(request)
     if request.target != STANDARD:
-        check_writable(Path(request.target), "OUT")
+        _check_target(request.source, Path(request.target))
     with _source(request.source) as path:
-        from_format = _source_format(request, path, to_format)
-        trace = read_trace(path, from_format, options)
+        try:
+            from_format = _source_format(request, path, to_format)
+            trace = read_trace(path, from_format, options)
+        except HpcrowdError as error:  # it is not the copy of a pipe that people know
+            raise HpcrowdError(str(error).replace(str(path), request.source)) from None
     if path != Path(request.source):
         trace.source = request.source
     if request.processors is not None:
@@ -97,6 +101,14 @@ def convert_command(request: ConvertRequest, *, as_json: bool) -> None:
         print_json(wire)
     else:
         _tell(trace, wire, kept)
+
+
+def _check_target(source: str, target: Path) -> None:
+    """Make sure that a trace may be written, and that it is not the one that is read."""
+    check_writable(target, "OUT")
+    there = not is_stream(target) and target.exists() and Path(source).exists()
+    if there and target.samefile(source):
+        raise HpcrowdError(f"{target}: OUT is IN itself; name another file")
 
 
 def _options(request: ConvertRequest) -> FormatOptions:
@@ -132,8 +144,8 @@ def _source_format(request: ConvertRequest, path: Path, to_format: Format) -> Fo
 
 @contextmanager
 def _source(source: str) -> Iterator[Path]:
-    """Give the file to read: the trace of a run, or what standard input holds."""
-    if source != STANDARD:
+    """Give the file to read: the trace of a run, or a copy of what comes through a pipe."""
+    if source != STANDARD and not is_stream(source):
         path = at_hand([Path(source)])[0]
         if path.is_dir():
             if not (path / RUN_TRACE).is_file():
@@ -141,12 +153,20 @@ def _source(source: str) -> Iterator[Path]:
             path /= RUN_TRACE
         yield path
         return
-    if sys.stdin.isatty():
+    if source == STANDARD and sys.stdin.isatty():
         raise HpcrowdError("-: standard input is a terminal; pipe a trace into it")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "standard input"
-        with path.open("wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
+        try:
+            with (
+                (
+                    nullcontext(sys.stdin.buffer) if source == STANDARD else Path(source).open("rb")
+                ) as pipe,
+                path.open("wb") as file,
+            ):
+                shutil.copyfileobj(pipe, file)
+        except OSError as error:
+            raise HpcrowdError(f"{source}: cannot be read: {error.strerror or error}") from None
         yield path
 
 
@@ -180,12 +200,12 @@ def _wire(
 
 def _tell(trace: Trace, wire: dict[str, Any], kept: Kept) -> None:
     """Tell people what was done; on standard error where standard output is the trace."""
-    piped = wire["target"] == STANDARD
+    piped = wire["target"] == STANDARD or is_stream(wire["target"])
     tell = say if piped else print
     tell(f"{wire['source']} ({wire['from']}): {plural(wire['jobs'], 'job')}")
     for line in reading_lines(trace):
         tell(f"  {line}")
-    target = "standard output" if piped else wire["target"]
+    target = "standard output" if wire["target"] == STANDARD else wire["target"]
     tell(f"{target} ({wire['to']}): {'written' if kept.lost else 'nothing is lost'}")
     for line in kept.lines():
         tell(line)

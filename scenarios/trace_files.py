@@ -6,9 +6,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from environment.errors import HpcrowdError
 from environment.formats.base import Format, FormatOptions, Losses
-from environment.formats.files import write_file
+from environment.formats.files import is_stream, write_file
 from environment.formats.names import names_table
 from environment.formats.registry import FORMATS
 from environment.quantities import plural
@@ -20,6 +22,12 @@ STANDARD = "-"
 
 #: Identifiers of jobs in the log that a trace was made from, a column of ``Trace.extra``.
 JOB_ID = "job_id"
+
+#: What a table of names begins with.
+NAMES_HEAD = b"field,number,name\n"
+
+#: Why names are lost.
+NO_NAMES = "their names would stand in a file beside OUT, and it is no file"
 
 
 @dataclass(frozen=True)
@@ -81,10 +89,14 @@ def keep_trace(
     if JOB_ID in trace.extra:
         named["job"] = len(trace)
     beside = None
-    if named and not kind.holds_names and target != STANDARD:
-        beside = names_beside(Path(target))
-        for key in [key for key in lost.counts if key[0] == JOB_ID]:
-            del lost.counts[key]  # it stands beside the trace
+    if named and not kind.holds_names:
+        if target != STANDARD and not is_stream(target):
+            beside = _beside(Path(target))
+            for key in [key for key in lost.counts if key[0] == JOB_ID]:
+                del lost.counts[key]  # it stands beside the trace
+        else:
+            for field, told in trace.names.items():
+                lost.add(field, np.isin(trace[field], list(told)), NO_NAMES)
     if strict:
         refuse(trace, lost, kind)
     if target == STANDARD:
@@ -95,6 +107,24 @@ def keep_trace(
     if beside is not None:
         write_whole(beside, names_table(trace))
     return Kept(lost, beside, named if beside else {})
+
+
+def _beside(target: Path) -> Path:
+    """Return the file for the names of a trace; one of somebody else's is not written over."""
+    path = names_beside(target)
+    try:
+        with path.open("rb") as file:
+            begin = file.read(len(NAMES_HEAD))
+    except FileNotFoundError:
+        return path
+    except OSError as error:
+        raise HpcrowdError(f"{path}: cannot be read: {error.strerror or error}") from None
+    if begin != NAMES_HEAD:
+        raise HpcrowdError(
+            f"{path}: is there and no table of names, which would stand in it; move it away, or "
+            "name another OUT"
+        )
+    return path
 
 
 def refuse(trace: Trace, lost: Losses, kind: Format) -> None:

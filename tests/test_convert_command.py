@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -226,3 +227,88 @@ def test_gzip_by_name(here: Path, call: Call) -> None:
     text = gzip.decompress(Path("log.csv.gz").read_bytes()).decode()
     assert text.startswith("number,submit")
     assert 3 == len(io.StringIO(text).readlines())
+
+
+def test_a_salt_in_the_environment_asks_for_nothing(
+    here: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever keeps the salt in a variable converts with names as before; --anonymise uses it."""
+    monkeypatch.setenv("HPCROWD_SALT", "pepper")
+    call("convert", "mine.csv", "a.csv", "--map", "mine.toml")
+    assert "alice" in Path("a.csv").read_text()
+    call("convert", "mine.csv", "b.csv", "--map", "mine.toml", "--anonymise")
+    call("convert", "mine.csv", "c.csv", "--map", "mine.toml", "--salt", "pepper")
+    assert "alice" not in Path("b.csv").read_text() == Path("c.csv").read_text()
+
+
+def test_files_of_others_are_not_written_over(here: Path, call: Call) -> None:
+    """OUT is not IN, by whatever name; a file where names would stand is left, and so is OUT."""
+    Path("link.swf").symlink_to("log.swf")
+    for name in ("log.swf", "./log.swf", "link.swf"):
+        code, _, err = call("convert", "log.swf", name, "--to", "csv")
+        assert (2, f"hpcrowd: {Path(name)}: OUT is IN itself; name another file\n") == (code, err)
+    assert SWF == Path("log.swf").read_text()
+    Path("mine.names.csv").write_text("name,phone\nalice,1\n")
+    code, _, err = call("convert", "mine.csv", "mine.swf", "--map", "mine.toml")
+    assert (2, 1) == (code, len(err.splitlines()))
+    assert "mine.names.csv: is there and no table of names" in err
+    assert not Path("mine.swf").exists()
+    Path("mine.names.csv").write_text("field,number,name\nuser,1,carol\n")
+    assert 0 == call("convert", "mine.csv", "mine.swf", "--map", "mine.toml")[0]
+    assert "alice" in Path("mine.names.csv").read_text()
+
+
+def test_links_stay_links(here: Path, call: Call) -> None:
+    """A link is followed: what it leads to is written."""
+    Path("link.csv").symlink_to("kept.csv")
+    assert 0 == call("convert", "log.swf", "link.csv")[0]
+    assert (True, 3) == (
+        Path("link.csv").is_symlink(),
+        len(Path("kept.csv").read_text().splitlines()),
+    )
+
+
+def test_named_pipes(here: Path, root: Path) -> None:
+    """A pipe with a name, as shells make for <(zcat log.swf.gz), is read once; one is written."""
+    script = (
+        'mkfifo in out; (cat log.swf > in & "$0" "$1" convert in piped.parquet; wait)'
+        '; (cat out > came.swf & "$0" "$1" convert piped.parquet out --to swf; wait)'
+    )
+    done = subprocess.run(
+        ["bash", "-c", script, sys.executable, str(root / "hpcrowd.py")], cwd=here,
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert (0, "out (swf): nothing is lost") == (done.returncode, done.stderr.splitlines()[-1])
+    assert SWF == Path("came.swf").read_text()
+    assert Path("out").is_fifo()
+
+
+def test_a_pipe_is_not_replayed(here: Path, call: Call) -> None:
+    """Other commands read a trace more than once, and say what makes a file of a pipe."""
+    os.mkfifo("pipe.swf")
+    code, _, err = call("clean", "pipe.swf")
+    assert 2 == code
+    assert "hpcrowd: pipe.swf: is no file" in err
+    assert "hpcrowd convert" in err
+
+
+def test_errors_name_standard_input(here: Path, root: Path) -> None:
+    """What is wrong with standard input is told of ``-``, and not of a copy that is gone."""
+    done = subprocess.run(
+        [sys.executable, str(root / "hpcrowd.py"), "convert", "-", "out.csv", "--from", "swf"],
+        input="no job\n", cwd=here, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert 2 == done.returncode
+    assert done.stderr.startswith("hpcrowd: -, line 1, field number: 'no': not a number")
+
+
+def test_names_are_lost_in_a_pipe(here: Path, root: Path) -> None:
+    """Beside standard output no file of names can stand: that is told, and refused if strict."""
+    command = [sys.executable, str(root / "hpcrowd.py"), "convert", "mine.csv", "-", "--to", "swf",
+               "--map", "mine.toml"]  # fmt: skip
+    done = subprocess.run(command, cwd=here, capture_output=True, text=True, check=True)
+    assert "  lost: user of 3 jobs: their names would stand in a file beside OUT" in done.stderr
+    strict = subprocess.run(
+        [*command, "--strict"], cwd=here, capture_output=True, text=True, check=False
+    )
+    assert (2, "") == (strict.returncode, strict.stdout)

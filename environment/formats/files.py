@@ -5,9 +5,10 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+import stat
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -75,6 +76,9 @@ def read_file(path: str | os.PathLike[str], longest_line: int = LONGEST_LINE) ->
 def write_file(data: bytes, path: str | os.PathLike[str]) -> None:
     """Write a file, gzipped if its name ends in ``.gz``; it is whole or absent.
 
+    What is no file on a disk, such as a pipe, is written to; a link stays, and what it leads to is
+    written.
+
     Raises
     ------
     TraceError
@@ -82,21 +86,41 @@ def write_file(data: bytes, path: str | os.PathLike[str]) -> None:
     """
     if os.fspath(path).endswith(".gz"):
         data = gzip.compress(data, compresslevel=6, mtime=0)
-    target = Path(path)
+    if is_stream(path):
+        try:
+            Path(path).write_bytes(data)
+        except OSError as error:
+            raise TraceError(f"{path}: cannot be written: {error.strerror or error}") from error
+        return
+    target = Path(os.path.realpath(path))
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         temporary.write_bytes(data)
         temporary.replace(target)
     except OSError as error:
-        raise TraceError(f"{target}: cannot be written: {error.strerror or error}") from error
+        raise TraceError(f"{path}: cannot be written: {error.strerror or error}") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # it may not even have a name that is short enough
+            temporary.unlink()
+
+
+def is_stream(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path is there but no file and no folder: a pipe, a device."""
+    try:
+        mode = Path(path).stat().st_mode
+    except OSError:
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
 @contextmanager
 def _opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Give a file to read unpacked; what goes wrong is told as what is wrong with it."""
     name = os.fspath(path)
+    if is_stream(name):
+        raise TraceError(
+            f"{name}: is no file, which could be read twice; `hpcrowd convert` makes one of it"
+        )
     try:
         with Path(path).open("rb") as raw:
             packed = raw.read(2) == b"\x1f\x8b"
