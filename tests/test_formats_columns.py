@@ -158,3 +158,16 @@ def test_names_with_line_ends_of_any_kind() -> None:
 def test_start_of_a_job_that_nobody_knows_when_submitted() -> None:
     """Without a submission there is no wait."""
     assert [-1, 3] == parse_csv("submit,start,run\n-1,50,1\n7,10,1\n")["wait"].tolist()
+
+
+def test_text_that_csv_cannot_hold_is_counted() -> None:
+    """Blanks around names, zero bytes, and odd names of columns are lost in CSV, and counted."""
+    trace = parse_csv("submit,run,user,user_name\n0,1,1,a\n5,1,2,b\n")
+    trace.names["user"] = {1: " a", 2: "b"}
+    trace.extra = {"status ": np.array(["x", ""], object), "note": np.array(["n\0o", "z"], object)}
+    lost = Losses()
+    back = parse_csv(generate_csv(trace, lost))
+    assert ({1: "a", 2: "b"}, ["no", "z"]) == (back.names["user"], back.extra["note"].tolist())
+    assert {"user": 1, "status ": 1, "note": 1} == {
+        field: n for (field, _), n in lost.counts.items()
+    }

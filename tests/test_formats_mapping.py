@@ -221,3 +221,9 @@ def test_what_no_calendar_has_is_lost_and_counted() -> None:
     assert {"submit": 1, "requested_time": 1} == {
         field: count for (field, _), count in lost.counts.items() if field != "header"
     }
+
+
+def test_numbers_too_large_in_their_unit() -> None:
+    """A number that is exact as it stands may be too large in seconds: it is told with its line."""
+    with pytest.raises(ParseError, match=r"line 3, field took: '9e15': too large"):
+        mapped("at,took\n0,1\n5,9e15\n", {"run": {"column": "took", "unit": "d"}})

@@ -15,7 +15,12 @@ from __future__ import annotations
 import os
 
 from environment.formats.base import Format, Losses, as_bytes, first_line
-from environment.formats.columns import looks_like_columns, named_columns, trace_of_columns
+from environment.formats.columns import (
+    NAME_COLUMNS,
+    looks_like_columns,
+    named_columns,
+    trace_of_columns,
+)
 from environment.formats.files import read_file, write_file
 from environment.formats.names import number_text
 from environment.formats.tables import Table, write_table
@@ -52,7 +57,23 @@ def generate_csv(trace: Trace, lost: Losses | None = None) -> bytes:
     columns: dict[str, list[str]] = {
         name: [number_text(value) for value in trace[name].tolist()] for name in FIELDS
     }
-    return write_table(columns | named_columns(trace, lost))
+    return write_table(columns | _texts(trace, lost))
+
+
+def _texts(trace: Trace, lost: Losses | None) -> dict[str, list[str]]:
+    """Return columns of text as CSV holds them; what it does not hold of them is counted."""
+    found: dict[str, list[str]] = {}
+    lost = Losses() if lost is None else lost
+    for name, words in named_columns(trace, lost).items():
+        if not name.isprintable() or name != name.strip() or not name:
+            lost.add(name, sum(map(bool, words)), "no name that a line of names can hold")
+            continue
+        table = {word: word.replace("\0", "").strip() for word in set(words)}
+        changed = {word for word, text in table.items() if text != word}
+        field = NAME_COLUMNS.get(name, name)
+        lost.add(field, sum(word in changed for word in words), "blanks around, or zero bytes")
+        found[name] = [table[word] for word in words] if changed else words
+    return found
 
 
 def write_csv(trace: Trace, path: str | os.PathLike[str]) -> None:

@@ -112,7 +112,12 @@ def _numbers(table: Table, field: str, mapping: TableMapping, again: dict[str, N
     if scale == 1.0:
         return values
     # Halves of hours are not exact in decimal: whole seconds and kilobytes are what was meant.
-    return np.where(values == UNKNOWN, UNKNOWN, np.round(values * scale, 3))
+    scaled = np.where(values == UNKNOWN, UNKNOWN, np.round(values * scale, 3))
+    large = np.abs(scaled) > LARGEST_EXACT
+    if large.any():
+        row = int(np.argmax(large))
+        raise table.error(row, column.column, words[row], "too large; numbers are exact")
+    return scaled
 
 
 def _moments(
@@ -296,7 +301,10 @@ def _written(trace: Trace, field: str, mapping: TableMapping) -> list[str]:
     if field in LASTING and column.unit == "clock":
         return ["" if value < 0 else _clock_text(value) for value in values.tolist()]
     scale = SECONDS[column.unit or "s"] if field in LASTING else scale
-    return ["" if value == UNKNOWN else number_text(value / scale) for value in values.tolist()]
+    held = (values != UNKNOWN) & (np.abs(values) <= LARGEST_EXACT)
+    held &= np.abs(values / scale) <= LARGEST_EXACT
+    pairs = zip((values / scale).tolist(), held.tolist(), strict=True)
+    return [number_text(value) if fits else "" for value, fits in pairs]
 
 
 def _moments_written(trace: Trace, field: str, mapping: TableMapping) -> list[str]:
