@@ -23,6 +23,7 @@ from environment.formats.registry import (
     parse_format,
     read_trace,
 )
+from environment.formats.tables import listed
 from environment.quantities import plural
 from environment.trace import Header, Trace
 from scenarios.cli_words import at_hand
@@ -93,10 +94,13 @@ def convert_command(request: ConvertRequest, *, as_json: bool) -> None:
         trace.source = request.source
     if request.processors is not None:
         trace.header = _with_processors(trace.header, request.processors)
+    left_out: list[str] = []
     if request.anonymise:
+        texts = trace.extra
         trace = anonymised(trace, request.salt or secrets.token_hex(16))
+        left_out = [name for name in texts if name not in trace.extra]
     kept = keep_trace(trace, request.target, to_format, options, strict=request.strict)
-    wire = _wire(trace, from_format, to_format, request.target, kept)
+    wire = _wire(trace, from_format, to_format, request.target, kept) | {"left_out": left_out}
     if as_json:
         print_json(wire)
     else:
@@ -205,6 +209,8 @@ def _tell(trace: Trace, wire: dict[str, Any], kept: Kept) -> None:
     tell(f"{wire['source']} ({wire['from']}): {plural(wire['jobs'], 'job')}")
     for line in reading_lines(trace):
         tell(f"  {line}")
+    if wire["left_out"]:
+        tell(f"  left out, as they may tell of people: {listed(wire['left_out'])}")
     target = "standard output" if wire["target"] == STANDARD else wire["target"]
     tell(f"{target} ({wire['to']}): {'written' if kept.lost else 'nothing is lost'}")
     for line in kept.lines():

@@ -312,3 +312,15 @@ def test_names_are_lost_in_a_pipe(here: Path, root: Path) -> None:
         [*command, "--strict"], cwd=here, capture_output=True, text=True, check=False
     )
     assert (2, "") == (strict.returncode, strict.stdout)
+
+
+def test_text_of_ones_own_is_left_out_of_what_is_given_away(here: Path, call: Call) -> None:
+    """Nobody knows what stands in other columns: pseudonyms go without them, and it is said."""
+    Path("own.csv").write_text("submit,run,user_name,email,orig_site\n0,1,al,al@x.org,north\n")
+    code, out, _ = call("convert", "own.csv", "public.csv", "--anonymise")
+    assert 0 == code
+    assert "  left out, as they may tell of people: 'email'\n" in out
+    text = Path("public.csv").read_text()
+    assert ("al@x.org" in text, "north" in text) == (False, True)
+    wire = json.loads(call("convert", "own.csv", "public.csv", "--anonymise", "--json")[1])
+    assert ["email"] == wire["left_out"]

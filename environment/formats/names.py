@@ -28,6 +28,13 @@ NAMED = ("user", "group", "executable", "queue", "partition")
 #: Fields whose names tell of people, which :func:`anonymised` takes out.
 OF_PEOPLE = ("user", "group", "executable")
 
+#: Columns of :attr:`environment.trace.Trace.extra` that tell of machines alone. Others go with the
+#: names of people: nobody knows what stands in a column of somebody's own.
+OF_MACHINES = frozenset((
+    "allocated_resources", "consumed_energy", "last_run_site", "orig_site", "requested_local_disk",
+    "requested_network", "requested_platform", "used_local_disk", "used_network",
+))  # fmt: skip
+
 #: Hexadecimal digits of a pseudonym: 48 bits, so that two of a million users hardly ever share one.
 PSEUDONYM = 12
 
@@ -99,8 +106,8 @@ def anonymised(trace: Trace, salt: str) -> Trace:
     A pseudonym is the beginning of the HMAC-SHA256 of the name under the salt: the same name gets
     the same one in every log that is treated with the same salt, and without the salt nobody can
     try names. Numbers are given anew, from 1 on in the order of pseudonyms, so that neither the
-    numbers of the log nor the order of first submissions is left. Columns of other formats go, with
-    the identifiers of jobs: nobody knows what they tell.
+    numbers of the log nor the order of first submissions is left. Columns of text beyond the fields
+    go, identifiers of jobs with them, but for :data:`OF_MACHINES`. Header and comments stay.
     """
     columns, names = dict(trace.columns), dict(trace.names)
     for field in OF_PEOPLE:
@@ -110,7 +117,8 @@ def anonymised(trace: Trace, salt: str) -> Trace:
         numbers = [places[table[word]] if word else UNKNOWN for word in words]
         columns[field] = np.array(numbers, np.int64)
         names[field] = {number: name for name, number in places.items()}
-    return replace(trace, columns=columns, names=names, extra={})
+    extra = {name: values for name, values in trace.extra.items() if name in OF_MACHINES}
+    return replace(trace, columns=columns, names=names, extra=extra)
 
 
 def pseudonym(field: str, word: str, salt: str) -> str:
