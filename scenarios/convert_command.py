@@ -27,7 +27,7 @@ from environment.formats.tables import listed
 from environment.quantities import plural
 from environment.trace import Header, Trace
 from scenarios.cli_words import at_hand
-from scenarios.terminal import print_json, say, standard_output
+from scenarios.terminal import print_json, progress_bar, say, standard_output
 from scenarios.trace_files import STANDARD, Kept, keep_trace, reading_lines
 from scenarios.whole_file import check_writable
 
@@ -87,7 +87,8 @@ def convert_command(request: ConvertRequest, *, as_json: bool) -> None:
     with _source(request.source) as path:
         try:
             from_format = _source_format(request, path, to_format)
-            trace = read_trace(path, from_format, options)
+            with _told(f"reading {request.source}", 0):
+                trace = read_trace(path, from_format, options)
         except HpcrowdError as error:  # it is not the copy of a pipe that people know
             raise HpcrowdError(str(error).replace(str(path), request.source)) from None
     if path != Path(request.source):
@@ -99,12 +100,22 @@ def convert_command(request: ConvertRequest, *, as_json: bool) -> None:
         texts = trace.extra
         trace = anonymised(trace, request.salt or secrets.token_hex(16))
         left_out = [name for name in texts if name not in trace.extra]
-    kept = keep_trace(trace, request.target, to_format, options, strict=request.strict)
+    with _told(f"writing {request.target}", 1):
+        kept = keep_trace(trace, request.target, to_format, options, strict=request.strict)
     wire = _wire(trace, from_format, to_format, request.target, kept) | {"left_out": left_out}
     if as_json:
         print_json(wire)
     else:
         _tell(trace, wire, kept)
+
+
+@contextmanager
+def _told(step: str, done: int) -> Iterator[None]:
+    """Show a step of the two, which millions of jobs take a minute for, on a terminal."""
+    with progress_bar() as progress:
+        if progress is not None:
+            progress(step, done, 2)
+        yield
 
 
 def _check_target(source: str, target: Path) -> None:

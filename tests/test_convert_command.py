@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -324,3 +325,14 @@ def test_text_of_ones_own_is_left_out_of_what_is_given_away(here: Path, call: Ca
     assert ("al@x.org" in text, "north" in text) == (False, True)
     wire = json.loads(call("convert", "own.csv", "public.csv", "--anonymise", "--json")[1])
     assert ["email"] == wire["left_out"]
+
+
+def test_steps_are_shown_on_a_terminal(
+    here: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Millions of jobs take a minute: a terminal tells which of the two steps it is."""
+    steps: list[tuple[str, int, int]] = []
+    told = nullcontext(lambda *step: steps.append(step))
+    monkeypatch.setattr("scenarios.convert_command.progress_bar", lambda: told)
+    assert 0 == call("convert", "log.swf", "log.csv")[0]
+    assert [("reading log.swf", 0, 2), ("writing log.csv", 1, 2)] == steps
