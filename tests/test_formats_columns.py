@@ -171,3 +171,16 @@ def test_text_that_csv_cannot_hold_is_counted() -> None:
     assert {"user": 1, "status ": 1, "note": 1} == {
         field: n for (field, _), n in lost.counts.items()
     }
+
+
+def test_two_quotes_that_are_never_closed() -> None:
+    """Rows between two such quotes are not swallowed as one text: the table is refused."""
+    rows = '0,1,"a\n1,1,x\n1,1,y\n2,1,"b\n3,1,z\n'
+    with pytest.raises(ParseError, match="no row of a table"):
+        parse_csv(f"submit,run,note\n{rows}")
+
+
+def test_a_number_with_two_names() -> None:
+    """Of two names of a user the last stands, and the jobs that had the other are counted."""
+    trace = parse_csv("submit,run,user,user_name\n0,1,1,a\n5,1,1,b\n")
+    assert ({1: "b"}, [1]) == (trace.names["user"], list(trace.repaired.values()))

@@ -197,3 +197,9 @@ def test_any_table_survives(jobs: list[list[float]], header: list[bytes], newlin
     assert jobs == rows(again)
     assert header == again.header.lines
     assert newline == again.newline
+
+
+def test_mark_of_utf_8_is_passed_over() -> None:
+    """Some editors begin a file with a byte order mark: it belongs to no field and no comment."""
+    data = b"\xef\xbb\xbf; MaxProcs: 4\n1 0 5 60 4 -1 -1 4 90 -1 1 7 3 -1 -1 -1 -1 -1\n"
+    assert 4 == parse_swf(data).header.processors

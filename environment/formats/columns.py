@@ -131,7 +131,11 @@ def _name(trace: Trace, field: str, words: list[str], given: bool) -> None:
         trace.columns[field], names = numbered_words(words)
     else:
         pairs = zip(trace.columns[field].tolist(), words, strict=True)
-        names = {int(number): word for number, word in pairs if word and number != UNKNOWN}
+        told = [(int(number), word) for number, word in pairs if word and number != UNKNOWN]
+        names = dict(told)
+        other = sum(names[number] != word for number, word in told)
+        if other:
+            trace.repaired[f"{field} with several names: the last one"] = other
     if names:
         trace.names[field] = names
 

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from environment.errors import ParseError, TraceError
-from environment.formats.base import Format, Losses, first_line
+from environment.formats.base import Format, Losses, as_bytes, first_line
 from environment.formats.commented import join_lines, split_lines
 from environment.formats.files import read_file, shown, write_file
 from environment.formats.names import known
@@ -54,8 +54,7 @@ def read_swf(path: str | os.PathLike[str]) -> Trace:
 
 def parse_swf(data: bytes | str, source: str = "trace") -> Trace:
     """Return the trace that ``data`` holds; ``source`` names it in messages."""
-    if isinstance(data, str):
-        data = data.encode()
+    data = as_bytes(data)
     lines = split_lines(data, source, "Standard Workload Format")
     body = b"\n".join(lines.jobs)
     values = _numbers(body, len(lines.jobs))
@@ -142,7 +141,7 @@ def write_swf(trace: Trace, path: str | os.PathLike[str]) -> None:
 
 def _looks_like(head: bytes) -> bool:
     """Whether the first line that is no comment has as many fields, the first a number."""
-    words = first_line(head, b";").split()
+    words = first_line(as_bytes(head), b";").split()
     return len(words) == len(FIELDS) and words[0].lstrip(b"-").isdigit()
 
 

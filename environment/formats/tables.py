@@ -99,8 +99,9 @@ class Table:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             self._explain()
             raise TraceError(f"{self.source}: no table: {_first_line(error)}") from None
-        if self.data.count(b'"') % 2:
-            # A quote that is never closed would swallow all rows after it.
+        quotes = self.data.count(b'"')
+        if quotes % 2 or (quotes and self.data.count(b"\n") > len(table) + 1):
+            # A quote that is never closed would swallow all rows after it, up to the next such.
             for _ in self._rows(strict=True):
                 pass
         if not len(table):
