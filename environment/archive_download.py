@@ -229,7 +229,7 @@ def _failed(reason: Any, timeout_s: float) -> _Failure:
     if isinstance(reason, TimeoutError):
         return _Failure(f"no byte came for {timeout_s:g} s")
     if isinstance(reason, socket.gaierror):
-        return _Failure("its host is not found; is there a network?")
+        return _Failure("its host is not found (is there a network?)")
     if isinstance(reason, ConnectionRefusedError):
         return _Failure("the connection was refused")
     words = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__

@@ -227,3 +227,16 @@ def test_numbers_too_large_in_their_unit() -> None:
     """A number that is exact as it stands may be too large in seconds: it is told with its line."""
     with pytest.raises(ParseError, match=r"line 3, field took: '9e15': too large"):
         mapped("at,took\n0,1\n5,9e15\n", {"run": {"column": "took", "unit": "d"}})
+
+
+def test_decimal_comma() -> None:
+    """Numbers with a comma before fractions are read and written so."""
+    columns = {"requested_time": {"column": "limit", "unit": "h"}}
+    more = {"delimiter": ";", "decimal": ","}
+    trace = mapped("at;took;limit\n0,5;60;1,5\n1;2;\n", columns, **more)
+    assert [0.5, 1] == trace["submit"].tolist()
+    assert [5400, -1] == trace["requested_time"].tolist()
+    mapping = TableMapping(columns={**NEEDED, **columns}, **more)
+    assert b"at;took;limit\n0,5;60;1,5\n1;2;\n" == generate_mapped(trace, mapping)
+    with pytest.raises(ValueError, match="is the delimiter, too"):
+        TableMapping(columns=NEEDED, decimal=",")

@@ -211,12 +211,14 @@ def test_wrong_number_of_fields(line: bytes, count: int) -> None:
 
 
 def test_nul_byte_in_a_word_is_told() -> None:
-    """A NUL byte far inside a file is an error of its line; in a comment it does no harm."""
+    """A NUL byte far inside a file is an error of its line, in a comment, too."""
     far = b"\n".join([LINE] * 100)
     with pytest.raises(ParseError) as caught:
         parse_gwf(far + b"\n" + LINE.replace(b" 7 ", b" u\0 "))
     assert (101, "user") == (caught.value.line, caught.value.field)
-    assert 100 == len(parse_gwf(far + b"\n# \0\n"))
+    with pytest.raises(ParseError) as caught:
+        parse_gwf(far + b"\n# \0\n")
+    assert (101, None) == (caught.value.line, caught.value.field)
 
 
 def test_workflows_are_refused_in_one_line(tmp_path: Path) -> None:
@@ -249,3 +251,13 @@ def test_fields_are_as_many_as_the_format_has() -> None:
 def test_damaged_files_give_one_line(data: bytes) -> None:
     """Whatever bytes are changed, there is a trace or one line that says what is wrong."""
     told_in_one_line(parse_gwf, data)
+
+
+def test_size_of_the_machine_where_times_are_small() -> None:
+    """Short waits after late submissions do not run over small integers: jobs never overlap."""
+    jobs = ((0, 0, 50, 4), (100, 120, 100, 4))  # one from 0 to 50, one from 220 to 320
+    text = "".join(
+        "\t".join(map(str, (i, 1136070024 + at, wait, run, held, *[-1] * 24))) + "\n"
+        for i, (at, wait, run, held) in enumerate(jobs, start=1)
+    )
+    assert 4 == parse_gwf(text).header.integer("MaxProcs")

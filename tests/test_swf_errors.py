@@ -177,3 +177,11 @@ def test_unwritable_place(tmp_path: Path, make_trace: Callable[..., Trace]) -> N
         write_swf(make_trace({"submit": 0}), tmp_path / "none" / "a.swf")
     one_line(caught.value, "a.swf", "cannot be written")
     assert [] == list(tmp_path.iterdir())
+
+
+def test_zero_byte_in_a_late_comment() -> None:
+    """A zero byte behind the beginning of a file is told with its line, also in a comment."""
+    with pytest.raises(ParseError) as caught:
+        parse_swf(b"\n".join([LINE] * 200) + b"\n; odd\0comment\n" + LINE, source="some.swf")
+    assert 201 == caught.value.line
+    one_line(caught.value, "some.swf", "line 201", "zero byte")

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from environment.errors import TraceError
+from environment.errors import ParseError, TraceError
+from environment.formats.files import shown
 from environment.trace import Header, Trace
 
 #: What comment lines begin with in a :class:`~environment.trace.Trace`.
@@ -63,6 +64,10 @@ def split_lines(data: bytes, source: str, title: str, mark: bytes = MARK) -> Com
     if lines[-1] == b"":
         lines.pop()
     is_job = [not (line[:1] == mark or line.lstrip()[:1] in (mark, b"")) for line in lines]
+    if b"\0" in data:  # in a job it is told with its field
+        for number, (line, job) in enumerate(zip(lines, is_job, strict=True), start=1):
+            if not job and b"\0" in line:
+                raise ParseError(source, number, None, shown(line), "a zero byte; text holds none")
     if not any(is_job):
         raise TraceError(f"{source}: holds no job; not a trace in the {title}?")
     first = is_job.index(True)

@@ -13,6 +13,7 @@ and counted.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 from environment.formats.base import Format, Losses, as_bytes, first_line
 from environment.formats.columns import (
@@ -22,7 +23,7 @@ from environment.formats.columns import (
     trace_of_columns,
 )
 from environment.formats.files import read_file, write_file
-from environment.formats.names import number_text
+from environment.formats.names import in_blocks, number_text
 from environment.formats.tables import Table, write_table
 from environment.trace import FIELDS, Trace
 
@@ -54,15 +55,15 @@ def generate_csv(trace: Trace, lost: Losses | None = None) -> bytes:
     if lost is not None:
         lost.add("header", len(trace.header.lines), "CSV has no place for it")
         lost.add("comments", len(trace.comments), "CSV has no place for them")
-    columns: dict[str, list[str]] = {
-        name: [number_text(value) for value in trace[name].tolist()] for name in FIELDS
+    numbers: dict[str, Iterable[str]] = {
+        name: map(number_text, in_blocks(trace[name])) for name in FIELDS
     }
-    return write_table(columns | _texts(trace, lost))
+    return write_table(numbers | _texts(trace, lost))
 
 
-def _texts(trace: Trace, lost: Losses | None) -> dict[str, list[str]]:
+def _texts(trace: Trace, lost: Losses | None) -> dict[str, Iterable[str]]:
     """Return columns of text as CSV holds them; what it does not hold of them is counted."""
-    found: dict[str, list[str]] = {}
+    found: dict[str, Iterable[str]] = {}
     lost = Losses() if lost is None else lost
     for name, words in named_columns(trace, lost).items():
         if not name.isprintable() or name != name.strip() or not name:

@@ -208,7 +208,8 @@ def _move_origin(trace: Trace) -> None:
     if trace.header.get("StartTime") is None:
         lines.append(f"; StartTime: {header_date(Clock(origin), 0)}")
     if trace.header.processors is None:
-        start = np.floor(submit + np.maximum(trace["wait"], 0)).astype(np.int64)
+        waited = np.maximum(trace["wait"], 0).astype(np.float64)  # small integers would run over
+        start = np.floor(submit + waited).astype(np.int64)
         run, processors = trace["run"], trace["allocated_processors"]
         ran = moved & (run > 0) & (processors > 0)
         end = np.ceil(start + np.maximum(run, 0)).astype(np.int64)

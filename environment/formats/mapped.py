@@ -54,7 +54,7 @@ def read_mapped(path: str | os.PathLike[str], mapping: TableMapping) -> Trace:
 
 def parse_mapped(data: bytes | str, mapping: TableMapping, source: str = "trace") -> Trace:
     """Return the trace that a table in text holds; ``source`` names it in messages."""
-    table = Table(as_bytes(data), source, mapping.delimiter)
+    table = Table(as_bytes(data), source, mapping.delimiter, mapping.decimal)
     for field, column in mapping.columns.items():
         if column.column not in table.names:
             raise QuantityError(
@@ -304,7 +304,7 @@ def _written(trace: Trace, field: str, mapping: TableMapping) -> list[str]:
     held = (values != UNKNOWN) & (np.abs(values) <= LARGEST_EXACT)
     held &= np.abs(values / scale) <= LARGEST_EXACT
     pairs = zip((values / scale).tolist(), held.tolist(), strict=True)
-    return [number_text(value) if fits else "" for value, fits in pairs]
+    return [_number_text(value, mapping) if fits else "" for value, fits in pairs]
 
 
 def _moments_written(trace: Trace, field: str, mapping: TableMapping) -> list[str]:
@@ -314,11 +314,11 @@ def _moments_written(trace: Trace, field: str, mapping: TableMapping) -> list[st
     )
     moments = {"submit": submit, "start": submit + wait, "end": submit + wait + run}[field]
     if how == "seconds":
-        return ["" if np.isnan(value) else number_text(value) for value in moments.tolist()]
+        return _numbers_text(moments, mapping)
     unix = moments + unix_origin(trace.header)
     if how in ("unix", "unix-ms"):
         scale = 1000 if how == "unix-ms" else 1
-        return ["" if np.isnan(value) else number_text(value * scale) for value in unix.tolist()]
+        return _numbers_text(unix * scale, mapping)
     zone = parse_zone(mapping.zone) or UTC
     found = []
     for value in unix.tolist():
@@ -334,6 +334,15 @@ def _moments_written(trace: Trace, field: str, mapping: TableMapping) -> list[st
             local.replace(tzinfo=None).isoformat() if how == "iso" else local.strftime(how)
         )
     return found
+
+
+def _number_text(value: float, mapping: TableMapping) -> str:
+    return number_text(value).replace(".", mapping.decimal)
+
+
+def _numbers_text(values: Numbers, mapping: TableMapping) -> list[str]:
+    """Return numbers as text, nothing where there is none."""
+    return ["" if np.isnan(value) else _number_text(value, mapping) for value in values.tolist()]
 
 
 def _clock_text(seconds: float) -> str:

@@ -3,6 +3,7 @@ r"""What the columns of somebody's own table mean, and in which units: a TOML fi
 ::
 
     delimiter = ";"
+    decimal = ","               # before fractions; a point unless given
     zone = "Europe/Paris"       # of local times
     processors = 512            # of the machine
 
@@ -89,6 +90,7 @@ class TableMapping(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     delimiter: str = Field(",", min_length=1, max_length=1, description="between values")
+    decimal: Literal[".", ","] = Field(".", description="before fractions")
     zone: str | None = Field(None, description="time zone of local times; UTC unless given")
     processors: int | None = Field(None, gt=0, description="processors of the machine")
     columns: dict[str, ColumnMapping] = Field(description="column of each field")
@@ -112,6 +114,8 @@ class TableMapping(BaseModel):
 
     @model_validator(mode="after")
     def _goes_together(self) -> Self:
+        if self.decimal == self.delimiter:
+            raise QuantityError(f"decimal {self.decimal!r}: is the delimiter, too; say another one")
         known = (*FIELDS, "start", "end")
         for field, column in self.columns.items():
             if field not in known:

@@ -12,7 +12,7 @@ import hashlib
 import hmac
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -37,6 +37,9 @@ OF_MACHINES = frozenset((
 
 #: Hexadecimal digits of a pseudonym: 48 bits, so that two of a million users hardly ever share one.
 PSEUDONYM = 12
+
+#: Values that stand in memory as objects of Python at a time, where a column is written.
+BLOCK = 2**16
 
 #: Words that stand for nothing.
 NOTHING = frozenset(("", "-1", "(null)", "None", "null", "N/A", "n/a", "Unknown", "unknown", "-"))
@@ -88,6 +91,12 @@ def worded(trace: Trace, name: str, nothing: str = "-1") -> list[str]:
     return [
         nothing if value == UNKNOWN else names.get(value) or number_text(value) for value in values
     ]
+
+
+def in_blocks(values: NDArray[Any]) -> Iterator[Any]:
+    """Yield the values of an array as numbers of Python, few of them at a time in memory."""
+    for begin in range(0, len(values), BLOCK):
+        yield from values[begin : begin + BLOCK].tolist()
 
 
 def number_text(value: float) -> str:

@@ -29,7 +29,7 @@ from environment.errors import ParseError, TraceError
 from environment.formats.base import Format, Losses, as_bytes, first_line
 from environment.formats.commented import join_lines, split_lines
 from environment.formats.files import read_file, shown, write_file
-from environment.formats.names import known
+from environment.formats.names import in_blocks, known, number_text
 from environment.trace import FIELDS, Trace, smallest
 
 #: Integers up to here are exact in the floating point numbers that fields are read as.
@@ -119,13 +119,9 @@ def generate_swf(trace: Trace, lost: Losses | None = None) -> bytes:
     if lost is not None:
         for name, values in trace.extra.items():
             lost.add(name, known(values), "no field for it")
-    texts = [map(_text, trace[name].tolist()) for name in FIELDS]
+    texts = [map(number_text, in_blocks(trace[name])) for name in FIELDS]
     jobs = [" ".join(words).encode() for words in zip(*texts, strict=True)]
     return join_lines(trace, jobs)
-
-
-def _text(value: float) -> str:
-    return str(int(value)) if value == int(value) else repr(value)
 
 
 def write_swf(trace: Trace, path: str | os.PathLike[str]) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,8 @@ class Table:
         What names it in messages.
     delimiter
         The character between values.
+    decimal
+        What stands before fractions: a point, or a comma.
 
     Attributes
     ----------
@@ -53,8 +55,9 @@ class Table:
         When a row has other columns than the first line.
     """
 
-    def __init__(self, data: bytes, source: str, delimiter: str = ",") -> None:
+    def __init__(self, data: bytes, source: str, delimiter: str = ",", decimal: str = ".") -> None:
         self.data, self.source, self.delimiter = _utf8(data), source, delimiter
+        self.decimal = decimal
         if b"\0" in self.data:
             line = self.data.count(b"\n", 0, self.data.index(b"\0")) + 1
             raise ParseError(source, line, None, "\\0", "a zero byte; text holds none")
@@ -148,6 +151,8 @@ class Table:
         import pyarrow.compute as pc
 
         values = pc.utf8_trim_whitespace(self.columns[name])
+        if self.decimal != ".":
+            values = pc.replace_substring(values, self.decimal, ".")
         nothing = pc.is_in(values, value_set=pa.array(NO_NUMBER))
         try:
             floats = pc.cast(pc.if_else(nothing, None, values), pa.float64())
@@ -170,23 +175,18 @@ def listed(names: Sequence[str]) -> str:
 
 
 def write_table(
-    columns: Mapping[str, Sequence[Any]], delimiter: str = ",", newline: str = "\n"
+    columns: Mapping[str, Iterable[str]], delimiter: str = ",", newline: str = "\n"
 ) -> bytes:
     """Return columns as text: a line of names, then one row a line, quoted where needed."""
-    found = _rows_text(columns, delimiter, newline, csv.QUOTE_MINIMAL)
-    if "\r" in found and "\r" not in newline:  # the writer quotes line feeds alone
-        found = _rows_text(columns, delimiter, newline, csv.QUOTE_ALL)
-    return found.encode()
-
-
-def _rows_text(
-    columns: Mapping[str, Sequence[Any]], delimiter: str, newline: str, quoting: Literal[0, 1]
-) -> str:
+    lists = [column for column in columns.values() if isinstance(column, list)]
+    # The writer quotes line feeds, but no other line ends.
+    odd = any("\r" in word for column in (list(columns), *lists) for word in column)
+    quoting: Literal[0, 1] = csv.QUOTE_ALL if odd else csv.QUOTE_MINIMAL
     text = io.StringIO(newline="")
     rows = csv.writer(text, delimiter=delimiter, lineterminator=newline, quoting=quoting)
     rows.writerow(columns)
     rows.writerows(zip(*columns.values(), strict=True))
-    return text.getvalue()
+    return text.getvalue().encode()
 
 
 def _number(text: str) -> float | None:
