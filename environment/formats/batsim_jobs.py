@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from environment.errors import ParseError, TraceError
 from environment.formats.base import Format, Losses, as_bytes, first_line
 from environment.formats.batsim_reader import LONGEST_NUMBER, numbered_ids
-from environment.formats.files import read_file, shown, write_file
+from environment.formats.files import read_as, shown, write_file
 from environment.formats.headers import made_header, most_in_use
 from environment.formats.intervals import count_of, interval_texts, last_of
 from environment.formats.names import NAMED, known, number_text
@@ -83,10 +83,7 @@ def read_batsim_jobs(path: str | os.PathLike[str]) -> Trace:
     ParseError
         When a line is malformed; it names line, field and value.
     """
-    data, checksum = read_file(path, LONGEST_ROW)
-    trace = parse_batsim_jobs(data, source=os.fspath(path))
-    trace.sha256 = checksum
-    return trace
+    return read_as(path, parse_batsim_jobs, LONGEST_ROW)
 
 
 def parse_batsim_jobs(data: bytes | str, source: str = "trace") -> Trace:

@@ -37,7 +37,7 @@ from environment.formats.batsim_reader import (
     MOST_COLUMNS,
     WorkloadReader,
 )
-from environment.formats.files import read_file, write_file
+from environment.formats.files import read_as, write_file
 from environment.formats.json_text import parse_json
 from environment.formats.names import NAMED, NOTHING, known, number_text, worded
 from environment.trace import FIELDS, Trace
@@ -56,10 +56,7 @@ def read_batsim(path: str | os.PathLike[str]) -> Trace:
     ParseError
         When it is malformed; it names the line.
     """
-    data, checksum = read_file(path, LONGEST_DOCUMENT)
-    trace = parse_batsim(data, source=os.fspath(path))
-    trace.sha256 = checksum
-    return trace
+    return read_as(path, parse_batsim, LONGEST_DOCUMENT)
 
 
 def parse_batsim(data: bytes | str, source: str = "trace") -> Trace:

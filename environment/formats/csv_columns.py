@@ -22,7 +22,7 @@ from environment.formats.columns import (
     named_columns,
     trace_of_columns,
 )
-from environment.formats.files import read_file, write_file
+from environment.formats.files import read_as, write_file
 from environment.formats.names import in_blocks, number_text
 from environment.formats.tables import Table, write_table
 from environment.trace import FIELDS, Trace
@@ -38,10 +38,7 @@ def read_csv(path: str | os.PathLike[str]) -> Trace:
     ParseError
         When a line is malformed; it names line, field and value.
     """
-    data, checksum = read_file(path)
-    trace = parse_csv(data, source=os.fspath(path))
-    trace.sha256 = checksum
-    return trace
+    return read_as(path, parse_csv)
 
 
 def parse_csv(data: bytes | str, source: str = "trace") -> Trace:

@@ -7,13 +7,14 @@ import hashlib
 import os
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from environment.errors import ParseError, TraceError
 from environment.formats.base import HEAD, LONGEST_LINE
+from environment.trace import Trace
 
 #: Bytes that are read at once; no more than the longest line.
 PIECE = 2**20
@@ -71,6 +72,24 @@ def read_file(path: str | os.PathLike[str], longest_line: int = LONGEST_LINE) ->
     data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
     with Path(path).open("rb") as raw:
         return data, hashlib.file_digest(raw, "sha256").hexdigest()
+
+
+def read_as(
+    path: str | os.PathLike[str],
+    parse: Callable[[bytes, str], Trace],
+    longest_line: int = LONGEST_LINE,
+) -> Trace:
+    """Return the trace that ``parse`` makes of the content of a file and its name.
+
+    Raises
+    ------
+    TraceError, ParseError
+        As :func:`read_file`, and what ``parse`` raises.
+    """
+    data, checksum = read_file(path, longest_line)
+    trace = parse(data, os.fspath(path))
+    trace.sha256 = checksum
+    return trace
 
 
 def write_file(data: bytes, path: str | os.PathLike[str]) -> None:

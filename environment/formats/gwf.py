@@ -33,7 +33,7 @@ from environment.clock import Clock
 from environment.errors import ParseError, TraceError
 from environment.formats.base import Format, Losses, as_bytes, first_line
 from environment.formats.commented import join_lines, split_lines
-from environment.formats.files import read_file, shown, write_file
+from environment.formats.files import read_as, shown, write_file
 from environment.formats.headers import most_in_use
 from environment.formats.names import NAMED, NOTHING, known, number_text, numbered, worded
 from environment.formats.words import is_number, parse_numbers, plain
@@ -80,10 +80,7 @@ def read_gwf(path: str | os.PathLike[str]) -> Trace:
     ParseError
         When a line is malformed; it names line, field and value.
     """
-    data, checksum = read_file(path)
-    trace = parse_gwf(data, source=os.fspath(path))
-    trace.sha256 = checksum
-    return trace
+    return read_as(path, parse_gwf)
 
 
 def parse_gwf(data: bytes | str, source: str = "trace") -> Trace:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from environment.errors import QuantityError
 from environment.formats.base import Losses, as_bytes
-from environment.formats.files import read_file, write_file
+from environment.formats.files import read_as, write_file
 from environment.formats.headers import LATEST, made_header, most_in_use, parse_zone, unix_origin
 from environment.formats.mapping import (
     KILOBYTES,
@@ -46,10 +46,7 @@ def read_mapped(path: str | os.PathLike[str], mapping: TableMapping) -> Trace:
     ParseError
         When a line is malformed; it names line, field and value.
     """
-    data, checksum = read_file(path)
-    trace = parse_mapped(data, mapping, source=os.fspath(path))
-    trace.sha256 = checksum
-    return trace
+    return read_as(path, lambda data, source: parse_mapped(data, mapping, source))
 
 
 def parse_mapped(data: bytes | str, mapping: TableMapping, source: str = "trace") -> Trace:

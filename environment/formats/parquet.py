@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from environment.errors import ParseError, TraceError
 from environment.formats.base import LONGEST_DOCUMENT, Format, Losses
 from environment.formats.columns import named_columns, trace_of_columns
-from environment.formats.files import read_file, write_file
+from environment.formats.files import read_as, write_file
 from environment.formats.tables import LARGEST_EXACT
 from environment.jobs import UNKNOWN
 from environment.trace import FIELDS, Header, Trace
@@ -38,10 +38,7 @@ def read_parquet(path: str | os.PathLike[str]) -> Trace:
     TraceError
         When it cannot be read, or a column that is needed is missing.
     """
-    data, checksum = read_file(path, LONGEST_DOCUMENT)
-    trace = parse_parquet(data, source=os.fspath(path))
-    trace.sha256 = checksum
-    return trace
+    return read_as(path, parse_parquet, LONGEST_DOCUMENT)
 
 
 def parse_parquet(data: bytes, source: str = "trace") -> Trace:

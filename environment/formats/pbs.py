@@ -39,7 +39,7 @@ import numpy as np
 
 from environment.errors import ParseError, TraceError
 from environment.formats.base import Format, Losses, as_bytes
-from environment.formats.files import read_file, shown, write_file
+from environment.formats.files import read_as, shown, write_file
 from environment.formats.headers import made_header, most_in_use, parse_zone
 from environment.formats.names import numbered_words
 from environment.formats.pbs_records import LAST_TIME, OF_A_RUN, local_time, understood
@@ -70,10 +70,7 @@ def read_pbs(path: str | os.PathLike[str], zone: str | None = None) -> Trace:
     ParseError
         When a line is malformed; it names line, field and value.
     """
-    data, checksum = read_file(path)
-    trace = parse_pbs(data, os.fspath(path), zone)
-    trace.sha256 = checksum
-    return trace
+    return read_as(path, lambda data, source: parse_pbs(data, source, zone))
 
 
 @dataclass

@@ -11,7 +11,7 @@ from environment.formats.base import Format, FormatOptions, Losses
 from environment.formats.batsim_jobs import BATSIM_JOBS
 from environment.formats.batsim_json import BATSIM
 from environment.formats.csv_columns import CSV
-from environment.formats.files import read_file, read_head, write_file
+from environment.formats.files import read_as, read_head, write_file
 from environment.formats.gwf import GWF
 from environment.formats.own_table import TABLE
 from environment.formats.parquet import PARQUET
@@ -97,10 +97,8 @@ def read_trace(
     """
     place = trace_path(path)
     kind = kind or find_format(place)
-    data, checksum = read_file(place, kind.longest_line)
-    trace = kind.parse(data, os.fspath(place), options or FormatOptions())
-    trace.sha256 = checksum
-    return trace
+    told = options or FormatOptions()
+    return read_as(place, lambda data, source: kind.parse(data, source, told), kind.longest_line)
 
 
 def write_trace(

@@ -40,7 +40,7 @@ import os
 
 from environment.errors import TraceError
 from environment.formats.base import Format, FormatOptions, Losses, as_bytes
-from environment.formats.files import read_file, write_file
+from environment.formats.files import read_as, write_file
 from environment.formats.headers import parse_zone
 from environment.formats.sacct_columns import find_layout
 from environment.formats.sacct_fields import Fields, Times, first_told
@@ -68,10 +68,7 @@ def read_sacct(path: str | os.PathLike[str], options: FormatOptions | None = Non
     ParseError
         When the header lacks columns or a line is malformed; it names line, field and value.
     """
-    data, checksum = read_file(path)
-    trace = parse_sacct(data, os.fspath(path), options)
-    trace.sha256 = checksum
-    return trace
+    return read_as(path, lambda data, source: parse_sacct(data, source, options))
 
 
 def parse_sacct(

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from environment.errors import ParseError, TraceError
 from environment.formats.base import Format, Losses, as_bytes, first_line
 from environment.formats.commented import join_lines, split_lines
-from environment.formats.files import read_file, shown, write_file
+from environment.formats.files import read_as, shown, write_file
 from environment.formats.names import in_blocks, known, number_text
 from environment.trace import FIELDS, Trace, smallest
 
@@ -46,10 +46,7 @@ def read_swf(path: str | os.PathLike[str]) -> Trace:
     ParseError
         When a line is malformed; it names line, field and value.
     """
-    data, checksum = read_file(path)
-    trace = parse_swf(data, source=os.fspath(path))
-    trace.sha256 = checksum
-    return trace
+    return read_as(path, parse_swf)
 
 
 def parse_swf(data: bytes | str, source: str = "trace") -> Trace:
