@@ -19,8 +19,10 @@ from environment.errors import QuantityError
 #: Seconds in each unit a duration may carry.
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw]?)", re.ASCII)
-_FACTOR = re.compile(r"(\d+(?:\.\d+)?)\s*x", re.ASCII)
+# Longer numbers are mistakes, and would run over.
+_DURATION = re.compile(r"(\d{1,10}(?:\.\d{1,20})?)\s*([smhdw]?)", re.ASCII)
+_FACTOR = re.compile(r"(\d{1,15}(?:\.\d{1,20})?)\s*x", re.ASCII)
+_COUNT = re.compile(r"\d{1,15}", re.ASCII)
 
 
 def parse_duration(text: str) -> int:
@@ -48,7 +50,7 @@ def parse_factor(text: str, what: str = "factor") -> float:
         When it is not a positive number followed by ``x``.
     """
     match = _FACTOR.fullmatch(text.strip())
-    if not match or float(match[1]) <= 0 or not math.isfinite(float(match[1])):
+    if not match or float(match[1]) <= 0:
         raise QuantityError(
             f"{what} {text!r}: not a positive number and an x; write for example 2x or 0.5x"
         )
@@ -60,7 +62,7 @@ def parse_processors(text: str, original: int) -> int:
     text = text.strip()
     count = (
         int(text)
-        if text.isascii() and text.isdigit()
+        if _COUNT.fullmatch(text)
         else round_half_up(parse_factor(text, "nodes") * original)
     )
     if count < 1:

@@ -107,3 +107,17 @@ def test_halves_are_rounded_up(number: int) -> None:
 def test_durations_for_people(seconds: float, text: str) -> None:
     """Seconds are shown in the unit that people would choose."""
     assert text == format_duration(seconds)
+
+
+@pytest.mark.parametrize("digits", [30, 400, 5000])
+def test_endless_numbers_are_refused(digits: int) -> None:
+    """A number of hundreds of digits is a mistake like another, wherever it stands."""
+    number = "9" * digits
+    for refused in (
+        lambda: parse_duration(f"{number}s"),
+        lambda: parse_duration(f"{number}.5w"),
+        lambda: parse_factor(f"{number}x"),
+        lambda: parse_processors(number, 4),
+    ):
+        with pytest.raises(QuantityError):
+            refused()
