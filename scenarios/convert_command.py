@@ -24,6 +24,7 @@ from environment.formats.registry import (
     read_trace,
 )
 from environment.formats.tables import listed
+from environment.header_truth import with_values
 from environment.quantities import plural
 from environment.trace import Header, Trace
 from scenarios.cli_words import at_hand
@@ -187,10 +188,9 @@ def _source(source: str) -> Iterator[Path]:
 
 def _with_processors(header: Header, processors: int) -> Header:
     """Return a header with another size of the machine."""
-    line = f"; MaxProcs: {processors}".encode()
-    lines = [line if raw.lower().lstrip(b"; \t").startswith(b"maxprocs:") else raw
-             for raw in header.lines]  # fmt: skip
-    return Header(lines if line in lines else [*lines, line])
+    lines = with_values(header, {"MaxProcs": str(processors)}).lines
+    told = header.get("MaxProcs") is not None
+    return Header(lines if told else [*lines, f"; MaxProcs: {processors}".encode()])
 
 
 def _wire(

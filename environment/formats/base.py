@@ -22,6 +22,9 @@ LONGEST_LINE = 2**20
 #: Bytes; the same for formats that may stand in one line, such as JSON.
 LONGEST_DOCUMENT = 2**28
 
+#: Integers up to here are exact in the floating point numbers that fields are read as.
+LARGEST_EXACT = 2**53
+
 #: Bytes from the beginning of a file, unpacked, by which its format is found.
 HEAD = 2**16
 

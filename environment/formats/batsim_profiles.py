@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from environment.formats.swf import LARGEST_EXACT
+from environment.formats.base import LARGEST_EXACT
 
 #: Types that wait for ``delay`` s: until version 4 of Batsim, and from then on.
 DELAYS = ("delay", "DelayProfile")

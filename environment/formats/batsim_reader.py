@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from environment.errors import ParseError, TraceError
+from environment.formats.base import LARGEST_EXACT
 from environment.formats.batsim_profiles import run_times
 from environment.formats.files import shown
 from environment.formats.headers import made_header
 from environment.formats.json_text import line_of
 from environment.formats.names import NAMED, number_text, numbered_words
-from environment.formats.swf import LARGEST_EXACT
 from environment.trace import FIELDS, Header, Trace, smallest
 
 #: Keys of a job that Batsim reads, and the fields that they are.

@@ -102,8 +102,8 @@ def trace_of_columns(
             columns["wait"] = np.where(told, start - columns["submit"], UNKNOWN)
         if "end" in names and "run" not in names:
             end = _wide(numbers("end"))
-            known = (start != UNKNOWN) & (end != UNKNOWN)
-            columns["run"] = np.where(known, end - start, UNKNOWN)
+            told = (start != UNKNOWN) & (end != UNKNOWN)
+            columns["run"] = np.where(told, end - start, UNKNOWN)
     if "state" in names and "status" not in columns:
         columns["status"] = np.array([STATUS_OF.get(word, UNKNOWN) for word in words("state")])
     columns.setdefault("number", np.arange(1, jobs + 1))

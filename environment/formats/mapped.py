@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from environment.errors import QuantityError
-from environment.formats.base import Losses, as_bytes
+from environment.formats.base import LARGEST_EXACT, Losses, as_bytes
 from environment.formats.files import read_as, write_file
 from environment.formats.headers import LATEST, made_header, most_in_use, parse_zone, unix_origin
 from environment.formats.mapping import (
@@ -29,7 +29,7 @@ from environment.formats.mapping import (
 )
 from environment.formats.names import NAMED, known, number_text, numbered_words, worded
 from environment.formats.sacct_fields import BEFORE_START, BEFORE_SUBMIT, LAST_SHOWN
-from environment.formats.tables import LARGEST_EXACT, Table, listed, write_table
+from environment.formats.tables import Table, listed, write_table
 from environment.jobs import UNKNOWN
 from environment.trace import FIELDS, Header, Trace, smallest
 

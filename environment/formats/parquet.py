@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from environment.errors import ParseError, TraceError
-from environment.formats.base import LONGEST_DOCUMENT, Format, Losses
+from environment.formats.base import LARGEST_EXACT, LONGEST_DOCUMENT, Format, Losses
 from environment.formats.columns import named_columns, trace_of_columns
 from environment.formats.files import read_as, write_file
-from environment.formats.tables import LARGEST_EXACT
 from environment.jobs import UNKNOWN
 from environment.trace import FIELDS, Header, Trace
 

@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import Any
 
 from environment.errors import ParseError
+from environment.formats.base import LARGEST_EXACT
 from environment.formats.files import shown
-from environment.formats.swf import LARGEST_EXACT
 
 #: s since 1970, the end of the year 9998: times of records have four digits for the year.
 LAST_TIME = 253_370_764_800

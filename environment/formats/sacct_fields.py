@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from environment.formats.base import LARGEST_EXACT
 from environment.formats.headers import made_header, most_in_use
 from environment.formats.names import NAMED, NOTHING, numbered
 from environment.formats.sacct_rows import Jobs
 from environment.formats.sacct_table import Rows
 from environment.formats.sacct_times import LAST_TIME, NO_TIME, local, to_unix
-from environment.formats.sacct_values import ENDED, LARGEST_EXACT, parse_requested_memory
+from environment.formats.sacct_values import ENDED, parse_requested_memory
 from environment.jobs import UNKNOWN, Int64s
 from environment.trace import FIELDS, Trace, decode, smallest
 

@@ -12,8 +12,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-#: Numbers up to here are exact in the floating point numbers of a trace.
-LARGEST_EXACT = 2**53
+from environment.formats.base import LARGEST_EXACT
 
 #: Processors or nodes; no machine has more.
 MOST = 2**31

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from environment.formats.base import FormatOptions, Losses
+from environment.formats.base import LARGEST_EXACT, FormatOptions, Losses
 from environment.formats.headers import parse_zone
 from environment.formats.names import NAMED, known, number_text, worded
 from environment.formats.sacct_columns import COLUMNS
 from environment.formats.sacct_times import FIRST_TIME, LAST_TIME, NO_TIME, time_texts
-from environment.formats.sacct_values import LARGEST_EXACT, MOST, duration_text
+from environment.formats.sacct_values import MOST, duration_text
 from environment.jobs import UNKNOWN, Int64s
 from environment.quantities import round_half_up
 from environment.trace import FIELDS, Trace

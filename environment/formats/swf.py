@@ -26,14 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from environment.errors import ParseError, TraceError
-from environment.formats.base import Format, Losses, as_bytes, first_line
+from environment.formats.base import LARGEST_EXACT, Format, Losses, as_bytes, first_line
 from environment.formats.commented import join_lines, split_lines
 from environment.formats.files import read_as, shown, write_file
 from environment.formats.names import in_blocks, known, number_text
 from environment.trace import FIELDS, Trace, smallest
-
-#: Integers up to here are exact in the floating point numbers that fields are read as.
-LARGEST_EXACT = 2**53
 
 
 def read_swf(path: str | os.PathLike[str]) -> Trace:

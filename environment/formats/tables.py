@@ -15,14 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from environment.errors import ParseError, TraceError
+from environment.formats.base import LARGEST_EXACT
 from environment.formats.files import SHOWN, shown
 from environment.jobs import UNKNOWN
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-#: Numbers up to here are exact in the floating point numbers that fields are read as.
-LARGEST_EXACT = 2**53
 
 #: What stands for an unknown number, besides nothing at all.
 NO_NUMBER = ("", "-", "NA", "N/A", "null", "None")

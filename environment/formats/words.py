@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from environment.formats.swf import LARGEST_EXACT
+from environment.formats.base import LARGEST_EXACT
 
 
 def parse_numbers(words: Sequence[bytes]) -> NDArray[np.float64] | None:
