@@ -1,34 +1,19 @@
-from .activity import Activity, RecordedSessions, SameWindow, Shifts, WorkPattern
-from .archetypes import Debugger, LargeRuns, NightScript, ParameterSweeper, demo_population
-from .attendance import Attendance
-from .behaviours import Rigid, ThinkTime
-from .casting import Casting
-from .component_users import AsRecorded, ClosedLoop, ComponentUser, Member
-from .components import Component, Pool
-from .composed import Composed
-from .consequences import Consequences
-from .decision_words import Decision, Decisions
-from .decisions import DecisionLog
-from .empirical import Empirical, Habits
-from .generated import GeneratedUser, Generating, LogNormal
-from .graph import Dependencies, find_dependencies, longest_paths, user_graph
-from .heldout import HeldOut, OpenOrder, PausePool, SimilarPauses
-from .made_up import ComponentWork, GroupWork, Living, SiteWork
-from .mixture import Mixture, Part
-from .office import Office
-from .openness import Openness, PoolRules
-from .population import add_users
-from .presets import PRESETS, Fitted, Recipe
-from .profiles import ActiveTime, Profiles, WeeklyProfile
-from .reactions import Intention, Note, Reaction
-from .repeated import Chains
-from .responses import Degrade, Delay, Reconfigure, Renounce, Response, Switch
-from .satisfaction import Alea, Formula, Habit, Minding, Requested
-from .semi_open import Roster, add_members, draw_roster
-from .sessions import SessionDefinition, Sessions, find_sessions
-from .shmueli import ShmueliFeitelson, SiteModel
-from .site_users import Doing, SiteUser
-from .think import (
+from .behaviours.activity import (
+    Activity,
+    ActivityWindow,
+    RecordedSessions,
+    SameWindow,
+    Shifts,
+    WeeklyWindow,
+    WorkPattern,
+)
+from .behaviours.composed import Composed, Rigid, ThinkTime
+from .behaviours.decisions import Decision, DecisionLog, Decisions
+from .behaviours.heldout import HeldOut, OpenOrder, PausePool, SimilarPauses
+from .behaviours.profiles import ActiveTime, Profiles, WeeklyProfile
+from .behaviours.reactions import Intention, Note, Reaction
+from .behaviours.responses import Degrade, Delay, Reconfigure, Renounce, Response, Switch
+from .behaviours.think import (
     Continuation,
     ContinuationLaw,
     LinearThink,
@@ -38,13 +23,37 @@ from .think import (
     Think,
     response_time,
 )
-from .triggers import During, OnSignal, Patience, Trigger, WeekHours
-from .units import Units
-from .user import Behaviour, ReplayUser, User
-from .visits import Happening, Visit, Visits
-from .when import BatchOrder, Reason, Recorded, Release, SessionGraph, When
-from .windows import ActivityWindow, WeeklyWindow
-from .work import Work
+from .behaviours.triggers import During, OnSignal, Patience, Trigger, WeekHours
+from .behaviours.user import Behaviour, ReplayUser, User
+from .behaviours.visits import Happening, Visit, Visits
+from .behaviours.when import BatchOrder, Reason, Recorded, Release, SessionGraph, When
+from .generative.archetypes import (
+    Debugger,
+    LargeRuns,
+    NightScript,
+    Office,
+    ParameterSweeper,
+    demo_population,
+)
+from .generative.empirical import Attendance, Empirical, Habits
+from .generative.generated import GeneratedUser, Generating, LogNormal
+from .generative.shmueli import ShmueliFeitelson, SiteModel
+from .generative.site_users import Doing, SiteUser
+from .populations.casting import Casting
+from .populations.component_users import AsRecorded, ClosedLoop, ComponentUser, Member
+from .populations.components import Component, Pool
+from .populations.made_up import ComponentWork, GroupWork, Living, SiteWork
+from .populations.mixture import Mixture, Part
+from .populations.openness import Consequences, Openness, PoolRules
+from .populations.population import add_users
+from .populations.satisfaction import Alea, Formula, Habit, Minding, Requested
+from .populations.semi_open import Roster, add_members, draw_roster
+from .presets import PRESETS, Fitted, Recipe
+from .work.graph import Dependencies, find_dependencies, longest_paths, user_graph
+from .work.recorded import Work
+from .work.repeated import Chains
+from .work.sessions import SessionDefinition, Sessions, find_sessions
+from .work.units import Units
 
 __all__ = [
     "PRESETS",

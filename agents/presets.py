@@ -1,7 +1,7 @@
 """Named behaviours: a recipe of parts for every published model.
 
-A recipe says which parts a behaviour is composed of, :mod:`agents.composed`. It is a function of
-the recorded work, so that it can be handed to :func:`agents.population.add_users` as it is.
+A recipe says which parts a behaviour is composed of, :mod:`composed`. It is a function of
+the recorded work, so that it can be handed to :func:`add_users` as it is.
 """
 
 from __future__ import annotations
@@ -10,12 +10,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agents.activity import Activity, RecordedSessions, SameWindow, Shifts, WorkPattern
-from agents.behaviours import Rigid, ThinkTime
-from agents.composed import Composed
-from agents.profiles import PRIOR, ActiveTime
-from agents.shmueli import CALIBRATED, PUBLISHED, SiteModel
-from agents.think import (
+from hpcrowd.agents.behaviours.activity import (
+    Activity,
+    ActivityWindow,
+    RecordedSessions,
+    SameWindow,
+    Shifts,
+    WeeklyWindow,
+    WorkPattern,
+)
+from hpcrowd.agents.behaviours.composed import Composed, Rigid, ThinkTime
+from hpcrowd.agents.behaviours.profiles import PRIOR, ActiveTime
+from hpcrowd.agents.behaviours.think import (
     Continuation,
     ContinuationLaw,
     LinearThink,
@@ -23,25 +29,25 @@ from agents.think import (
     RecordedPauses,
     Think,
 )
-from agents.when import BatchOrder, Recorded, SessionGraph, When
-from agents.windows import ActivityWindow, WeeklyWindow
-from environment.errors import QuantityError
+from hpcrowd.agents.behaviours.when import BatchOrder, Recorded, SessionGraph, When
+from hpcrowd.agents.generative.shmueli import CALIBRATED, PUBLISHED, SiteModel
+from hpcrowd.environment.errors import QuantityError
 
 if TYPE_CHECKING:
-    from agents.reactions import Reaction
-    from agents.units import Units
-    from agents.user import Behaviour, ReplayUser
-    from agents.work import Work
+    from hpcrowd.agents.behaviours.reactions import Reaction
+    from hpcrowd.agents.behaviours.user import Behaviour, ReplayUser
+    from hpcrowd.agents.work.recorded import Work
+    from hpcrowd.agents.work.units import Units
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """Activity windows fitted to each user's record, see :class:`~agents.profiles.ActiveTime`.
+    """Activity windows fitted to each user's record, see :class:`ActiveTime`.
 
     Attributes
     ----------
     prior
-        Starts, see :data:`agents.profiles.PRIOR`.
+        Starts, see :data:`hpcrowd.agents.behaviours.profiles.PRIOR`.
     """
 
     prior: float = PRIOR
@@ -86,7 +92,7 @@ class Recipe:
         A name of :data:`WINDOWS`, a window that is given, or other parameters of one.
     waits
         Whether a user that is absent puts off its thinking too, see
-        :class:`~agents.composed.Composed`.
+        :class:`~hpcrowd.agents.behaviours.composed.Composed`.
     reactions
         Reactions beyond the submission time, in their order.
 

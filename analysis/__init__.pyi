@@ -1,41 +1,37 @@
-from .comparison import comparison, queues
-from .comparison_numbers import Comparison, compare
-from .comparison_report import write_comparison
-from .correlation import control_correlation, foretold_signs
-from .gantt import gantt
-from .gantt_small import small_gantt
-from .gantt_window import busiest_day
+from .accounts.population import population_accounts
+from .accounts.reactions import account, notes_of
+from .comparison.numbers import Comparison, compare
+from .comparison.pictures import draw_runs, queues
+from .comparison.report import write_comparison
 from .loading import read_recorded, read_results, read_run
 from .metrics import METRICS, lateness, per_user, summarize
-from .picture_files import write_picture
-from .plots import overview, write_overview
-from .population_accounts import population_accounts
-from .prediction import Accuracy, evaluate, past_jobs
+from .models.correlation import control_correlation, foretold_signs
+from .pictures.files import write_picture
+from .pictures.gantt import busiest_day, gantt
+from .pictures.over_time import submissions_over_time, use_over_time, week_of
+from .pictures.plots import overview, write_overview
+from .pictures.small_gantt import small_gantt
+from .pictures.think_times import think_against_response
+from .pictures.user_waits import users_waits, waits_apart
+from .pictures.visits import comings_and_goings
+from .pictures.wait_classes import wait_classes, waits_by_class
+from .prediction.scores import Accuracy, evaluate, past_jobs
+from .prediction.training import train
 from .profiles import profile_distance, weekly_profile
-from .published import published_rows
-from .reaction_accounts import account, notes_of
-from .rebound import Rebound
-from .report import format_metric
+from .report.figures import RUN_FIGURES, write_figures
+from .report.html import format_metric
+from .report.runs import report_html, write_report_figures
 from .results import write_results
 from .run import Run
-from .run_curves import submissions_over_time, use_over_time, week_of
-from .run_figures import RUN_FIGURES, write_figures
-from .run_report import report_html, write_report_figures
-from .session_stats import session_stats
-from .think_picture import think_against_response
-from .training import train
-from .user_waits import users_waits, waits_apart
-from .validation import Validation, validate
-from .validation_parts import UserModel
-from .visits_picture import comings_and_goings
-from .wait_classes import wait_classes, waits_by_class
+from .sessions import session_stats
+from .validation.parts import UserModel
+from .validation.validation import Validation, validate
 
 __all__ = [
     "METRICS",
     "RUN_FIGURES",
     "Accuracy",
     "Comparison",
-    "Rebound",
     "Run",
     "UserModel",
     "Validation",
@@ -43,8 +39,8 @@ __all__ = [
     "busiest_day",
     "comings_and_goings",
     "compare",
-    "comparison",
     "control_correlation",
+    "draw_runs",
     "evaluate",
     "foretold_signs",
     "format_metric",
@@ -56,7 +52,6 @@ __all__ = [
     "per_user",
     "population_accounts",
     "profile_distance",
-    "published_rows",
     "queues",
     "read_recorded",
     "read_results",

@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from environment.clock import DAY, HOUR, WEEK, Clock
-from environment.jobs import UNKNOWN, Int64s, JobTable, State
+from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
 
 Floats = NDArray[np.float64]
 

@@ -16,21 +16,21 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from analysis.decision_files import read_decisions
-from analysis.platform_accounts import read_attempts
-from analysis.reaction_accounts import read_reactions
-from analysis.results import FORMAT
-from analysis.run import Run
-from analysis.visit_files import read_visits
-from environment.archive import trace_path
-from environment.clock import Clock
-from environment.errors import ResultsError
-from environment.formats.registry import read_trace
-from environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
-from environment.trace import jobs_from_trace
+from hpcrowd.analysis.accounts.platform import read_attempts
+from hpcrowd.analysis.accounts.reactions import read_reactions
+from hpcrowd.analysis.record_files import read_decisions, read_visits
+from hpcrowd.analysis.results import FORMAT
+from hpcrowd.analysis.run import Run
+from hpcrowd.environment.clock import Clock
+from hpcrowd.environment.errors import ResultsError
+from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
+from hpcrowd.environment.traces.archive.logs import trace_path
+from hpcrowd.environment.traces.formats.registry import read_trace
+from hpcrowd.environment.traces.trace import jobs_from_trace
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
 
 #: Files that make a folder one of results.
 FILES = ("jobs.parquet", "summary.json", "provenance.json")
@@ -60,7 +60,7 @@ def read_run(path: str | os.PathLike[str]) -> Run:
 
 
 def read_results(folder: str | os.PathLike[str]) -> Run:
-    """Read what ``hpcrowd replay --out`` or :func:`analysis.results.write_results` wrote.
+    """Read what ``hpcrowd replay --out`` or :func:`hpcrowd.analysis.results.write_results` wrote.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def read_recorded(path: str | os.PathLike[str]) -> Run:
 
 
 def read_parquet(path: Path) -> JobTable:
-    """Return the table of jobs in a file of :func:`analysis.results.write_parquet`.
+    """Return the table of jobs in a file of :func:`hpcrowd.analysis.results.write_parquet`.
 
     Raises
     ------

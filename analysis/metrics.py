@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.platform_accounts import processor_seconds
-from environment.clock import DAY
-from environment.jobs import UNKNOWN, Int64s, JobTable, State
+from hpcrowd.analysis.accounts.platform import processor_seconds
+from hpcrowd.environment.clock import DAY
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
 
 #: Run times below this count as this long in the bounded slowdown, s.
 BOUND = 10

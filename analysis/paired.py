@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from environment.jobs import Int64s
-from environment.streams import Streams
+from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.streams import Streams
 
 Floats = NDArray[np.float64]
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis.curves import WEEK_HOURS, Floats
-from environment.clock import DAY, HOUR, Clock
-from environment.errors import QuantityError
-from environment.jobs import UNKNOWN, Int64s
+from hpcrowd.analysis.curves import WEEK_HOURS, Floats
+from hpcrowd.environment.clock import DAY, HOUR, Clock
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import UNKNOWN, Int64s
 
 #: Shares of a profile have to add up to 1 within this; what is beyond cannot be rounding.
 SUM_TOLERANCE = 1e-9

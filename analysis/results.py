@@ -1,42 +1,45 @@
 """The folder a run leaves behind: whole or absent.
 
 =================== ==============================================================================
-jobs.parquet        every job, the columns of :data:`environment.jobs.MEANING`
+jobs.parquet        every job, the columns of :data:`hpcrowd.environment.jobs.MEANING`
 reactions.parquet   what reactions did to jobs, if there were any, the columns of
-                    :data:`analysis.reaction_accounts.MEANING`
+                    :data:`hpcrowd.analysis.accounts.reactions.MEANING`
 attempts.parquet    runs of jobs that the platform stopped, if there were any, the columns of
-                    :data:`environment.attempts.MEANING`
+                    :data:`hpcrowd.environment.engine.interrupted_runs.MEANING`
 components.parquet  which rows are components of one job, where a grid split some, the columns of
-                    :data:`analysis.component_files.MEANING`
-visits.parquet      who came and went, where users do, the columns of :data:`agents.visits.MEANING`
-trace.swf.gz        the run as a trace, see :meth:`analysis.run.Run.to_trace`
-summary.json        the metrics, see :meth:`analysis.run.Run.summary`
+                    :data:`hpcrowd.analysis.record_files.MEANING`
+visits.parquet      who came and went, where users do, the columns of :data:`MEANING`
+trace.swf.gz        the run as a trace, see :meth:`hpcrowd.analysis.run.Run.to_trace`
+summary.json        the metrics, see :meth:`hpcrowd.analysis.run.Run.summary`
 provenance.json     configuration, seed, versions, checksums, wall times: enough to run it again
-*.png               pictures, see :mod:`analysis.plots`
+*.png               pictures, see :mod:`hpcrowd.analysis.pictures.plots`
 =================== ==============================================================================
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import platform
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from analysis.component_files import write_components
-from analysis.decision_files import write_decisions
-from analysis.platform_accounts import write_attempts
-from analysis.reaction_accounts import write_reactions
-from analysis.run import Run
-from analysis.visit_files import write_visits
-from environment.errors import HpcrowdError
-from environment.formats.swf import write_swf
-from environment.jobs import MEANING, Column, JobTable, State
+from hpcrowd.analysis.accounts.platform import write_attempts
+from hpcrowd.analysis.accounts.reactions import write_reactions
+from hpcrowd.analysis.record_files import write_components, write_decisions, write_visits
+from hpcrowd.analysis.run import Run
+from hpcrowd.environment.errors import HpcrowdError
+from hpcrowd.environment.jobs import MEANING, Column, JobTable, State
+from hpcrowd.environment.traces.formats.swf import write_swf
+
+if TYPE_CHECKING:
+    pass
+
 
 #: Format of a folder; it counts up when a version could no longer read what another wrote.
 FORMAT = 1
@@ -118,7 +121,7 @@ def write_run(run: Run, place: Path, *, plots: bool = True) -> None:
     write_swf(run.to_trace(), place / "trace.swf.gz")
     write_json(run.summary(), place / "summary.json")
     if plots:
-        from analysis.plots import write_overview
+        from hpcrowd.analysis.pictures.plots import write_overview
 
         write_overview(run, place)
     write_json(provenance(run), place / "provenance.json")
@@ -177,3 +180,11 @@ def provenance(run: Run) -> dict[str, Any]:
         "versions": versions(),
         "wall_s": run.wall_s,
     }
+
+
+def write_csv(path: Path, heading: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write a table as comma-separated values, floats in full; None is empty."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(heading)
+        writer.writerows(rows)

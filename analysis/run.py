@@ -12,20 +12,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.decision_words import Decisions
-from agents.reactions import Note
-from agents.units import Units
-from agents.visits import Visit
-from agents.work import Work
-from analysis.metrics import summarize
-from analysis.platform_accounts import sizes_of
-from analysis.reaction_accounts import account, resized
-from environment.attempts import Attempt
-from environment.clock import Clock
-from environment.header_truth import with_values
-from environment.jobs import UNKNOWN, Int64s, JobTable, State
-from environment.quantities import round_half_up
-from environment.trace import FIELDS, Header, Trace, smallest
+from hpcrowd.agents.behaviours.decisions import Decisions
+from hpcrowd.agents.behaviours.reactions import Note
+from hpcrowd.agents.behaviours.visits import Visit
+from hpcrowd.agents.work.recorded import Work
+from hpcrowd.agents.work.units import Units
+from hpcrowd.analysis.accounts.platform import sizes_of
+from hpcrowd.analysis.accounts.reactions import account, resized
+from hpcrowd.analysis.metrics import summarize
+from hpcrowd.environment.clock import Clock
+from hpcrowd.environment.engine.interrupted_runs import Attempt
+from hpcrowd.environment.header import Header
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
+from hpcrowd.environment.quantities import round_half_up
+from hpcrowd.environment.traces.trace import FIELDS, Trace, smallest
+from hpcrowd.environment.traces.truth import with_values
 
 
 @dataclass
@@ -57,23 +58,23 @@ class Run:
         Units whose users waited for the units before, with which of them did, shape (units,), so
         that think times hold in the run; one entry for sessions, one for batches.
     reactions
-        What users did to jobs beyond the submission time, see :mod:`analysis.reaction_accounts`.
+        What users did to jobs beyond the submission time, see :mod:`analysis.accounts.reactions`.
     decisions
         What users decided and why, where it was logged; None where it was not.
     platform
         What changes of the platform did, by the name of the cluster, see
-        :mod:`analysis.platform_accounts`; empty where nothing was to change.
+        :mod:`hpcrowd.analysis.accounts.platform`; empty where nothing was to change.
     attempts
         Runs of jobs that the platform stopped.
     sites
         In a grid, what became of the jobs by cluster, and of those of the grid, see
-        :func:`analysis.grid_accounts.grid_accounts`.
+        :func:`hpcrowd.analysis.accounts.grid.grid_accounts`.
     components
         Row of the first component of each row's job, shape (jobs,), in a grid that split some; see
-        :mod:`scenarios.grid_components`.
+        :mod:`hpcrowd.scenarios.kinds.grid_components`.
     population
         Who came and went, and what was done per week, where users come and go; see
-        :mod:`analysis.population_accounts`.
+        :mod:`hpcrowd.analysis.accounts.population`.
     visits
         The same one by one, in the order of time.
     repaired, dropped
@@ -112,7 +113,7 @@ class Run:
 
     @cached_property
     def metrics(self) -> dict[str, Any]:
-        """Every metric by name, see :func:`analysis.metrics.summarize`."""
+        """Every metric by name, see :func:`hpcrowd.analysis.metrics.summarize`."""
         return summarize(self.jobs, self.processors, self.dropped.total(), sizes_of(self.platform))
 
     @property
@@ -132,7 +133,7 @@ class Run:
 
     @cached_property
     def accounts(self) -> dict[str, Any]:
-        """What reactions made of the work, :func:`analysis.reaction_accounts.account`, or empty."""
+        """What reactions made of the work, :func:`account`, or empty."""
         return account(self.jobs, self.reactions) if self.reactions else {}
 
     def summary(self) -> dict[str, Any]:

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from analysis.metrics import METRICS, PER_USER, PERCENTILES, summarize
-from analysis.platform_accounts import processor_seconds, sizes_of
-from analysis.run import Run
-from environment.clock import DAY
-from environment.errors import QuantityError
-from environment.jobs import UNKNOWN, JobTable
-from environment.quantities import format_duration
+from hpcrowd.analysis.accounts.platform import processor_seconds, sizes_of
+from hpcrowd.analysis.metrics import METRICS, PER_USER, PERCENTILES, summarize
+from hpcrowd.analysis.run import Run
+from hpcrowd.environment.clock import DAY
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import UNKNOWN, JobTable
+from hpcrowd.environment.quantities import format_duration
 
 #: Metrics over users in a row, by name: metric and percentile.
 USER_METRICS = {f"{name}_users_p{p}": (name, f"p{p}") for name in PER_USER for p in PERCENTILES}
@@ -57,7 +57,7 @@ def window_of(jobs: JobTable, warm_up: int, cool_down: int) -> tuple[int, int]:
 
 
 def trimmed_metrics(run: Run, warm_up: int = 0, cool_down: int = 0) -> dict[str, Any]:
-    """Return the metrics of a run, :func:`analysis.metrics.summarize`, without its ends.
+    """Return the metrics of a run, :func:`hpcrowd.analysis.metrics.summarize`, without its ends.
 
     Parameters
     ----------

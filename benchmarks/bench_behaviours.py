@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from bench_engine import KTH, repeated
 
-from agents import PRESETS, Casting, Recipe, Work, add_users
-from environment import Clock, JobTable, Simulation, Streams, Trace
-from scenarios import reaction_from
+from hpcrowd.agents import PRESETS, Casting, Recipe, Work, add_users
+from hpcrowd.environment import Clock, JobTable, Simulation, Streams, Trace
+from hpcrowd.scenarios import reaction_from
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time)
 

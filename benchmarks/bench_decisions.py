@@ -16,10 +16,10 @@ import pytest
 from bench_behaviours import REACTIONS
 from bench_engine import KTH
 
-from agents import Casting, DecisionLog, Recipe, Work
-from agents.decisions import COLUMNS
-from environment import Clock, Simulation, Streams
-from scenarios import reaction_from
+from hpcrowd.agents import Casting, DecisionLog, Recipe, Work
+from hpcrowd.agents.behaviours.decisions import COLUMNS
+from hpcrowd.environment import Clock, Simulation, Streams
+from hpcrowd.scenarios import reaction_from
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time)
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents import Work, add_users
-from environment import EASY, Column, JobTable, Simulation
-from environment.compiled import CompiledEngine
-from environment.engine import Engine
-from environment.plain import PlainEngine
+from hpcrowd.agents import Work, add_users
+from hpcrowd.environment import EASY, Column, JobTable, Simulation
+from hpcrowd.environment.engine.base import Engine
+from hpcrowd.environment.engine.compiled import CompiledEngine
+from hpcrowd.environment.engine.plain import PlainEngine
 
 KTH = "KTH-SP2-1996-2.1-cln"
 

@@ -9,10 +9,16 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from analysis.minh2012_arrivals_models import stored_arrivals
-from scenarios.minh2012_arrivals_plan import Plan
-from scenarios.minh2012_arrivals_tasks import GridRun, Task, Work, grid_workloads, run_grid
-from scenarios.processes import each_in_processes
+from hpcrowd.scenarios.processes import each_in_processes
+from hpcrowd.scenarios.studies.minh2012_arrivals.plan import Plan
+from hpcrowd.scenarios.studies.minh2012_arrivals.tasks import (
+    GridRun,
+    Task,
+    Work,
+    grid_workloads,
+    run_grid,
+)
+from hpcrowd.scenarios.studies.minh2012_arrivals.workloads import stored_arrivals
 
 #: Grid load of the runs, and patterns of the grid's and of local jobs: long queues everywhere.
 LOAD, OWN, BACKGROUND = 0.8, "LB", "LB"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from agents import SessionDefinition, find_dependencies, find_sessions
-from environment import read_swf
+from hpcrowd.agents import SessionDefinition, find_dependencies, find_sessions
+from hpcrowd.environment import read_swf
 
 HPC2N = "HPC2N-2002-2.2-cln"
 

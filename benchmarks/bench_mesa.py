@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from environment import JobTable
-from environment.frame import Frame
+from hpcrowd.environment import JobTable
+from hpcrowd.environment.frame import Frame
 
 KTH = "KTH-SP2-1996-2.1-cln"
 

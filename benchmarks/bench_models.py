@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from analysis.models import MODELS
+from hpcrowd.analysis.models import MODELS
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -24,9 +24,9 @@ MANY = 1_000_000
 SCRIPT = """
 import resource, sys, time
 sys.path.insert(0, {root!r})
-from analysis.features import Workload
-from analysis.models import fit, generate
-from environment import read_swf
+from hpcrowd.analysis.features import Workload
+from hpcrowd.analysis.models import fit, generate
+from hpcrowd.environment import read_swf
 workload = Workload.from_trace(read_swf({trace!r}))
 began = time.perf_counter()
 model = fit({name!r}, workload)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from environment import (
+from hpcrowd.environment import (
     Conservative,
     JobTable,
     Scheduler,
@@ -22,10 +22,10 @@ from environment import (
     jobs_from_trace,
     parse_scheduler,
 )
-from environment.jobs import Int64s
-from environment.passes.base import PASSES
-from environment.schedulers.names import SCHEDULERS
-from environment.trace import Conversion
+from hpcrowd.environment.engine.passes.base import PASSES
+from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.schedulers.names import SCHEDULERS
+from hpcrowd.environment.traces.trace import Conversion
 
 KTH = "KTH-SP2-1996-2.1-cln"
 CURIE = "CEA-Curie-2011-2.1-cln"

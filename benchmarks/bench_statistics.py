@@ -21,7 +21,7 @@ TARGETS = {"HPC2N-2002-2.1-cln": 20, "CEA-Curie-2011-2.1-cln": 40}
 SCRIPT = """
 import resource, sys
 sys.path.insert(0, {root!r})
-from hpcrowd import main
+from hpcrowd.__main__ import main
 try:
     main()
 finally:

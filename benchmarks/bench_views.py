@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from bench_engine import KTH
 
-from agents import Casting, DecisionLog, Work
-from analysis import views
-from analysis.plots import figure_png
-from environment import Clock, Simulation, Streams
-from environment.clock import DAY
+from hpcrowd.agents import Casting, DecisionLog, Work
+from hpcrowd.analysis import views
+from hpcrowd.analysis.pictures.plots import figure_png
+from hpcrowd.environment import Clock, Simulation, Streams
+from hpcrowd.environment.clock import DAY
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time)
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from bench_engine import KTH
 
-from environment import Clock, JobTable, Simulation, reasons_at, reasons_of
-from environment.clock import HOUR
+from hpcrowd.environment import Clock, JobTable, Simulation, reasons_at, reasons_of
+from hpcrowd.environment.clock import HOUR
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time)
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any, override
 
-from environment.kernel.believed import believed_end
-from environment.kernel.heap import heap_pop, heap_push
-from environment.kernel.loop import advance
-from environment.kernel.places import (
+from hpcrowd.environment.engine.kernel.believed import believed_end
+from hpcrowd.environment.engine.kernel.heap import heap_pop, heap_push
+from hpcrowd.environment.engine.kernel.loop import advance
+from hpcrowd.environment.engine.kernel.places import (
     ESTIMATE,
     EXPECTED_END,
     FREE,
@@ -28,19 +28,19 @@ from environment.kernel.places import (
     WAKE,
     compiled,
 )
-from environment.kernel.plan import (
+from hpcrowd.environment.engine.kernel.plan import (
     COUNT,
     DUE,
     JOB,
     LENGTH,
     NEED,
     PLANNED,
+    has_room,
     join,
     make_room,
     start_due,
 )
-from environment.kernel.planned_loop import has_room
-from environment.kernel.profile import (
+from hpcrowd.environment.engine.kernel.profile import (
     BLOCK,
     BLOCKS,
     GAINED,
@@ -51,8 +51,8 @@ from environment.kernel.profile import (
     change,
     earliest,
 )
-from environment.kernel.profile import FREE as FREE_THEN
-from environment.passes.planned import NO_CUTS, PlannedPass
+from hpcrowd.environment.engine.kernel.profile import FREE as FREE_THEN
+from hpcrowd.environment.engine.passes.planned import NO_CUTS, PlannedPass
 
 
 @compiled

@@ -11,8 +11,8 @@ from typing import Any, override
 import numpy as np
 from rebuilding import expect_longer, reserve
 
-from environment.kernel.loop import advance
-from environment.kernel.places import (
+from hpcrowd.environment.engine.kernel.loop import advance
+from hpcrowd.environment.engine.kernel.places import (
     EXPECTED_END,
     FREE,
     NEVER,
@@ -26,9 +26,16 @@ from environment.kernel.places import (
     WAKE,
     compiled,
 )
-from environment.kernel.plan import COUNT, LENGTH, NEED, PLANNED, join, start_due
-from environment.kernel.planned_loop import has_room
-from environment.passes.planned import NO_CUTS, PlannedPass
+from hpcrowd.environment.engine.kernel.plan import (
+    COUNT,
+    LENGTH,
+    NEED,
+    PLANNED,
+    has_room,
+    join,
+    start_due,
+)
+from hpcrowd.environment.engine.passes.planned import NO_CUTS, PlannedPass
 
 #: Rows of the list: time, processors free from then on.
 TIME, THEN = range(2)

@@ -26,7 +26,7 @@ def page_of(behaviour: str) -> str:
 
 def presets_table() -> str:
     """Return the named behaviours with their parts and sources."""
-    from scenarios.behaviours_command import presets
+    from hpcrowd.scenarios.commands.behaviours import presets
 
     rows = []
     for preset in presets():
@@ -37,7 +37,7 @@ def presets_table() -> str:
 
 def choices_table() -> str:
     """Return the named behaviours and what users keep, in short."""
-    from scenarios.config import BEHAVIOURS as KEEPS
+    from hpcrowd.scenarios.kinds.replay import BEHAVIOURS as KEEPS
 
     rows = [(f"[`{name}`](../behaviours/{page_of(name)})", what) for name, what in KEEPS.items()]
     return table(("behaviour", "users keep"), rows)
@@ -45,7 +45,7 @@ def choices_table() -> str:
 
 def parameters_table(name: str) -> str:
     """Return the parameters of a named behaviour."""
-    from scenarios.behaviours_command import presets
+    from hpcrowd.scenarios.commands.behaviours import presets
 
     preset = next(preset for preset in presets() if preset.name == name)
     rows = [
@@ -118,7 +118,7 @@ def windows_table() -> str:
 
 def population_tables() -> str:
     """Return every field of a file that describes a population, table by table."""
-    from scenarios.population_config import PopulationConfig
+    from hpcrowd.scenarios.kinds.population_files import PopulationConfig
 
     parts = []
     left: list[tuple[str, Any]] = [("the head of the file", PopulationConfig)]
@@ -177,7 +177,7 @@ def _default_of(field: Any) -> str:
 
 def places_of_behaviours() -> dict[str, Callable[[], str]]:
     """Return the places on the pages of single behaviours."""
-    from scenarios.behaviours_command import presets
+    from hpcrowd.scenarios.commands.behaviours import presets
 
     made: dict[str, Callable[[], str]] = {}
     replayed = {users for _, users in measurements()}

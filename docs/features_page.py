@@ -7,8 +7,8 @@ from markdown_tables import table
 
 def features_page() -> str:
     """Return the page: every feature with unit, definition and source, by group."""
-    from analysis.features import GROUPS, Settings
-    from analysis.features.distance import VARIABLES
+    from hpcrowd.analysis.features import GROUPS, Settings
+    from hpcrowd.analysis.features.distance import VARIABLES
 
     scales = Settings()
     parts = [

@@ -44,7 +44,7 @@ from scenarios_page import scenarios_page  # noqa: E402
 PACKAGES = ("environment", "agents", "analysis", "scenarios")
 
 #: Packages inside them with public names of their own.
-INSIDE = ("analysis.features", "analysis.models", "analysis.views")
+INSIDE = ("hpcrowd.analysis.features", "hpcrowd.analysis.models", "hpcrowd.analysis.views")
 
 #: Units by the end of a metric's name.
 UNITS = {"_s": "s", "_per_day": "1/day", "jobs_": "jobs"}
@@ -86,7 +86,7 @@ def cli_page() -> str:
     """Return the reference of the command line: what ``--help`` says of every command."""
     import typer
 
-    from scenarios.cli import app
+    from hpcrowd.scenarios.cli import app
 
     parts = [
         "# Command line\n",
@@ -181,7 +181,7 @@ def _meaning(package: str, file: str, name: str) -> str:
 
 def columns_table() -> str:
     """Return the columns of ``jobs.parquet``."""
-    from environment.jobs import MEANING, Column, State
+    from hpcrowd.environment.jobs import MEANING, Column, State
 
     rows = []
     for column in Column:
@@ -195,7 +195,7 @@ def columns_table() -> str:
 
 def metrics_table() -> str:
     """Return the metrics of ``summary.json``."""
-    from analysis.metrics import METRICS, PER_USER
+    from hpcrowd.analysis.metrics import METRICS, PER_USER
 
     rows = []
     for metric in METRICS:
@@ -211,7 +211,7 @@ def metrics_table() -> str:
 
 def settings_table() -> str:
     """Return the settings of a replay with their defaults."""
-    from scenarios.config import ReplayConfig
+    from hpcrowd.scenarios.kinds.replay import ReplayConfig
 
     rows = [
         (f"`--{name}`", f"`{field.default}`", field.description or "")
@@ -222,7 +222,7 @@ def settings_table() -> str:
 
 def reaction_columns_table() -> str:
     """Return the columns of ``reactions.parquet``."""
-    from analysis.reaction_accounts import MEANING
+    from hpcrowd.analysis.accounts.reactions import MEANING
 
     rows = []
     for name, text in MEANING.items():
@@ -235,7 +235,7 @@ def reaction_columns_table() -> str:
 
 def reaction_accounts_table() -> str:
     """Return what ``summary.json`` says about reactions."""
-    from analysis.reaction_accounts import ACCOUNTS
+    from hpcrowd.analysis.accounts.reactions import ACCOUNTS
 
     units = {"_processor_s": "processor-s", "_s": "s"}
     rows = [
@@ -247,7 +247,7 @@ def reaction_accounts_table() -> str:
 
 def reaction_settings_table() -> str:
     """Return the settings of reactions as plain data, by response and trigger."""
-    from scenarios.reaction_config import RESPONSES, TRIGGERS, ResponseConfig
+    from hpcrowd.scenarios.kinds.reaction_files import RESPONSES, TRIGGERS, ResponseConfig
 
     rows = []
     for key, kinds in (("do", RESPONSES), ("when", TRIGGERS)):
@@ -265,7 +265,7 @@ def reaction_settings_table() -> str:
 
 def attempt_columns_table() -> str:
     """Return the columns of ``attempts.parquet``."""
-    from environment.attempts import MEANING
+    from hpcrowd.environment.engine.interrupted_runs import MEANING
 
     rows = []
     for name, text in MEANING.items():
@@ -276,7 +276,7 @@ def attempt_columns_table() -> str:
 
 def component_columns_table() -> str:
     """Return the columns of ``components.parquet``."""
-    from analysis.component_files import MEANING
+    from hpcrowd.analysis.record_files import COMPONENT_MEANING as MEANING
 
     rows = [(f"`{name}`", meaning) for name, meaning in MEANING.items()]
     return table(("column", "meaning"), rows)
@@ -284,7 +284,7 @@ def component_columns_table() -> str:
 
 def platform_accounts_table() -> str:
     """Return what ``summary.json`` says about changes of the platform."""
-    from analysis.platform_accounts import ACCOUNTS
+    from hpcrowd.analysis.accounts.platform import ACCOUNTS
 
     units = {"_processor_s": "processor-s", "_s": "s"}
     rows = [
@@ -296,7 +296,7 @@ def platform_accounts_table() -> str:
 
 def platform_settings_table() -> str:
     """Return the settings of changes of the platform, by what happens."""
-    from scenarios.platform_config import CHANGES, ChangeConfig
+    from hpcrowd.scenarios.kinds.platform_files import CHANGES, ChangeConfig
 
     rows = []
     for kind, settings in CHANGES.items():
@@ -316,7 +316,7 @@ def _plain(default: Any) -> str:
 
 def errors_tree() -> str:
     """Return the tree of exceptions and what each says of itself."""
-    from environment import errors
+    from hpcrowd.environment import errors
 
     tree = inspect.cleandoc(errors.__doc__ or "").split("\n\n")[1]
     rows = [

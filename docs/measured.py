@@ -34,7 +34,7 @@ DIGITS = 6
 
 
 class Picture(NamedTuple):
-    """A picture: a function of ``analysis.behaviour_pictures`` and the runs that it shows."""
+    """A picture: a function of ``analysis.pictures.behaviours`` and the runs that it shows."""
 
     draw: str
     title: str
@@ -82,9 +82,9 @@ def rows(trace: Any, name: str, seeds: range = SEEDS) -> Iterator[dict[str, Any]
 
     Users who make up their work have no record to be held against; they have a page of their own.
     """
-    from agents.presets import PRESETS, Recipe
-    from analysis.behaviour_measures import measure
-    from scenarios.replay import replay
+    from hpcrowd.agents.presets import PRESETS, Recipe
+    from hpcrowd.analysis.pictures.behaviours import measure
+    from hpcrowd.scenarios.kinds.replay import replay
 
     for users, maker in PRESETS.items():
         if not isinstance(maker, Recipe):
@@ -101,7 +101,7 @@ def rows(trace: Any, name: str, seeds: range = SEEDS) -> Iterator[dict[str, Any]
 
 def write_table(folder: Path) -> None:
     """Measure every preset on every trace."""
-    from environment.formats.swf import read_swf
+    from hpcrowd.environment.traces.formats.swf import read_swf
 
     found = [row for name, file in TRACES.items() for row in rows(read_swf(folder / file), name)]
     with TABLE.open("w", newline="") as file:
@@ -118,10 +118,10 @@ def read_table() -> list[dict[str, str]]:
 
 def write_pictures(folder: Path, names: list[str] | None = None) -> None:
     """Draw the pictures, all or those named."""
-    from analysis import behaviour_pictures
-    from analysis.plots import figure_png
-    from environment.formats.swf import read_swf
-    from scenarios.replay import replay
+    from hpcrowd.analysis.pictures import behaviours as behaviour_pictures
+    from hpcrowd.analysis.pictures.plots import figure_png
+    from hpcrowd.environment.traces.formats.swf import read_swf
+    from hpcrowd.scenarios.kinds.replay import replay
 
     trace = read_swf(folder / next(iter(TRACES.values())))
     PICTURES_FOLDER.mkdir(exist_ok=True)

@@ -35,8 +35,8 @@ POLICIES = ("easy", "easy:backfill=sjbf", "conservative")
 
 def rows(trace: Any) -> Iterator[dict[str, str]]:
     """Yield the figures of each replay with rigid users."""
-    from analysis.prediction import estimate_accuracy
-    from scenarios.replay import replay
+    from hpcrowd.analysis.prediction.scores import estimate_accuracy
+    from hpcrowd.scenarios.kinds.replay import replay
 
     for scheduler in POLICIES:
         for estimates in ESTIMATES:
@@ -92,7 +92,7 @@ def accuracy_table() -> str:
 
 def main(folder: Path) -> None:
     """Measure and write the table."""
-    from environment import read_swf
+    from hpcrowd.environment import read_swf
 
     found = list(rows(read_swf(folder / TRACE)))
     with TABLE.open("w", newline="") as file:

@@ -70,8 +70,8 @@ def names() -> dict[int, str]:
 
 def example(scheduler: Any) -> Any:
     """Return the run of the workload under a scheduler, with users who submit as recorded."""
-    from environment.formats.swf import read_swf
-    from scenarios.replay import replay
+    from hpcrowd.environment.traces.formats.swf import read_swf
+    from hpcrowd.scenarios.kinds.replay import replay
 
     return replay(read_swf(WORKLOAD), users="rigid", scheduler=scheduler)
 
@@ -104,7 +104,7 @@ def starts_table() -> str:
 
 def policies_table() -> str:
     """Return every policy with what it does, in short."""
-    from scenarios.policies_command import policies
+    from hpcrowd.scenarios.commands.policies import policies
 
     rows = [(f"[`{one.name}`]({page_of(one.name)})", one.does) for one in policies()]
     return table(("policy", "what it does"), rows)
@@ -112,8 +112,8 @@ def policies_table() -> str:
 
 def options_table(name: str) -> str:
     """Return the options of a policy."""
-    from environment.schedulers.names import SCHEDULERS
-    from scenarios.policies_command import options
+    from hpcrowd.environment.schedulers.names import SCHEDULERS
+    from hpcrowd.scenarios.commands.policies import options
 
     rows = [
         (f"`{one.name}`", f"`{one.default}`" if one.default else "not set", one.meaning)
@@ -124,14 +124,14 @@ def options_table(name: str) -> str:
 
 def keys_table() -> str:
     """Return the keys of orders."""
-    from environment.schedulers.orders import KEY_MEANING
+    from hpcrowd.environment.schedulers.ordered import KEY_MEANING
 
     return table(("key", "meaning"), [(f"`{key}`", what) for key, what in KEY_MEANING.items()])
 
 
 def places_of_policies() -> dict[str, Callable[[], str]]:
     """Return what fills the marked places on the pages of policies."""
-    from environment.schedulers.names import SCHEDULERS
+    from hpcrowd.environment.schedulers.names import SCHEDULERS
 
     places: dict[str, Callable[[], str]] = {
         "policies": policies_table,
@@ -146,8 +146,8 @@ def places_of_policies() -> dict[str, Callable[[], str]]:
 
 def write_pictures(chosen: list[str] | None = None) -> None:
     """Draw the pictures, all or those named."""
-    from analysis.gantt_small import small_gantt
-    from analysis.picture_files import write_picture
+    from hpcrowd.analysis.pictures.files import write_picture
+    from hpcrowd.analysis.pictures.small_gantt import small_gantt
 
     PICTURES_FOLDER.mkdir(parents=True, exist_ok=True)
     last = last_second()

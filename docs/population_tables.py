@@ -13,7 +13,7 @@ from markdown_tables import table
 
 def settings_table() -> str:
     """Return the options of ``hpcrowd resample`` with their defaults."""
-    from scenarios.resample_config import ResampleConfig
+    from hpcrowd.scenarios.kinds.resample import ResampleConfig
 
     rows = []
     for name, field in ResampleConfig.model_fields.items():
@@ -25,28 +25,28 @@ def settings_table() -> str:
 
 def doing_table() -> str:
     """Return what users may do while they are there."""
-    from scenarios.resample_config import DOING
+    from hpcrowd.scenarios.kinds.resample import DOING
 
     return table(("`--doing`", "users"), [(f"`{name}`", text) for name, text in DOING.items()])
 
 
 def consequences_table() -> str:
     """Return what users make of their satisfaction."""
-    from agents.consequences import Consequences
+    from hpcrowd.agents.populations.openness import Consequences
 
     return _attributes(Consequences)
 
 
 def rules_table() -> str:
     """Return who comes into a pool."""
-    from agents.openness import PoolRules
+    from hpcrowd.agents.populations.openness import PoolRules
 
     return _attributes(PoolRules)
 
 
 def accounts_table() -> str:
     """Return what ``summary.json`` says of a population."""
-    from analysis.population_accounts import ACCOUNTS
+    from hpcrowd.analysis.accounts.population import ACCOUNTS
 
     rows = [(f"`{name}`", meaning) for name, meaning in ACCOUNTS.items()]
     return table(("key", "meaning"), rows)
@@ -54,14 +54,14 @@ def accounts_table() -> str:
 
 def visit_columns_table() -> str:
     """Return the columns of ``visits.parquet``."""
-    from agents.visits import MEANING
+    from hpcrowd.agents.behaviours.visits import VISIT_MEANING as MEANING
 
     return _columns(MEANING)
 
 
 def decision_columns_table() -> str:
     """Return the columns of ``decisions.parquet``."""
-    from agents.decisions import MEANING
+    from hpcrowd.agents.behaviours.decisions import MEANING
 
     return _columns(MEANING)
 

@@ -55,7 +55,7 @@ def requests(trace: Any) -> Any:
 
 def models(requested: Any) -> dict[str, Any]:
     """Return models that know more and more of the requests."""
-    from environment import RequestModel
+    from hpcrowd.environment import RequestModel
 
     longest = RequestModel.fit(requested, 0).longest
     share = float((requested >= longest).mean())
@@ -69,14 +69,14 @@ def models(requested: Any) -> dict[str, Any]:
 
 def generated(model: Any, jobs: int, seed: int) -> Any:
     """Return requests of a model, s, the shortest first."""
-    from environment import Streams
+    from hpcrowd.environment import Streams
 
     return np.repeat(*model.histogram(jobs, Streams(seed).generator("requested time")))
 
 
 def rows(name: str, trace: Any) -> Iterator[dict[str, Any]]:
     """Yield the scores of each model, and those of the log's second half against the first."""
-    from analysis.request_scores import compare_requests
+    from hpcrowd.analysis.prediction.requested_times import compare_requests
 
     requested = requests(trace)
     half = len(requested) // 2
@@ -91,7 +91,7 @@ def rows(name: str, trace: Any) -> Iterator[dict[str, Any]]:
 
 def replays(trace: Any) -> Iterator[dict[str, Any]]:
     """Yield mean wait and slowdown of replays, those with a model for each seed."""
-    from scenarios.replay import replay
+    from hpcrowd.scenarios.kinds.replay import replay
 
     for case, choices in CASES.items():
         for seed in SEEDS if "requested" in choices else SEEDS[:1]:
@@ -110,7 +110,7 @@ def write_table(path: Path, found: list[dict[str, Any]]) -> None:
 
 def write_tables(folder: Path) -> None:
     """Score the models on every trace, and replay the first."""
-    from environment import read_swf
+    from hpcrowd.environment import read_swf
 
     traces = {name: read_swf(folder / file) for name, file in TRACES.items()}
     write_table(TABLE, [row for name, trace in traces.items() for row in rows(name, trace)])
@@ -160,7 +160,7 @@ def draw(requested: Any, title: str) -> Any:
     """Return the picture: distributions recorded and generated, and sizes by popularity."""
     from matplotlib.ticker import FixedLocator, NullLocator, PercentFormatter
 
-    from analysis.plots import COLOURS, LEGEND, TITLE, new_figure, tidy
+    from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, TITLE, new_figure, tidy
 
     figure = new_figure(12, 4.6, title, f"{len(requested):,} jobs; model: one seed")
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
@@ -200,8 +200,8 @@ def draw(requested: Any, title: str) -> Any:
 
 def write_picture(folder: Path) -> None:
     """Draw the picture of the first trace."""
-    from analysis.plots import figure_png
-    from environment import read_swf
+    from hpcrowd.analysis.pictures.plots import figure_png
+    from hpcrowd.environment import read_swf
 
     name, file = next(iter(TRACES.items()))
     figure = draw(requests(read_swf(folder / file)), f"Requested times on {name}")

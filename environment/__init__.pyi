@@ -1,12 +1,5 @@
-from .archive import ArchiveLog, archive_logs, cache_folder, fetch, trace_path
-from .broker import GridBroker, GridSpec
-from .cleaning import Cleaned, CleaningRules, clean
 from .clock import Clock
-from .cluster import (
-    Cluster,
-    ClusterSpec,
-)
-from .correlation import WeeklyCorrelation, rank_correlation, weekly_correlations
+from .cluster import Cluster, ClusterSpec
 from .errors import (
     ArchiveError,
     HpcrowdError,
@@ -22,78 +15,74 @@ from .errors import (
     TraceError,
     UnavailableError,
 )
-from .estimates import Estimates, parse_estimates
-from .flurries import Flurry, FlurryRule
-from .formats.base import FormatOptions, Losses
-from .formats.batsim_jobs import (
-    generate_batsim_jobs,
-    parse_batsim_jobs,
-    read_batsim_jobs,
-    write_batsim_jobs,
-)
-from .formats.batsim_json import generate_batsim, parse_batsim, read_batsim, write_batsim
-from .formats.csv_columns import generate_csv, parse_csv, read_csv, write_csv
-from .formats.gwf import generate_gwf, parse_gwf, read_gwf, write_gwf
-from .formats.mapped import generate_mapped, parse_mapped, read_mapped, write_mapped
-from .formats.mapping import TableMapping, read_mapping
-from .formats.names import anonymised
-from .formats.parquet import generate_parquet, parse_parquet, read_parquet, write_parquet
-from .formats.pbs import generate_pbs, parse_pbs, read_pbs, write_pbs
-from .formats.registry import find_format, parse_format, read_trace, write_trace
-from .formats.sacct import generate_sacct, parse_sacct, read_sacct, write_sacct
-from .formats.swf import (
-    generate_swf,
-    parse_swf,
-    read_swf,
-    write_swf,
-)
-from .grid import GridJob, GridPolicy, Site
-from .jobs import (
-    Column,
-    JobTable,
-    State,
-)
-from .platform import (
-    Failures,
-    Maintenance,
-    NodesDown,
-    Resize,
-    SpeedChange,
-    SwitchPolicy,
-)
-from .predictors.base import Predictor
-from .predictors.history import Group, HistoryParameters, HistoryPredictor
-from .predictors.last_two import LastTwo
-from .predictors.models import parse_predictor, read_predictor, write_predictor
-from .predictors.nearest import Nearest
-from .request_model import RequestModel
+from .grid.broker import GridBroker, GridSpec
+from .grid.policies import GridJob, GridPolicy, Site
+from .header import Header
+from .jobs import Column, JobTable, State
+from .platform.changes import Failures, Maintenance, NodesDown, Resize, SpeedChange, SwitchPolicy
+from .platform.signals import Signal, parse_signal, read_signal
 from .schedulers.adaptive import Adaptive
-from .schedulers.base import (
-    EndedJob,
-    RunningJob,
-    Scheduler,
-    WaitingJob,
-)
+from .schedulers.base import EndedJob, ReasonCode, RunningJob, Scheduler, WaitingJob, WaitingReason
 from .schedulers.conservative import Conservative
+from .schedulers.correlation import WeeklyCorrelation, rank_correlation, weekly_correlations
 from .schedulers.creasy import Creasy
 from .schedulers.easy import EASY
+from .schedulers.estimates import Estimates, parse_estimates
 from .schedulers.fair_share import FairShare
 from .schedulers.fcfs import FCFS
 from .schedulers.multi_queue import MultiQueue
 from .schedulers.names import parse_scheduler
 from .schedulers.order import LJF, SJF, Order
-from .schedulers.reasons import ReasonCode, WaitingReason
+from .schedulers.predictors.base import Predictor
+from .schedulers.predictors.history import Group, HistoryParameters, HistoryPredictor
+from .schedulers.predictors.last_two import LastTwo
+from .schedulers.predictors.models import parse_predictor, read_predictor, write_predictor
+from .schedulers.predictors.nearest import Nearest
 from .schedulers.selective import Selective, SelectiveCategorized
-from .signals import Signal, parse_signal, read_signal
 from .simulation import Simulation
 from .streams import Streams
-from .trace import (
-    Conversion,
-    Header,
-    Trace,
-    jobs_from_trace,
+from .traces.archive.logs import ArchiveLog, archive_logs, cache_folder, fetch, trace_path
+from .traces.cleaning import Cleaned, CleaningRules, Flurry, FlurryRule, clean
+from .traces.formats.base import FormatOptions, Losses
+from .traces.formats.batsim.jobs import (
+    generate_batsim_jobs,
+    parse_batsim_jobs,
+    read_batsim_jobs,
+    write_batsim_jobs,
 )
-from .trace_window import Windowed, window
+from .traces.formats.batsim.workloads import (
+    generate_batsim,
+    parse_batsim,
+    read_batsim,
+    write_batsim,
+)
+from .traces.formats.gwf import generate_gwf, parse_gwf, read_gwf, write_gwf
+from .traces.formats.names import anonymised
+from .traces.formats.pbs.accounting import generate_pbs, parse_pbs, read_pbs, write_pbs
+from .traces.formats.registry import find_format, parse_format, read_trace, write_trace
+from .traces.formats.slurm.accounting import generate_sacct, parse_sacct, read_sacct, write_sacct
+from .traces.formats.swf import generate_swf, parse_swf, read_swf, write_swf
+from .traces.formats.tables.columns import (
+    generate_csv,
+    generate_parquet,
+    parse_csv,
+    parse_parquet,
+    read_csv,
+    read_parquet,
+    write_csv,
+    write_parquet,
+)
+from .traces.formats.tables.mapped import (
+    TableMapping,
+    generate_mapped,
+    parse_mapped,
+    read_mapped,
+    read_mapping,
+    write_mapped,
+)
+from .traces.requested_times import RequestModel
+from .traces.trace import Conversion, Trace, jobs_from_trace
+from .traces.window import Windowed, window
 from .waiting_reasons import reasons_at, reasons_of
 
 __all__ = [

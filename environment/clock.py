@@ -9,9 +9,9 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from environment.errors import QuantityError
-from environment.jobs import Int64s
-from environment.trace import Header
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.header import Header
+from hpcrowd.environment.jobs import Int64s
 
 HOUR, DAY, WEEK = 3600, 86400, 604800  #: seconds
 

@@ -10,24 +10,25 @@ import mesa
 import numpy as np
 from numpy.typing import ArrayLike
 
-from environment.attempts import Attempt
-from environment.engine import Engine
-from environment.errors import QuantityError, SchedulerError
-from environment.estimates import Estimates, parse_estimates
-from environment.jobs import Int64s, JobTable
-from environment.passes.base import compiled_pass, is_built_in, runs_compiled
-from environment.plain import PlainEngine
-from environment.platform import Change, Maintenance, SwitchPolicy
-from environment.predictors.base import Predictor
-from environment.quantities import plural
-from environment.schedulers.adaptive import Adaptive
-from environment.schedulers.base import Scheduler
-from environment.schedulers.names import parse_scheduler
-from environment.timeline import Timeline
+from hpcrowd.environment.engine.base import Engine
+from hpcrowd.environment.engine.interrupted_runs import Attempt
+from hpcrowd.environment.engine.passes.base import compiled_pass, is_built_in, runs_compiled
+from hpcrowd.environment.engine.plain import PlainEngine
+from hpcrowd.environment.errors import QuantityError, SchedulerError
+from hpcrowd.environment.jobs import Int64s, JobTable
+from hpcrowd.environment.platform.changes import Change, Maintenance, SwitchPolicy
+from hpcrowd.environment.platform.timeline import Timeline
+from hpcrowd.environment.quantities import plural
+from hpcrowd.environment.schedulers.adaptive import Adaptive
+from hpcrowd.environment.schedulers.base import Scheduler
+from hpcrowd.environment.schedulers.estimates import Estimates, parse_estimates
+from hpcrowd.environment.schedulers.names import parse_scheduler
+from hpcrowd.environment.schedulers.predictors.base import Predictor
 
 if TYPE_CHECKING:
-    from environment.simulation import Simulation
-    from environment.unit_table import UnitTable
+    from hpcrowd.environment.simulation import Simulation
+    from hpcrowd.environment.units import UnitTable
+
 
 #: Name of the first cluster.
 HOME = "home"
@@ -42,15 +43,15 @@ class ClusterSpec:
     processors
         Its size; larger jobs are rejected when they are submitted to it.
     scheduler
-        Text of ``environment.schedulers.names.parse_scheduler``, or a
-        :class:`~environment.schedulers.base.Scheduler`, which serves this cluster only.
+        Text of ``hpcrowd.environment.schedulers.names.parse_scheduler``, or a
+        :class:`~hpcrowd.environment.schedulers.base.Scheduler`, which serves this cluster only.
     speed
         Speed of its nodes where that of the first cluster is 1: jobs submitted to it need their run
         time divided by this, rounded half up, at least 1 s; requested times likewise.
     estimates
         What its scheduler believes of run times, see :class:`Cluster`.
     platform
-        What changes during the run, see :mod:`environment.platform`.
+        What changes during the run, see :mod:`hpcrowd.environment.platform.changes`.
 
     Raises
     ------
@@ -81,16 +82,17 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
     processors
         Its size; larger jobs are rejected when they are submitted.
     scheduler
-        Text of ``environment.schedulers.names.parse_scheduler``, or a
-        :class:`~environment.schedulers.base.Scheduler`, which serves this cluster only.
+        Text of ``hpcrowd.environment.schedulers.names.parse_scheduler``, or a
+        :class:`~hpcrowd.environment.schedulers.base.Scheduler`, which serves this cluster only.
     overrun
         What becomes of a job that outruns its requested time: ``keep`` or ``kill``.
     plain
         Run a scheduler of the library in plain Python too, as the reference does; one of your own
         always runs so.
     estimates
-        What the scheduler believes of run times: text of ``environment.estimates.parse_estimates``,
-        :class:`~environment.estimates.Estimates`, or a predictor, which serves this cluster only
+        What the scheduler believes of run times: text of
+        ``environment.schedulers.estimates.parse_estimates``,
+        :class:`Estimates`, or a predictor, which serves this cluster only
         and learns from the jobs that ran on it. Not for the recorded schedule, which asks nobody.
     name, number, speed
         What users call it, its number in the column CLUSTER, and the speed of its nodes as in
@@ -98,7 +100,7 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
     units
         What users wait for, where there are several clusters.
     platform
-        What changes during the run, see :mod:`environment.platform`.
+        What changes during the run, see :mod:`hpcrowd.environment.platform.changes`.
 
     Raises
     ------
@@ -229,7 +231,7 @@ def _engine(
         )
     if plain or not (policy is None or runs_compiled(policy)):
         return PlainEngine(jobs, processors, policy, **options)
-    from environment.compiled import CompiledEngine  # loads the compiler, so only when needed
+    from hpcrowd.environment.engine.compiled import CompiledEngine
 
     return CompiledEngine(jobs, processors, policy, **options)
 

@@ -19,6 +19,8 @@ Each subclasses the builtin that a caller would catch.
 
 from __future__ import annotations
 
+from pydantic import ValidationError
+
 
 class HpcrowdError(Exception):
     """Base of everything that hpcrowd raises on purpose; its text is one line."""
@@ -106,3 +108,29 @@ class PredictorError(HpcrowdError, RuntimeError):
 
 class SimulationError(HpcrowdError, RuntimeError):
     """Users or the run loop asked for what cannot be, such as a submission in the past."""
+
+
+def first_mistake(error: ValidationError) -> str:
+    """Return the first mistake that pydantic found: where, value, rule."""
+    first = error.errors()[0]
+    cause = first.get("ctx", {}).get("error")
+    place = ""
+    for part in first["loc"]:
+        place += f"[{part}]" if isinstance(part, int) else f".{part}" if place else str(part)
+    if isinstance(cause, HpcrowdError):
+        return f"{place}: {cause}" if len(first["loc"]) > 1 else str(cause)
+    rule = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        return f"{place}: no such setting; see the reference for what there is"
+    if first["type"] == "union_tag_invalid":
+        name, given = first["ctx"]["discriminator"].strip("'"), first["ctx"]["tag"]
+        known = first["ctx"]["expected_tags"].replace("'", "")
+        return f"{place}.{name} {given!r}: not known; choose {known}"
+    if first["type"] == "missing":
+        return f"{place}: missing; it has no default"
+    return f"{place} {first['input']!r}: {rule}" if place else rule
+
+
+def missing(library: str, extra: str = "fits") -> str:
+    """Return what is wrong and the cure, where a library of an extra is not installed."""
+    return f'{library} is not installed; pip install "hpcrowd[{extra}]"'

@@ -16,8 +16,8 @@ from typing import Any
 import mesa
 from mesa.time import Event
 
-from environment.errors import SimulationError
-from environment.stops import FOREVER
+from hpcrowd.environment.errors import SimulationError
+from hpcrowd.environment.stops import FOREVER
 
 
 class Frame(mesa.Model):  # type: ignore[misc]

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import pandas as pd
 
+
 Int64s = NDArray[np.int64]
 
 #: What is not known, or did not happen.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from environment.errors import ModelFileError
+from hpcrowd.environment.errors import ModelFileError
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from environment.errors import QuantityError
+from hpcrowd.environment.errors import QuantityError
 
 #: Seconds in each unit a duration may carry.
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -94,6 +94,8 @@ def round_half_up(value: float) -> int: ...
 
 @overload
 def round_half_up(value: NDArray[np.floating]) -> NDArray[np.int64]: ...
+
+
 def round_half_up(value: float | NDArray[np.floating]) -> int | NDArray[np.int64]:
     """Round to whole numbers, halves up: an int for a number, an int64 array for an array."""
     if isinstance(value, np.ndarray):

@@ -11,25 +11,26 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
-from environment.broker import GridBroker, GridSpec
-from environment.clock import HOUR, Clock
-from environment.cluster import HOME, Cluster, ClusterSpec
-from environment.dispatch import Dispatch
-from environment.errors import QuantityError, SimulationError
-from environment.estimates import Estimates
-from environment.frame import Frame
-from environment.grid import GRID, Site, parse_grid_policy
-from environment.jobs import UNKNOWN, Int64s, JobTable
-from environment.platform import Change
-from environment.predictors.base import Predictor
-from environment.schedulers.base import Scheduler
-from environment.side_by_side import dispatch_of, lock_step
-from environment.stops import FOREVER, Stop
-from environment.streams import Streams
-from environment.unit_table import UnitTable
+from hpcrowd.environment.clock import HOUR, Clock
+from hpcrowd.environment.cluster import HOME, Cluster, ClusterSpec
+from hpcrowd.environment.engine.dispatch import Dispatch
+from hpcrowd.environment.engine.side_by_side import dispatch_of, lock_step
+from hpcrowd.environment.errors import QuantityError, SimulationError
+from hpcrowd.environment.frame import Frame
+from hpcrowd.environment.grid.broker import GridBroker, GridSpec
+from hpcrowd.environment.grid.policies import GRID, Site, parse_grid_policy
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+from hpcrowd.environment.platform.changes import Change
+from hpcrowd.environment.schedulers.base import Scheduler
+from hpcrowd.environment.schedulers.estimates import Estimates
+from hpcrowd.environment.schedulers.predictors.base import Predictor
+from hpcrowd.environment.stops import FOREVER, Stop
+from hpcrowd.environment.streams import Streams
+from hpcrowd.environment.units import UnitTable
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
 
 #: Events between two looks at the keyboard and the progress bar: a hundredth of a second compiled,
 #: a second in plain Python.
@@ -60,20 +61,20 @@ class Simulation(Frame):
     jobs
         The table of jobs; users may add to it.
     processors, scheduler, overrun, plain, estimates, platform
-        The first cluster, and how all are run; see :class:`~environment.cluster.Cluster`.
+        The first cluster, and how all are run; see :class:`~hpcrowd.environment.cluster.Cluster`.
     others
         More clusters by name, which users may submit to as well. Where their speed differs, run
         times in the table change; keep a ``jobs.copy()`` to run the same jobs again.
     clock
         What local time it is; the default begins on a Monday, 00:00.
     seed
-        Seed of everything random, see :class:`~environment.streams.Streams`.
+        Seed of everything random, see :class:`~hpcrowd.environment.streams.Streams`.
     resubmit_after
         s; so long after a job was stopped by a change of the platform does its user submit it
         again, if that is its fate; :data:`RESUBMIT_AFTER` unless given.
     grid
         Makes the clusters a grid: users may submit to ``grid`` then, and a broker sends their jobs
-        on; see :mod:`environment.grid`.
+        on; see :mod:`hpcrowd.environment.grid.policies`.
     name
         What the first cluster is called.
 

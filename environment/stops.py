@@ -1,4 +1,4 @@
-"""Why an engine comes back from :meth:`environment.engine.Engine.advance`, and the end of time."""
+"""Why an engine comes back from :meth:`advance`, and the end of time."""
 
 from __future__ import annotations
 

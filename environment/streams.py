@@ -10,7 +10,7 @@ import hashlib
 
 import numpy as np
 
-from environment.errors import QuantityError
+from hpcrowd.environment.errors import QuantityError
 
 
 class Streams:

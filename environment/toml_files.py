@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from environment.errors import QuantityError
+from hpcrowd.environment.errors import QuantityError
 
 
 def read_toml(path: Path) -> tuple[dict[str, Any], bytes]:
@@ -24,3 +25,48 @@ def read_toml(path: Path) -> tuple[dict[str, Any], bytes]:
         raise QuantityError(f"{path}: cannot be read: {error.strerror or error}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise QuantityError(f"{path}: not TOML: {error}") from error
+
+
+#: Names and places in lists that lead to a value.
+Place = Sequence[str | int]
+
+
+def line_of(text: str, place: Place) -> int | None:
+    """Return the line, from 1, in which a value begins; None where nothing of the way is there.
+
+    Parameters
+    ----------
+    text
+        The whole file, valid TOML.
+    place
+        Keys, and numbers of elements from 0. Of what is not there the last that is counts, such as
+        the table that a key is missing in.
+    """
+    for length in range(len(place), 0, -1):
+        found = _first_line(text, place[:length])
+        if found is not None:
+            return found
+    return None
+
+
+def _first_line(text: str, place: Place) -> int | None:
+    lines = text.splitlines(keepends=True)
+    whole = 0  # lines of the longest beginning so far that is TOML
+    for count in range(1, len(lines) + 1):
+        try:
+            values = tomllib.loads("".join(lines[:count]))
+        except tomllib.TOMLDecodeError:
+            continue  # a value goes on in the next line
+        if _has(values, place):
+            return whole + 1
+        whole = count
+    return None
+
+
+def _has(values: Any, place: Place) -> bool:
+    for part in place:
+        try:
+            values = values[part]
+        except (KeyError, IndexError, TypeError):
+            return False
+    return True

@@ -13,15 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from environment.broker import GridBroker
-from environment.cluster import Cluster
-from environment.errors import QuantityError
-from environment.estimates import believed_end
-from environment.jobs import UNKNOWN, Int64s, JobTable
-from environment.quantities import plural
-from environment.schedulers.base import RunningJob, Scheduler, WaitingJob
-from environment.schedulers.names import parse_scheduler
-from environment.schedulers.reasons import ReasonCode, WaitingReason
+from hpcrowd.environment.cluster import Cluster
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.grid.broker import GridBroker
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+from hpcrowd.environment.quantities import plural
+from hpcrowd.environment.schedulers.base import (
+    ReasonCode,
+    RunningJob,
+    Scheduler,
+    WaitingJob,
+    WaitingReason,
+)
+from hpcrowd.environment.schedulers.estimates import believed_end
+from hpcrowd.environment.schedulers.names import parse_scheduler
 
 
 def reasons_of(
@@ -176,7 +181,7 @@ def running_jobs(jobs: JobTable, rows: Int64s, now: int, *, corrects: bool) -> l
     ----------
     corrects
         Whether a job that outruns its estimate is believed to go on for a while, see
-        ``environment.estimates.believed_end``; else it is believed to end now.
+        ``hpcrowd.environment.schedulers.estimates.believed_end``; else it is believed to end now.
     """
     estimate = jobs.estimate[rows]
     expected = jobs.start[rows] + np.maximum(estimate, int(corrects))

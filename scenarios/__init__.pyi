@@ -1,36 +1,36 @@
-from .config import ReplayConfig, configure
 from .demo import run_demo
-from .draws import draws_of
-from .grid import run_grid
-from .grid_config import GridConfig, read_grid
-from .minh2012_arrivals import reproduce_minh2012_arrivals
-from .minh2012_correlation import reproduce_minh2012_correlation
-from .minh2012_features import reproduce_minh2012_features
-from .minh2012_models import reproduce_minh2012_models
-from .minh2012_predictor import reproduce_minh2012_predictor
-from .reaction_config import reaction_from
-from .rebound import run_rebound
-from .replay import replay
-from .reproduce import reproduce_madon2024
-from .resample import resample
-from .resample_config import ResampleConfig, configure_resample
-from .scenario_file import read_scenario
-from .sweep_config import Study, read_study
-from .sweep_engines import Engine
-from .sweep_runs import sweep
-from .whatif import compare
-from .zakay2015 import reproduce_zakay2015
+from .kinds.draws import draws_of
+from .kinds.files import read_scenario
+from .kinds.grid import GridConfig, read_grid, run_grid
+from .kinds.reaction_files import reaction_from
+from .kinds.replay import ReplayConfig, configure, replay
+from .kinds.resample import ResampleConfig, configure_resample, resample
+from .studies.madon2024.run import reproduce_madon2024
+from .studies.minh2012_arrivals.run import reproduce_minh2012_arrivals
+from .studies.minh2012_correlation.run import reproduce_minh2012_correlation
+from .studies.minh2012_features.run import reproduce_minh2012_features
+from .studies.minh2012_models.run import reproduce_minh2012_models
+from .studies.minh2012_predictor.run import reproduce_minh2012_predictor
+from .studies.published import published_rows
+from .studies.rebound.measures import Rebound
+from .studies.rebound.run import run_rebound
+from .studies.zakay2015.run import reproduce_zakay2015
+from .sweeps.engines import Engine
+from .sweeps.runs import sweep
+from .sweeps.study import Study, read_study
+from .whatif.comparing import what_if
 
 __all__ = [
     "Engine",
     "GridConfig",
+    "Rebound",
     "ReplayConfig",
     "ResampleConfig",
     "Study",
-    "compare",
     "configure",
     "configure_resample",
     "draws_of",
+    "published_rows",
     "reaction_from",
     "read_grid",
     "read_scenario",
@@ -48,4 +48,5 @@ __all__ = [
     "run_grid",
     "run_rebound",
     "sweep",
+    "what_if",
 ]

@@ -13,20 +13,20 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from environment.errors import HpcrowdError
-from scenarios.cli_clean import clean_app
-from scenarios.cli_convert import convert_app
-from scenarios.cli_explain import explain_app
-from scenarios.cli_fetch import fetch_app
-from scenarios.cli_grid import grid_app
-from scenarios.cli_inspect import inspect_app
-from scenarios.cli_models import models_app
-from scenarios.cli_populations import populations_app
-from scenarios.cli_report import report_app
-from scenarios.cli_reproduce import reproduce
-from scenarios.cli_sweep import sweep_app
-from scenarios.cli_words import AsJson, LogDecisions, TracePath, all_at_hand
-from scenarios.config import ReplayConfig
+from hpcrowd.environment.errors import HpcrowdError
+from hpcrowd.scenarios.commands.cli_clean import clean_app
+from hpcrowd.scenarios.commands.cli_convert import convert_app
+from hpcrowd.scenarios.commands.cli_explain import explain_app
+from hpcrowd.scenarios.commands.cli_fetch import fetch_app
+from hpcrowd.scenarios.commands.cli_grid import grid_app
+from hpcrowd.scenarios.commands.cli_inspect import inspect_app
+from hpcrowd.scenarios.commands.cli_models import models_app
+from hpcrowd.scenarios.commands.cli_populations import populations_app
+from hpcrowd.scenarios.commands.cli_report import report_app
+from hpcrowd.scenarios.commands.cli_reproduce import reproduce
+from hpcrowd.scenarios.commands.cli_sweep import sweep_app
+from hpcrowd.scenarios.commands.options import AsJson, LogDecisions, TracePath, all_at_hand
+from hpcrowd.scenarios.kinds.replay import ReplayConfig
 
 app = typer.Typer(
     name="hpcrowd",
@@ -69,7 +69,7 @@ def demo(
     as_json: AsJson = False,
 ) -> None:
     """Let a small built-in population work for a month, with and without feedback."""
-    from scenarios.demo import demo_command
+    from hpcrowd.scenarios.demo import demo_command
 
     demo_command(out, days=days, seed=seed, as_json=as_json)
 
@@ -105,10 +105,10 @@ def replay(
     as_json: AsJson = False,
 ) -> None:
     """Replay a trace once, with users who react to what the cluster does to them."""
-    from scenarios.config import configure
-    from scenarios.explain_command import log_for
-    from scenarios.gantt_option import GanttOption
-    from scenarios.replay_command import replay_command
+    from hpcrowd.scenarios.commands.explain import log_for
+    from hpcrowd.scenarios.commands.gantt_option import GanttOption
+    from hpcrowd.scenarios.commands.replay import replay_command
+    from hpcrowd.scenarios.kinds.replay import configure
 
     config = configure(
         users=users,
@@ -141,7 +141,7 @@ def sessions(
     as_json: AsJson = False,
 ) -> None:
     """Show the sessions, batches and dependency graphs of a trace."""
-    from scenarios.sessions_command import sessions_command
+    from hpcrowd.scenarios.commands.sessions import sessions_command
 
     sessions_command(trace, definition, user=user, dot=dot, png=png, as_json=as_json)
 
@@ -167,7 +167,7 @@ def compare(
     hpcrowd compare runs/adjusted-* runs/fluid-* --out comparison
     hpcrowd compare log.swf.gz runs/fluid --json
     """
-    from scenarios.compare_command import compare_command
+    from hpcrowd.scenarios.commands.compare import compare_command
 
     compare_command(runs, out=out, as_json=as_json)
 
@@ -212,12 +212,12 @@ def stats(
     hpcrowd stats log.swf.gz runs/fluid --html report.html
     hpcrowd stats log.swf.gz synthetic.swf.gz --distance
     """
-    from scenarios.stats_command import list_command, stats_command
+    from hpcrowd.scenarios.commands.stats import list_command, stats_command
 
     if list_all:
         list_command(as_json=as_json)
         return
-    from environment.quantities import parse_duration
+    from hpcrowd.environment.quantities import parse_duration
 
     stats_command(
         traces or [],
@@ -234,7 +234,7 @@ def stats(
 @app.command()
 def behaviours(as_json: AsJson = False) -> None:
     """List the behaviours that users may have, and the parts that each is made of."""
-    from scenarios.behaviours_command import behaviours_command
+    from hpcrowd.scenarios.commands.behaviours import behaviours_command
 
     behaviours_command(as_json=as_json)
 
@@ -245,7 +245,7 @@ def policies(
     as_json: AsJson = False,
 ) -> None:
     """List the policies of schedulers, or the options of one."""
-    from scenarios.policies_command import policies_command
+    from hpcrowd.scenarios.commands.policies import policies_command
 
     policies_command(name, as_json=as_json)
 
@@ -278,7 +278,7 @@ def validate(
     as_json: AsJson = False,
 ) -> None:
     """Fit user models to the first part of a trace, and test them on the second."""
-    from scenarios.validate_command import configure_validation, validate_command
+    from hpcrowd.scenarios.commands.validate import configure_validation, validate_command
 
     config = configure_validation(
         users, split=split, scheduler=scheduler, pauses=pauses, seeds=seeds, seed=seed
@@ -334,7 +334,7 @@ def predict(
     hpcrowd predict log.swf.gz --model history --train --out model.json
     hpcrowd predict log.swf.gz --model last-two --model model.json --json
     """
-    from scenarios.predict_command import predict_command
+    from hpcrowd.scenarios.commands.predict import predict_command
 
     predict_command(
         trace,

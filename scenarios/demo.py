@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agents.archetypes import DEMO_USERS, GROUP_NAMES, demo_population
-from analysis.run import Run
-from environment.clock import DAY
-from environment.errors import QuantityError
-from environment.jobs import UNKNOWN, JobTable
-from environment.quantities import format_duration
-from environment.simulation import Simulation
-from scenarios.terminal import print_json, say, say_if_compiling, standard_output
+from hpcrowd.agents.generative.archetypes import DEMO_USERS, GROUP_NAMES, demo_population
+from hpcrowd.analysis.run import Run
+from hpcrowd.environment.clock import DAY
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import UNKNOWN, JobTable
+from hpcrowd.environment.quantities import format_duration
+from hpcrowd.environment.simulation import Simulation
+from hpcrowd.scenarios.terminal import print_json, say, say_if_compiling, standard_output
 
 if TYPE_CHECKING:
     from rich.table import Table
+
 
 #: Processors of the machine.
 PROCESSORS = 128
@@ -156,7 +157,7 @@ def demo_command(out: Path, *, days: int, seed: int, as_json: bool) -> None:
     HpcrowdError
         When a choice is wrong or the folder cannot be written.
     """
-    from analysis.results import whole_folder
+    from hpcrowd.analysis.results import whole_folder
 
     say_if_compiling()
     with whole_folder(out) as place:
@@ -195,7 +196,7 @@ def comparison_table(runs: Sequence[Run]) -> Table:
     """Return the chief metrics of runs as a table for a terminal, one run a line."""
     from rich.table import Table
 
-    from analysis.report import format_metric
+    from hpcrowd.analysis.report.html import format_metric
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("users, scheduler", no_wrap=True)
@@ -209,9 +210,9 @@ def comparison_table(runs: Sequence[Run]) -> Table:
 
 def _write(runs: Sequence[Run], said: Sequence[str], place: Path, days: int, seed: int) -> None:
     """Write the whole folder of the demo into ``place``."""
-    from analysis.comparison import comparison, queues
-    from analysis.plots import figure_png
-    from analysis.report import (
+    from hpcrowd.analysis.comparison.pictures import draw_runs, queues
+    from hpcrowd.analysis.pictures.plots import figure_png
+    from hpcrowd.analysis.report.html import (
         Picture,
         figure_of,
         html_page,
@@ -219,7 +220,7 @@ def _write(runs: Sequence[Run], said: Sequence[str], place: Path, days: int, see
         origin_of,
         users_table,
     )
-    from analysis.results import provenance, write_json, write_run
+    from hpcrowd.analysis.results import provenance, write_json, write_run
 
     for run in runs:
         folder = place / run.label.lower().replace(", ", "-")
@@ -227,7 +228,7 @@ def _write(runs: Sequence[Run], said: Sequence[str], place: Path, days: int, see
         write_run(run, folder)
     pictures = {
         "comparison.png": Picture(
-            figure_png(comparison(runs, GROUP_NAMES, "The demo at a glance")),
+            figure_png(draw_runs(runs, GROUP_NAMES, "The demo at a glance")),
             "The chief metrics; mean waits of each kind of user (logarithmic scale); and when jobs "
             "are submitted in a mean week. Oblivious users submit the same under both schedulers.",
         ),

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from environment.simulation import Simulation
+    from hpcrowd.environment.simulation import Simulation
+
 
 #: Called before each step with its label, how many are done, and how many there are.
 Progress = Callable[[str, int, int], Any]
@@ -53,7 +54,7 @@ def say(text: str) -> None:
 
 def say_if_compiling(clusters: int = 1) -> None:
     """Tell that the first run on a machine compiles the engine, for one cluster or for several."""
-    from environment.kernel.cache import is_compiled
+    from hpcrowd.environment.engine.kernel.cache import is_compiled
 
     if not is_compiled(clusters):
         say("Compiling the cluster engine, once on this machine (some seconds) ...")

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from environment.errors import HpcrowdError
-from environment.formats.base import Format, FormatOptions, Losses
-from environment.formats.files import is_stream, write_file
-from environment.formats.names import names_table
-from environment.formats.registry import FORMATS
-from environment.quantities import plural
-from environment.trace import Trace
-from scenarios.whole_file import write_whole
+from hpcrowd.environment.errors import HpcrowdError
+from hpcrowd.environment.quantities import plural
+from hpcrowd.environment.traces.formats.base import Format, FormatOptions, Losses
+from hpcrowd.environment.traces.formats.files import is_stream, write_file
+from hpcrowd.environment.traces.formats.names import names_table
+from hpcrowd.environment.traces.formats.registry import FORMATS
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.whole_file import write_whole
 
 #: What stands for standard input and output.
 STANDARD = "-"

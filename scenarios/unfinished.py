@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from environment.errors import HpcrowdError
-from scenarios.whole_file import write_whole
+from hpcrowd.environment.errors import HpcrowdError
+from hpcrowd.scenarios.whole_file import write_whole
 
 #: What follows the name of the folder of results.
 ENDING = ".unfinished"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from environment.errors import HpcrowdError
+from hpcrowd.environment.errors import HpcrowdError
 
 #: What names of unfinished files end in.
 UNFINISHED = ".tmp"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agents.generated import LogNormal
-from agents.office import Office
+from hpcrowd.agents.generative.archetypes import Office
+from hpcrowd.agents.generative.generated import LogNormal
 
 
 def fixed(seconds: int) -> LogNormal:

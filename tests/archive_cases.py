@@ -14,8 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from environment import ArchiveError, archive_logs, fetch
+from hpcrowd.environment import ArchiveError, archive_logs, fetch
 
 #: Header of the made-up logs.
 HEADER = """; Version: 2.2
@@ -189,7 +188,7 @@ def archive(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """Serve the made-up archive in place of the real one; ``folder/cache`` is the cache."""
     with serving() as server:
         write_table(folder / "table.csv", server.base)
-        monkeypatch.setattr("environment.archive.TABLE", folder / "table.csv")
+        monkeypatch.setattr("hpcrowd.environment.traces.archive.logs.TABLE", folder / "table.csv")
         monkeypatch.setenv("HPCROWD_CACHE", str(folder / "cache"))
         monkeypatch.setenv("no_proxy", "127.0.0.1")
         monkeypatch.delenv("HPCROWD_ARCHIVE", raising=False)

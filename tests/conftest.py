@@ -13,14 +13,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hpcrowd.environment.header import Header
+from hpcrowd.environment.jobs import JobTable
+from hpcrowd.environment.traces.formats.swf import read_swf
+from hpcrowd.environment.traces.trace import FIELDS, Trace
 from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))  # the code beside the tests is tested, also when it is not installed
-
-from environment.formats.swf import read_swf  # noqa: E402
-from environment.jobs import JobTable  # noqa: E402
-from environment.trace import FIELDS, Header, Trace  # noqa: E402
 
 # How wide the terminal is that runs the tests is nothing that they may depend on.
 os.environ.pop("COLUMNS", None)
@@ -87,7 +86,7 @@ def call(
     """Call the command line in this process: (exit code, standard output, standard error)."""
 
     def run(*arguments: str | Path) -> tuple[int, str, str]:
-        from hpcrowd import main
+        from hpcrowd.__main__ import main
 
         monkeypatch.setattr(sys, "argv", ["hpcrowd", *map(str, arguments)])
         with pytest.raises(SystemExit) as stopped:

@@ -10,13 +10,12 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
-
-from agents import PRESETS, LinearThink, Recipe, SessionDefinition, Work, add_users
-from agents.presets import THINK, WHEN, WINDOWS
-from agents.user import Behaviour
-from environment import Clock, JobTable, Simulation, State
-from environment.clock import HOUR
-from environment.errors import QuantityError
+from hpcrowd.agents import PRESETS, LinearThink, Recipe, SessionDefinition, Work, add_users
+from hpcrowd.agents.behaviours.user import Behaviour
+from hpcrowd.agents.presets import THINK, WHEN, WINDOWS
+from hpcrowd.environment import Clock, JobTable, Simulation, State
+from hpcrowd.environment.clock import HOUR
+from hpcrowd.environment.errors import QuantityError
 
 Factory = Callable[[Work], Behaviour[Any]]
 Rows = list[tuple[int, ...]]

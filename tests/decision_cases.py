@@ -6,10 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 import numpy as np
-
-from agents.decision_words import Decision
-from agents.decisions import What, Why
-from environment import JobTable
+from hpcrowd.agents.behaviours.decisions import Decision, What, Why
+from hpcrowd.environment import JobTable
 
 #: After these a user submits nothing more, and comes and goes no more.
 LAST = (What.DONE, What.GAVE_UP)

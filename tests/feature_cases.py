@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from hpcrowd.analysis.features import Workload
 from numpy.typing import NDArray
-
-from analysis.features import Workload
 
 
 def fractional_noise(h: float, size: int, seed: int) -> NDArray[np.float64]:

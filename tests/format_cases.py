@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from hpcrowd.environment import FormatOptions, Losses, Trace
+from hpcrowd.environment.header import Header
+from hpcrowd.environment.traces.formats.base import Format
+from hpcrowd.environment.traces.formats.names import NAMED, worded
+from hpcrowd.environment.traces.formats.registry import FORMATS
+from hpcrowd.environment.traces.formats.tables.mapped import read_mapping
+from hpcrowd.environment.traces.trace import FIELDS, smallest
 from hypothesis import strategies as st
-
-from environment import FormatOptions, Losses, Trace
-from environment.formats.base import Format
-from environment.formats.mapping import read_mapping
-from environment.formats.names import NAMED, worded
-from environment.formats.registry import FORMATS
-from environment.trace import FIELDS, Header, smallest
 
 #: A table of one's own that holds most fields, in other units and words.
 MAPPING = """

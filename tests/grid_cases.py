@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from hpcrowd.environment import ClusterSpec, GridSpec, JobTable, Simulation, State
 from hypothesis import strategies as st
-
-from environment import ClusterSpec, GridSpec, JobTable, Simulation, State
 
 OUTCOME = ("submit", "enqueued", "start", "end", "cluster", "state")
 

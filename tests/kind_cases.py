@@ -9,16 +9,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from hpcrowd.analysis import views
+from hpcrowd.analysis.views import Moment
+from hpcrowd.analysis.views.graph import UNIT_STATES
+from hpcrowd.analysis.views.users import STATES
+from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.scenarios.inspector.cluster_part import queue_with_reasons
+from hpcrowd.scenarios.inspector.course import Course, LiveCourse
+from hpcrowd.scenarios.inspector.users_part import item_of
 from numpy.typing import NDArray
-
-from analysis import views
-from analysis.views import Moment
-from analysis.views.graph_now import UNIT_STATES
-from analysis.views.users import STATES
-from environment.jobs import UNKNOWN
-from scenarios.inspector.cluster_part import queue_with_reasons
-from scenarios.inspector.course import Course, LiveCourse
-from scenarios.inspector.users_part import item_of
 
 #: Views of a run, and of one user: those that make tables, those that make pictures.
 TABLES = (views.load_table, views.submissions_table, views.gantt_table)

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
+from hpcrowd.environment import Losses, Trace, TraceError
+from hpcrowd.environment.header import Header
+from hpcrowd.environment.traces.formats.names import NAMED, worded
+from hpcrowd.environment.traces.trace import FIELDS
 from hypothesis import strategies as st
-
-from environment import Losses, Trace, TraceError
-from environment.formats.names import NAMED, worded
-from environment.trace import FIELDS, Header
 
 #: Words as they stand in logs, and words that are hard on formats.
 WORDS = st.one_of(
@@ -108,7 +108,7 @@ def told_in_one_line(parse: Callable[[bytes], Trace], data: bytes) -> None:
 
 def starts(trace: Trace, users: str = "think-time") -> list[tuple[int, int]]:
     """Number and start of each job when the trace is replayed with EASY, by number."""
-    from scenarios import replay
+    from hpcrowd.scenarios import replay
 
     jobs = replay(trace, scheduler="easy", users=users, compiled=True).jobs
     return sorted(zip(jobs.number.tolist(), jobs.start.tolist(), strict=True))

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hpcrowd.environment import JobTable, Predictor, Simulation, parse_scheduler
+from hpcrowd.environment.engine.kernel.profile import WIDTH
+from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.schedulers.ordered import BACKFILL_MEANING, KEYS
 from hypothesis import strategies as st
-
-from environment import JobTable, Predictor, Simulation, parse_scheduler
-from environment.jobs import Int64s
-from environment.kernel.profile import WIDTH
-from environment.schedulers.orders import BACKFILL_MEANING, KEYS
 
 Rows = list[tuple[int, ...]]
 
@@ -167,10 +166,10 @@ def run(
     if isinstance(estimates, type):
         cluster = cluster | {"estimates": estimates()}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("environment.compiled.FIRST_ROOM", room)
-        patch.setattr("environment.passes.ordered.FIRST_ROOM", room)
-        patch.setattr("environment.passes.ordered.FIRST_BLOCKS", room)
-        patch.setattr("environment.passes.planned.FIRST_ROOM", max(room, WIDTH))
+        patch.setattr("hpcrowd.environment.engine.compiled.FIRST_ROOM", room)
+        patch.setattr("hpcrowd.environment.engine.passes.ordered.FIRST_ROOM", room)
+        patch.setattr("hpcrowd.environment.engine.passes.ordered.FIRST_BLOCKS", room)
+        patch.setattr("hpcrowd.environment.engine.passes.planned.FIRST_ROOM", max(room, WIDTH))
         model = Simulation(jobs, scheduler=scheduler, plain=plain, **cluster)
         model.cluster.submit(np.arange(len(jobs)), jobs.recorded_submit)
         if switch is not None:

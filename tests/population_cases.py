@@ -6,17 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
-from agents import Work
-from agents.component_users import AsRecorded, ClosedLoop
-from agents.components import Pool
-from agents.made_up import ComponentWork
-from agents.openness import PoolRules
-from agents.semi_open import Roster, add_members
-from agents.user import Behaviour
-from environment import Clock, JobTable, Simulation
-from environment.clock import DAY, HOUR, WEEK
-from environment.trace import Trace
+from hpcrowd.agents import Work
+from hpcrowd.agents.behaviours.user import Behaviour
+from hpcrowd.agents.populations.component_users import AsRecorded, ClosedLoop
+from hpcrowd.agents.populations.components import Pool
+from hpcrowd.agents.populations.made_up import ComponentWork
+from hpcrowd.agents.populations.openness import PoolRules
+from hpcrowd.agents.populations.semi_open import Roster, add_members
+from hpcrowd.environment import Clock, JobTable, Simulation
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.environment.traces.trace import Trace
 
 ONE = PoolRules(least=1)
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hpcrowd.environment import Clock, Scheduler, Simulation, reasons_of
+from hpcrowd.environment.clock import HOUR
 from policy_cases import make
-
-from environment import Clock, Scheduler, Simulation, reasons_of
-from environment.clock import HOUR
 
 H = HOUR
 

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from hpcrowd.agents.behaviours.decisions import DecisionLog
+from hpcrowd.agents.behaviours.visits import Happening, Visit
+from hpcrowd.analysis import Run, read_recorded
+from hpcrowd.environment import JobTable, Trace, write_swf
+from hpcrowd.scenarios.kinds.platform_files import PlatformConfig
+from hpcrowd.scenarios.kinds.replay import replay
 from PIL import Image
-
-from agents.decisions import DecisionLog
-from agents.visits import Happening, Visit
-from analysis import Run, read_recorded
-from environment import JobTable, Trace, write_swf
-from scenarios.platform_config import PlatformConfig
-from scenarios.replay import replay
 
 #: A trace that says when and where it was.
 HEADER = "; UnixStartTime: 953852400\n; TimeZoneString: Europe/Stockholm\n; MaxProcs: 4"

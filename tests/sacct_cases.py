@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from environment import FormatOptions, Trace, parse_sacct
-from environment.trace import FIELDS
+from hpcrowd.environment import FormatOptions, Trace, parse_sacct
+from hpcrowd.environment.traces.trace import FIELDS
 
 #: What the rows of the tests tell unless they say something else: one processor for ten minutes.
 JOB = {

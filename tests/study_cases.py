@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hpcrowd.environment.clock import DAY
+from hpcrowd.environment.errors import HpcrowdError
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.studies.report import StudyReport
 from rich.console import Console
-
-from analysis.study_report import StudyReport
-from environment.clock import DAY
-from environment.errors import HpcrowdError
-from environment.trace import Trace
 
 KTH_FILE = "KTH-SP2-1996-2.1-cln.swf"
 

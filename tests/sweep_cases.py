@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-
-from environment.formats.swf import write_swf
-from environment.trace import FIELDS, Header, Trace
+from hpcrowd.environment.header import Header
+from hpcrowd.environment.traces.formats.swf import write_swf
+from hpcrowd.environment.traces.trace import FIELDS, Trace
 
 #: Files that are the same however a sweep came to its end.
 RESULTS = ("frame.parquet", "frame.csv", "summary.csv", "utilization.png")

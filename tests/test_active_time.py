@@ -10,15 +10,22 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
+from hpcrowd.agents import (
+    ActiveTime,
+    Composed,
+    Profiles,
+    SessionGraph,
+    WeeklyProfile,
+    Work,
+    add_users,
+)
+from hpcrowd.agents.behaviours.profiles import PRIOR
+from hpcrowd.agents.behaviours.when import Reason, Release
+from hpcrowd.environment import Clock, JobTable, Simulation
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.environment.errors import QuantityError
 from hypothesis import given
 from hypothesis import strategies as st
-
-from agents import ActiveTime, Composed, Profiles, SessionGraph, WeeklyProfile, Work, add_users
-from agents.profiles import PRIOR
-from agents.when import Reason, Release
-from environment import Clock, JobTable, Simulation
-from environment.clock import DAY, HOUR, WEEK
-from environment.errors import QuantityError
 
 MakeJobs = Callable[..., JobTable]
 

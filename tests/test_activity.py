@@ -10,10 +10,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from agents import (
+from hpcrowd.agents import (
     PRESETS,
     ActivityWindow,
     ContinuationLaw,
@@ -23,13 +20,15 @@ from agents import (
     Work,
     WorkPattern,
 )
-from agents.population import add_users
-from agents.when import Reason, Release
-from agents.windows import WEEKEND, WORKING_DAYS
-from environment import Clock, JobTable, Simulation
-from environment.clock import DAY, HOUR, WEEK
-from environment.errors import QuantityError
-from environment.streams import Streams
+from hpcrowd.agents.behaviours.activity import WEEKEND, WORKING_DAYS
+from hpcrowd.agents.behaviours.when import Reason, Release
+from hpcrowd.agents.populations.population import add_users
+from hpcrowd.environment import Clock, JobTable, Simulation
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.streams import Streams
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 MakeJobs = Callable[..., JobTable]
 STOCKHOLM = ZoneInfo("Europe/Stockholm")

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from agents import Work, add_users
-from environment import (
+from hpcrowd.agents import Work, add_users
+from hpcrowd.environment import (
     Adaptive,
     JobTable,
     NodesDown,
@@ -18,7 +17,7 @@ from environment import (
     SwitchPolicy,
     parse_scheduler,
 )
-from environment.clock import DAY, HOUR, WEEK
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
 
 engines = pytest.mark.parametrize("plain", [False, True])
 

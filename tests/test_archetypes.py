@@ -10,8 +10,9 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 from archetype_cases import PLAIN_OFFICE, fixed
-
-from agents.archetypes import (
+from hpcrowd.agents.behaviours.activity import ALL_DAYS, ActivityWindow
+from hpcrowd.agents.behaviours.user import Behaviour
+from hpcrowd.agents.generative.archetypes import (
     ARCHETYPES,
     DEMO_USERS,
     GROUP_NAMES,
@@ -21,17 +22,15 @@ from agents.archetypes import (
     LargeRuns,
     NightScript,
     NightScriptHabits,
+    Office,
     ParameterSweeper,
     Stage,
     SweeperHabits,
     demo_population,
 )
-from agents.generated import ROUND_TIMES, GeneratedUser, LogNormal, round_request
-from agents.office import Office
-from agents.user import Behaviour
-from agents.windows import ALL_DAYS, ActivityWindow
-from environment import Clock, JobTable, QuantityError, Simulation, State
-from environment.clock import DAY, HOUR, WEEK
+from hpcrowd.agents.generative.generated import ROUND_TIMES, GeneratedUser, LogNormal, round_request
+from hpcrowd.environment import Clock, JobTable, QuantityError, Simulation, State
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
 
 MINUTE = 60
 FEW = {"debugger": 3, "sweeper": 1, "large-runs": 2, "night-script": 1}

@@ -10,10 +10,17 @@ from pathlib import Path
 
 import pytest
 from archive_cases import LOGS, SIZE, TARGET, A, Server, archive, get, names, packed, refusal
-
-from environment import ArchiveError, Trace, TraceError, archive_logs, cache_folder, fetch, read_swf
-from environment import trace_path as resolve_path
-from environment.archive import find_log
+from hpcrowd.environment import (
+    ArchiveError,
+    Trace,
+    TraceError,
+    archive_logs,
+    cache_folder,
+    fetch,
+    read_swf,
+)
+from hpcrowd.environment import trace_path as resolve_path
+from hpcrowd.environment.traces.archive.logs import find_log
 
 
 @pytest.fixture

@@ -27,8 +27,7 @@ from archive_cases import (
     refusal,
     write_table,
 )
-
-from environment import fetch
+from hpcrowd.environment import fetch
 
 
 @pytest.fixture
@@ -234,7 +233,7 @@ def test_mirror_is_asked_instead(
 ) -> None:
     """HPCROWD_ARCHIVE takes the place of everything before the folder of a log."""
     write_table(tmp_path / "elsewhere.csv", "https://archive.invalid/labs/workload")
-    monkeypatch.setattr("environment.archive.TABLE", tmp_path / "elsewhere.csv")
+    monkeypatch.setattr("hpcrowd.environment.traces.archive.logs.TABLE", tmp_path / "elsewhere.csv")
     monkeypatch.setenv("HPCROWD_ARCHIVE", server.base)
     assert packed(A) == get().read_bytes()
     assert [(TARGET, None)] == server.asked
@@ -273,7 +272,7 @@ def test_killed_fetch_goes_on(server: Server, cache: Path) -> None:
     """A process that is killed leaves no lock behind, and a part that is gone on with."""
     server.stall = True
     code = (
-        "import sys, environment.archive as a; from pathlib import Path\n"
+        "import sys, hpcrowd.environment.traces.archive.logs as a; from pathlib import Path\n"
         "a.TABLE = Path(sys.argv[1]); a.fetch(sys.argv[2])"
     )
     table = cache.parent / "table.csv"

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import typer
 from archive_cases import Server, packed, write_table
-
-from environment import archive, read_swf, read_trace, write_trace
-from environment.formats.registry import parse_format
-from scenarios.cli import app
+from hpcrowd.environment import read_swf, read_trace, write_trace
+from hpcrowd.environment.traces.archive import logs as archive
+from hpcrowd.environment.traces.formats.registry import parse_format
+from hpcrowd.scenarios.cli import app
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -114,8 +114,8 @@ def test_python_takes_a_log_of_the_archive(here: Path) -> None:
 
 def test_page_takes_a_log_of_the_archive(here: Path) -> None:
     """What hpcrowd inspect is asked for may be a log; so may a run that was recorded."""
-    from analysis import read_run
-    from scenarios.inspector.subject import subject_of
+    from hpcrowd.analysis import read_run
+    from hpcrowd.scenarios.inspector.subject import subject_of
 
     assert "TOY-B-1999-1.swf.gz" == subject_of(Path(LOG)).name
     assert 30 == len(read_run(LOG).jobs)

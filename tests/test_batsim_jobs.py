@@ -8,10 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from neighbour_cases import any_trace, damaged, round_trip, starts, told_in_one_line
-
-from environment import (
+from hpcrowd.environment import (
     Losses,
     ParseError,
     Trace,
@@ -24,8 +21,9 @@ from environment import (
     write_batsim_jobs,
     write_trace,
 )
-from environment.formats.batsim_jobs import COLUMNS
-from environment.formats.intervals import count_of, last_of
+from hpcrowd.environment.traces.formats.batsim.jobs import COLUMNS, count_of, last_of
+from hypothesis import given
+from neighbour_cases import any_trace, damaged, round_trip, starts, told_in_one_line
 
 #: As Batsim writes it: a job that ended, one that was killed, one that was rejected.
 JOBS = """\
@@ -202,9 +200,8 @@ def test_evalys_reads_a_run(kth: Trace, tmp_path: Path) -> None:
 
     matplotlib.use("Agg")
     from evalys.jobset import JobSet
+    from hpcrowd.scenarios import replay
     from matplotlib import pyplot
-
-    from scenarios import replay
 
     jobs = Trace(kth.header, {name: values[:3000] for name, values in kth.columns.items()})
     run = replay(jobs, scheduler="easy", compiled=True)

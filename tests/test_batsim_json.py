@@ -8,10 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from neighbour_cases import any_trace, damaged, round_trip, starts, told_in_one_line
-
-from environment import (
+from hpcrowd.environment import (
     Losses,
     ParseError,
     Trace,
@@ -24,7 +21,9 @@ from environment import (
     read_batsim,
     write_batsim,
 )
-from environment.formats.batsim_profiles import run_times
+from hpcrowd.environment.traces.formats.batsim.workloads import run_times
+from hypothesis import given
+from neighbour_cases import any_trace, damaged, round_trip, starts, told_in_one_line
 
 #: As Batsim's own examples are: ids of a workload, profiles of many types, keys for schedulers.
 WORKLOAD = """{

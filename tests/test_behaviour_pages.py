@@ -11,17 +11,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from agents.presets import PRESETS, Recipe
-from analysis import behaviour_pictures
-from analysis.behaviour_measures import measure
-from analysis.curves import activity_lengths
-from analysis.plots import figure_png
-from environment.formats.swf import parse_swf
-from environment.trace import Trace
-from scenarios.behaviours_command import SOURCES, UNCONFIRMED, behaviours_command, presets
-from scenarios.config import BEHAVIOURS
-from scenarios.replay import replay
+from hpcrowd.agents.presets import PRESETS, Recipe
+from hpcrowd.analysis.curves import activity_lengths
+from hpcrowd.analysis.pictures import behaviours as behaviour_pictures
+from hpcrowd.analysis.pictures.behaviours import measure
+from hpcrowd.analysis.pictures.plots import figure_png
+from hpcrowd.environment.traces.formats.swf import parse_swf
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.commands.behaviours import SOURCES, UNCONFIRMED, behaviours_command, presets
+from hpcrowd.scenarios.kinds.replay import BEHAVIOURS, replay
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "behaviours"

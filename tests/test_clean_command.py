@@ -7,9 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from environment import QuantityError, Trace, read_swf, write_swf
-from scenarios.window_command import parse_users
+from hpcrowd.environment import QuantityError, Trace, read_swf, write_swf
+from hpcrowd.scenarios.commands.window import parse_users
 
 Call = Callable[..., tuple[int, str, str]]
 

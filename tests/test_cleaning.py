@@ -7,10 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from environment import (
+from hpcrowd.environment import (
     CleaningRules,
     FlurryRule,
     QuantityError,
@@ -20,7 +17,9 @@ from environment import (
     generate_swf,
     parse_swf,
 )
-from environment.cleaning import judge
+from hpcrowd.environment.traces.cleaning import judge
+from hypothesis import given
+from hypothesis import strategies as st
 
 Make = Callable[..., Trace]
 

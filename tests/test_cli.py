@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from analysis.metrics import METRICS, PER_USER
-from environment import read_swf
-from scenarios import replay
-from scenarios.config import ReplayConfig
-from scenarios.terminal import simulation_progress
+from hpcrowd.analysis.metrics import METRICS, PER_USER
+from hpcrowd.environment import read_swf
+from hpcrowd.scenarios import replay
+from hpcrowd.scenarios.kinds.replay import ReplayConfig
+from hpcrowd.scenarios.terminal import simulation_progress
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -283,8 +282,8 @@ def test_long_runs_show_progress(monkeypatch: pytest.MonkeyPatch, trace: Path) -
     shown = []
     for stream, long in ((Terminal(), 0.0), (Terminal(), 1e9), (io.StringIO(), 0.0)):
         monkeypatch.setattr("sys.stderr", stream)
-        monkeypatch.setattr("scenarios.terminal.LONG", long)
-        monkeypatch.setattr("environment.simulation.SLICE", 1)
+        monkeypatch.setattr("hpcrowd.scenarios.terminal.LONG", long)
+        monkeypatch.setattr("hpcrowd.environment.simulation.SLICE", 1)
         with simulation_progress(6) as progress:
             replay(read_swf(trace), users="rigid", progress=progress)
         shown.append("simulating" in stream.getvalue())

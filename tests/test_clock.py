@@ -7,11 +7,10 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
+from hpcrowd.environment import Clock, Header
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hypothesis import given
 from hypothesis import strategies as st
-
-from environment import Clock, Header
-from environment.clock import DAY, HOUR, WEEK
 
 
 def header(text: str) -> Header:

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from agents import Work, add_users
-from environment import (
+from hpcrowd.agents import Work, add_users
+from hpcrowd.environment import (
     EASY,
     Cluster,
     JobTable,
@@ -22,7 +21,7 @@ from environment import (
     State,
     WaitingJob,
 )
-from environment.stops import Stop
+from hpcrowd.environment.stops import Stop
 
 MakeJobs = Callable[..., JobTable]
 

@@ -17,10 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from grid_cases import Place, places
+from hpcrowd.environment import FCFS, ClusterSpec, JobTable, Simulation, State
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from environment import FCFS, ClusterSpec, JobTable, Simulation, State
 
 OUTCOME = ("submit", "start", "end", "cluster", "state")
 
@@ -164,8 +163,8 @@ def play(
         return FCFS() if place.scheduler == "own" else place.scheduler
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("environment.compiled.FIRST_ROOM", room)
-        patch.setattr("environment.simulation.SLICE", events)
+        patch.setattr("hpcrowd.environment.engine.compiled.FIRST_ROOM", room)
+        patch.setattr("hpcrowd.environment.simulation.SLICE", events)
         home, *more = clusters
         others = {
             f"other {number}": ClusterSpec(place.processors, policy(place), place.speed)

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from agents import Work, add_users
-from environment import (
+from hpcrowd.agents import Work, add_users
+from hpcrowd.environment import (
     FCFS,
     Cluster,
     ClusterSpec,
@@ -19,7 +18,7 @@ from environment import (
     SimulationError,
     State,
 )
-from environment.quantities import time_at_speed
+from hpcrowd.environment.quantities import time_at_speed
 
 MakeJobs = Callable[..., JobTable]
 

@@ -9,12 +9,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-
-from analysis import write_results
-from analysis.comparison_report import PICTURES
-from analysis.comparison_text import letter
-from environment import Trace, write_swf
-from scenarios.replay import replay
+from hpcrowd.analysis import write_results
+from hpcrowd.analysis.comparison.report import PICTURES
+from hpcrowd.analysis.comparison.words import letter
+from hpcrowd.environment import Trace, write_swf
+from hpcrowd.scenarios.kinds.replay import replay
 
 Call = Callable[..., tuple[int, str, str]]
 

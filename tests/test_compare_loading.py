@@ -12,14 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-
-from analysis import Run, read_recorded, read_results, read_run, write_results
-from analysis.plots import figure_png, overview
-from analysis.results import provenance
-from environment import Clock, ResultsError, Trace, read_swf, write_swf
-from environment.jobs import State
-from scenarios.demo import run_demo
-from scenarios.replay import replay
+from hpcrowd.analysis import Run, read_recorded, read_results, read_run, write_results
+from hpcrowd.analysis.pictures.plots import figure_png, overview
+from hpcrowd.analysis.results import provenance
+from hpcrowd.environment import Clock, ResultsError, Trace, read_swf, write_swf
+from hpcrowd.environment.jobs import State
+from hpcrowd.scenarios.demo import run_demo
+from hpcrowd.scenarios.kinds.replay import replay
 
 MakeTrace = Callable[..., Trace]
 

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hpcrowd.analysis import METRICS, Comparison, Run, compare, write_results
+from hpcrowd.analysis.comparison.groups import ALL_METRICS
+from hpcrowd.analysis.metrics import PER_USER
+from hpcrowd.environment import HpcrowdError, JobTable, State, Trace
+from hpcrowd.scenarios.kinds.replay import replay
 from hypothesis import given
 from hypothesis import strategies as st
-
-from analysis import METRICS, Comparison, Run, compare, write_results
-from analysis.comparison_groups import ALL_METRICS
-from analysis.metrics import PER_USER
-from environment import HpcrowdError, JobTable, State, Trace
-from scenarios.replay import replay
 
 #: (user, wait, state) of a job; None for a wait that is not over.
 Row = tuple[int, int, State]

@@ -7,17 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from analysis import Comparison, Run, compare, write_comparison
-from analysis.comparison_plots import bars, course, weeks
-from analysis.comparison_report import PICTURES
-from analysis.comparison_style import shortened, wrapped
-from analysis.comparison_text import format_difference, format_estimate, format_users
-from analysis.comparison_users import users_apart
-from analysis.paired import Difference, Estimate, UserDifference
-from analysis.plots import figure_png
-from environment import JobTable, State, Trace
-from scenarios.replay import replay
+from hpcrowd.analysis import Comparison, Run, compare, write_comparison
+from hpcrowd.analysis.comparison.pictures import bars, course, users_apart, weeks
+from hpcrowd.analysis.comparison.report import PICTURES
+from hpcrowd.analysis.comparison.style import shortened, wrapped
+from hpcrowd.analysis.comparison.words import format_difference, format_estimate, format_users
+from hpcrowd.analysis.paired import Difference, Estimate, UserDifference
+from hpcrowd.analysis.pictures.plots import figure_png
+from hpcrowd.environment import JobTable, State, Trace
+from hpcrowd.scenarios.kinds.replay import replay
 
 HEADER = "; UnixStartTime: 953852400\n; TimeZoneString: Europe/Stockholm\n; MaxProcs: 4"
 

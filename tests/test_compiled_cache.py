@@ -16,11 +16,11 @@ ROOT = Path(__file__).resolve().parents[1]
 #: Runs two jobs and prints how often numba compiled and found the loop, and the jobs' starts.
 SCRIPT = """
 import numpy as np
-from environment.kernel.cache import is_compiled
-from environment import JobTable
+from hpcrowd.environment.engine.kernel.cache import is_compiled
+from hpcrowd.environment import JobTable
 before = is_compiled()
-from environment.compiled import CompiledEngine
-from environment.kernel import loop
+from hpcrowd.environment.engine.compiled import CompiledEngine
+from hpcrowd.environment.engine.kernel import loop
 kept = is_compiled()
 jobs = JobTable(2)
 jobs.processors[:] = jobs.run_time[:] = jobs.requested_time[:] = 1
@@ -71,7 +71,7 @@ def test_changed_sources_are_compiled_anew(copy: Path, source: str) -> None:
 
 def test_removed_by_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Code that another process throws away at the same time is no error."""
-    from environment.kernel import cache
+    from hpcrowd.environment.engine.kernel import cache
 
     gone = [tmp_path / "loop.advance-1.py312.nbi"]
     monkeypatch.setattr(cache, "_indexes", lambda: gone)

@@ -8,15 +8,14 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
+from hpcrowd.agents.populations.component_users import AsRecorded, ClosedLoop, Member
+from hpcrowd.agents.populations.openness import Openness
+from hpcrowd.agents.populations.semi_open import Roster, draw_roster
+from hpcrowd.environment import Clock, State, Streams
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from population_cases import outcome, pool_of, simulated, submissions
-
-from agents.component_users import AsRecorded, ClosedLoop, Member
-from agents.openness import Openness
-from agents.semi_open import Roster, draw_roster
-from environment import Clock, State, Streams
-from environment.clock import DAY, HOUR, WEEK
 
 LONG, SHORT = 0, 1  # places of components in the pool of two users
 

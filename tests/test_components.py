@@ -6,13 +6,12 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import pytest
+from hpcrowd.agents.populations.components import AT_BEGINNING, AT_END
+from hpcrowd.agents.populations.openness import PoolRules
+from hpcrowd.environment import Clock
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.environment.errors import QuantityError, TraceError
 from population_cases import TWO_USERS, pool_of
-
-from agents.components import AT_BEGINNING, AT_END
-from agents.openness import PoolRules
-from environment import Clock
-from environment.clock import DAY, HOUR, WEEK
-from environment.errors import QuantityError, TraceError
 
 STOCKHOLM = ZoneInfo("Europe/Stockholm")
 

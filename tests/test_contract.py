@@ -17,11 +17,10 @@ from contract_cases import (
     run,
     table,
 )
+from hpcrowd.agents import Recipe, Work
+from hpcrowd.environment import State
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from agents import Recipe, Work
-from environment import State
 
 every = pytest.mark.parametrize("name", RECIPES)
 

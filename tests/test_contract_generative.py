@@ -7,10 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from contract_cases import EXTREMES, OUTCOME
-
-from agents import PRESETS, Recipe
-from environment import JobTable, State, Trace
-from scenarios import replay
+from hpcrowd.agents import PRESETS, Recipe
+from hpcrowd.environment import JobTable, State, Trace
+from hpcrowd.scenarios import replay
 
 GENERATIVE = [name for name, preset in PRESETS.items() if not isinstance(preset, Recipe)]
 

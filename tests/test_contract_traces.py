@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-
-from environment import State, Trace
-from scenarios import replay
+from hpcrowd.environment import State, Trace
+from hpcrowd.scenarios import replay
 
 pytestmark = pytest.mark.traces
 

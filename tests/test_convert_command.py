@@ -14,10 +14,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from environment import read_swf, read_trace
-from environment.formats.registry import FORMATS
-from environment.trace import FIELDS
+from hpcrowd.environment import read_swf, read_trace
+from hpcrowd.environment.traces.formats.registry import FORMATS
+from hpcrowd.environment.traces.trace import FIELDS
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -333,6 +332,6 @@ def test_steps_are_shown_on_a_terminal(
     """Millions of jobs take a minute: a terminal tells which of the two steps it is."""
     steps: list[tuple[str, int, int]] = []
     told = nullcontext(lambda *step: steps.append(step))
-    monkeypatch.setattr("scenarios.convert_command.progress_bar", lambda: told)
+    monkeypatch.setattr("hpcrowd.scenarios.commands.convert.progress_bar", lambda: told)
     assert 0 == call("convert", "log.swf", "log.csv")[0]
     assert [("reading log.swf", 0, 2), ("writing log.csv", 1, 2)] == steps

@@ -8,24 +8,23 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from feature_cases import bursty_workload
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.stats import rankdata, spearmanr
-
-from analysis.correlation import control_correlation, foretold_signs
-from analysis.features import Workload
-from analysis.models import WorkloadModel, fit, generate, with_correlation
-from environment.clock import WEEK
-from environment.correlation import (
+from hpcrowd.analysis.features import Workload
+from hpcrowd.analysis.models import WorkloadModel, fit, generate, with_correlation
+from hpcrowd.analysis.models.correlation import control_correlation, foretold_signs
+from hpcrowd.environment.clock import WEEK
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.schedulers.correlation import (
     WeeklyCorrelation,
     expected_correlation,
     rank_correlation,
     ranks,
     weekly_correlations,
 )
-from environment.errors import QuantityError
-from environment.streams import Streams
-from environment.trace import Trace
+from hpcrowd.environment.streams import Streams
+from hpcrowd.environment.traces.trace import Trace
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import rankdata, spearmanr
 
 pairs = st.lists(st.tuples(st.integers(0, 9), st.integers(-5, 5)), min_size=2, max_size=40)
 

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-from agents import (
+from hpcrowd.agents import (
     ActivityWindow,
     BatchOrder,
     Behaviour,
@@ -24,10 +23,9 @@ from agents import (
     Work,
     add_users,
 )
-from agents.decision_words import Decisions
-from agents.decisions import DecisionLog, Kind, What, Why
-from environment import ClusterSpec, JobTable, NodesDown, QuantityError, Simulation
-from environment.clock import DAY, HOUR
+from hpcrowd.agents.behaviours.decisions import DecisionLog, Decisions, Kind, What, Why
+from hpcrowd.environment import ClusterSpec, JobTable, NodesDown, QuantityError, Simulation
+from hpcrowd.environment.clock import DAY, HOUR
 
 MakeJobs = Callable[..., JobTable]
 EVERY_JOB = SessionDefinition("arrival", None)

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from archetype_cases import PLAIN_OFFICE, fixed
 from decision_cases import check_gone, check_sums
-from population_cases import small_log
-
-from agents.archetypes import (
+from hpcrowd.agents.behaviours.decisions import Decision, DecisionLog, Decisions, What, Why
+from hpcrowd.agents.behaviours.hooks import note_generating
+from hpcrowd.agents.behaviours.user import Behaviour
+from hpcrowd.agents.behaviours.visits import Visits
+from hpcrowd.agents.generative.archetypes import (
     Debugger,
     DebuggerHabits,
     NightScript,
@@ -20,19 +22,21 @@ from agents.archetypes import (
     Stage,
     SweeperHabits,
 )
-from agents.decision_hooks import note_generating
-from agents.decision_words import Decision, Decisions
-from agents.decisions import DecisionLog, What, Why
-from agents.generated import GeneratedUser
-from agents.pool_users import BatchPool, DrawFromPool, PoolMember, PoolUser, add_pool_users
-from agents.user import Behaviour
-from agents.visits import Visits
-from analysis.run import Run
-from environment import JobTable, Simulation
-from environment.clock import DAY, HOUR, WEEK
-from environment.trace import Trace
-from scenarios.replay import replay
-from scenarios.resample import resample
+from hpcrowd.agents.generative.generated import GeneratedUser
+from hpcrowd.agents.generative.pool_users import (
+    BatchPool,
+    DrawFromPool,
+    PoolMember,
+    PoolUser,
+    add_pool_users,
+)
+from hpcrowd.analysis.run import Run
+from hpcrowd.environment import JobTable, Simulation
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.kinds.replay import replay
+from hpcrowd.scenarios.kinds.resample import resample
+from population_cases import small_log
 
 MADE_UP = ("shmueli-feitelson", "generative")
 

@@ -7,15 +7,13 @@ from typing import Any
 
 import pytest
 from contract_cases import RECIPES, SPRING, Rows, factory, outcome, table
+from hpcrowd.agents import Composed, Delay, During, Renounce, SessionDefinition, Work, add_users
+from hpcrowd.agents.behaviours.decisions import Decision, DecisionLog, Decisions, What, Why
+from hpcrowd.agents.behaviours.when import BatchOrder
+from hpcrowd.environment import JobTable, Simulation, State
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_contract import workloads
-
-from agents import Composed, Delay, During, Renounce, SessionDefinition, Work, add_users
-from agents.decision_words import Decision, Decisions
-from agents.decisions import DecisionLog, What, Why
-from agents.when import BatchOrder
-from environment import JobTable, Simulation, State
 
 
 def run(

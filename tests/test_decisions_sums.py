@@ -9,27 +9,25 @@ import numpy as np
 import pytest
 from contract_cases import SPRING, Rows, table
 from decision_cases import check_gone, check_sums
+from hpcrowd.agents import Casting, Consequences, SessionDefinition, Work
+from hpcrowd.agents.behaviours.decisions import Decision, DecisionLog, Decisions, What, Why
+from hpcrowd.agents.behaviours.hooks import note_generating
+from hpcrowd.agents.generative.archetypes import ARCHETYPES, demo_population
+from hpcrowd.agents.generative.pool_users import BatchPool, PoolMember, add_pool_users
+from hpcrowd.agents.generative.shmueli import PUBLISHED
+from hpcrowd.agents.populations.component_users import AsRecorded, ClosedLoop
+from hpcrowd.agents.populations.components import Pool
+from hpcrowd.agents.populations.made_up import ComponentWork, GroupWork, Living, SiteWork
+from hpcrowd.agents.populations.openness import Openness, PoolRules
+from hpcrowd.agents.populations.satisfaction import Formula, Habit, Requested
+from hpcrowd.agents.populations.semi_open import add_members, draw_roster
+from hpcrowd.agents.presets import PRESETS
+from hpcrowd.environment import JobTable, Simulation, Streams
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from population_cases import record
 from test_contract import workloads
-
-from agents import Casting, Consequences, SessionDefinition, Work
-from agents.archetypes import ARCHETYPES, demo_population
-from agents.component_users import AsRecorded, ClosedLoop
-from agents.components import Pool
-from agents.decision_hooks import note_generating
-from agents.decision_words import Decision, Decisions
-from agents.decisions import DecisionLog, What, Why
-from agents.made_up import ComponentWork, GroupWork, Living, SiteWork
-from agents.openness import Openness, PoolRules
-from agents.pool_users import BatchPool, PoolMember, add_pool_users
-from agents.presets import PRESETS
-from agents.satisfaction import Formula, Habit, Requested
-from agents.semi_open import add_members, draw_roster
-from agents.shmueli import PUBLISHED
-from environment import JobTable, Simulation, Streams
-from environment.clock import DAY, HOUR, WEEK
 
 #: Weeks that populations live.
 WEEKS = 4

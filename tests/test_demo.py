@@ -8,13 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from analysis import Run
-from analysis.results import write_run
-from environment import HpcrowdError, QuantityError, State, read_swf
-from environment.clock import DAY
-from environment.quantities import format_duration
-from scenarios.demo import RUNS, demo_command, observations, run_demo
+from hpcrowd.analysis import Run
+from hpcrowd.analysis.results import write_run
+from hpcrowd.environment import HpcrowdError, QuantityError, State, read_swf
+from hpcrowd.environment.clock import DAY
+from hpcrowd.environment.quantities import format_duration
+from hpcrowd.scenarios.demo import RUNS, demo_command, observations, run_demo
 
 DAYS = 3
 

@@ -193,7 +193,7 @@ class Reader:
 
 def run_hpcrowd(arguments: list[str]) -> tuple[int, str]:
     """Run the command line in this process; return its exit code and what it printed."""
-    from scenarios.cli import main
+    from hpcrowd.scenarios.cli import main
 
     code, argv = 0, sys.argv
     output = io.StringIO()
@@ -250,14 +250,14 @@ def test_tables_are_on_their_pages(generate: dict[str, Any]) -> None:
 
 def test_every_metric_has_a_formula(generate: dict[str, Any]) -> None:
     """The page of results gives a formula for each metric and for no other."""
-    from analysis.metrics import METRICS
+    from hpcrowd.analysis.metrics import METRICS
 
     assert [metric.name for metric in METRICS] == list(generate["FORMULAS"])
 
 
 def test_every_setting_has_a_section() -> None:
     """The guide to replays explains each setting in a place of its own."""
-    from scenarios.config import ReplayConfig
+    from hpcrowd.scenarios.kinds.replay import ReplayConfig
 
     headings = re.findall(
         r"^### .*`--(\w+)`", (DOCS / "guides/replay-a-trace.md").read_text(), re.M

@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hpcrowd.agents import SessionDefinition, Work, add_users
+from hpcrowd.environment import JobTable, Simulation, State
+from hpcrowd.environment.stops import Stop
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from agents import SessionDefinition, Work, add_users
-from environment import JobTable, Simulation, State
-from environment.stops import Stop
 
 Rows = list[tuple[int, ...]]
 
@@ -100,7 +99,7 @@ def populate(
     jobs = make(rows)
     work = Work.of(jobs, definition)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("environment.compiled.FIRST_ROOM", room)
+        patch.setattr("hpcrowd.environment.engine.compiled.FIRST_ROOM", room)
         model = Simulation(jobs, **cluster, plain=plain)
         add_users(model, work, users, compiled=compiled)
     return model, work
@@ -111,7 +110,7 @@ def run(rows: Rows, cluster: dict[str, Any], **how: Any) -> tuple[JobTable, Work
     room = how.get("room", 1024)
     model, work = populate(rows, cluster, **how)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("environment.compiled.FIRST_ROOM", room)
+        patch.setattr("hpcrowd.environment.engine.compiled.FIRST_ROOM", room)
         model.run()
     return model.jobs, work
 
@@ -247,8 +246,8 @@ def test_stops_on_the_way_change_nothing(
     expected, _ = run(rows, cluster, **how, plain=True)
     model, _ = populate(rows, cluster, **how, room=room, plain=plain)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("environment.compiled.FIRST_ROOM", room)
-        patch.setattr("environment.simulation.SLICE", events)
+        patch.setattr("hpcrowd.environment.engine.compiled.FIRST_ROOM", room)
+        patch.setattr("hpcrowd.environment.simulation.SLICE", events)
         for until in np.cumsum(steps).tolist():
             model.run(until=until)
             assert until == model.time
@@ -287,7 +286,7 @@ def test_many_units_over_at_once(
     model = Simulation(jobs, count, "easy", plain=plain)
     users = add_users(model, Work.of(jobs, SessionDefinition("arrival", None)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("environment.simulation.SLICE", events)
+        patch.setattr("hpcrowd.environment.simulation.SLICE", events)
         model.run()
     assert {(2, 2)} == {(user.submitted, user.finished) for user in users}
     assert {110} == set(jobs.end[count:].tolist())

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from hpcrowd.environment import Estimates, JobTable, QuantityError, Simulation, parse_estimates
+from hpcrowd.environment.schedulers.estimates import INCREMENTS, believed_end
 from hypothesis import given
 from hypothesis import strategies as st
-
-from environment import Estimates, JobTable, QuantityError, Simulation, parse_estimates
-from environment.estimates import INCREMENTS, believed_end
 
 MakeJobs = Callable[..., JobTable]
 

@@ -8,16 +8,14 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from hpcrowd.agents.behaviours.decisions import MEANING, DecisionLog, Decisions, Kind, What, Why
+from hpcrowd.analysis.loading import read_results
+from hpcrowd.analysis.record_files import read_decisions, write_decisions
+from hpcrowd.environment import Clock, write_swf
+from hpcrowd.environment.clock import moment
+from hpcrowd.environment.errors import ResultsError
+from hpcrowd.environment.traces.trace import Trace
 from population_cases import small_log
-
-from agents.decision_words import Decisions
-from agents.decisions import MEANING, DecisionLog, Kind, What, Why
-from analysis.decision_files import read_decisions, write_decisions
-from analysis.loading import read_results
-from environment import Clock, write_swf
-from environment.clock import moment
-from environment.errors import ResultsError
-from environment.trace import Trace
 
 Call = Callable[..., tuple[int, str, str]]
 

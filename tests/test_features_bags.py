@@ -5,13 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from feature_cases import bursty_workload
+from hpcrowd.analysis.features import FEATURES, Settings, Workload
+from hpcrowd.analysis.features.bags import (
+    NO_GAP_S,
+    PARAMETERS,
+    SAME,
+    bags,
+    fit,
+    real_bags,
+    same_job_gaps,
+)
+from hpcrowd.analysis.features.feature import value_of
+from hpcrowd.environment.errors import QuantityError, UnavailableError
 from scipy import stats
-
-from analysis.features import FEATURES, Settings, Workload
-from analysis.features.bag_fits import NO_GAP_S, PARAMETERS, fit
-from analysis.features.bags import SAME, bags, real_bags, same_job_gaps
-from analysis.features.feature import value_of
-from environment.errors import QuantityError, UnavailableError
 
 
 def value(workload: Workload, name: str) -> float:

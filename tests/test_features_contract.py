@@ -8,12 +8,11 @@ from functools import cache
 import numpy as np
 import pytest
 from feature_cases import bursty_workload, poisson_workload
+from hpcrowd.analysis.features import FEATURES, Features, Settings, Workload, measure
+from hpcrowd.analysis.features.bags import PARAMETERS
+from hpcrowd.environment.clock import DAY, WEEK
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from analysis.features import FEATURES, Features, Settings, Workload, measure
-from analysis.features.bag_fits import PARAMETERS
-from environment.clock import DAY, WEEK
 
 #: Columns of a workload that have one value per job.
 COLUMNS = (

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from feature_cases import bursty_workload, poisson_workload
-
-from analysis.features import FEATURES, distance_of, measure
-from analysis.features.distance import VARIABLES, Apart, Difference, apart
-from environment.errors import UnavailableError
+from hpcrowd.analysis.features import FEATURES, distance_of, measure
+from hpcrowd.analysis.features.distance import VARIABLES, Apart, Difference, apart
+from hpcrowd.environment.errors import UnavailableError
 
 
 def test_a_workload_is_not_apart_from_itself() -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from feature_cases import fractional_noise, poisson_workload
-
-from analysis.features.arrivals import arrival_hurst
-from analysis.features.hurst import SHORTEST, hurst
-from environment.errors import UnavailableError
+from hpcrowd.analysis.features.arrivals import arrival_hurst
+from hpcrowd.analysis.features.hurst import SHORTEST, hurst
+from hpcrowd.environment.errors import UnavailableError
 
 #: Length and number of the series.
 LENGTH, SERIES = 16_384, 12

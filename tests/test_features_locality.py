@@ -7,12 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hpcrowd.analysis.features.locality import SAMPLE, Classes, classify, run_lengths, zipf_exponent
+from hpcrowd.environment.errors import QuantityError, UnavailableError
+from hpcrowd.environment.traces.trace import Trace
 from numpy.typing import NDArray
 from scipy import stats
-
-from analysis.features.locality import SAMPLE, Classes, classify, run_lengths, zipf_exponent
-from environment.errors import QuantityError, UnavailableError
-from environment.trace import Trace
 
 #: Minh 2012, Table 3.5, for the logs at hand.
 PUBLISHED = {

@@ -6,16 +6,17 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hpcrowd.analysis.features import draw as draw_arrivals
+from hpcrowd.analysis.features import draw as draw_jobs
+from hpcrowd.analysis.features import draw as draw_users
+from hpcrowd.analysis.features.bags import PARAMETERS, fit
+from hpcrowd.analysis.features.panels import drawable, exceeding, name_of
+from hpcrowd.analysis.features.pictures import PICTURES
+from hpcrowd.analysis.features.workload import Workload
+from hpcrowd.analysis.pictures.plots import figure_png
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.environment.errors import UnavailableError
 from matplotlib.figure import Figure
-
-from analysis.features import draw_arrivals, draw_jobs, draw_users
-from analysis.features.bag_fits import PARAMETERS, fit
-from analysis.features.panels import drawable, exceeding, name_of
-from analysis.features.pictures import PICTURES
-from analysis.features.workload import Workload
-from analysis.plots import figure_png
-from environment.clock import DAY, HOUR, WEEK
-from environment.errors import UnavailableError
 
 JOBS = 3000
 

@@ -8,13 +8,12 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-
-from analysis.features.catalogue import FEATURES, GROUPS
-from analysis.features.feature import measure
-from analysis.features.pictures import PICTURES
-from analysis.features.report import features_html
-from analysis.features.workload import Settings, Workload
-from environment.clock import DAY, HOUR, WEEK
+from hpcrowd.analysis.features.feature import measure
+from hpcrowd.analysis.features.pictures import PICTURES
+from hpcrowd.analysis.features.report import features_html
+from hpcrowd.analysis.features.stats import FEATURES, GROUPS
+from hpcrowd.analysis.features.workload import Settings, Workload
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
 
 ODD = 'a & <b> "c"'
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from analysis.features import series as s
-from environment.errors import QuantityError, UnavailableError
+from hpcrowd.analysis.features import series as s
+from hpcrowd.environment.errors import QuantityError, UnavailableError
 
 
 def test_moments_divide_by_one_less() -> None:

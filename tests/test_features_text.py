@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-
-from analysis.features.feature import Feature, Value
-from analysis.features.text import format_value
+from hpcrowd.analysis.features.feature import Feature, Value
+from hpcrowd.analysis.features.report import format_value
 
 CASES = [
     # (name, unit, number, text)

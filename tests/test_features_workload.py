@@ -6,12 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-
-from analysis.features import FEATURES, Settings, Workload, measure
-from analysis.loading import read_results
-from analysis.results import write_results
-from environment.errors import QuantityError, TraceError, UnavailableError
-from environment.trace import Trace
+from hpcrowd.analysis.features import FEATURES, Settings, Workload, measure
+from hpcrowd.analysis.loading import read_results
+from hpcrowd.analysis.results import write_results
+from hpcrowd.environment.errors import QuantityError, TraceError, UnavailableError
+from hpcrowd.environment.traces.trace import Trace
 
 MakeTrace = Callable[..., Trace]
 
@@ -97,7 +96,7 @@ def test_settings_are_positive() -> None:
 
 def test_a_simulated_run_is_measured_like_a_trace(make_trace: MakeTrace, tmp_path: object) -> None:
     """Waits and submissions are the simulated ones, also after the run was written and read."""
-    from scenarios.replay import replay
+    from hpcrowd.scenarios.kinds.replay import replay
 
     trace = make_trace(
         *(

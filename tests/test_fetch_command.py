@@ -144,7 +144,7 @@ def test_interrupt(call: Call, server: Server, monkeypatch: pytest.MonkeyPatch) 
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("environment.archive_download.download", interrupted)
+    monkeypatch.setattr("hpcrowd.environment.traces.archive.download.download", interrupted)
     code, _, err = call("toy-a")
     assert 130 == code
     assert (

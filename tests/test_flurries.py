@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hpcrowd.environment import Flurry, FlurryRule, QuantityError, Trace
 from hypothesis import given
 from hypothesis import strategies as st
-
-from environment import Flurry, FlurryRule, QuantityError, Trace
 
 Make = Callable[..., Trace]
 

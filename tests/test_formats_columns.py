@@ -7,8 +7,7 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
-
-from environment import (
+from hpcrowd.environment import (
     Losses,
     ParseError,
     Trace,
@@ -18,7 +17,8 @@ from environment import (
     parse_csv,
     parse_parquet,
 )
-from environment.trace import FIELDS, MEANING, Header
+from hpcrowd.environment.header import Header
+from hpcrowd.environment.traces.trace import FIELDS, MEANING
 
 
 def parquet_of(**columns: list[object]) -> bytes:

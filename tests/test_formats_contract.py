@@ -7,11 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from format_cases import by_field, differences, names_of_formats, options, round_trip, traces
+from hpcrowd.environment import FormatOptions, Losses, Trace, find_format, read_trace, write_trace
+from hpcrowd.environment.traces.formats.registry import FORMATS
+from hpcrowd.environment.traces.trace import FIELDS
 from hypothesis import HealthCheck, given, settings
-
-from environment import FormatOptions, Losses, Trace, find_format, read_trace, write_trace
-from environment.formats.registry import FORMATS
-from environment.trace import FIELDS
 
 
 @pytest.fixture(scope="session")
@@ -87,7 +86,7 @@ def test_replay_gives_the_same_schedule(
 
     Users who react do so, too, where the format tells who they are.
     """
-    from scenarios import replay
+    from hpcrowd.scenarios import replay
 
     jobs = 3000
     trace = Trace(kth.header, {field: kth[field][:jobs] for field in FIELDS}, source="kth")

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 from format_cases import HEADER, names_of_formats, options
-
-from environment import (
+from hpcrowd.environment import (
     FormatOptions,
     HpcrowdError,
     Losses,
@@ -23,7 +22,7 @@ from environment import (
     parse_swf,
     read_trace,
 )
-from environment.formats.registry import FORMATS
+from hpcrowd.environment.traces.formats.registry import FORMATS
 
 #: How many broken files are read, over all formats; the seeds are fixed, so the files are, too.
 CASES = 100_000
@@ -156,8 +155,8 @@ def test_nothing_in_it(name: str, data: bytes, told: FormatOptions) -> None:
 #: Reads a file in a process of its own, and tells the error and the most memory it held, MB.
 READER = """
 import resource, sys
-from environment import HpcrowdError, read_trace
-from environment.formats.registry import FORMATS
+from hpcrowd.environment import HpcrowdError, read_trace
+from hpcrowd.environment.traces.formats.registry import FORMATS
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 try:
     read_trace(sys.argv[1], FORMATS[sys.argv[2]])

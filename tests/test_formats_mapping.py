@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from environment import (
+from hpcrowd.environment import (
     Losses,
     ParseError,
     QuantityError,
@@ -15,7 +14,7 @@ from environment import (
     parse_mapped,
     read_mapping,
 )
-from environment.trace import Trace
+from hpcrowd.environment.traces.trace import Trace
 
 NEEDED = {"submit": "at", "run": "took"}
 

@@ -7,17 +7,16 @@ import io
 from collections.abc import Callable
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
-
-from environment import Trace, anonymised
-from environment.formats.names import (
+from hpcrowd.environment import Trace, anonymised
+from hpcrowd.environment.traces.formats.names import (
     NOTHING,
     names_table,
     numbered_words,
     pseudonym,
     worded,
 )
+from hypothesis import given
+from hypothesis import strategies as st
 
 words = st.one_of(
     st.sampled_from(["", "-1", "alice", "bob", "7", "007", "é", "a b", "Unknown", "0", "-5"]),

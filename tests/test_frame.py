@@ -7,11 +7,10 @@ from collections.abc import Callable
 
 import mesa
 import pytest
-
-from environment import JobTable, Simulation, SimulationError
-from environment.clock import HOUR
-from environment.frame import Frame
-from environment.stops import FOREVER
+from hpcrowd.environment import JobTable, Simulation, SimulationError
+from hpcrowd.environment.clock import HOUR
+from hpcrowd.environment.frame import Frame
+from hpcrowd.environment.stops import FOREVER
 
 
 @pytest.fixture

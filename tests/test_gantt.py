@@ -8,17 +8,29 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hpcrowd.analysis import (
+    Run,
+    busiest_day,
+    gantt,
+    read_run,
+    small_gantt,
+    write_picture,
+    write_results,
+)
+from hpcrowd.analysis.pictures.gantt import (
+    COLOURED_BY,
+    HATCHES,
+    HUES,
+    levels,
+    looks_of,
+    window_name,
+)
+from hpcrowd.analysis.pictures.hours_axis import hour_ticks
+from hpcrowd.analysis.pictures.plots import figure_png
+from hpcrowd.environment import JobTable, QuantityError, State, Trace, parse_swf
+from hpcrowd.environment.clock import DAY, HOUR, Clock
+from hpcrowd.scenarios.kinds.replay import replay
 from matplotlib.figure import Figure
-
-from analysis import Run, busiest_day, gantt, read_run, small_gantt, write_picture, write_results
-from analysis.gantt import levels
-from analysis.gantt_colours import COLOURED_BY, HATCHES, HUES, looks_of
-from analysis.gantt_window import window_name
-from analysis.hours_axis import hour_ticks
-from analysis.plots import figure_png
-from environment import JobTable, QuantityError, State, Trace, parse_swf
-from environment.clock import DAY, HOUR, Clock
-from scenarios.replay import replay
 
 HEADER = "; UnixStartTime: 953852400\n; TimeZoneString: Europe/Stockholm\n; MaxProcs: 8"
 

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from environment import HpcrowdError, QuantityError
-from environment.clock import DAY, Clock
-from scenarios.gantt_option import GanttOption, parse_window
+from hpcrowd.environment import HpcrowdError, QuantityError
+from hpcrowd.environment.clock import DAY, Clock
+from hpcrowd.scenarios.commands.gantt_option import GanttOption, parse_window
 
 #: Two users on four processors, one job on each of three days; the second day has the largest.
 TRACE = """\
@@ -101,7 +100,7 @@ def test_mistakes_are_told_before_the_run(
     """One line on standard error, exit code 2; no simulation is begun and no file is left."""
     (tmp_path / "folder.png").mkdir()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("environment.simulation.Simulation.run", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("hpcrowd.environment.simulation.Simulation.run", lambda *_, **__: 1 / 0)
     code, out, err = call("replay", trace, *arguments)
     assert (2, "") == (code, out)
     assert 1 == len([line for line in err.splitlines() if "Compiling" not in line])
@@ -126,7 +125,7 @@ def test_moments_of_a_window() -> None:
 
 def test_a_folder_that_goes_away(trace: Path, tmp_path: Path) -> None:
     """A file that cannot be written after all is told in one line."""
-    from analysis import read_run
+    from hpcrowd.analysis import read_run
 
     folder = tmp_path / "there"
     folder.mkdir()

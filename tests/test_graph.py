@@ -7,10 +7,7 @@ from collections.abc import Callable
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from agents import (
+from hpcrowd.agents import (
     SessionDefinition,
     Sessions,
     Work,
@@ -19,7 +16,9 @@ from agents import (
     longest_paths,
     user_graph,
 )
-from environment import JobTable, QuantityError, Trace, jobs_from_trace
+from hpcrowd.environment import JobTable, QuantityError, Trace, jobs_from_trace
+from hypothesis import given
+from hypothesis import strategies as st
 
 MakeJobs = Callable[..., JobTable]
 

@@ -7,19 +7,17 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from hpcrowd.agents.work.recorded import Work
+from hpcrowd.agents.work.sessions import SessionDefinition
+from hpcrowd.analysis.run import Run
+from hpcrowd.environment import JobTable, State
+from hpcrowd.environment.clock import Clock
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.grid.policies import GRID_POLICIES, fits, parts_of
+from hpcrowd.scenarios.kinds.grid import GridConfig, Workloads, run_grid
+from hpcrowd.scenarios.kinds.grid_components import split_wide
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from agents.sessions import SessionDefinition
-from agents.work import Work
-from analysis.run import Run
-from environment import JobTable, State
-from environment.clock import Clock
-from environment.errors import QuantityError
-from environment.grid import GRID_POLICIES, fits, parts_of
-from scenarios.grid import Workloads, run_grid
-from scenarios.grid_components import split_wide
-from scenarios.grid_config import GridConfig
 
 
 def jobs_of(*rows: tuple[int, int, int, int]) -> JobTable:

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from grid_cases import AT_ONCE, OUTCOME, Place, Player, Users, crowds, play, reference, table
 from grid_cases import places as places_of
+from hpcrowd.environment import GridSpec, Simulation, State
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from environment import GridSpec, Simulation, State
 
 POLICIES = ("first-fit", "worst-fit", "least-loaded", "fastest-completion")
 policies = st.sampled_from(POLICIES)

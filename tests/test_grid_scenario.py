@@ -8,18 +8,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from hpcrowd.analysis.loading import read_results
+from hpcrowd.environment import JobTable, read_swf
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.grid.policies import GRID_POLICIES
+from hpcrowd.environment.traces.merging import join
+from hpcrowd.scenarios.cli import app
+from hpcrowd.scenarios.kinds.grid import READY, GridConfig, read_grid, run_grid
+from hpcrowd.scenarios.kinds.replay import replay
+from hpcrowd.scenarios.whatif import grid_or_isolated
 from typer.testing import CliRunner
-
-from analysis.loading import read_results
-from environment import JobTable, read_swf
-from environment.errors import QuantityError
-from environment.grid import GRID_POLICIES
-from environment.joined import join
-from scenarios import grid_or_isolated
-from scenarios.cli import app
-from scenarios.grid import run_grid
-from scenarios.grid_config import READY, GridConfig, read_grid
-from scenarios.replay import replay
 
 LINE = "{number} {submit} 0 {run} {size} -1 -1 {size} {run} -1 1 {user} 1 -1 -1 -1 -1 -1"
 

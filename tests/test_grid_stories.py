@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-
-from environment import (
+from hpcrowd.environment import (
     ClusterSpec,
     GridJob,
     GridPolicy,
@@ -17,10 +16,10 @@ from environment import (
     Site,
     State,
 )
-from environment.das3 import das3_clusters
-from environment.errors import QuantityError, SchedulerError, SimulationError
-from environment.grid import GRID_POLICIES
-from environment.platform import NodesDown
+from hpcrowd.environment.errors import QuantityError, SchedulerError, SimulationError
+from hpcrowd.environment.grid.das3 import das3_clusters
+from hpcrowd.environment.grid.policies import GRID_POLICIES
+from hpcrowd.environment.platform.changes import NodesDown
 
 
 def grid_of(

@@ -8,18 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from neighbour_cases import (
-    any_trace,
-    changes,
-    counted,
-    damaged,
-    round_trip,
-    starts,
-    told_in_one_line,
-)
-
-from environment import (
+from hpcrowd.environment import (
     Losses,
     ParseError,
     Trace,
@@ -32,7 +21,17 @@ from environment import (
     read_gwf,
     write_gwf,
 )
-from environment.formats.gwf import ALL_FIELDS, GRID_FIELDS
+from hpcrowd.environment.traces.formats.gwf import ALL_FIELDS, GRID_FIELDS
+from hypothesis import given
+from neighbour_cases import (
+    any_trace,
+    changes,
+    counted,
+    damaged,
+    round_trip,
+    starts,
+    told_in_one_line,
+)
 
 #: As in logs of grids: names, sites, times since 1970, memory that is no number.
 LOG = """\

@@ -71,9 +71,9 @@ def test_imports_are_found_wherever_they_stand(tmp_path: Path) -> None:
     path.write_text(
         "from typing import TYPE_CHECKING\n"
         "if TYPE_CHECKING:\n"
-        "    from analysis.run import Run\n"
+        "    from hpcrowd.analysis.run import Run\n"
         "def f():\n"
-        "    import scenarios.replay as r\n"
+        "    import hpcrowd.scenarios.kinds.replay as r\n"
         "    from . import agents\n"
     )
     assert [(1, "typing"), (3, "analysis"), (5, "scenarios")] == sorted(imports(path))
@@ -111,7 +111,9 @@ def test_importing_the_packages_is_light(root: Path) -> None:
     assert "light" == python(root, code)
 
 
-@pytest.mark.parametrize("package", [*PACKAGES, "analysis.features", "analysis.models"])
+@pytest.mark.parametrize(
+    "package", [*PACKAGES, "hpcrowd.analysis.features", "hpcrowd.analysis.models"]
+)
 def test_public_names_resolve(root: Path, package: str) -> None:
     """Every name in the stub of a package can be had from it, and is in its ``__all__``."""
     module = import_module(package)

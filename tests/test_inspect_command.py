@@ -9,15 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hpcrowd.environment import write_swf
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.traces.trace import Trace
 from page_cases import started_page
-
-from environment import write_swf
-from environment.errors import QuantityError
-from environment.trace import Trace
 
 pytest.importorskip("solara", reason="no solara: pip install 'hpcrowd[page]'")
 
-from scenarios.inspector.server import LOOPBACK, bound_socket, is_loopback
+from hpcrowd.scenarios.inspector.server import LOOPBACK, bound_socket, is_loopback
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -127,7 +126,7 @@ def test_a_scenario_with_a_mistake(call: Call, tmp_path: Path) -> None:
 
 def test_without_solara(call: Call, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It says what to install."""
-    monkeypatch.setattr("scenarios.inspector.server.find_spec", lambda name: None)
+    monkeypatch.setattr("hpcrowd.scenarios.inspector.server.find_spec", lambda name: None)
     code, _, err = call("inspect", log)
     assert 2 == code
     assert 'pip install "hpcrowd[page]"' in err
@@ -137,7 +136,9 @@ def test_nothing_of_the_page_loads_with_the_command_line() -> None:
     """Who does not inspect does not wait for Solara."""
     import subprocess
 
-    script = "import sys, scenarios.cli; print(any('solara' in name for name in sys.modules))"
+    script = (
+        "import sys, hpcrowd.scenarios.cli; print(any('solara' in name for name in sys.modules))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )

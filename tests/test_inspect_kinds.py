@@ -10,21 +10,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hpcrowd.agents.presets import PRESETS
+from hpcrowd.analysis.results import write_results
+from hpcrowd.analysis.views import Moment, load_table, queue_table, users_table
+from hpcrowd.analysis.views.users import behaviour_words, mood_words
+from hpcrowd.environment import write_swf
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.inspector.course import LiveCourse, PlayedBack
+from hpcrowd.scenarios.inspector.subject import subject_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kind_cases import Watch, walk
 from population_cases import small_log
-
-from agents.presets import PRESETS
-from analysis.results import write_results
-from analysis.views import Moment, load_table, queue_table, users_table
-from analysis.views.users import mood_words
-from analysis.views.who import behaviour_words
-from environment import write_swf
-from environment.clock import DAY, HOUR, WEEK
-from environment.trace import Trace
-from scenarios.inspector.course import LiveCourse, PlayedBack
-from scenarios.inspector.subject import subject_of
 
 Make = Callable[..., Trace]
 

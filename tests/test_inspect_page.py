@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 import pytest
+from hpcrowd.environment import write_swf
+from hpcrowd.environment.traces.trace import Trace
 from page_cases import Reader, find_browser, started_browser, started_page
 from PIL import Image
 from population_cases import small_log
-
-from environment import write_swf
-from environment.trace import Trace
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

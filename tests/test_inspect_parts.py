@@ -9,23 +9,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hpcrowd.analysis.results import write_results
+from hpcrowd.analysis.views import Moment, load_picture
+from hpcrowd.environment import read_swf, write_swf
+from hpcrowd.environment.clock import DAY, HOUR
+from hpcrowd.environment.errors import HpcrowdError, QuantityError
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios import replay
+from hpcrowd.scenarios.inspector.course import LiveCourse, PlayedBack
+from hpcrowd.scenarios.inspector.exports import figure_svg, file_for_browser, frame_csv
+from hpcrowd.scenarios.inspector.links import RUNS, SPANS, TABS, View, parse_view, view_query
+from hpcrowd.scenarios.inspector.settings import controls_of, settings_of
+from hpcrowd.scenarios.inspector.sitting import Sitting
+from hpcrowd.scenarios.inspector.subject import ResultsSubject, ScenarioSubject, subject_of
 from hypothesis import given
 from hypothesis import strategies as st
 from population_cases import small_log
-
-from analysis.results import write_results
-from analysis.views import Moment, load_picture
-from environment import read_swf, write_swf
-from environment.clock import DAY, HOUR
-from environment.errors import HpcrowdError, QuantityError
-from environment.trace import Trace
-from scenarios import replay
-from scenarios.inspector.controls import controls_of, settings_of
-from scenarios.inspector.course import LiveCourse, PlayedBack
-from scenarios.inspector.exports import figure_svg, file_for_browser, frame_csv
-from scenarios.inspector.links import RUNS, SPANS, TABS, View, parse_view, view_query
-from scenarios.inspector.sitting import Sitting
-from scenarios.inspector.subject import ResultsSubject, ScenarioSubject, subject_of
 
 Make = Callable[..., Trace]
 
@@ -343,7 +342,7 @@ def test_files_for_the_browser(subject: ScenarioSubject) -> None:
     found = file_for_browser("../load a", "svg", one, 3)
     assert ("load-a.svg", "image/svg+xml", 3) == (found["name"], found["mime"], found["serial"])
     assert one == base64.b64decode(found["data"])
-    from analysis.views import users_table
+    from hpcrowd.analysis.views import users_table
 
     lines = frame_csv(users_table(moment)).decode().splitlines()
     assert 1 + 12 == len(lines)

@@ -6,11 +6,18 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hpcrowd.agents import (
+    Behaviour,
+    ReplayUser,
+    SessionDefinition,
+    ThinkTime,
+    User,
+    Work,
+    add_users,
+)
+from hpcrowd.environment import FCFS, JobTable, Simulation, SimulationError
 from hypothesis import given
 from hypothesis import strategies as st
-
-from agents import Behaviour, ReplayUser, SessionDefinition, ThinkTime, User, Work, add_users
-from environment import FCFS, JobTable, Simulation, SimulationError
 
 MakeJobs = Callable[..., JobTable]
 
@@ -142,7 +149,7 @@ def test_user_of_ones_own(plain: bool) -> None:
 
 def test_endless_reactions_are_an_error(monkeypatch: Any) -> None:
     """Users who submit work without length for ever are told to take time, not left to loop."""
-    monkeypatch.setattr("environment.simulation.LARGEST_STANDSTILL", 50)
+    monkeypatch.setattr("hpcrowd.environment.simulation.LARGEST_STANDSTILL", 50)
 
     class Busy(Alarm):
         """Submits a job without length, again and again."""

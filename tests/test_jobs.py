@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from environment import Column, JobTable, State
-from environment.jobs import MEANING, UNKNOWN
+from hpcrowd.environment import Column, JobTable, State
+from hpcrowd.environment.jobs import MEANING, UNKNOWN
 
 
 def test_new_table_knows_nothing() -> None:

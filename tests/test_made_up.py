@@ -6,22 +6,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hpcrowd.agents.behaviours.activity import Shifts
+from hpcrowd.agents.generative.generated import GeneratedUser
+from hpcrowd.agents.generative.pool_users import BatchPool, PoolMember
+from hpcrowd.agents.generative.shmueli import SiteModel
+from hpcrowd.agents.populations.component_users import ClosedLoop
+from hpcrowd.agents.populations.components import Pool
+from hpcrowd.agents.populations.made_up import ComponentWork, GroupWork, SiteWork
+from hpcrowd.agents.populations.openness import Consequences, Openness
+from hpcrowd.agents.populations.satisfaction import Requested
+from hpcrowd.agents.populations.semi_open import Roster, add_members, draw_roster
+from hpcrowd.environment import JobTable, Simulation, Streams
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.environment.errors import QuantityError
 from population_cases import pool_of
-
-from agents.activity import Shifts
-from agents.component_users import ClosedLoop
-from agents.components import Pool
-from agents.consequences import Consequences
-from agents.generated import GeneratedUser
-from agents.made_up import ComponentWork, GroupWork, SiteWork
-from agents.openness import Openness
-from agents.pool_users import BatchPool, PoolMember
-from agents.satisfaction import Requested
-from agents.semi_open import Roster, add_members, draw_roster
-from agents.shmueli import SiteModel
-from environment import JobTable, Simulation, Streams
-from environment.clock import DAY, HOUR, WEEK
-from environment.errors import QuantityError
 
 #: Two long-term users and a temporary one with three units.
 ROWS = [

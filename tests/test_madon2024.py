@@ -8,24 +8,34 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pytest
-from matplotlib.figure import Figure
-from study_cases import KTH_FILE, rows_of_folder, shown, small_log
-
-from analysis.madon2024 import (
+from hpcrowd.environment.errors import TraceError
+from hpcrowd.environment.schedulers.base import RunningJob, WaitingJob
+from hpcrowd.environment.traces.formats.swf import parse_swf, write_swf
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.studies.madon2024 import sensitivity
+from hpcrowd.scenarios.studies.madon2024.figures import FIGURES, write_figures
+from hpcrowd.scenarios.studies.madon2024.measures import (
     EXPERIMENTS,
     Comparison,
+    figure5c_readings,
+    statements,
 )
-from analysis.madon2024_figures import FIGURES, write_figures
-from analysis.madon2024_readings import figure5c_readings, statements
-from analysis.madon2024_report import Reproduction, markdown_tables, page_parts, texts
-from analysis.pages import refresh_page
-from environment.errors import TraceError
-from environment.formats.swf import parse_swf, write_swf
-from environment.schedulers.base import RunningJob, WaitingJob
-from environment.trace import Trace
-from scenarios import madon2024_sensitivity as sensitivity
-from scenarios.reproduce import find_traces, reproduce_madon2024, run_madon2024, simulate
-from scenarios.studies import swap_ties
+from hpcrowd.scenarios.studies.madon2024.report import (
+    Reproduction,
+    markdown_tables,
+    page_parts,
+    texts,
+)
+from hpcrowd.scenarios.studies.madon2024.run import (
+    find_traces,
+    reproduce_madon2024,
+    run_madon2024,
+    simulate,
+)
+from hpcrowd.scenarios.studies.pages import refresh_page
+from hpcrowd.scenarios.studies.running import swap_ties
+from matplotlib.figure import Figure
+from study_cases import KTH_FILE, rows_of_folder, shown, small_log
 
 SDSC_FILE = "SDSC-SP2-1998-4.2-cln.swf"
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-
-from analysis.madon2024 import (
+from hpcrowd.analysis.run import Run
+from hpcrowd.environment.clock import DAY
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import JobTable, State
+from hpcrowd.scenarios.studies.madon2024.measures import (
     BOUNDS,
     EXPERIMENTS,
     QUANTITIES,
@@ -16,12 +19,8 @@ from analysis.madon2024 import (
     LogRuns,
     window_of,
 )
-from analysis.madon2024_report import texts
-from analysis.published import SOURCES, Printed, published_rows
-from analysis.run import Run
-from environment.clock import DAY
-from environment.errors import QuantityError
-from environment.jobs import JobTable, State
+from hpcrowd.scenarios.studies.madon2024.report import texts
+from hpcrowd.scenarios.studies.published import SOURCES, Printed, published_rows
 
 #: Jobs in the two logs (section 5.1).
 JOBS = {"kth": 28_475, "sdsc": 67_667}

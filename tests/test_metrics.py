@@ -6,16 +6,15 @@ import json
 
 import numpy as np
 import pytest
-
-from analysis import METRICS, lateness, per_user, summarize
-from analysis.metrics import (
+from hpcrowd.analysis import METRICS, lateness, per_user, summarize
+from hpcrowd.analysis.metrics import (
     PER_USER,
     additional_lateness,
     bounded_slowdown,
     relative_lateness,
     slowdown,
 )
-from environment import JobTable, State
+from hpcrowd.environment import JobTable, State
 
 #: user, processors, recorded submission, submission, start, end, state; see the comments.
 STORY = (

@@ -14,26 +14,23 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
-from study_cases import rows_of_folder, shown
-
-from analysis.minh2012_arrivals import MEASURES
-from analysis.minh2012_arrivals_data import runs_from_json, runs_to_json
-from analysis.minh2012_arrivals_figures import FIGURES
-from analysis.minh2012_arrivals_models import (
-    stored_arrivals,
-)
-from analysis.minh2012_arrivals_report import Reproduction, page_parts
-from environment.errors import HpcrowdError, QuantityError
-from scenarios.cli import main
-from scenarios.minh2012_arrivals import (
+from hpcrowd.environment.errors import HpcrowdError, QuantityError
+from hpcrowd.scenarios.cli import main
+from hpcrowd.scenarios.studies.minh2012_arrivals.data import runs_from_json, runs_to_json
+from hpcrowd.scenarios.studies.minh2012_arrivals.figures import FIGURES
+from hpcrowd.scenarios.studies.minh2012_arrivals.plan import QUICK, Plan, plan_of
+from hpcrowd.scenarios.studies.minh2012_arrivals.report import Reproduction, page_parts
+from hpcrowd.scenarios.studies.minh2012_arrivals.run import (
     reproduce_minh2012_arrivals,
     run_minh2012_arrivals,
     whole_plan,
 )
-from scenarios.minh2012_arrivals_plan import QUICK, Plan, plan_of
-from scenarios.minh2012_arrivals_tasks import Task, Work
-from scenarios.unfinished import ENDING, Interrupted, Unfinished
+from hpcrowd.scenarios.studies.minh2012_arrivals.study import MEASURES
+from hpcrowd.scenarios.studies.minh2012_arrivals.tasks import Task, Work
+from hpcrowd.scenarios.studies.minh2012_arrivals.workloads import stored_arrivals
+from hpcrowd.scenarios.unfinished import ENDING, Interrupted, Unfinished
+from matplotlib.figure import Figure
+from study_cases import rows_of_folder, shown
 
 #: A plan that takes a second.
 SMALL = Plan(cluster_replications=3, grid_replications=2, jobs=2_000, loads=(0.5, 0.9),
@@ -218,7 +215,9 @@ def test_command_line_makes_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
         told.update(options, traces=traces)
         return False
 
-    monkeypatch.setattr("scenarios.minh2012_arrivals.run_minh2012_arrivals", run)
+    monkeypatch.setattr(
+        "hpcrowd.scenarios.studies.minh2012_arrivals.run.run_minh2012_arrivals", run
+    )
     command = ["hpcrowd", "reproduce", "minh2012-arrivals"]
     monkeypatch.setattr("sys.argv", [*command, *WORDS, "--json"])
     with pytest.raises(SystemExit) as ended:

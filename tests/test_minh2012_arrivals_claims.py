@@ -7,16 +7,8 @@ from math import log
 
 import numpy as np
 import pytest
-
-from analysis.minh2012_arrivals import (
-    MEASURES,
-    POLICIES,
-    ClusterRuns,
-    Experiments,
-    GridRuns,
-    log_ratio,
-)
-from analysis.minh2012_arrivals_claims import (
+from hpcrowd.analysis.paired import Estimate
+from hpcrowd.scenarios.studies.minh2012_arrivals.statements import (
     CLUSTER_RULES,
     GRID_RULES,
     alike,
@@ -24,8 +16,15 @@ from analysis.minh2012_arrivals_claims import (
     in_order,
     larger,
 )
-from analysis.minh2012_arrivals_models import PATTERNS
-from analysis.paired import Estimate
+from hpcrowd.scenarios.studies.minh2012_arrivals.study import (
+    MEASURES,
+    POLICIES,
+    ClusterRuns,
+    Experiments,
+    GridRuns,
+    log_ratio,
+)
+from hpcrowd.scenarios.studies.minh2012_arrivals.workloads import PATTERNS
 
 #: Replications of made-up results.
 COUNT = 8

@@ -6,15 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
-from analysis.minh2012_arrivals import MEASURES, Experiments
-from analysis.minh2012_arrivals_figures import FIGURES
-from analysis.minh2012_arrivals_models import PATTERNS, stored_arrivals
-from analysis.minh2012_arrivals_report import page_parts
-from analysis.pages import refresh_page
-from scenarios.minh2012_arrivals_page import DIGITS, PAGE, PICTURES, main, stored
-from scenarios.minh2012_arrivals_plan import Plan
-from scenarios.minh2012_arrivals_tasks import Task, Work
+from hpcrowd.scenarios.studies.minh2012_arrivals.figures import FIGURES
+from hpcrowd.scenarios.studies.minh2012_arrivals.page import DIGITS, PAGE, PICTURES, main, stored
+from hpcrowd.scenarios.studies.minh2012_arrivals.plan import Plan
+from hpcrowd.scenarios.studies.minh2012_arrivals.report import page_parts
+from hpcrowd.scenarios.studies.minh2012_arrivals.study import MEASURES, Experiments
+from hpcrowd.scenarios.studies.minh2012_arrivals.tasks import Task, Work
+from hpcrowd.scenarios.studies.minh2012_arrivals.workloads import PATTERNS, stored_arrivals
+from hpcrowd.scenarios.studies.pages import refresh_page
 
 #: How near a stored figure is to the computed one.
 NEAR = 10.0 ** (1 - DIGITS)
@@ -67,4 +66,7 @@ def test_grid_runs_come_out_again(study: Experiments) -> None:
 def test_page_takes_one_file(capsys: pytest.CaptureFixture[str]) -> None:
     """With more than that the usage is told, and nothing is written."""
     assert 2 == main(["a", "b"])
-    assert "usage: python -m scenarios.minh2012_arrivals_page [RUNS]" in capsys.readouterr().err
+    assert (
+        "usage: python -m hpcrowd.scenarios.studies.minh2012_arrivals.page [RUNS]"
+        in capsys.readouterr().err
+    )

@@ -7,26 +7,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from analysis.features import Workload
-from analysis.minh2012_arrivals import MEASURES
-from analysis.minh2012_arrivals_models import (
+from hpcrowd.analysis.features import Workload
+from hpcrowd.environment.errors import ModelFileError, QuantityError, TraceError
+from hpcrowd.environment.grid.das3 import DAS3, das3_clusters
+from hpcrowd.environment.grid.policies import GRID
+from hpcrowd.environment.jobs import State
+from hpcrowd.environment.streams import Streams
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.studies.minh2012_arrivals.plan import Plan
+from hpcrowd.scenarios.studies.minh2012_arrivals.run import arrivals_of
+from hpcrowd.scenarios.studies.minh2012_arrivals.study import MEASURES
+from hpcrowd.scenarios.studies.minh2012_arrivals.tasks import GridRun, grid_workloads
+from hpcrowd.scenarios.studies.minh2012_arrivals.workloads import (
     LOG,
     PATTERNS,
     Arrivals,
+    drawn,
     fit_arrivals,
     stored_arrivals,
 )
-from analysis.minh2012_arrivals_workloads import drawn
-from environment.das3 import DAS3, das3_clusters
-from environment.errors import ModelFileError, QuantityError, TraceError
-from environment.grid import GRID
-from environment.jobs import State
-from environment.streams import Streams
-from environment.trace import Trace
-from scenarios.minh2012_arrivals import arrivals_of
-from scenarios.minh2012_arrivals_plan import Plan
-from scenarios.minh2012_arrivals_tasks import GridRun, grid_workloads
 
 #: A plan that takes a moment.
 SMALL = Plan(jobs=2_000)

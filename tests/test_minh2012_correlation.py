@@ -10,25 +10,24 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
-from study_cases import rows_of_folder, shown
-
-from analysis.minh2012_correlation import DEGREES
-from analysis.minh2012_correlation_data import runs_from_json, runs_to_json
-from analysis.minh2012_correlation_figures import figures_of
-from analysis.minh2012_correlation_report import Reproduction, page_parts
-from analysis.published import published_rows
-from environment.clock import WEEK
-from environment.errors import HpcrowdError, QuantityError, TraceError
-from environment.formats.swf import write_swf
-from environment.trace import Trace
-from scenarios.cli import main
-from scenarios.minh2012_correlation import (
+from hpcrowd.environment.clock import WEEK
+from hpcrowd.environment.errors import HpcrowdError, QuantityError, TraceError
+from hpcrowd.environment.traces.formats.swf import write_swf
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.cli import main
+from hpcrowd.scenarios.studies.minh2012_correlation.data import runs_from_json, runs_to_json
+from hpcrowd.scenarios.studies.minh2012_correlation.figures import figures_of
+from hpcrowd.scenarios.studies.minh2012_correlation.plan import STUDIED, Plan, parse_loads
+from hpcrowd.scenarios.studies.minh2012_correlation.report import Reproduction, page_parts
+from hpcrowd.scenarios.studies.minh2012_correlation.run import (
     completed_jobs,
     reproduce_minh2012_correlation,
     run_minh2012_correlation,
 )
-from scenarios.minh2012_plan import STUDIED, Plan, parse_loads
+from hpcrowd.scenarios.studies.minh2012_correlation.study import DEGREES
+from hpcrowd.scenarios.studies.published import published_rows
+from matplotlib.figure import Figure
+from study_cases import rows_of_folder, shown
 
 #: A plan that takes a second.
 SMALL = Plan(

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from analysis.correlation import ForetoldSigns
-from analysis.minh2012_correlation import CorrelationRuns, Experiments, LocalityRuns
-from analysis.minh2012_correlation_claims import (
+from hpcrowd.analysis.models.correlation import ForetoldSigns
+from hpcrowd.scenarios.studies.minh2012_correlation.statements import (
     CATEGORIZED,
     LOAD_RULES,
     LOCALITY_RULES,
     UNCATEGORIZED,
     claims_of,
 )
-from analysis.study import Claim
+from hpcrowd.scenarios.studies.minh2012_correlation.study import (
+    CorrelationRuns,
+    Experiments,
+    LocalityRuns,
+)
+from hpcrowd.scenarios.studies.study import Claim
 
 DEGREES = (-1.0, -0.5, 0.0, 0.5, 1.0)
 

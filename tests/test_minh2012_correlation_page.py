@@ -7,18 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
-from analysis.correlation import foretold_signs
-from analysis.features import Workload
-from analysis.minh2012_correlation import Experiments
-from analysis.minh2012_correlation_figures import figures_of
-from analysis.minh2012_correlation_report import page_parts
-from analysis.models.locality import Locality
-from analysis.pages import refresh_page
-from environment.trace import Trace
-from scenarios.minh2012_correlation import Task, Work, completed_jobs
-from scenarios.minh2012_correlation_page import DIGITS, PAGE, PICTURES, main, stored
-from scenarios.minh2012_plan import CASES, HPC, Plan
+from hpcrowd.analysis.features import Workload
+from hpcrowd.analysis.models.correlation import foretold_signs
+from hpcrowd.analysis.models.locality import Locality
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.studies.minh2012_correlation.figures import figures_of
+from hpcrowd.scenarios.studies.minh2012_correlation.page import DIGITS, PAGE, PICTURES, main, stored
+from hpcrowd.scenarios.studies.minh2012_correlation.plan import CASES, HPC, Plan
+from hpcrowd.scenarios.studies.minh2012_correlation.report import page_parts
+from hpcrowd.scenarios.studies.minh2012_correlation.run import Task, Work, completed_jobs
+from hpcrowd.scenarios.studies.minh2012_correlation.study import Experiments
+from hpcrowd.scenarios.studies.pages import refresh_page
 
 #: How near a stored figure is to the computed one.
 NEAR = 10.0 ** (1 - DIGITS)
@@ -95,4 +94,7 @@ def test_weeks_come_out_again(study: Experiments, kth: Trace) -> None:
 def test_page_takes_one_file(capsys: pytest.CaptureFixture[str]) -> None:
     """With more than that the usage is told, and nothing is written."""
     assert 2 == main(["a", "b"])
-    assert "usage: python -m scenarios.minh2012_correlation_page [RUNS]" in capsys.readouterr().err
+    assert (
+        "usage: python -m hpcrowd.scenarios.studies.minh2012_correlation.page [RUNS]"
+        in capsys.readouterr().err
+    )

@@ -9,12 +9,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure as Drawing
-from study_cases import rows_of_folder, shown
-
-from analysis.features.feature import Value
-from analysis.features.workload import Workload
-from analysis.minh2012_features import (
+from hpcrowd.analysis.features.feature import Value
+from hpcrowd.analysis.features.workload import Workload
+from hpcrowd.environment.clock import DAY
+from hpcrowd.environment.errors import HpcrowdError
+from hpcrowd.environment.traces.formats.swf import write_swf
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.studies.minh2012_features.figures import PANELS, sheet
+from hpcrowd.scenarios.studies.minh2012_features.report import (
+    Reproduction,
+    page_parts,
+    reached_text,
+)
+from hpcrowd.scenarios.studies.minh2012_features.run import (
+    STUDIED,
+    log_name,
+    reproduce_minh2012_features,
+)
+from hpcrowd.scenarios.studies.minh2012_features.statements import RULES, claims_of
+from hpcrowd.scenarios.studies.minh2012_features.study import (
     Cell,
     Comparison,
     TraceOutcomes,
@@ -23,16 +36,15 @@ from analysis.minh2012_features import (
     reordered,
     study_trace,
 )
-from analysis.minh2012_features_claims import RULES, claims_of
-from analysis.minh2012_features_figures import PANELS, sheet
-from analysis.minh2012_features_report import Reproduction, page_parts, reached_text
-from analysis.minh2012_features_tables import CHECKED, TABLES, Table, published_figures
-from analysis.published import Printed, published_rows
-from environment.clock import DAY
-from environment.errors import HpcrowdError
-from environment.formats.swf import write_swf
-from environment.trace import Trace
-from scenarios.minh2012_features import STUDIED, log_name, reproduce_minh2012_features
+from hpcrowd.scenarios.studies.minh2012_features.tables import (
+    CHECKED,
+    TABLES,
+    Table,
+    published_figures,
+)
+from hpcrowd.scenarios.studies.published import Printed, published_rows
+from matplotlib.figure import Figure as Drawing
+from study_cases import rows_of_folder, shown
 
 
 def bursty_log(make_trace: Callable[..., Trace], seed: int, jobs: int = 600) -> Trace:
@@ -196,7 +208,9 @@ def test_figures_are_required_of_the_log_of_the_thesis(
     one = small.traces["HPC"]
     for off, that in ((0, True), (1, True), (-1, True), (2, False), (-2, False)):
         jobs = len(one.workload) + off
-        monkeypatch.setattr("analysis.minh2012_features.published_jobs", lambda _, n=jobs: n)
+        monkeypatch.setattr(
+            "hpcrowd.scenarios.studies.minh2012_features.study.published_jobs", lambda _, n=jobs: n
+        )
         again = Comparison({"HPC": replace(one)})
         assert that == bool(again.requirements)
         assert that is not again.reached

@@ -6,13 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from analysis.features.workload import Workload
-from analysis.minh2012_features import Comparison, study_trace
-from analysis.minh2012_features_claims import RULES
-from analysis.minh2012_features_report import figure_rows
-from analysis.study_report import claim_table
-from environment.trace import Trace
+from hpcrowd.analysis.features.workload import Workload
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.studies.minh2012_features.report import figure_rows
+from hpcrowd.scenarios.studies.minh2012_features.statements import RULES
+from hpcrowd.scenarios.studies.minh2012_features.study import Comparison, study_trace
+from hpcrowd.scenarios.studies.report import claim_table
 
 FILES = {
     "FS1": "DAS2-fs1-2003-1",

@@ -9,34 +9,42 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from study_cases import rows_of_folder, shown
-from test_minh2012_features import bursty_log
-
-from analysis.features.sizes import normalized_entropy
-from analysis.features.workload import Workload
-from analysis.minh2012_models import PUBLISHED_SERIES, TABLED, WAYS, published
-from analysis.minh2012_models_arrivals import (
+from hpcrowd.analysis.features.sizes import normalized_entropy
+from hpcrowd.analysis.features.workload import Workload
+from hpcrowd.environment.errors import HpcrowdError, UnavailableError
+from hpcrowd.environment.traces.formats.swf import write_swf
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.studies.minh2012_models.arrivals import (
     CHOSEN,
     FITS,
     ArrivalRuns,
     Arrivals,
     study_arrivals,
 )
-from analysis.minh2012_models_claims import RULES
-from analysis.minh2012_models_jobs import measured, uniform
-from analysis.minh2012_models_report import Reproduction, page_parts
-from analysis.minh2012_models_scheduling import (
+from hpcrowd.scenarios.studies.minh2012_models.jobs import measured, uniform
+from hpcrowd.scenarios.studies.minh2012_models.report import Reproduction, page_parts
+from hpcrowd.scenarios.studies.minh2012_models.run import (
+    PLANNED,
+    STUDIED,
+    reproduce_minh2012_models,
+    slowdown_on,
+)
+from hpcrowd.scenarios.studies.minh2012_models.scheduling import (
     LOADS,
     REQUIRED_LOADS,
     Points,
     Schedule,
     system_of,
 )
-from environment.errors import HpcrowdError, UnavailableError
-from environment.formats.swf import write_swf
-from environment.trace import Trace
-from scenarios.minh2012_models import reproduce_minh2012_models, slowdown_on
-from scenarios.minh2012_models_plan import PLANNED, STUDIED
+from hpcrowd.scenarios.studies.minh2012_models.statements import RULES
+from hpcrowd.scenarios.studies.minh2012_models.study import (
+    PUBLISHED_SERIES,
+    TABLED,
+    WAYS,
+    published,
+)
+from study_cases import rows_of_folder, shown
+from test_minh2012_features import bursty_log
 
 
 @pytest.fixture(scope="module")
@@ -228,7 +236,10 @@ def required(
 ) -> dict[str, bool]:
     """Return which requirements hold of a trace of CV 10, Hurst 0.7 and zeros 0.3."""
     one = small.traces[trace]
-    monkeypatch.setattr("analysis.minh2012_models.published_jobs", lambda _: len(one.workload))
+    monkeypatch.setattr(
+        "hpcrowd.scenarios.studies.minh2012_models.study.published_jobs",
+        lambda _: len(one.workload),
+    )
     runs = ArrivalRuns(900.0, flat(10.0), {name: [a] for name, a in models.items()}, "plain", {})
     changed = replace(one, arrivals={**one.arrivals, 900.0: runs})
     return {need.what: need.holds for need in changed.requirements}

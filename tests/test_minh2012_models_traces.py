@@ -7,18 +7,20 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-
-from analysis.features.workload import Workload
-from analysis.minh2012_models import REQUIRED_WAY, TraceModels
-from analysis.minh2012_models_arrivals import TIME_SCALES_S, study_arrivals
-from analysis.minh2012_models_jobs import JobRuns, measured, study_jobs
-from analysis.minh2012_models_report import Reproduction
-from analysis.minh2012_models_scheduling import LOADS, REQUIRED_LOADS, Schedule
-from analysis.minh2012_models_tables import arrival_table, distance_table, schedule_table
-from analysis.models.judge import generated
-from environment.trace import Trace
-from scenarios.minh2012_models import fitted, simulated
-from scenarios.minh2012_models_plan import PLANNED, SEEDS
+from hpcrowd.analysis.features.workload import Workload
+from hpcrowd.analysis.models.judgement import generated
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.studies.minh2012_models.arrivals import TIME_SCALES_S, study_arrivals
+from hpcrowd.scenarios.studies.minh2012_models.jobs import JobRuns, measured, study_jobs
+from hpcrowd.scenarios.studies.minh2012_models.report import Reproduction
+from hpcrowd.scenarios.studies.minh2012_models.run import PLANNED, SEEDS, fitted, simulated
+from hpcrowd.scenarios.studies.minh2012_models.scheduling import LOADS, REQUIRED_LOADS, Schedule
+from hpcrowd.scenarios.studies.minh2012_models.study import REQUIRED_WAY, TraceModels
+from hpcrowd.scenarios.studies.minh2012_models.tables import (
+    arrival_table,
+    distance_table,
+    schedule_table,
+)
 
 FILES = {"HPC": "HPC2N-2002-2.1-cln", "LLN": "LLNL-Thunder-2007-1.1-cln"}
 

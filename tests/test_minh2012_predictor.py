@@ -9,19 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
-from study_cases import rows_of_folder, shown
-
-from analysis.minh2012_predictor import (
-    CUTS,
-    MODELS,
-    Cut,
-    cells_of,
-    published_row,
-    requirements_of,
-)
-from analysis.minh2012_predictor_figures import FIGURES
-from analysis.minh2012_predictor_report import (
+from hpcrowd.analysis.prediction.scores import past_jobs
+from hpcrowd.environment.errors import HpcrowdError, QuantityError
+from hpcrowd.environment.schedulers.predictors.history import HistoryParameters, published_names
+from hpcrowd.environment.traces.formats.swf import write_swf
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.studies.minh2012_predictor import run as study_module
+from hpcrowd.scenarios.studies.minh2012_predictor.figures import FIGURES
+from hpcrowd.scenarios.studies.minh2012_predictor.report import (
     Reproduction,
     model_rows,
     page_parts,
@@ -29,21 +24,25 @@ from analysis.minh2012_predictor_report import (
     table_rows,
     training_rows,
 )
-from analysis.prediction import past_jobs
-from analysis.published import published_rows
-from analysis.study_report import required_rows
-from environment.errors import HpcrowdError, QuantityError
-from environment.formats.swf import write_swf
-from environment.predictors.history import HistoryParameters, published_names
-from environment.trace import Trace
-from scenarios import minh2012_predictor as study_module
-from scenarios.minh2012_predictor import (
+from hpcrowd.scenarios.studies.minh2012_predictor.run import (
     TRAINED_HERE,
     reproduce_minh2012_predictor,
     run_minh2012_predictor,
     stored_training,
     study_trace,
 )
+from hpcrowd.scenarios.studies.minh2012_predictor.study import (
+    CUTS,
+    MODELS,
+    Cut,
+    cells_of,
+    published_row,
+    requirements_of,
+)
+from hpcrowd.scenarios.studies.published import published_rows
+from hpcrowd.scenarios.studies.report import required_rows
+from matplotlib.figure import Figure
+from study_cases import rows_of_folder, shown
 
 DS_FILE = "SDSC-DS-2004-2.1-cln.swf"
 LOG_FILES = {"SDSC-DS": "SDSC-DS-2004-2.1-cln", "HPC2N": "HPC2N-2002-2.2-cln"}

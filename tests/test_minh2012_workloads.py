@@ -6,16 +6,15 @@ import re
 
 import numpy as np
 import pytest
-
-from analysis import features
-from analysis.features.locality import run_lengths
-from analysis.minh2012_correlation import slowdown
-from analysis.minh2012_workloads import Workload, modelled
-from analysis.models.locality import Locality
-from environment.errors import QuantityError
-from environment.jobs import JobTable
-from environment.streams import Streams
-from scenarios.minh2012_correlation import slowdown_of, with_degree
+from hpcrowd.analysis import features
+from hpcrowd.analysis.features.locality import run_lengths
+from hpcrowd.analysis.models.locality import Locality
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import JobTable
+from hpcrowd.environment.streams import Streams
+from hpcrowd.scenarios.studies.minh2012_correlation.run import slowdown_of, with_degree
+from hpcrowd.scenarios.studies.minh2012_correlation.study import slowdown
+from hpcrowd.scenarios.studies.minh2012_correlation.workloads import Workload, modelled
 
 
 @pytest.fixture(scope="module")

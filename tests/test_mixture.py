@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from agents import Mixture, Part, Rigid, ThinkTime, Work, add_users
-from environment import JobTable, Simulation, Trace
-from environment.errors import QuantityError
-from environment.streams import Streams
-from scenarios import replay
-from scenarios.population_config import PopulationConfig
+from hpcrowd.agents import Mixture, Part, Rigid, ThinkTime, Work, add_users
+from hpcrowd.environment import JobTable, Simulation, Trace
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.streams import Streams
+from hpcrowd.scenarios import replay
+from hpcrowd.scenarios.kinds.population_files import PopulationConfig
 
 MakeJobs = Callable[..., JobTable]
 

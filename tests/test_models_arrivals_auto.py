@@ -7,17 +7,15 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from feature_cases import bursty_workload, poisson_workload
-
-from analysis.features import Workload
-from analysis.features.series import counts
-from analysis.features.workload import Settings
-from analysis.models.arrivals_auto import Auto, Evidence
-from analysis.models.arrivals_poisson import Poisson
-from analysis.models.arrivals_wavelet import Wavelet
-from analysis.models.arrivals_zeros import WaveletZeros
-from analysis.models.registry import ARRIVALS, arrival_model
-from environment.errors import ModelFitError
-from environment.trace import Trace
+from hpcrowd.analysis.features import Workload
+from hpcrowd.analysis.features.series import counts
+from hpcrowd.analysis.features.workload import Settings
+from hpcrowd.analysis.models.arrivals.auto import Auto, Evidence
+from hpcrowd.analysis.models.arrivals.poisson import Poisson
+from hpcrowd.analysis.models.arrivals.wavelet import Wavelet, WaveletZeros
+from hpcrowd.analysis.models.registry import ARRIVALS, arrival_model
+from hpcrowd.environment.errors import ModelFitError
+from hpcrowd.environment.traces.trace import Trace
 
 ReadTrace = Callable[[str], Trace]
 

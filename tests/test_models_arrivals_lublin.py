@@ -7,14 +7,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from feature_cases import bursty_workload, poisson_workload
+from hpcrowd.analysis.features import Workload
+from hpcrowd.analysis.models.arrivals.cycle import Cycle, clock_times, operational_times
+from hpcrowd.analysis.models.arrivals.lublin import BUCKET_S, PUBLISHED, Lublin, _mean_gap
+from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
+from hpcrowd.environment.errors import ModelFitError, QuantityError
+from hpcrowd.environment.traces.trace import Trace
 from scipy.stats import gamma
-
-from analysis.features import Workload
-from analysis.models.arrivals_lublin import BUCKET_S, PUBLISHED, Lublin, _mean_gap
-from analysis.models.cycle import Cycle, clock_times, operational_times
-from environment.clock import DAY, HOUR, WEEK, Clock
-from environment.errors import ModelFitError, QuantityError
-from environment.trace import Trace
 
 RANDOM = np.random.default_rng(5)
 WEEKLY = Cycle(rates=tuple((RANDOM.random(168) + 0.1).tolist()))

@@ -10,11 +10,17 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import pywt
-
-from analysis.models.arrivals_wavelet import Wavelet, scales_of, split
-from analysis.models.arrivals_zeros import WaveletZeros, zero_runs, zero_shares
-from analysis.models.events import integrate_and_fire, random_events
-from environment.errors import ModelFitError, UnavailableError
+from hpcrowd.analysis.models.arrivals.wavelet import (
+    Wavelet,
+    WaveletZeros,
+    integrate_and_fire,
+    random_events,
+    scales_of,
+    split,
+    zero_runs,
+    zero_shares,
+)
+from hpcrowd.environment.errors import ModelFitError, UnavailableError
 
 #: Fresh counts, 37 intervals: cut to 4 x 2^3.
 COUNTS = [

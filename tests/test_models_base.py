@@ -10,18 +10,25 @@ from typing import ClassVar, Self
 import numpy as np
 import pytest
 from feature_cases import poisson_workload
+from hpcrowd.analysis.features import Workload
+from hpcrowd.analysis.models import (
+    MODELS,
+    Drawn,
+    Generated,
+    JobModel,
+    generate,
+    read_model,
+    write_model,
+)
+from hpcrowd.analysis.models import registry as registered
+from hpcrowd.analysis.models.arrivals.poisson import Poisson
+from hpcrowd.analysis.models.model import WorkloadModel
+from hpcrowd.analysis.models.part import Floats
+from hpcrowd.analysis.models.registry import fit
+from hpcrowd.environment import Streams, generate_swf, jobs_from_trace, parse_swf
+from hpcrowd.environment.clock import DAY
+from hpcrowd.environment.errors import ModelFileError, ModelFitError, QuantityError
 from pydantic import Field
-
-from analysis.features import Workload
-from analysis.models import MODELS, Drawn, Generated, JobModel, generate, read_model, write_model
-from analysis.models import registry as registered
-from analysis.models.arrivals_poisson import Poisson
-from analysis.models.fit import fit
-from analysis.models.model import WorkloadModel
-from analysis.models.part import Floats
-from environment import Streams, generate_swf, jobs_from_trace, parse_swf
-from environment.clock import DAY
-from environment.errors import ModelFileError, ModelFitError, QuantityError
 
 
 class Plain(JobModel):

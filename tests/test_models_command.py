@@ -8,10 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from analysis.features import FEATURES
-from analysis.models import ARRIVALS, MODELS, read_model
-from environment import Trace, read_swf, write_swf
+from hpcrowd.analysis.features import FEATURES
+from hpcrowd.analysis.models import ARRIVALS, MODELS, read_model
+from hpcrowd.environment import Trace, read_swf, write_swf
 
 Call = Callable[..., tuple[int, str, str]]
 

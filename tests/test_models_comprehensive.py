@@ -7,20 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from feature_cases import bursty_workload
+from hpcrowd.analysis.features import Workload
+from hpcrowd.analysis.features.bags import bags
+from hpcrowd.analysis.models import fit, generate
+from hpcrowd.analysis.models.classes import JobClasses
+from hpcrowd.analysis.models.comprehensive import BagSizes, Comprehensive, bag_places, user_bags
+from hpcrowd.analysis.models.users import draw_from
+from hpcrowd.environment import Streams
+from hpcrowd.environment.clock import DAY
+from hpcrowd.environment.errors import ModelFitError, QuantityError
 from hypothesis import given
 from hypothesis import strategies as st
-
-from analysis.features import Workload
-from analysis.features.bags import bags
-from analysis.models import fit, generate
-from analysis.models.bag_places import bag_places
-from analysis.models.bag_sizes import BagSizes
-from analysis.models.classes import JobClasses
-from analysis.models.comprehensive import Comprehensive, user_bags
-from analysis.models.shares import draw_from
-from environment import Streams
-from environment.clock import DAY
-from environment.errors import ModelFitError, QuantityError
 
 
 def two_classes(*processors: tuple[int, int, int]) -> JobClasses:

@@ -6,18 +6,17 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-
-from analysis.features import Workload
-from analysis.features.bags import bags
-from analysis.features.distance import apart
-from analysis.features.series import spearman
-from analysis.features.sizes import normalized_entropy
-from analysis.models.comprehensive import Comprehensive, user_bags
-from analysis.models.part import Floats
-from analysis.models.registry import arrival_model
-from environment import Streams
-from environment.quantities import round_half_up
-from environment.trace import Trace
+from hpcrowd.analysis.features import Workload
+from hpcrowd.analysis.features.bags import bags
+from hpcrowd.analysis.features.distance import apart
+from hpcrowd.analysis.features.series import spearman
+from hpcrowd.analysis.features.sizes import normalized_entropy
+from hpcrowd.analysis.models.comprehensive import Comprehensive, user_bags
+from hpcrowd.analysis.models.part import Floats
+from hpcrowd.analysis.models.registry import arrival_model
+from hpcrowd.environment import Streams
+from hpcrowd.environment.quantities import round_half_up
+from hpcrowd.environment.traces.trace import Trace
 
 #: HPC and LLN of the thesis.
 TRACES = ("HPC2N-2002-2.1-cln", "LLNL-Thunder-2007-1.1-cln")

@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from feature_cases import bursty_workload, poisson_workload
-
-from analysis.features import Workload
-from analysis.models import (
+from hpcrowd.analysis.features import Workload
+from hpcrowd.analysis.models import (
     ARRIVALS,
     MODELS,
     Generated,
@@ -21,9 +20,9 @@ from analysis.models import (
     read_model,
     write_model,
 )
-from analysis.models.registry import arrival_model, job_model
-from environment import generate_swf, jobs_from_trace, parse_swf
-from environment.errors import ModelFitError, QuantityError
+from hpcrowd.analysis.models.registry import arrival_model, job_model
+from hpcrowd.environment import generate_swf, jobs_from_trace, parse_swf
+from hpcrowd.environment.errors import ModelFitError, QuantityError
 
 #: Processors of the machine of the cases.
 MACHINE = 64

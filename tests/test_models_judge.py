@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from feature_cases import poisson_workload
-
-from analysis.features import FEATURES
-from analysis.models import generate, judge, published
-from analysis.models.judge import Spread, Task
-from analysis.models.judge_report import format_spread, judgement_html, within
-from environment.errors import QuantityError
+from hpcrowd.analysis.features import FEATURES
+from hpcrowd.analysis.models import generate, judge, published
+from hpcrowd.analysis.models.judgement import Spread, Task, format_spread, judgement_html, within
+from hpcrowd.environment.errors import QuantityError
 
 
 def test_a_spread_is_mean_and_deviation() -> None:

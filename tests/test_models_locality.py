@@ -7,17 +7,16 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from feature_cases import bursty_workload
-
-from analysis.features import Workload
-from analysis.features.distance import apart
-from analysis.features.locality import run_lengths
-from analysis.features.repetition import repetition_zipf
-from analysis.features.series import spearman
-from analysis.models.locality import Locality
-from analysis.models.run_places import Table, runs_of
-from environment import Streams
-from environment.errors import ModelFitError
-from environment.trace import Trace
+from hpcrowd.analysis.features import Workload
+from hpcrowd.analysis.features.distance import apart
+from hpcrowd.analysis.features.locality import run_lengths
+from hpcrowd.analysis.features.repetition import repetition_zipf
+from hpcrowd.analysis.features.series import spearman
+from hpcrowd.analysis.models.locality import Locality
+from hpcrowd.analysis.models.run_places import Table, runs_of
+from hpcrowd.environment import Streams
+from hpcrowd.environment.errors import ModelFitError
+from hpcrowd.environment.traces.trace import Trace
 
 #: Traces with what they are known for, negative and positive correlation among them.
 TRACES = ("HPC2N-2002-2.1", "LLNL-Thunder", "KTH-SP2", "DAS2-fs1")

@@ -8,17 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from feature_cases import poisson_workload
+from hpcrowd.analysis.features import Workload
+from hpcrowd.analysis.features.sizes import is_power_of_two
+from hpcrowd.analysis.models import generate, read_model, write_model
+from hpcrowd.analysis.models.mugm import Mixture, Mugm, UserGroup, nearest_power
+from hpcrowd.analysis.models.registry import fit
+from hpcrowd.environment import Streams
+from hpcrowd.environment.errors import ModelFitError, QuantityError
+from hpcrowd.environment.traces.trace import Trace
 from pydantic import ValidationError
-
-from analysis.features import Workload
-from analysis.features.sizes import is_power_of_two
-from analysis.models import generate, read_model, write_model
-from analysis.models.fit import fit
-from analysis.models.mugm import Mugm, UserGroup, nearest_power
-from analysis.models.mugm_mixture import Mixture
-from environment import Streams
-from environment.errors import ModelFitError, QuantityError
-from environment.trace import Trace
 
 
 def two_kinds(jobs: int, seed: int, **columns: object) -> Workload:

@@ -7,16 +7,20 @@ from typing import Any
 import numpy as np
 import pytest
 from feature_cases import bursty_workload, poisson_workload
-
-from analysis.features import Workload
-from analysis.features.sizes import is_power_of_two
-from analysis.models import MODELS, generate
-from analysis.models.feitelson_versions import Feitelson1996, Feitelson1997
-from analysis.models.fit import fit, published
-from analysis.models.harmonic import Harmonic, fit_harmonic
-from analysis.models.linear_mixture import Exponentials, Gammas, fit_linear_mixture
-from analysis.models.runs import RunLengths, find_runs
-from environment.errors import ModelFitError, QuantityError
+from hpcrowd.analysis.features import Workload
+from hpcrowd.analysis.features.sizes import is_power_of_two
+from hpcrowd.analysis.models import MODELS, generate
+from hpcrowd.analysis.models.feitelson import (
+    Feitelson1996,
+    Feitelson1997,
+    Harmonic,
+    RunLengths,
+    find_runs,
+    fit_harmonic,
+)
+from hpcrowd.analysis.models.lublin import Exponentials, Gammas, fit_linear_mixture
+from hpcrowd.analysis.models.registry import fit, published
+from hpcrowd.environment.errors import ModelFitError, QuantityError
 
 FEITELSON = ("feitelson96", "feitelson97")
 
@@ -113,7 +117,7 @@ def test_a_repetition_follows_at_once(repeats: str) -> None:
 
 
 def _streams(seed: int) -> Any:
-    from environment import Streams
+    from hpcrowd.environment import Streams
 
     return Streams(seed)
 

@@ -7,20 +7,23 @@ from typing import Any
 import numpy as np
 import pytest
 from feature_cases import poisson_workload
+from hpcrowd.analysis.features import Workload
+from hpcrowd.analysis.models import generate
+from hpcrowd.analysis.models.arrivals.lublin import BATCH, INTERACTIVE, Lublin, LublinTypes
+from hpcrowd.analysis.models.downey import Downey, speedup
+from hpcrowd.analysis.models.lublin import (
+    PUBLISHED,
+    HyperGamma,
+    LublinJobs,
+    LublinOneKind,
+    TwoStage,
+    fit_hyper_gamma,
+    fit_two_stage,
+)
+from hpcrowd.analysis.models.registry import fit, published
+from hpcrowd.environment import Streams
+from hpcrowd.environment.errors import ModelFitError, QuantityError
 from scipy.stats import gamma
-
-from analysis.features import Workload
-from analysis.models import generate
-from analysis.models.arrivals_lublin import Lublin
-from analysis.models.arrivals_types import BATCH, INTERACTIVE, LublinTypes
-from analysis.models.downey import Downey
-from analysis.models.fit import fit, published
-from analysis.models.hyper_gamma import HyperGamma, fit_hyper_gamma
-from analysis.models.lublin import PUBLISHED, LublinJobs, LublinOneKind
-from analysis.models.speedup import speedup
-from analysis.models.two_stage import TwoStage, fit_two_stage
-from environment import Streams
-from environment.errors import ModelFitError, QuantityError
 
 #: Standard errors that a mean may be off.
 FAR = 5

@@ -6,13 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hpcrowd.analysis.features import Workload
+from hpcrowd.analysis.models import generate
+from hpcrowd.analysis.models.arrivals.lublin import LublinTypes
+from hpcrowd.analysis.models.registry import fit
+from hpcrowd.environment import Trace
 from scipy.stats import ks_2samp
-
-from analysis.features import Workload
-from analysis.models import generate
-from analysis.models.arrivals_types import LublinTypes
-from analysis.models.fit import fit
-from environment import Trace
 
 ReadTrace = Callable[[str], Trace]
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from feature_cases import bursty_workload, poisson_workload
+from hpcrowd.analysis.features import Workload
+from hpcrowd.analysis.models.part import Drawn
+from hpcrowd.analysis.models.requests import Requests
+from hpcrowd.analysis.models.users import UserShares
 from pydantic import ValidationError
-
-from analysis.features import Workload
-from analysis.models.part import Drawn
-from analysis.models.requests import Requests
-from analysis.models.users import UserShares
 
 
 def test_users_have_their_shares_of_the_bags() -> None:

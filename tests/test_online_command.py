@@ -9,15 +9,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hpcrowd.environment import (
+    HistoryParameters,
+    HistoryPredictor,
+    LastTwo,
+    Nearest,
+    write_predictor,
+)
+from hpcrowd.environment.errors import HpcrowdError, PredictorError, QuantityError
+from hpcrowd.environment.traces.formats.swf import write_swf
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios import configure, replay
+from hpcrowd.scenarios.cli import app
+from hpcrowd.scenarios.kinds.population_files import read_population
 from typer.testing import CliRunner, Result
-
-from environment import HistoryParameters, HistoryPredictor, LastTwo, Nearest, write_predictor
-from environment.errors import HpcrowdError, PredictorError, QuantityError
-from environment.formats.swf import write_swf
-from environment.trace import Trace
-from scenarios import configure, replay
-from scenarios.cli import app
-from scenarios.population_config import read_population
 
 
 @pytest.fixture

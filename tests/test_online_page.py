@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from analysis.prediction import estimate_accuracy
-from environment import JobTable, State, Trace
+from hpcrowd.analysis.prediction.scores import estimate_accuracy
+from hpcrowd.environment import JobTable, State, Trace
 
 measured: dict[str, Any] = runpy.run_path(
     str(Path(__file__).resolve().parents[1] / "docs" / "online_predictors.py")

@@ -6,14 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from test_engine_properties import outcome
-from test_platform_properties import Platform, platforms
-from test_predictors import PLAIN, predictors
-
-from agents import SessionDefinition, Work, add_users
-from environment import (
+from hpcrowd.agents import SessionDefinition, Work, add_users
+from hpcrowd.environment import (
     ClusterSpec,
     HistoryPredictor,
     JobTable,
@@ -26,11 +20,16 @@ from environment import (
     State,
     parse_estimates,
 )
-from environment.estimates import PREDICTOR_NAMES
-from environment.jobs import Int64s
-from environment.predictors.base import Events
-from environment.predictors.models import PREDICTORS
-from environment.schedulers.names import SCHEDULERS
+from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.schedulers.estimates import PREDICTOR_NAMES
+from hpcrowd.environment.schedulers.names import SCHEDULERS
+from hpcrowd.environment.schedulers.predictors.base import Events
+from hpcrowd.environment.schedulers.predictors.models import PREDICTORS
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_engine_properties import outcome
+from test_platform_properties import Platform, platforms
+from test_predictors import PLAIN, predictors
 
 Rows = list[tuple[int, ...]]
 
@@ -91,8 +90,8 @@ def simulate(
     jobs = make(rows)
     work = Work.of(jobs, SessionDefinition("arrival", 2))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("environment.compiled.FIRST_ROOM", room)
-        patch.setattr("environment.predictors.experience.FIRST_ROOM", room)
+        patch.setattr("hpcrowd.environment.engine.compiled.FIRST_ROOM", room)
+        patch.setattr("hpcrowd.environment.schedulers.predictors.experience.FIRST_ROOM", room)
         model = Simulation(jobs, SIZE, scheduler, estimates=estimates, **options)
         add_users(model, work, users, compiled=compiled)
         model.run()

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hpcrowd.agents import Work
+from hpcrowd.agents.work.units import Units
+from hpcrowd.analysis.sessions import pause_slope
+from hpcrowd.environment.clock import WEEK
+from hpcrowd.environment.errors import ModelFitError
 from population_cases import record
-
-from agents import Work
-from agents.units import Units
-from analysis.pause_slopes import pause_slope
-from environment.clock import WEEK
-from environment.errors import ModelFitError
 
 
 def pausing(slope: float, *, users: int = 3, scale: float = 1.0) -> Units:

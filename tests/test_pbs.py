@@ -7,11 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from neighbour_cases import any_trace, damaged, round_trip, starts, told_in_one_line
-
-from environment import (
+from hpcrowd.environment import (
     FormatOptions,
     Losses,
     ParseError,
@@ -27,7 +23,7 @@ from environment import (
     read_trace,
     write_pbs,
 )
-from environment.formats.pbs_records import (
+from hpcrowd.environment.traces.formats.pbs.records import (
     duration,
     memory,
     of_hosts,
@@ -37,6 +33,9 @@ from environment.formats.pbs_records import (
     pairs,
     quoted,
 )
+from hypothesis import given
+from hypothesis import strategies as st
+from neighbour_cases import any_trace, damaged, round_trip, starts, told_in_one_line
 
 #: 04/18/2009 00:00:00 UTC.
 DAY = 1_240_012_800

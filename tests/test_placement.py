@@ -5,10 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+from hpcrowd.environment.platform.placement import FreeRows, Placement, place
 from hypothesis import given
 from hypothesis import strategies as st
-
-from environment.placement import FreeRows, Placement, place
 
 #: Begin, length and processors of jobs.
 Jobs = list[tuple[int, int, int]]

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any, override
 
 import numpy as np
+from hpcrowd.environment import Conservative, RunningJob, State, WaitingJob
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from policy_cases import Rows, clusters, outcome, plans, rooms, run, workloads
-
-from environment import Conservative, RunningJob, State, WaitingJob
 
 #: Clusters on which no job runs longer than its estimate.
 certain = st.fixed_dictionaries(

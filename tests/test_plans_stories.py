@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from environment import (
+from hpcrowd.environment import (
     Conservative,
     EndedJob,
     JobTable,

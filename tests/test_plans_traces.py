@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-
-from environment import JobTable, Simulation, Trace, jobs_from_trace
-from environment.schedulers.names import SCHEDULERS
-from environment.trace import Conversion
+from hpcrowd.environment import JobTable, Simulation, Trace, jobs_from_trace
+from hpcrowd.environment.schedulers.names import SCHEDULERS
+from hpcrowd.environment.traces.trace import Conversion
 
 pytestmark = pytest.mark.traces
 
@@ -30,8 +29,8 @@ def run(jobs: JobTable, processors: int, scheduler: str, plain: bool, room: int 
     """The jobs after a run with all submitted as recorded."""
     jobs = jobs.copy()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("environment.compiled.FIRST_ROOM", room)
-        patch.setattr("environment.passes.planned.FIRST_ROOM", room)
+        patch.setattr("hpcrowd.environment.engine.compiled.FIRST_ROOM", room)
+        patch.setattr("hpcrowd.environment.engine.passes.planned.FIRST_ROOM", room)
         model = Simulation(jobs, processors, scheduler, plain=plain)
         model.cluster.submit(np.arange(len(jobs)), jobs.recorded_submit)
         model.run()

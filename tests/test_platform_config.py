@@ -10,13 +10,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
-
-from analysis.gantt import gantt
-from analysis.loading import read_results
-from analysis.platform_accounts import platform_lines
-from analysis.results import write_results
-from environment import (
+from hpcrowd.analysis.accounts.platform import platform_lines
+from hpcrowd.analysis.loading import read_results
+from hpcrowd.analysis.pictures.gantt import gantt
+from hpcrowd.analysis.results import write_results
+from hpcrowd.environment import (
     Clock,
     Failures,
     Maintenance,
@@ -29,11 +27,12 @@ from environment import (
     parse_swf,
     write_swf,
 )
-from environment.attempts import MEANING
-from scenarios import replay
-from scenarios.cli import app
-from scenarios.config import configure
-from scenarios.platform_config import PlatformConfig, read_platform
+from hpcrowd.environment.engine.interrupted_runs import MEANING
+from hpcrowd.scenarios import replay
+from hpcrowd.scenarios.cli import app
+from hpcrowd.scenarios.kinds.platform_files import PlatformConfig, read_platform
+from hpcrowd.scenarios.kinds.replay import configure
+from typer.testing import CliRunner
 
 MakeTrace = Callable[..., Trace]
 

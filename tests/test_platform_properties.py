@@ -7,12 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from test_engine_properties import Rows, make, outcome, workloads
-
-from agents import SessionDefinition, Work, add_users
-from environment import (
+from hpcrowd.agents import SessionDefinition, Work, add_users
+from hpcrowd.environment import (
     Adaptive,
     ClusterSpec,
     Failures,
@@ -25,7 +21,10 @@ from environment import (
     State,
     SwitchPolicy,
 )
-from environment.schedulers.names import SCHEDULERS, parse_scheduler
+from hpcrowd.environment.schedulers.names import SCHEDULERS, parse_scheduler
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_engine_properties import Rows, make, outcome, workloads
 
 Platform = list[Any]
 
@@ -88,7 +87,7 @@ def simulate(
     work = Work.of(jobs, SessionDefinition("arrival", 2))
     options = {"resubmit_after": 5, "seed": 3} | options
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("environment.compiled.FIRST_ROOM", room)
+        patch.setattr("hpcrowd.environment.engine.compiled.FIRST_ROOM", room)
         model = Simulation(jobs, SIZE, scheduler, platform=platform, **options)
         add_users(model, work, users, compiled=compiled)
         model.run()

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-from agents import Work, add_users
-from environment import (
+from hpcrowd.agents import Work, add_users
+from hpcrowd.environment import (
     EASY,
     Failures,
     JobTable,
@@ -129,7 +128,7 @@ def test_scheduler_of_ones_own_is_kept_from_it(make_jobs: MakeJobs) -> None:
 
 def test_job_that_can_never_end(make_jobs: MakeJobs, monkeypatch: pytest.MonkeyPatch) -> None:
     """Failures that leave a job no time to run are an error, not a run without end."""
-    monkeypatch.setattr("environment.timeline.LARGEST_RESTARTS", 20)
+    monkeypatch.setattr("hpcrowd.environment.platform.timeline.LARGEST_RESTARTS", 20)
     jobs = make_jobs((0, 1000, 1))
     model = Simulation(jobs, 1, platform=[Failures(5, 1)])
     add_users(model, Work.of(jobs), "rigid")

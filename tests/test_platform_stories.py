@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-from agents import SessionDefinition, Work, add_users
-from environment import (
+from hpcrowd.agents import SessionDefinition, Work, add_users
+from hpcrowd.environment import (
     ClusterSpec,
     JobTable,
     Maintenance,

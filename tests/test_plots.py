@@ -8,17 +8,23 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-
-from agents.archetypes import GROUP_NAMES
-from analysis import Run, curves
-from analysis.comparison import comparison, mean_waits, queues
-from analysis.plots import COLOURS, figure_png, lines_of, overview, waits_of, write_overview
-from analysis.report import format_metric, metrics_table, origin_of, users_table
-from analysis.results import provenance
-from environment import Clock, JobTable, Simulation, State, Trace
-from environment.clock import DAY, HOUR, WEEK
-from scenarios.demo import run_demo
-from scenarios.replay import replay
+from hpcrowd.agents.generative.archetypes import GROUP_NAMES
+from hpcrowd.analysis import Run, curves
+from hpcrowd.analysis.comparison.pictures import draw_runs, mean_waits, queues
+from hpcrowd.analysis.pictures.plots import (
+    COLOURS,
+    figure_png,
+    lines_of,
+    overview,
+    waits_of,
+    write_overview,
+)
+from hpcrowd.analysis.report.html import format_metric, metrics_table, origin_of, users_table
+from hpcrowd.analysis.results import provenance
+from hpcrowd.environment import Clock, JobTable, Simulation, State, Trace
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.scenarios.demo import run_demo
+from hpcrowd.scenarios.kinds.replay import replay
 
 MakeTrace = Callable[..., Trace]
 
@@ -213,7 +219,7 @@ def test_pictures_do_not_tell_when_they_were_made(replayed: Run) -> None:
 
 def test_comparison_shows_every_run(generated: list[Run]) -> None:
     """Bars, waits by group and weekly profiles name each run; oblivious ones share a line."""
-    figure = comparison(generated, GROUP_NAMES)
+    figure = draw_runs(generated, GROUP_NAMES)
     assert all(axes.lines or axes.patches for axes in figure.axes)
     shown = texts(figure)
     assert [] == [run.label for run in generated if run.label not in shown]
@@ -225,8 +231,8 @@ def test_comparison_shows_every_run(generated: list[Run]) -> None:
 def test_comparison_of_nothing(empty: Run, rejected: Run) -> None:
     """Runs in which nothing ran can be compared too; the pictures say so."""
     for runs in ([empty], [empty, rejected]):
-        assert "nobody waited" in texts(comparison(runs))
-        assert figure_png(comparison(runs)).startswith(b"\x89PNG")
+        assert "nobody waited" in texts(draw_runs(runs))
+        assert figure_png(draw_runs(runs)).startswith(b"\x89PNG")
         assert figure_png(queues(runs)).startswith(b"\x89PNG")
     assert "nothing was submitted" in texts(queues([empty]))
     assert {"all": None} == mean_waits(empty, {})

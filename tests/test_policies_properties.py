@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hpcrowd.environment import JobTable, State, WaitingJob
+from hpcrowd.environment.schedulers.ordered import parse_order
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from policy_cases import (
@@ -20,9 +22,6 @@ from policy_cases import (
     text,
     workloads,
 )
-
-from environment import JobTable, State, WaitingJob
-from environment.schedulers.orders import parse_order
 
 
 @settings(max_examples=400)

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from analysis import small_gantt
-from analysis.plots import figure_png
-from environment.errors import QuantityError
-from environment.schedulers.base import options_of
-from environment.schedulers.names import SCHEDULERS
-from scenarios.policies_command import policies_command
+from hpcrowd.analysis import small_gantt
+from hpcrowd.analysis.pictures.plots import figure_png
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.schedulers.base import options_of
+from hpcrowd.environment.schedulers.names import SCHEDULERS
+from hpcrowd.scenarios.commands.policies import policies_command
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "policies"

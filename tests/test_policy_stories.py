@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from environment import JobTable, QuantityError, Simulation, parse_scheduler
-from environment.schedulers.fair_share import FairShare, Usage, half
-from environment.schedulers.orders import KEY_MEANING, KEYS
+from hpcrowd.environment import JobTable, QuantityError, Simulation, parse_scheduler
+from hpcrowd.environment.schedulers.fair_share import FairShare, Usage, half
+from hpcrowd.environment.schedulers.ordered import KEY_MEANING, KEYS
 
 MakeJobs = Callable[..., JobTable]
 

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from agents.pool_users import BatchPool, PoolMember, add_pool_users
-from analysis.models.generate import Generated
-from analysis.models.part import Drawn
-from analysis.models.population import population
-from environment import JobTable, Simulation
-from environment.errors import QuantityError
+from hpcrowd.agents.generative.pool_users import BatchPool, PoolMember, add_pool_users
+from hpcrowd.analysis.models.generation import Generated
+from hpcrowd.analysis.models.part import Drawn
+from hpcrowd.analysis.models.population import population
+from hpcrowd.environment import JobTable, Simulation
+from hpcrowd.environment.errors import QuantityError
 
 
 def pool(*sizes: int, run: int = 100) -> BatchPool:

@@ -7,13 +7,9 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from population_cases import record
-
-from agents import Work
-from agents.visits import Happening, Visits
-from analysis.population_accounts import (
+from hpcrowd.agents import Work
+from hpcrowd.agents.behaviours.visits import Happening, Visits
+from hpcrowd.analysis.accounts.population import (
     ACCOUNTS,
     account_lines,
     ks_distance,
@@ -23,9 +19,12 @@ from analysis.population_accounts import (
     week_edges,
     week_shares,
 )
-from environment import Clock, JobTable, State
-from environment.clock import DAY, HOUR, WEEK
-from environment.errors import QuantityError
+from hpcrowd.environment import Clock, JobTable, State
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.environment.errors import QuantityError
+from hypothesis import given
+from hypothesis import strategies as st
+from population_cases import record
 
 
 def ran(*jobs: tuple[int, int, int]) -> JobTable:

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from agents import (
+from hpcrowd.agents import (
     PRESETS,
     ActivityWindow,
     ContinuationLaw,
@@ -17,10 +16,10 @@ from agents import (
     Recipe,
     Shifts,
 )
-from environment.clock import HOUR
-from environment.errors import QuantityError
-from scenarios.config import configure
-from scenarios.population_config import read_population
+from hpcrowd.environment.clock import HOUR
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.scenarios.kinds.population_files import read_population
+from hpcrowd.scenarios.kinds.replay import configure
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -91,7 +90,7 @@ def test_a_single_entry_is_for_everybody(read: Callable[[str], Any]) -> None:
 
 def test_example_in_the_module_is_valid(read: Callable[[str], Any]) -> None:
     """The file that the module shows at its top can be read."""
-    from scenarios import population_config
+    from hpcrowd.scenarios.kinds import population_files as population_config
 
     lines = str(population_config.__doc__).splitlines()
     example = "\n".join(line[4:] for line in lines if line.startswith("    "))

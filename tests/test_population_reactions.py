@@ -7,10 +7,9 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-
-from environment import QuantityError, State, Trace
-from scenarios import replay
-from scenarios.population_config import read_population
+from hpcrowd.environment import QuantityError, State, Trace
+from hpcrowd.scenarios import replay
+from hpcrowd.scenarios.kinds.population_files import read_population
 
 MakeTrace = Callable[..., Trace]
 

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hpcrowd.environment.errors import HpcrowdError
+from hpcrowd.environment.schedulers.predictors.models import read_predictor
+from hpcrowd.environment.traces.formats.swf import write_swf
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.cli import app
 from typer.testing import CliRunner, Result
-
-from environment.errors import HpcrowdError
-from environment.formats.swf import write_swf
-from environment.predictors.models import read_predictor
-from environment.trace import Trace
-from scenarios.cli import app
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,7 @@ from typing import override
 
 import numpy as np
 import pytest
-
-from analysis.prediction import (
+from hpcrowd.analysis.prediction.scores import (
     Accuracy,
     PastJobs,
     evaluate,
@@ -19,13 +18,13 @@ from analysis.prediction import (
     predict_all,
     training_jobs,
 )
-from environment.errors import QuantityError, TraceError
-from environment.jobs import UNKNOWN, Int64s
-from environment.predictors.base import Predictor
-from environment.predictors.history import HistoryParameters, HistoryPredictor
-from environment.predictors.last_two import LastTwo
-from environment.predictors.nearest import Nearest
-from environment.trace import Trace
+from hpcrowd.environment.errors import QuantityError, TraceError
+from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.environment.schedulers.predictors.base import Predictor
+from hpcrowd.environment.schedulers.predictors.history import HistoryParameters, HistoryPredictor
+from hpcrowd.environment.schedulers.predictors.last_two import LastTwo
+from hpcrowd.environment.schedulers.predictors.nearest import Nearest
+from hpcrowd.environment.traces.trace import Trace
 
 #: 2004-01-01 00:00 in Stockholm.
 NEW_YEAR = 1_072_911_600

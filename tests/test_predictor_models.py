@@ -6,18 +6,17 @@ import json
 from pathlib import Path
 
 import pytest
-
-from environment.errors import ModelFileError, QuantityError
-from environment.predictors.history import HistoryParameters, HistoryPredictor
-from environment.predictors.last_two import LastTwo
-from environment.predictors.models import (
+from hpcrowd.environment.errors import ModelFileError, QuantityError
+from hpcrowd.environment.schedulers.predictors.history import HistoryParameters, HistoryPredictor
+from hpcrowd.environment.schedulers.predictors.last_two import LastTwo
+from hpcrowd.environment.schedulers.predictors.models import (
     OPTIONS,
     PREDICTORS,
     parse_predictor,
     read_predictor,
     write_predictor,
 )
-from environment.predictors.nearest import Nearest
+from hpcrowd.environment.schedulers.predictors.nearest import Nearest
 
 MODELS = [
     LastTwo(cap=True, history="completion"),

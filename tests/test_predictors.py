@@ -7,16 +7,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hpcrowd.environment.errors import PredictorError, QuantityError
+from hpcrowd.environment.jobs import JobTable
+from hpcrowd.environment.schedulers.predictors.base import ARRIVED, ENDED, Events, Predictor
+from hpcrowd.environment.schedulers.predictors.history import (
+    Group,
+    HistoryParameters,
+    HistoryPredictor,
+)
+from hpcrowd.environment.schedulers.predictors.last_two import LastTwo
+from hpcrowd.environment.schedulers.predictors.nearest import Nearest
+from hpcrowd.environment.schedulers.predictors.plain import PlainHistory, PlainLastTwo, PlainNearest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from environment.errors import PredictorError, QuantityError
-from environment.jobs import JobTable
-from environment.predictors.base import ARRIVED, ENDED, Events, Predictor
-from environment.predictors.history import Group, HistoryParameters, HistoryPredictor
-from environment.predictors.last_two import LastTwo
-from environment.predictors.nearest import Nearest
-from environment.predictors.plain import PlainHistory, PlainLastTwo, PlainNearest
 
 #: How each predictor is made from its settings in plain Python.
 PLAIN: dict[type, Callable[[Any], Predictor]] = {

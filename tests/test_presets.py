@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-from agents import (
+from hpcrowd.agents import (
     PRESETS,
     ActiveTime,
     ActivityWindow,
@@ -29,9 +28,9 @@ from agents import (
     Work,
     WorkPattern,
 )
-from environment import JobTable
-from environment.errors import QuantityError
-from scenarios.config import BEHAVIOURS
+from hpcrowd.environment import JobTable
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.scenarios.kinds.replay import BEHAVIOURS
 
 MakeJobs = Callable[..., JobTable]
 

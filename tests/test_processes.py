@@ -5,9 +5,8 @@ from __future__ import annotations
 import multiprocessing
 
 import pytest
-
-from environment.errors import QuantityError
-from scenarios.processes import each_in_processes
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.scenarios.processes import each_in_processes
 
 
 class Divide:

@@ -6,13 +6,12 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
+from hpcrowd.analysis.profiles import daily_profile, profile_distance, unevenness, weekly_profile
+from hpcrowd.environment import Clock
+from hpcrowd.environment.clock import HOUR, WEEK
+from hpcrowd.environment.errors import QuantityError
 from hypothesis import given
 from hypothesis import strategies as st
-
-from analysis.profiles import daily_profile, profile_distance, unevenness, weekly_profile
-from environment import Clock
-from environment.clock import HOUR, WEEK
-from environment.errors import QuantityError
 
 TIMES = st.lists(st.integers(0, 10 * WEEK), min_size=1).map(np.array)
 

@@ -6,17 +6,16 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from environment import QuantityError
-from environment.quantities import (
+from hpcrowd.environment import QuantityError
+from hpcrowd.environment.quantities import (
     format_duration,
     parse_duration,
     parse_factor,
     parse_processors,
     round_half_up,
 )
+from hypothesis import given
+from hypothesis import strategies as st
 
 
 @pytest.mark.parametrize(

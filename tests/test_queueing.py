@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 import pytest
-
-from agents import Work, add_users
-from environment import JobTable, Simulation
+from hpcrowd.agents import Work, add_users
+from hpcrowd.environment import JobTable, Simulation
 
 SEEDS = (1, 2, 3)  #: chosen before any was tried
 JOBS = 400_000

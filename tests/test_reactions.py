@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-from agents import (
+from hpcrowd.agents import (
     BatchOrder,
     Composed,
     Degrade,
@@ -26,7 +25,7 @@ from agents import (
     Work,
     add_users,
 )
-from environment import ClusterSpec, JobTable, QuantityError, Simulation, State
+from hpcrowd.environment import ClusterSpec, JobTable, QuantityError, Simulation, State
 
 MakeJobs = Callable[..., JobTable]
 EVERY_JOB = SessionDefinition("arrival", None)

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from agents import (
+from hpcrowd.agents import (
     Degrade,
     Delay,
     During,
@@ -23,11 +22,11 @@ from agents import (
     Switch,
     WeekHours,
 )
-from environment import HpcrowdError, QuantityError, SignalError
-from environment.clock import DAY, HOUR
-from scenarios import reaction_from
-from scenarios.fields import parse_moment
-from scenarios.reaction_config import RESPONSES, TRIGGERS
+from hpcrowd.environment import HpcrowdError, QuantityError, SignalError
+from hpcrowd.environment.clock import DAY, HOUR
+from hpcrowd.scenarios import reaction_from
+from hpcrowd.scenarios.kinds.fields import parse_moment
+from hpcrowd.scenarios.kinds.reaction_files import RESPONSES, TRIGGERS
 
 PERIOD = {"when": "during", "periods": [[0, 10]]}
 
@@ -216,7 +215,7 @@ def test_every_response_goes_with_every_trigger(do: str, when: str, tmp_path: Pa
 def test_reading_settings_is_light(root: Path) -> None:
     """Looking at settings and making a reaction loads no simulation."""
     code = (
-        "import sys; from scenarios.reaction_config import reaction_from as make\n"
+        "import sys; from hpcrowd.scenarios.kinds.reaction_files import reaction_from as make\n"
         "make({'do': 'delay', 'when': 'during', 'periods': [[0, 1]]})\n"
         "print([m for m in ('mesa', 'numba', 'pandas', 'matplotlib') if m in sys.modules])"
     )

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from agents import Delay, During, Recipe
-from analysis.plots import figure_png
-from analysis.reaction_pictures import mean_use, reaction_figure
-from environment import Clock, parse_swf
-from environment.clock import DAY, HOUR
-from scenarios import demand_response, replay
+from hpcrowd.agents import Delay, During, Recipe
+from hpcrowd.analysis.pictures.plots import figure_png
+from hpcrowd.analysis.pictures.reactions import mean_use, reaction_figure
+from hpcrowd.environment import Clock, parse_swf
+from hpcrowd.environment.clock import DAY, HOUR
+from hpcrowd.scenarios import replay
+from hpcrowd.scenarios.whatif import demand_response
 
 DAYS_LONG = "\n".join(
     ["; MaxProcs: 4", *(f"{n} {n * DAY} 0 36000 2 -1 -1 2 36000 -1 1 1 1 -1 1 -1 -1 -1"
@@ -56,7 +56,7 @@ def test_period_of_the_call_is_local() -> None:
 def test_script_tells_its_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Without a trace, or with too much, there is one line and exit code 2."""
     assert 2 == demand_response.main(arguments)
-    assert "usage: python -m scenarios.demand_response" in capsys.readouterr().err
+    assert "usage: python -m hpcrowd.scenarios.whatif.demand_response" in capsys.readouterr().err
 
 
 def test_script_with_a_short_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

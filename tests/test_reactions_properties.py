@@ -7,10 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from agents import (
+from hpcrowd.agents import (
     BatchOrder,
     Composed,
     Degrade,
@@ -30,11 +27,21 @@ from agents import (
     Work,
     add_users,
 )
-from agents.units import Units
-from analysis import account, notes_of
-from environment import ClusterSpec, JobTable, ResultsError, Signal, Simulation, State, Trace
-from environment.formats.swf import parse_swf
-from scenarios.replay import replay
+from hpcrowd.agents.work.units import Units
+from hpcrowd.analysis import account, notes_of
+from hpcrowd.environment import (
+    ClusterSpec,
+    JobTable,
+    ResultsError,
+    Signal,
+    Simulation,
+    State,
+    Trace,
+)
+from hpcrowd.environment.traces.formats.swf import parse_swf
+from hpcrowd.scenarios.kinds.replay import replay
+from hypothesis import given
+from hypothesis import strategies as st
 
 MakeJobs = Callable[..., JobTable]
 
@@ -220,9 +227,8 @@ SMALL = "\n".join(
 def test_run_tells_its_accounts(tmp_path: Path) -> None:
     """Summary, table and trace of a run hold what reactions did; without them there is nothing."""
     import pyarrow.parquet as pq
-
-    from analysis import read_results, write_results
-    from analysis.reaction_accounts import MEANING
+    from hpcrowd.analysis import read_results, write_results
+    from hpcrowd.analysis.accounts.reactions import MEANING
 
     trace = parse_swf(SMALL)
     reactions = [Degrade(During([(50, 80)])), Renounce(During([(80, 100)]))]
@@ -269,8 +275,8 @@ def test_broken_table_of_reactions(
     tmp_path: Path, change: Callable[[Path], Any], told: str
 ) -> None:
     """What is no table of reactions is told in one line."""
-    from analysis.reaction_accounts import read_reactions
-    from analysis.results import write_parquet
+    from hpcrowd.analysis.accounts.reactions import read_reactions
+    from hpcrowd.analysis.results import write_parquet
 
     run = replay(parse_swf(SMALL), users="rigid")
     write_parquet(run.jobs, tmp_path / "jobs.parquet")
@@ -281,10 +287,9 @@ def test_broken_table_of_reactions(
 
 def test_terminal_tells_accounts(capsys: pytest.CaptureFixture[str]) -> None:
     """Lines name the reactions; the table has the sums that are not 0, in processor-hours."""
+    from hpcrowd.analysis.report.words import headline
+    from hpcrowd.scenarios.commands.summary import summary_table
     from rich.console import Console
-
-    from analysis.run_words import headline
-    from scenarios.run_summary import summary_table
 
     reactions = [Delay(During([(50, 80)]), name="wait for noon"), Renounce(During([(85, 100)]))]
     run = replay(parse_swf(SMALL), users=lambda work: Composed(Recorded(work), reactions=reactions))

@@ -9,8 +9,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-
-from agents import (
+from hpcrowd.agents import (
     ActivityWindow,
     BatchOrder,
     Composed,
@@ -28,8 +27,16 @@ from agents import (
     Work,
     add_users,
 )
-from environment import Clock, JobTable, QuantityError, Signal, SignalError, Simulation, State
-from environment.clock import DAY, HOUR, WEEK, second_of
+from hpcrowd.environment import (
+    Clock,
+    JobTable,
+    QuantityError,
+    Signal,
+    SignalError,
+    Simulation,
+    State,
+)
+from hpcrowd.environment.clock import DAY, HOUR, WEEK, second_of
 
 MakeJobs = Callable[..., JobTable]
 EVERY_JOB = SessionDefinition("arrival", None)

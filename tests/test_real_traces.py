@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from agents import SessionDefinition, Work, add_users
-from analysis import write_results
-from analysis.run import Run
-from environment import JobTable, Simulation, State, Trace, jobs_from_trace, read_swf
-from environment.trace import Conversion
-from scenarios import replay
+from hpcrowd.agents import SessionDefinition, Work, add_users
+from hpcrowd.analysis import write_results
+from hpcrowd.analysis.run import Run
+from hpcrowd.environment import JobTable, Simulation, State, Trace, jobs_from_trace, read_swf
+from hpcrowd.environment.traces.trace import Conversion
+from hpcrowd.scenarios import replay
 
 pytestmark = pytest.mark.traces
 

@@ -7,10 +7,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from population_cases import small_log
-
-from analysis.rebound import MEASURES, Rebound, rebound_of
-from analysis.rebound_report import (
+from hpcrowd.environment.traces.formats.swf import write_swf
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.studies.rebound import page as rebound_page
+from hpcrowd.scenarios.studies.rebound import run as rebound
+from hpcrowd.scenarios.studies.rebound.measures import MEASURES, Rebound, rebound_of
+from hpcrowd.scenarios.studies.rebound.report import (
     absolute_rows,
     draw_rebound,
     page_parts,
@@ -18,10 +20,8 @@ from analysis.rebound_report import (
     relative_rows,
     variant_rows,
 )
-from environment.formats.swf import write_swf
-from environment.trace import Trace
-from scenarios import rebound, rebound_page
-from scenarios.rebound import REPLAY, USERS, run_rebound
+from hpcrowd.scenarios.studies.rebound.run import REPLAY, USERS, run_rebound
+from population_cases import small_log
 
 SPEEDS = (0.5, 1.0, 2.0)
 
@@ -133,7 +133,7 @@ def test_the_script_prints_tables(
     assert 2 == rebound.main([str(tmp_path / "none.swf")])
     assert capsys.readouterr().err.startswith("rebound: ")
     assert 2 == rebound.main([])
-    assert "usage: python -m scenarios.rebound TRACE" in capsys.readouterr().err
+    assert "usage: python -m hpcrowd.scenarios.studies.rebound.run TRACE" in capsys.readouterr().err
 
 
 def test_the_page_is_computed_from_the_logs_that_are_there(
@@ -147,4 +147,7 @@ def test_the_page_is_computed_from_the_logs_that_are_there(
     assert 2 == rebound_page.main([str(tmp_path), str(tmp_path / "page.md")])
     assert "KTH-SP2-1996-2.1-cln.swf[.gz]: not there" in capsys.readouterr().err
     assert 2 == rebound_page.main([])
-    assert "usage: python -m scenarios.rebound_page TRACES PAGE" in capsys.readouterr().err
+    assert (
+        "usage: python -m hpcrowd.scenarios.studies.rebound.page TRACES PAGE"
+        in capsys.readouterr().err
+    )

@@ -10,11 +10,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hpcrowd.agents import (
+    Behaviour,
+    ReplayUser,
+    SessionDefinition,
+    ThinkTime,
+    User,
+    Work,
+    add_users,
+)
+from hpcrowd.environment import JobTable, Simulation, State
 from hypothesis import given
 from hypothesis import strategies as st
-
-from agents import Behaviour, ReplayUser, SessionDefinition, ThinkTime, User, Work, add_users
-from environment import JobTable, Simulation, State
 
 MakeJobs = Callable[..., JobTable]
 EVERY_JOB = SessionDefinition("arrival", None)

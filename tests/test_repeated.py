@@ -7,13 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from agents import Chains, SessionDefinition, Work, add_users
-from analysis.models import Generated, generate
-from analysis.models.fit import published
-from environment import (
+from hpcrowd.agents import Chains, SessionDefinition, Work, add_users
+from hpcrowd.analysis.models import Generated, generate
+from hpcrowd.analysis.models.registry import published
+from hpcrowd.environment import (
     JobTable,
     Simulation,
     State,
@@ -22,8 +19,10 @@ from environment import (
     jobs_from_trace,
     parse_swf,
 )
-from environment.errors import QuantityError, TraceError
-from scenarios import replay
+from hpcrowd.environment.errors import QuantityError, TraceError
+from hpcrowd.scenarios import replay
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 MakeJobs = Callable[..., JobTable]
 MakeTrace = Callable[..., Trace]

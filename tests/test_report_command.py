@@ -9,13 +9,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from hpcrowd.analysis import read_results, write_results
+from hpcrowd.analysis.report.figures import RUN_FIGURES
+from hpcrowd.environment import Trace, write_swf
+from hpcrowd.scenarios.commands.report import command_of
+from hpcrowd.scenarios.kinds.replay import replay
 from report_cases import Page, busy_trace
-
-from analysis import read_results, write_results
-from analysis.run_figures import RUN_FIGURES
-from environment import Trace, write_swf
-from scenarios.replay import replay
-from scenarios.report_command import command_of
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -150,7 +149,7 @@ def test_interrupted_report_leaves_the_old_one(
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("analysis.run_report.write_json", stop)
+    monkeypatch.setattr("hpcrowd.analysis.report.runs.write_json", stop)
     code, _, err = call("both/think-time", "--figures", "pictures")
     assert (130, True) == (code, "nothing was written" in err)
     assert before == (runs / "report.html").read_bytes()

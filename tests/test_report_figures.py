@@ -8,28 +8,27 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from report_cases import runs_of_every_kind
-from test_compare_pictures import beyond_the_edges, texts
-
-from agents.visits import Happening, Visit
-from analysis import RUN_FIGURES, Run, read_results, wait_classes, write_results
-from analysis.platform_marks import Mark, marks_of
-from analysis.plots import figure_png
-from analysis.run_curves import (
+from hpcrowd.agents.behaviours.visits import Happening, Visit
+from hpcrowd.analysis import RUN_FIGURES, Run, read_results, wait_classes, write_results
+from hpcrowd.analysis.pictures.over_time import (
     recorded_jobs,
     submissions_data,
     submissions_over_time,
     use_data,
     week_data,
 )
-from analysis.run_words import decision_rows, told
-from analysis.think_picture import think_data, think_times_of
-from analysis.user_waits import behaviours_of, users_data, users_waits, waits_data
-from analysis.visits_picture import users_there, visits_data
-from analysis.wait_classes import classes_data, waits_by_class
-from environment import JobTable, State, Trace
-from environment.errors import ResultsError
-from scenarios.replay import replay
+from hpcrowd.analysis.pictures.platform_marks import Mark, marks_of
+from hpcrowd.analysis.pictures.plots import figure_png
+from hpcrowd.analysis.pictures.think_times import think_data, think_times_of
+from hpcrowd.analysis.pictures.user_waits import behaviours_of, users_data, users_waits, waits_data
+from hpcrowd.analysis.pictures.visits import users_there, visits_data
+from hpcrowd.analysis.pictures.wait_classes import classes_data, waits_by_class
+from hpcrowd.analysis.report.words import decision_rows, told
+from hpcrowd.environment import JobTable, State, Trace
+from hpcrowd.environment.errors import ResultsError
+from hpcrowd.scenarios.kinds.replay import replay
+from report_cases import runs_of_every_kind
+from test_compare_pictures import beyond_the_edges, texts
 
 #: Names of all pictures.
 NAMES = tuple(RUN_FIGURES)

@@ -7,14 +7,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hpcrowd.analysis import Run, compare, report_html
+from hpcrowd.analysis.report.figures import figures_of
+from hpcrowd.analysis.report.html import (
+    GENERATOR,
+    Picture,
+    Section,
+    figure_of,
+    html_page,
+    list_of,
+    rows_table,
+)
+from hpcrowd.environment import Trace
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.scenarios.kinds.replay import replay
 from report_cases import Page, busy_trace, runs_of_every_kind
-
-from analysis import Run, compare, report_html
-from analysis.report import GENERATOR, Picture, Section, figure_of, html_page, list_of, rows_table
-from analysis.run_figures import figures_of
-from environment import Trace
-from environment.errors import QuantityError
-from scenarios.replay import replay
 
 #: What is special with each run.
 KINDS = ("plain", "platform", "visits", "record", "unrecorded", "one job", "no clock")
@@ -191,7 +198,7 @@ def test_comparison(make_trace: Callable[..., Trace], runs: dict[str, Run]) -> N
 
 def test_many_runs(runs: dict[str, Run], monkeypatch: pytest.MonkeyPatch) -> None:
     """Of many runs the first have parts of their own, and the page says that others have not."""
-    monkeypatch.setattr("analysis.run_report.MOST_PARTS", 1)
+    monkeypatch.setattr("hpcrowd.analysis.report.runs.MOST_PARTS", 1)
     page = Page(report_html([runs["one job"]] * 4))
     assert "3 more runs have no part of their own" in page.text
     assert "(3) and 1 more" in page.text

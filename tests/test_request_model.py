@@ -7,22 +7,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from analysis.request_scores import compare_requests
-from environment import QuantityError, RequestModel, Streams
-from environment.popular_times import (
+from hpcrowd.analysis.prediction.requested_times import compare_requests
+from hpcrowd.environment import QuantityError, RequestModel, Streams
+from hpcrowd.environment.traces.requested_times import (
+    DISTINCT,
     POPULAR,
     POPULARITY,
+    assign,
     draw_popularity,
+    fit_counts,
+    head_sizes,
+    head_times,
     most_popular,
     popularity_by_time,
 )
-from environment.request_counts import assign, fit_counts
-from environment.request_head import head_sizes, head_times
-from environment.request_model import DISTINCT
-from environment.trace import Trace
+from hpcrowd.environment.traces.trace import Trace
+from hypothesis import given
+from hypothesis import strategies as st
 
 HOUR = 3600
 

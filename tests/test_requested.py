@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from environment import Conversion, QuantityError, TraceError, jobs_from_trace
-from environment.requested import RequestedTimes
-from environment.trace import Trace
-from scenarios.replay import replay
+from hpcrowd.environment import Conversion, QuantityError, TraceError, jobs_from_trace
+from hpcrowd.environment.traces.requested_times import RequestedTimes
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.kinds.replay import replay
 
 measured: dict[str, Any] = runpy.run_path(
     str(Path(__file__).resolve().parents[1] / "docs" / "requested_times.py")

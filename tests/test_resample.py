@@ -10,19 +10,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from hpcrowd.analysis.loading import read_results
+from hpcrowd.analysis.results import write_results
+from hpcrowd.environment import JobTable, State, read_swf, write_swf
+from hpcrowd.environment.clock import WEEK
+from hpcrowd.environment.errors import QuantityError, TraceError
+from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.commands.resample import settings
+from hpcrowd.scenarios.kinds.draws import SHUFFLED, draws_of, draws_rows, logs_rows
+from hpcrowd.scenarios.kinds.resample import configure_resample, resample
 from population_cases import small_log
-
-from analysis.loading import read_results
-from analysis.results import write_results
-from environment import JobTable, State, read_swf, write_swf
-from environment.clock import WEEK
-from environment.errors import QuantityError, TraceError
-from environment.jobs import Int64s
-from environment.trace import Trace
-from scenarios.draws import SHUFFLED, draws_of, draws_rows, logs_rows
-from scenarios.resample import resample
-from scenarios.resample_command import settings
-from scenarios.resample_config import configure_resample
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -71,8 +69,8 @@ def test_units_may_be_batches(log: Trace) -> None:
 def test_users_of_groups_are_made_from_a_model(log: Trace) -> None:
     """Batches of its groups; a model that is handed over is not fitted again."""
     pytest.importorskip("kmedoids")
-    from analysis.features import Workload
-    from analysis.models import fit
+    from hpcrowd.analysis.features import Workload
+    from hpcrowd.analysis.models import fit
 
     model = fit("mugm", Workload.from_trace(log), options={"groups": 2})
     run = resample(log, doing="mugm", model=model, weeks=6, pool={"least": 1}, users="2x")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from environment import Trace
-from scenarios.draws import SHUFFLED, Draws, draws_of
-from scenarios.resample import pool_of, resample
-from scenarios.resample_config import ResampleConfig
+from hpcrowd.environment import Trace
+from hpcrowd.scenarios.kinds.draws import SHUFFLED, Draws, draws_of
+from hpcrowd.scenarios.kinds.resample import ResampleConfig, pool_of, resample
 
 pytestmark = pytest.mark.traces
 

@@ -8,11 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from sacct_cases import JOB, ODD, job, read, table, text
-
-from environment import (
+from hpcrowd.environment import (
     FormatOptions,
     Trace,
     find_format,
@@ -23,9 +19,12 @@ from environment import (
     read_trace,
     write_trace,
 )
-from environment.formats import sacct_table
-from environment.formats.sacct_times import parse_time
-from environment.trace import FIELDS
+from hpcrowd.environment.traces.formats.slurm import table as sacct_table
+from hpcrowd.environment.traces.formats.slurm.values import parse_time
+from hpcrowd.environment.traces.trace import FIELDS
+from hypothesis import given
+from hypothesis import strategies as st
+from sacct_cases import JOB, ODD, job, read, table, text
 
 PARIS = FormatOptions(zone="Europe/Paris")
 
@@ -188,7 +187,7 @@ def test_written_by_name(tmp_path: Path) -> None:
 
 def test_pieces_give_the_same_as_the_whole(monkeypatch: pytest.MonkeyPatch, odd: Trace) -> None:
     """How many bytes are read at once changes nothing."""
-    monkeypatch.setattr("environment.formats.sacct_table.PIECE", 700)
+    monkeypatch.setattr("hpcrowd.environment.traces.formats.slurm.table.PIECE", 700)
     trace = parse_sacct(ODD, "odd.txt", PARIS)
     assert table(odd) == table(trace)
     assert odd.names == trace.names

@@ -7,11 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from sacct_cases import JOB, ODD, STEP, UTC, read, table, text, without
-
-from environment import (
+from hpcrowd.environment import (
     FormatOptions,
     Losses,
     ParseError,
@@ -21,8 +17,11 @@ from environment import (
     generate_sacct,
     parse_sacct,
 )
-from environment.formats import sacct_table
-from environment.formats.sacct_columns import COLUMNS, COMMAND
+from hpcrowd.environment.traces.formats.slurm import table as sacct_table
+from hpcrowd.environment.traces.formats.slurm.table import COLUMNS, COMMAND
+from hypothesis import given
+from hypothesis import strategies as st
+from sacct_cases import JOB, ODD, STEP, UTC, read, table, text, without
 
 PARIS = FormatOptions(zone="Europe/Paris")
 
@@ -213,7 +212,7 @@ def test_unknown_zone() -> None:
 
 def test_malformed_file_by_path(tmp_path: Path) -> None:
     """The path that was read is the one that is named."""
-    from environment import read_sacct
+    from hpcrowd.environment import read_sacct
 
     path = tmp_path / "jobs.txt"
     path.write_bytes(text({"State": "DONE"}))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hpcrowd.environment import TraceError, parse_sacct
 from sacct_cases import JOB, NOON, UTC, job, one, read, text, told, without
-
-from environment import TraceError, parse_sacct
 
 # -- states
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hpcrowd.environment import parse_sacct
 from sacct_cases import NOON, one, read, text, told
-
-from environment import parse_sacct
 
 # -- times
 

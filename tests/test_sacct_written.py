@@ -10,11 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from sacct_cases import ODD, UTC, job, read, table
-
-from environment import (
+from hpcrowd.environment import (
     FormatOptions,
     Losses,
     Trace,
@@ -25,9 +21,13 @@ from environment import (
     read_sacct,
     write_sacct,
 )
-from environment.formats.names import NAMED, worded
-from environment.formats.sacct_columns import COLUMNS
-from environment.trace import FIELDS, Header, smallest
+from hpcrowd.environment.header import Header
+from hpcrowd.environment.traces.formats.names import NAMED, worded
+from hpcrowd.environment.traces.formats.slurm.table import COLUMNS
+from hpcrowd.environment.traces.trace import FIELDS, smallest
+from hypothesis import given
+from hypothesis import strategies as st
+from sacct_cases import ODD, UTC, job, read, table
 
 STOCKHOLM = FormatOptions(zone="Europe/Stockholm")
 ZONES = (None, "Europe/Stockholm", "America/New_York", "Asia/Kathmandu")

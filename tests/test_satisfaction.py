@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hpcrowd.agents.populations.component_users import Member
+from hpcrowd.agents.populations.openness import Consequences
+from hpcrowd.agents.populations.satisfaction import Alea, Habit, Requested, acceptable, formula_of
+from hpcrowd.agents.populations.semi_open import Roster
+from hpcrowd.environment import JobTable
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.environment.errors import QuantityError
 from population_cases import pool_of, record, simulated, submissions
-
-from agents.component_users import Member
-from agents.consequences import Consequences
-from agents.satisfaction import Alea, Habit, Requested, acceptable, formula_of
-from agents.semi_open import Roster
-from environment import JobTable
-from environment.clock import DAY, HOUR, WEEK
-from environment.errors import QuantityError
 
 #: A temporary user of three Tuesdays between two others.
 ROWS = [

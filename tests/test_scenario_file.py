@@ -7,15 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.toml_files import line_of
+from hpcrowd.environment.traces.formats.swf import write_swf
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.kinds.base import with_settings
+from hpcrowd.scenarios.kinds.files import KINDS, read_scenario, scenario_toml
+from hpcrowd.scenarios.kinds.replay import ReplayConfig
 from sweep_cases import write_busy
-
-from environment.errors import QuantityError
-from environment.formats.swf import write_swf
-from environment.trace import Trace
-from scenarios.config import ReplayConfig
-from scenarios.scenario_base import with_settings
-from scenarios.scenario_file import KINDS, read_scenario, scenario_toml
-from scenarios.toml_places import line_of
 
 Call = Callable[..., tuple[int, str, str]]
 Write = Callable[[str], Path]

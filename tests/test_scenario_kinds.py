@@ -9,15 +9,14 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.traces.formats.swf import write_swf
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.cli import app
+from hpcrowd.scenarios.kinds.files import read_scenario, scenario_toml
 from population_cases import small_log
 from sweep_cases import write_busy
 from typer.testing import CliRunner
-
-from environment.errors import QuantityError
-from environment.formats.swf import write_swf
-from environment.trace import Trace
-from scenarios.cli import app
-from scenarios.scenario_file import read_scenario, scenario_toml
 
 GRID = """[scenario]
 kind = "grid"

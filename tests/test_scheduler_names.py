@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
-
-from environment import (
+from hpcrowd.environment import (
     EASY,
     FCFS,
     EndedJob,
@@ -19,7 +18,7 @@ from environment import (
     WaitingJob,
     parse_scheduler,
 )
-from environment.schedulers import names
+from hpcrowd.environment.schedulers import names
 
 MakeJobs = Callable[..., JobTable]
 

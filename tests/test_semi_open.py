@@ -6,18 +6,16 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from hpcrowd.agents import Work
+from hpcrowd.agents.populations.component_users import Member
+from hpcrowd.agents.populations.components import Pool
+from hpcrowd.agents.populations.openness import Consequences, Openness
+from hpcrowd.agents.populations.satisfaction import Requested
+from hpcrowd.agents.populations.semi_open import Roster, arrivals_in, draw_roster
+from hpcrowd.environment import Clock, Streams
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.environment.errors import QuantityError
 from population_cases import pool_of, record, simulated
-
-from agents import Work
-from agents.component_users import Member
-from agents.components import Pool
-from agents.consequences import Consequences
-from agents.openness import Openness
-from agents.satisfaction import Requested
-from agents.semi_open import Roster, arrivals_in, draw_roster
-from environment import Clock, Streams
-from environment.clock import DAY, HOUR, WEEK
-from environment.errors import QuantityError
 
 WEEKS = 10
 

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hpcrowd.agents import SessionDefinition, find_sessions
+from hpcrowd.environment import JobTable, QuantityError, Trace, jobs_from_trace
 from hypothesis import given
 from hypothesis import strategies as st
-
-from agents import SessionDefinition, find_sessions
-from environment import JobTable, QuantityError, Trace, jobs_from_trace
 
 MakeJobs = Callable[..., JobTable]
 

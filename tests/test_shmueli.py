@@ -7,14 +7,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
-
-from agents import ActivityWindow, SameWindow, ShmueliFeitelson, SiteModel, Work
-from agents.shmueli import CALIBRATED
-from agents.site_users import Doing, SiteUser
-from agents.think import ContinuationLaw
-from agents.windows import ALL_DAYS
-from environment import JobTable, QuantityError, Simulation, State
-from environment.clock import DAY, HOUR, WEEK
+from hpcrowd.agents import ActivityWindow, SameWindow, ShmueliFeitelson, SiteModel, Work
+from hpcrowd.agents.behaviours.activity import ALL_DAYS
+from hpcrowd.agents.behaviours.think import ContinuationLaw
+from hpcrowd.agents.generative.shmueli import CALIBRATED
+from hpcrowd.agents.generative.site_users import Doing, SiteUser
+from hpcrowd.environment import JobTable, QuantityError, Simulation, State
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
 
 MakeJobs = Callable[..., JobTable]
 

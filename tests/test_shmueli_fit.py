@@ -7,11 +7,10 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-
-from agents import Attendance, Empirical, Habits, SessionDefinition, Work
-from agents.empirical import draw, runs_of_same_jobs
-from environment import Clock, JobTable, QuantityError
-from environment.clock import DAY, HOUR
+from hpcrowd.agents import Attendance, Empirical, Habits, SessionDefinition, Work
+from hpcrowd.agents.generative.empirical import draw, runs_of_same_jobs
+from hpcrowd.environment import Clock, JobTable, QuantityError
+from hpcrowd.environment.clock import DAY, HOUR
 
 MakeJobs = Callable[..., JobTable]
 LAST = SessionDefinition("last", 1200)

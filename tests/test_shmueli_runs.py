@@ -10,17 +10,29 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hpcrowd.agents import Casting, ShmueliFeitelson, SiteModel, Work, add_users
+from hpcrowd.agents.generative.shmueli import CALIBRATED, PUBLISHED
+from hpcrowd.analysis.results import write_results
+from hpcrowd.environment import (
+    JobTable,
+    QuantityError,
+    Simulation,
+    State,
+    Streams,
+    parse_swf,
+    read_swf,
+)
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.kinds.population_files import (
+    LawConfig,
+    PopulationConfig,
+    ShiftsConfig,
+    UsersConfig,
+)
+from hpcrowd.scenarios.kinds.replay import replay
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from agents import Casting, ShmueliFeitelson, SiteModel, Work, add_users
-from agents.shmueli import CALIBRATED, PUBLISHED
-from analysis.results import write_results
-from environment import JobTable, QuantityError, Simulation, State, Streams, parse_swf, read_swf
-from environment.clock import DAY, HOUR, WEEK
-from environment.trace import Trace
-from scenarios.population_config import LawConfig, PopulationConfig, ShiftsConfig, UsersConfig
-from scenarios.replay import replay
 
 MakeJobs = Callable[..., JobTable]
 MakeTrace = Callable[..., Trace]

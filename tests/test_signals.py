@@ -8,10 +8,9 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
+from hpcrowd.environment import Clock, Signal, SignalError, parse_signal, read_signal
 from hypothesis import given
 from hypothesis import strategies as st
-
-from environment import Clock, Signal, SignalError, parse_signal, read_signal
 
 HOURLY = ["time,value", "0,310", "3600,295.5", "7200,320", "10800,320"]
 

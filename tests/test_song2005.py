@@ -9,11 +9,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from study_cases import KTH_FILE, rows_of_folder, shown
-
-from analysis.features.workload import Workload
-from analysis.published import published_rows
-from analysis.song2005 import (
+from hpcrowd.analysis.features.workload import Workload
+from hpcrowd.environment.clock import DAY
+from hpcrowd.environment.errors import QuantityError, TraceError
+from hpcrowd.environment.traces.formats.swf import write_swf
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.studies.published import published_rows
+from hpcrowd.scenarios.studies.song2005.measures import (
+    COUNTS,
+    GROUPED,
+    KINDS,
+    ONE,
+    SHUFFLED,
+    Jobs,
+    Quality,
+)
+from hpcrowd.scenarios.studies.song2005.report import Reproduction, page_parts
+from hpcrowd.scenarios.studies.song2005.run import STUDIED, reproduce_song2005
+from hpcrowd.scenarios.studies.song2005.statements import RULES
+from hpcrowd.scenarios.studies.song2005.study import (
     BORDER_MET,
     SHARES,
     TraceOutcomes,
@@ -21,14 +35,7 @@ from analysis.song2005 import (
     published_log,
     published_quality,
 )
-from analysis.song2005_claims import RULES
-from analysis.song2005_measures import COUNTS, GROUPED, KINDS, ONE, SHUFFLED, Jobs, Quality
-from analysis.song2005_report import Reproduction, page_parts
-from environment.clock import DAY
-from environment.errors import QuantityError, TraceError
-from environment.formats.swf import write_swf
-from environment.trace import Trace
-from scenarios.song2005 import STUDIED, reproduce_song2005
+from study_cases import KTH_FILE, rows_of_folder, shown
 
 
 def grouped_log(make_trace: Callable[..., Trace], seed: int, jobs: int = 400) -> Trace:

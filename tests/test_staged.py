@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hpcrowd.agents.behaviours.decisions import DecisionLog
+from hpcrowd.environment import write_swf
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.kinds.files import scenario_of
 from population_cases import small_log
-
-from agents.decisions import DecisionLog
-from environment import write_swf
-from environment.trace import Trace
-from scenarios.scenario_file import scenario_of
 
 #: Settings of a small scenario by kind.
 KINDS: dict[str, dict[str, Any]] = {

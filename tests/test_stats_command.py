@@ -10,11 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from analysis.features import FEATURES, GROUPS
-from analysis.results import write_results
-from environment import Trace, write_swf
-from scenarios.replay import replay
+from hpcrowd.analysis.features import FEATURES, GROUPS
+from hpcrowd.analysis.results import write_results
+from hpcrowd.environment import Trace, write_swf
+from hpcrowd.scenarios.kinds.replay import replay
 
 Call = Callable[..., tuple[int, str, str]]
 

@@ -6,13 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-from agents import SessionDefinition, Work, add_users
-from environment import (
-    JobTable,
-    Simulation,
-    State,
-)
+from hpcrowd.agents import SessionDefinition, Work, add_users
+from hpcrowd.environment import JobTable, Simulation, State
 
 MakeJobs = Callable[..., JobTable]
 EVERY_JOB = SessionDefinition("arrival", None)

@@ -6,8 +6,7 @@ import hashlib
 
 import numpy as np
 import pytest
-
-from environment import JobTable, QuantityError, Simulation, Streams
+from hpcrowd.environment import JobTable, QuantityError, Simulation, Streams
 
 
 def draws(seed: int, *name: object) -> list[int]:

@@ -6,13 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hpcrowd.environment.errors import TraceError
+from hpcrowd.environment.traces.formats.swf import write_swf
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.cli import app
+from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs
 from typer.testing import CliRunner
-
-from environment.errors import TraceError
-from environment.formats.swf import write_swf
-from environment.trace import Trace
-from scenarios.cli import app
-from scenarios.studies import LOGS, Steps, find_logs
 
 
 def test_logs_are_found_by_their_names(tmp_path: Path) -> None:

@@ -6,10 +6,9 @@ import io
 
 import numpy as np
 import pytest
+from hpcrowd.scenarios.studies.report import console_table, html_page, html_table, required_rows
+from hpcrowd.scenarios.studies.study import Requirement, Rule, Study, as_data
 from rich.console import Console
-
-from analysis.study import Requirement, Rule, Study, as_data
-from analysis.study_report import console_table, html_page, html_table, required_rows
 
 MET = Requirement("KTH", "mean wait", "5 s", "5 s", True)
 MISSED = Requirement("KTH", "jobs <moved>", "3", "none", False)

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hpcrowd.environment.errors import HpcrowdError, QuantityError
+from hpcrowd.scenarios.sweeps.engines import Engine, Inline, engine_of
+from hpcrowd.scenarios.sweeps.runs import sweep
+from hpcrowd.scenarios.sweeps.study import read_study
+from hpcrowd.scenarios.unfinished import Interrupted
 from sweep_cases import landed, results, write_study
-
-from environment.errors import HpcrowdError, QuantityError
-from scenarios.sweep_config import read_study
-from scenarios.sweep_engines import Engine, Inline, engine_of
-from scenarios.sweep_runs import Interrupted, sweep
 
 needs_dask = pytest.mark.skipif(find_spec("distributed") is None, reason="no distributed")
 
@@ -181,7 +181,7 @@ def test_wrong_engines_are_told(name: str, more: dict[str, Any], message: str) -
 @needs_dask
 def test_missing_scheduler_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no Dask scheduler answers, the address and the cure are told."""
-    monkeypatch.setattr("scenarios.sweep_engines.PATIENCE", "1s")
+    monkeypatch.setattr("hpcrowd.scenarios.sweeps.engines.PATIENCE", "1s")
     with pytest.raises(HpcrowdError, match=r"--address tcp://127\.0\.0\.1:9: no Dask scheduler"):
         engine_of("dask", address="tcp://127.0.0.1:9")
 

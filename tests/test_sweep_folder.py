@@ -12,17 +12,15 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from hpcrowd.analysis.trimmed import ROW_METRICS
+from hpcrowd.environment.errors import HpcrowdError, ResultsError
+from hpcrowd.environment.traces.formats.swf import read_swf
+from hpcrowd.scenarios.kinds.replay import replay
+from hpcrowd.scenarios.sweeps.folder import locked
+from hpcrowd.scenarios.sweeps.runs import sweep
+from hpcrowd.scenarios.sweeps.study import read_study
+from hpcrowd.scenarios.sweeps.worker import JOB_COLUMNS, read_shared, write_shared
 from sweep_cases import SCENARIO, landed, write_study
-
-from analysis.trimmed import ROW_METRICS
-from environment.errors import HpcrowdError, ResultsError
-from environment.formats.swf import read_swf
-from scenarios.replay import replay
-from scenarios.shared_inputs import read_shared, write_shared
-from scenarios.sweep_config import read_study
-from scenarios.sweep_folder import locked
-from scenarios.sweep_runs import sweep
-from scenarios.sweep_worker import JOB_COLUMNS
 
 SHORT = SCENARIO + '[axes]\nspeed = ["1x", "0.7x"]\nseed = 2\n'
 
@@ -132,9 +130,11 @@ def test_changed_version_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """Going on with another version is told; the runs stay."""
     path, out = write_study(tmp_path, SHORT), tmp_path / "out"
     run(path, out)
-    from scenarios.sweep_runs import versions
+    from hpcrowd.analysis.results import versions
 
-    monkeypatch.setattr("scenarios.sweep_runs.versions", lambda: versions() | {"numpy": "9.9"})
+    monkeypatch.setattr(
+        "hpcrowd.scenarios.sweeps.runs.versions", lambda: versions() | {"numpy": "9.9"}
+    )
     found = run(path, out, resume=True)
     assert 1 == len(found.notes)
     assert "and is 9.9 now" in found.notes[0]
@@ -169,7 +169,7 @@ def test_failed_runs_are_recorded_and_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What goes wrong in a run is its row; the others go on, and resuming tries it again."""
-    from scenarios.scenario_replay import ReplayScenario
+    from hpcrowd.scenarios.kinds.replay import ReplayScenario
 
     path, out = write_study(tmp_path, SHORT), tmp_path / "out"
     whole = ReplayScenario.run

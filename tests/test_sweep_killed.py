@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hpcrowd.scenarios.sweeps.engines import Dask, Engine, Inline, Processes
+from hpcrowd.scenarios.sweeps.loop import TRIES, WorkerDied, each_of
+from hpcrowd.scenarios.sweeps.runs import sweep
+from hpcrowd.scenarios.sweeps.study import read_study
 from sweep_cases import SCENARIO, STUDY, landed, results, write_study
-
-from scenarios.sweep_config import read_study
-from scenarios.sweep_engines import Dask, Engine, Inline, Processes
-from scenarios.sweep_loop import TRIES, WorkerDied, each_of
-from scenarios.sweep_runs import sweep
 
 needs_dask = pytest.mark.skipif(find_spec("distributed") is None, reason="no distributed")
 

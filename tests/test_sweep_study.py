@@ -7,12 +7,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.scenarios.commands import sweep as sweep_command
+from hpcrowd.scenarios.sweeps.runs import planned
+from hpcrowd.scenarios.sweeps.study import (
+    ResultConfig,
+    StudyConfig,
+    TrimConfig,
+    read_study,
+    study_toml,
+)
 from sweep_cases import SCENARIO, STUDY, write_study
-
-from environment.errors import QuantityError
-from scenarios import sweep_command
-from scenarios.sweep_config import ResultConfig, StudyConfig, TrimConfig, read_study, study_toml
-from scenarios.sweep_runs import planned
 
 Call = Callable[..., tuple[int, str, str]]
 

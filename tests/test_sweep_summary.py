@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from hpcrowd.analysis.comparison.sweeps import MEANING, SweepResult, scale_of, sweep_figure
+from hpcrowd.analysis.run import Run
+from hpcrowd.analysis.trimmed import row_of, trimmed_metrics, window_of
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import JobTable, State
 from scipy import stats
-
-from analysis.run import Run
-from analysis.sweep_pictures import sweep_figure
-from analysis.sweep_summary import MEANING, SweepResult, scale_of
-from analysis.trimmed import row_of, trimmed_metrics, window_of
-from environment.errors import QuantityError
-from environment.jobs import JobTable, State
 
 
 def finished(make_jobs: Callable[..., JobTable]) -> Run:

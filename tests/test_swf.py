@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from hpcrowd.environment import generate_swf, parse_swf, read_swf, write_swf
+from hpcrowd.environment.header import Header
+from hpcrowd.environment.traces.trace import FIELDS, Trace
 from hypothesis import given
 from hypothesis import strategies as st
-
-from environment import generate_swf, parse_swf, read_swf, write_swf
-from environment.trace import FIELDS, Header, Trace
 
 LINE = b"1 0 5 60 4 -1 -1 4 90 -1 1 7 3 -1 -1 -1 -1 -1"
 ROW = [float(word) for word in LINE.split()]

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from environment import ParseError, Trace, TraceError, parse_swf, read_swf, write_swf
+from hpcrowd.environment import ParseError, Trace, TraceError, parse_swf, read_swf, write_swf
 
 LINE = b"1 0 5 60 4 -1 -1 4 90 -1 1 7 3 -1 -1 -1 -1 -1"
 

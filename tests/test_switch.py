@@ -7,12 +7,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hpcrowd.agents import Work, add_users
+from hpcrowd.environment import (
+    EASY,
+    FCFS,
+    JobTable,
+    Predictor,
+    QuantityError,
+    Scheduler,
+    Simulation,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from test_engine_properties import OUTCOME, Rows, make, workloads
-
-from agents import Work, add_users
-from environment import EASY, FCFS, JobTable, Predictor, QuantityError, Scheduler, Simulation
 
 MakeJobs = Callable[..., JobTable]
 

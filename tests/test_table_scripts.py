@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hpcrowd.environment.clock import DAY, HOUR, Clock
+from hpcrowd.environment.jobs import JobTable, State
+from hpcrowd.environment.platform.signals import Signal
+from hpcrowd.environment.traces.formats.swf import parse_swf, read_swf
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.whatif import carbon_window, outage_week, policy_fairness
+from hpcrowd.scenarios.whatif.script_table import ScriptTable
 from sweep_cases import write_busy
-
-from environment.clock import DAY, HOUR, Clock
-from environment.formats.swf import parse_swf, read_swf
-from environment.jobs import JobTable, State
-from environment.signals import Signal
-from environment.trace import Trace
-from scenarios import carbon_window, outage_week, policy_fairness
-from scenarios.script_table import ScriptTable
 
 SCRIPTS = ("outage_week", "carbon_window", "policy_fairness")
 
@@ -36,7 +35,7 @@ def busy(log: Path) -> Trace:
 
 def module(name: str) -> ModuleType:
     """Return a script."""
-    return importlib.import_module(f"scenarios.{name}")
+    return importlib.import_module(f"hpcrowd.scenarios.whatif.{name}")
 
 
 def finished(*jobs: tuple[int, int, int, int]) -> JobTable:
@@ -113,7 +112,7 @@ def test_who_takes_part_submits_in_the_window(busy: Trace) -> None:
 
 def test_users_are_grouped_by_work_and_paired_with_themselves(busy: Trace) -> None:
     """Groups have as many users each, rising in work; under the old policy nobody is changed."""
-    from scenarios.replay import replay
+    from hpcrowd.scenarios.kinds.replay import replay
 
     run = replay(busy, users="rigid")
     groups = policy_fairness.groups_of(run)
@@ -159,7 +158,7 @@ def test_script_says_how_to_call_it(
 ) -> None:
     """Without exactly one trace, a script says how to call it in one line and returns 2."""
     assert 2 == module(name).main(arguments)
-    assert f"usage: python -m scenarios.{name} TRACE" in capsys.readouterr().err
+    assert f"usage: python -m hpcrowd.scenarios.whatif.{name} TRACE" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -184,7 +183,7 @@ def test_short_trace_is_told(capsys: Any, tmp_path: Path) -> None:
 def test_script_is_an_example(name: str) -> None:
     """A script opens with a title, what it covers, its story and its call; it is short."""
     document = module(name).__doc__ or ""
-    for words in ("Covers: ", "Story: ", f"python -m scenarios.{name} TRACE"):
+    for words in ("Covers: ", "Story: ", f"python -m hpcrowd.scenarios.whatif.{name} TRACE"):
         assert words in document
     assert len(Path(module(name).__file__ or "").read_text().splitlines()) < 200
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from agents import (
+from hpcrowd.agents import (
     BatchOrder,
     Composed,
     Continuation,
@@ -22,11 +21,11 @@ from agents import (
     Work,
     add_users,
 )
-from agents.think import Samples, response_time, think_time_pairs
-from agents.when import Reason
-from environment import JobTable, Simulation, State
-from environment.clock import HOUR
-from environment.errors import QuantityError
+from hpcrowd.agents.behaviours.think import Samples, response_time, think_time_pairs
+from hpcrowd.agents.behaviours.when import Reason
+from hpcrowd.environment import JobTable, Simulation, State
+from hpcrowd.environment.clock import HOUR
+from hpcrowd.environment.errors import QuantityError
 
 MakeJobs = Callable[..., JobTable]
 START, ENDED, FOLLOWS = Reason.START, Reason.ENDED, Reason.FOLLOWS

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from environment import Conversion, QuantityError, TraceError, jobs_from_trace
-from environment.trace import Header, Trace
+from hpcrowd.environment import Conversion, QuantityError, TraceError, jobs_from_trace
+from hpcrowd.environment.header import Header
+from hpcrowd.environment.traces.trace import Trace
 
 MakeTrace = Callable[..., Trace]
 

@@ -8,12 +8,19 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from hpcrowd.environment import (
+    Clock,
+    QuantityError,
+    Trace,
+    TraceError,
+    generate_swf,
+    parse_swf,
+    window,
+)
+from hpcrowd.environment.clock import WEEK
+from hpcrowd.environment.traces.truth import header_date, last_end
 from hypothesis import given
 from hypothesis import strategies as st
-
-from environment import Clock, QuantityError, Trace, TraceError, generate_swf, parse_swf, window
-from environment.clock import WEEK
-from environment.header_truth import header_date, last_end
 
 Make = Callable[..., Trace]
 

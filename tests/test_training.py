@@ -8,9 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-
-from analysis.prediction import PastJobs, evaluate, past_jobs
-from analysis.training import (
+from hpcrowd.analysis.prediction.scores import PastJobs, evaluate, past_jobs
+from hpcrowd.analysis.prediction.training import (
     ALPHA_RANGE,
     BETA_RANGE,
     K_RANGE,
@@ -20,14 +19,14 @@ from analysis.training import (
     space,
     train,
 )
-from environment.errors import QuantityError
-from environment.predictors.history import (
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.schedulers.predictors.history import (
     Group,
     HistoryParameters,
     HistoryPredictor,
     published_names,
 )
-from environment.trace import Trace
+from hpcrowd.environment.traces.trace import Trace
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-
-from environment.errors import HpcrowdError
-from scenarios.unfinished import ENDING, PLAN, Unfinished
+from hpcrowd.environment.errors import HpcrowdError
+from hpcrowd.scenarios.unfinished import ENDING, PLAN, Unfinished
 
 #: What is being done.
 DOING = {"seed": 0, "loads": [0.5, 0.9]}

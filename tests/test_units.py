@@ -6,12 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hpcrowd.agents import SessionDefinition, Units, Work, add_users
+from hpcrowd.environment import JobTable, Simulation, State
+from hpcrowd.environment.errors import QuantityError
 from hypothesis import given
 from hypothesis import strategies as st
-
-from agents import SessionDefinition, Units, Work, add_users
-from environment import JobTable, Simulation, State
-from environment.errors import QuantityError
 
 MakeJobs = Callable[..., JobTable]
 

@@ -9,16 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from analysis.pages import BEGIN
-from analysis.validation import RANKED
-from analysis.validation_parts import BASELINES, POOLED, UserModel
-from analysis.validation_report import COLUMNS, text
-from analysis.validation_simulation import MEASURES
-from environment import Trace
-from scenarios.config import BEHAVIOURS
-from scenarios.validate_command import configure_validation, validate_trace
-from scenarios.validation_study import ADJUSTED_WINDOWS, facts_row, validate_log
+from hpcrowd.analysis.validation.parts import BASELINES, POOLED, UserModel
+from hpcrowd.analysis.validation.report import COLUMNS, text
+from hpcrowd.analysis.validation.simulation import MEASURES
+from hpcrowd.analysis.validation.validation import RANKED
+from hpcrowd.environment import Trace
+from hpcrowd.scenarios.commands.validate import configure_validation, validate_trace
+from hpcrowd.scenarios.kinds.replay import BEHAVIOURS
+from hpcrowd.scenarios.studies.pages import BEGIN
+from hpcrowd.scenarios.studies.validation import ADJUSTED_WINDOWS, facts_row, validate_log
 
 HEADER = "; UnixStartTime: 978307200\n; TimeZoneString: Europe/Stockholm\n; MaxProcs: 8\n"
 
@@ -182,7 +181,7 @@ def test_traces_without_waits_are_refused(call: Any, trace: Path, tmp_path: Path
 
 def test_every_preset_can_be_validated(trace: Path) -> None:
     """All behaviours that a replay offers are models."""
-    from environment import read_swf
+    from hpcrowd.environment import read_swf
 
     found = validate_trace(read_swf(trace), configure_validation())
     assert {*BEHAVIOURS, *BASELINES} == set(found.scores)

@@ -7,20 +7,25 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from agents import PRESETS, Composed, Mixture, Part, Recipe, Release, Work, add_users
-from agents.heldout import HeldOut, OpenOrder, PausePool, SimilarPauses, recorded_releases
-from agents.user import ReplayUser
-from agents.when import BatchOrder, Reason, SessionGraph
-from agents.windows import ActivityWindow
-from analysis import validation
-from analysis.validation import Validation
-from analysis.validation_forecast import questions
-from analysis.validation_parts import BASELINES, POOLED, Parts, UserModel
-from analysis.validation_simulation import MEASURES, simulate_second
-from environment import Clock, JobTable, Simulation
-from environment.clock import DAY, HOUR
-from environment.errors import QuantityError, TraceError
+from hpcrowd.agents import PRESETS, Composed, Mixture, Part, Recipe, Release, Work, add_users
+from hpcrowd.agents.behaviours.activity import ActivityWindow
+from hpcrowd.agents.behaviours.heldout import (
+    HeldOut,
+    OpenOrder,
+    PausePool,
+    SimilarPauses,
+    recorded_releases,
+)
+from hpcrowd.agents.behaviours.user import ReplayUser
+from hpcrowd.agents.behaviours.when import BatchOrder, Reason, SessionGraph
+from hpcrowd.analysis.validation import validation
+from hpcrowd.analysis.validation.forecast import questions
+from hpcrowd.analysis.validation.parts import BASELINES, POOLED, Parts, UserModel
+from hpcrowd.analysis.validation.simulation import MEASURES, simulate_second
+from hpcrowd.analysis.validation.validation import Validation
+from hpcrowd.environment import Clock, JobTable, Simulation
+from hpcrowd.environment.clock import DAY, HOUR
+from hpcrowd.environment.errors import QuantityError, TraceError
 
 MakeJobs = Callable[..., JobTable]
 

@@ -6,10 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from analysis.validation_scores import (
+from hpcrowd.analysis.validation.scores import (
     BIN,
     crps,
     decades,
@@ -21,7 +18,9 @@ from analysis.validation_scores import (
     times_histogram,
     user_means,
 )
-from environment.errors import QuantityError
+from hpcrowd.environment.errors import QuantityError
+from hypothesis import given
+from hypothesis import strategies as st
 
 
 def crps_of_normal(y: float) -> float:

@@ -7,12 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from view_cases import assert_same, finished, paused
-
-from agents import Work, add_users
-from analysis.views import (
+from hpcrowd.agents import Work, add_users
+from hpcrowd.analysis.views import (
     Moment,
     lateness_now,
     load_table,
@@ -20,10 +16,13 @@ from analysis.views import (
     submissions_table,
     users_table,
 )
-from environment import JobTable, Simulation, State, Trace
-from environment.clock import DAY, HOUR, Clock
-from environment.jobs import UNKNOWN
-from environment.trace import Conversion, jobs_from_trace
+from hpcrowd.environment import JobTable, Simulation, State, Trace
+from hpcrowd.environment.clock import DAY, HOUR, Clock
+from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.traces.trace import Conversion, jobs_from_trace
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from view_cases import assert_same, finished, paused
 
 #: What is compared, by name.
 VIEWS: dict[str, Callable[[Moment], Any]] = {

@@ -6,12 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from matplotlib.figure import Figure
-from view_cases import paused
-
-from agents import DecisionLog
-from analysis.plots import figure_png
-from analysis.views import (
+from hpcrowd.agents import DecisionLog
+from hpcrowd.analysis.pictures.plots import figure_png
+from hpcrowd.analysis.views import (
     Moment,
     decisions_picture,
     gantt_picture,
@@ -23,8 +20,10 @@ from analysis.views import (
     users_picture,
     week_picture,
 )
-from environment import JobTable
-from environment.clock import DAY, HOUR
+from hpcrowd.environment import JobTable
+from hpcrowd.environment.clock import DAY, HOUR
+from matplotlib.figure import Figure
+from view_cases import paused
 
 PICTURES: dict[str, Callable[[Moment], Figure]] = {
     "load": load_picture,

@@ -8,13 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from view_cases import assert_same, finished, paused
-
-from agents import ActivityWindow, Casting, DecisionLog, Recipe, User, Work
-from analysis import read_results, write_results
-from analysis.views import (
+from hpcrowd.agents import ActivityWindow, Casting, DecisionLog, Recipe, User, Work
+from hpcrowd.analysis import read_results, write_results
+from hpcrowd.analysis.views import (
     UNIT_STATES,
     Moment,
     activity_count,
@@ -29,10 +25,13 @@ from analysis.views import (
     users_table,
     week_table,
 )
-from environment import JobTable, QuantityError, Simulation, Streams, Trace
-from environment.clock import DAY, HOUR, Clock
-from environment.trace import Conversion, jobs_from_trace
-from scenarios import replay
+from hpcrowd.environment import JobTable, QuantityError, Simulation, Streams, Trace
+from hpcrowd.environment.clock import DAY, HOUR, Clock
+from hpcrowd.environment.traces.trace import Conversion, jobs_from_trace
+from hpcrowd.scenarios import replay
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from view_cases import assert_same, finished, paused
 
 #: What is compared, for each user.
 VIEWS: dict[str, Callable[[Moment, int], Any]] = {

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hpcrowd.environment import SwitchPolicy
 from reason_cases import FULL, STORY, H, engines, told
-
-from environment import SwitchPolicy
 
 
 @engines

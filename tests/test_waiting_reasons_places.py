@@ -8,10 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from policy_cases import make
-from reason_cases import FULL, STORY, H, engines, told, words
-
-from environment import (
+from hpcrowd.environment import (
     EASY,
     FCFS,
     Clock,
@@ -29,8 +26,10 @@ from environment import (
     reasons_at,
     reasons_of,
 )
-from environment.clock import DAY, moment
-from environment.schedulers.ordered import OrderedScheduler
+from hpcrowd.environment.clock import DAY, moment
+from hpcrowd.environment.schedulers.ordered import OrderedScheduler
+from policy_cases import make
+from reason_cases import FULL, STORY, H, engines, told, words
 
 
 @engines

@@ -7,6 +7,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hpcrowd.environment import Clock, Cluster, JobTable, ReasonCode, Simulation, WaitingReason
+from hpcrowd.environment.engine.plain import PlainEngine
+from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.schedulers.names import SCHEDULERS
+from hpcrowd.environment.schedulers.ordered import OrderedScheduler
+from hpcrowd.environment.schedulers.plan import PlanningScheduler, Profile, duration
+from hpcrowd.environment.stops import FOREVER
+from hpcrowd.environment.waiting_reasons import (
+    explain,
+    reasons_at,
+    reasons_of,
+    running_jobs,
+    waiting_jobs,
+)
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from policy_cases import (
@@ -22,22 +36,6 @@ from policy_cases import (
     workloads,
 )
 from test_platform_properties import platforms
-
-from environment import Clock, Cluster, JobTable, ReasonCode, Simulation, WaitingReason
-from environment.jobs import UNKNOWN
-from environment.plain import PlainEngine
-from environment.schedulers.names import SCHEDULERS
-from environment.schedulers.ordered import OrderedScheduler
-from environment.schedulers.plan import PlanningScheduler, duration
-from environment.schedulers.profile import Profile
-from environment.stops import FOREVER
-from environment.waiting_reasons import (
-    explain,
-    reasons_at,
-    reasons_of,
-    running_jobs,
-    waiting_jobs,
-)
 
 pauses = st.integers(0, 90)
 

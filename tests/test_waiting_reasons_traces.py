@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hpcrowd.environment import JobTable, ReasonCode, Simulation, Trace, jobs_from_trace
+from hpcrowd.environment.clock import HOUR, WEEK
+from hpcrowd.environment.schedulers.plan import PlanningScheduler
+from hpcrowd.environment.waiting_reasons import reasons_at, reasons_of
 from test_waiting_reasons_properties import check_true
-
-from environment import JobTable, ReasonCode, Simulation, Trace, jobs_from_trace
-from environment.clock import HOUR, WEEK
-from environment.schedulers.plan import PlanningScheduler
-from environment.waiting_reasons import reasons_at, reasons_of
 
 #: Looks in the week, evenly spread.
 LOOKS = 12

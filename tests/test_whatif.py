@@ -10,10 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from environment.formats.swf import write_swf
-from environment.trace import Trace
-from scenarios.whatif import SHOWN, USERS, compare
+from hpcrowd.environment.traces.formats.swf import write_swf
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.whatif.comparing import SHOWN, USERS, what_if
 
 SCRIPTS = ("double_nodes", "halve_speed", "fcfs_instead_of_easy")
 
@@ -50,7 +49,7 @@ def busy_file(busy: Trace, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_comparison_runs_both_users_before_and_after(busy: Trace) -> None:
     """Doubling the nodes shortens the waits of both kinds of users; rigid ones are never late."""
-    found = compare(busy, {"nodes": "2x"}, scheduler="easy")
+    found = what_if(busy, {"nodes": "2x"}, scheduler="easy")
     assert USERS == tuple(found.before) == tuple(found.after)
     assert (8, 16) == (found.before["rigid"].processors, found.after["rigid"].processors)
     rows = dict(found.rows())
@@ -63,8 +62,8 @@ def test_comparison_runs_both_users_before_and_after(busy: Trace) -> None:
 
 def test_feedback_keeps_the_queue_bearable(busy: Trace) -> None:
     """On nodes of half the speed, users who wait for their jobs wait less than rigid ones."""
-    halve_speed = importlib.import_module("scenarios.halve_speed")
-    rows = dict(compare(busy, halve_speed.CHANGE).rows())
+    halve_speed = importlib.import_module("hpcrowd.scenarios.whatif.halve_speed")
+    rows = dict(what_if(busy, halve_speed.CHANGE).rows())
     _, rigid, _, thinking = rows["mean wait (h)"]
     assert thinking < rigid
     assert 0 < rows["mean lateness (days)"][3]
@@ -75,7 +74,7 @@ def test_script_prints_a_table(
     name: str, busy_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With a trace, a script prints one line per metric and returns 0."""
-    script = importlib.import_module(f"scenarios.{name}")
+    script = importlib.import_module(f"hpcrowd.scenarios.whatif.{name}")
     assert 0 == script.main([str(busy_file)])
     captured = capsys.readouterr()
     assert "busy.swf" in captured.out
@@ -89,10 +88,13 @@ def test_script_says_how_to_call_it(
     name: str, arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Without exactly one trace, a script says how to call it in one line and returns 2."""
-    script = importlib.import_module(f"scenarios.{name}")
+    script = importlib.import_module(f"hpcrowd.scenarios.whatif.{name}")
     assert 2 == script.main(arguments)
     captured = capsys.readouterr()
-    assert f"usage: python -m scenarios.{name} TRACE (in SWF, plain or gzipped)\n" == captured.err
+    assert (
+        f"usage: python -m hpcrowd.scenarios.whatif.{name} TRACE (in SWF, plain or gzipped)\n"
+        == captured.err
+    )
     assert "" == captured.out
 
 
@@ -101,7 +103,7 @@ def test_script_tells_a_bad_trace(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A trace that is missing or no trace is told in one line, exit code 2."""
-    script = importlib.import_module(f"scenarios.{name}")
+    script = importlib.import_module(f"hpcrowd.scenarios.whatif.{name}")
     wrong = tmp_path / "wrong.swf"
     wrong.write_text("no jobs here\n")
     for path in (wrong, tmp_path / "missing.swf"):
@@ -112,8 +114,8 @@ def test_script_tells_a_bad_trace(
 
 
 def test_script_runs_as_a_module(busy_file: Path, root: Path) -> None:
-    """``python -m scenarios.double_nodes`` works, and its exit code is the script's."""
-    command = [sys.executable, "-W", "error", "-m", "scenarios.double_nodes"]
+    """``python -m`` of a script works, and its exit code is the script's."""
+    command = [sys.executable, "-W", "error", "-m", "hpcrowd.scenarios.whatif.double_nodes"]
     done = subprocess.run([*command, str(busy_file)], cwd=root, capture_output=True, text=True)
     assert (0, "") == (done.returncode, done.stderr)
     done = subprocess.run(command, cwd=root, capture_output=True, text=True)
@@ -125,7 +127,7 @@ def test_script_is_an_example(name: str, root: Path) -> None:
     """A script is short and opens with a title, what it covers and its story."""
     text = (root / "scenarios" / f"{name}.py").read_text()
     assert len(text.splitlines()) < 60
-    document = importlib.import_module(f"scenarios.{name}").__doc__ or ""
+    document = importlib.import_module(f"hpcrowd.scenarios.whatif.{name}").__doc__ or ""
     assert "Covers: " in document
     assert "Story: " in document
-    assert f"python -m scenarios.{name} TRACE" in document
+    assert f"python -m hpcrowd.scenarios.whatif.{name} TRACE" in document

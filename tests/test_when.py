@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any, override
 
 import pytest
-
-from agents import (
+from hpcrowd.agents import (
     BatchOrder,
     Composed,
     Pause,
@@ -22,7 +21,7 @@ from agents import (
     Work,
     add_users,
 )
-from environment import JobTable, Simulation, State
+from hpcrowd.environment import JobTable, Simulation, State
 
 MakeJobs = Callable[..., JobTable]
 START, ENDED, FOLLOWS = Reason.START, Reason.ENDED, Reason.FOLLOWS

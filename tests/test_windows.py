@@ -7,13 +7,12 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
+from hpcrowd.agents import ActivityWindow, WeeklyWindow
+from hpcrowd.environment import Clock
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.environment.errors import QuantityError
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from agents import ActivityWindow, WeeklyWindow
-from environment import Clock
-from environment.clock import DAY, HOUR, WEEK
-from environment.errors import QuantityError
 
 MINUTE = 60
 STOCKHOLM = ZoneInfo("Europe/Stockholm")

@@ -8,25 +8,35 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pytest
-from matplotlib.figure import Figure
-from study_cases import KTH_FILE, rows_of_folder, shown, small_log
-
-from analysis.published import published_rows
-from analysis.zakay2015 import COLUMNS, MODELS, SIMULATIONS, cells_of, requirements_of
-from analysis.zakay2015_claims import RULES, claims_of
-from analysis.zakay2015_figures import FIGURES
-from analysis.zakay2015_report import (
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.traces.formats.swf import write_swf
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.studies.published import published_rows
+from hpcrowd.scenarios.studies.zakay2015 import readings
+from hpcrowd.scenarios.studies.zakay2015.figures import FIGURES
+from hpcrowd.scenarios.studies.zakay2015.measures import (
+    COLUMNS,
+    MODELS,
+    SIMULATIONS,
+    cells_of,
+    requirements_of,
+)
+from hpcrowd.scenarios.studies.zakay2015.report import (
     Reproduction,
     markdown_claim,
     markdown_claims,
     markdown_table1,
     table1_row,
 )
-from environment.errors import QuantityError
-from environment.formats.swf import write_swf
-from environment.trace import Trace
-from scenarios import zakay2015_readings as readings
-from scenarios.zakay2015 import SEEDS, reproduce_zakay2015, run_zakay2015, study_log
+from hpcrowd.scenarios.studies.zakay2015.run import (
+    SEEDS,
+    reproduce_zakay2015,
+    run_zakay2015,
+    study_log,
+)
+from hpcrowd.scenarios.studies.zakay2015.statements import RULES, claims_of
+from matplotlib.figure import Figure
+from study_cases import KTH_FILE, rows_of_folder, shown, small_log
 
 CEA_FILE = "CEA-Curie-2011-2.1-cln.swf"
 

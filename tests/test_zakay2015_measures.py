@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from analysis.zakay2015 import SIMULATIONS, LogOutcomes
-from analysis.zakay2015_claims import RULES
-from analysis.zakay2015_measures import (
+from hpcrowd.environment import Clock, parse_swf
+from hpcrowd.environment.clock import DAY, HOUR
+from hpcrowd.scenarios.kinds.replay import replay
+from hpcrowd.scenarios.studies.zakay2015 import readings
+from hpcrowd.scenarios.studies.zakay2015.measures import (
+    SIMULATIONS,
+    LogOutcomes,
     Outcome,
     mean_shares,
     queue_shares,
@@ -18,10 +21,7 @@ from analysis.zakay2015_measures import (
     share_distance,
     slot_share,
 )
-from environment import Clock, parse_swf
-from environment.clock import DAY, HOUR
-from scenarios import zakay2015_readings as readings
-from scenarios.replay import replay
+from hpcrowd.scenarios.studies.zakay2015.statements import RULES
 
 
 def test_queue_shares_are_exact() -> None:
@@ -206,9 +206,9 @@ def test_nights_may_begin_on_their_days() -> None:
             return super().is_open(user, at)
 
     def users(work: Any) -> Any:
-        from agents.composed import Composed
-        from agents.think import Continuation
-        from agents.when import BatchOrder
+        from hpcrowd.agents.behaviours.composed import Composed
+        from hpcrowd.agents.behaviours.think import Continuation
+        from hpcrowd.agents.behaviours.when import BatchOrder
 
         return Composed(BatchOrder(work), Continuation(work.by_batch), Watch(), waits=True)
 

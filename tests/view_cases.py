@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-
-from agents import DecisionLog, Work, add_users
-from analysis.run import Run
-from analysis.views import Moment
-from environment import Clock, JobTable, Simulation
-from scenarios.replay import units_waited_for
+from hpcrowd.agents import DecisionLog, Work, add_users
+from hpcrowd.analysis.run import Run
+from hpcrowd.analysis.views import Moment
+from hpcrowd.environment import Clock, JobTable, Simulation
+from hpcrowd.scenarios.kinds.replay import units_waited_for
 
 
 def paused(
@@ -43,7 +42,7 @@ def finished(
     log: DecisionLog | None = None,
 ) -> Run:
     """The same run when it is over."""
-    from agents.decision_words import Decisions
+    from hpcrowd.agents.behaviours.decisions import Decisions
 
     work = Work.of(jobs.copy())
     model = Simulation(work.jobs, processors, scheduler, clock=clock)

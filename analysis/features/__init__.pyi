@@ -1,11 +1,9 @@
 from .bags import Bags
-from .catalogue import FEATURES, GROUPS
 from .distance import Distance, distance_of
 from .feature import Feature, Features, Group, Value, measure
-from .report import features_html
+from .report import features_html, format_value
 from .series import autocorrelation, ccdf, cdf, counts, interarrivals, moments, rates
-from .stats import measure_all, read_workload, stats_json
-from .text import format_value
+from .stats import FEATURES, GROUPS, measure_all, read_workload, stats_json
 from .workload import Settings, Workload
 
 __all__ = [

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis.features import series
-from analysis.features.feature import Feature, Group
-from analysis.features.hurst import Hurst, hurst
-from analysis.features.workload import Floats, Workload
-from analysis.profiles import DAY_HOURS
-from environment.clock import DAY, HOUR, WEEK
-from environment.errors import UnavailableError
+from hpcrowd.analysis.features import series
+from hpcrowd.analysis.features.feature import Feature, Group
+from hpcrowd.analysis.features.hurst import Hurst, hurst
+from hpcrowd.analysis.features.workload import Floats, Workload
+from hpcrowd.analysis.profiles import DAY_HOURS
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.environment.errors import UnavailableError
 
 #: Lags at which a cycle shows, and between which it does not, in days: the second pair lies
 #: evenly around the first, so that a slow decay cancels out.
@@ -103,7 +103,7 @@ def cycle(workload: Workload, found: Floats, lags: tuple[float, tuple[float, flo
 
 def hours_of_week(workload: Workload) -> Floats:
     """Return mean submissions in each local hour of the week, from Monday, per h, shape (168,)."""
-    from analysis.curves import weekly_profile
+    from hpcrowd.analysis.curves import weekly_profile
 
     def find() -> Floats:
         seconds = np.floor(workload.submit).astype(np.int64)

@@ -9,15 +9,14 @@ from functools import partial
 
 import numpy as np
 
-from analysis.features import series
-from analysis.features.arrivals import DAILY, WEEKLY, cycle, long_correlation
-from analysis.features.bag_fits import PARAMETERS, Fit, fit
-from analysis.features.bags import bags, real_bags, same_job_gaps
-from analysis.features.feature import Feature, Group, Scaling
-from analysis.features.hurst import Hurst, hurst
-from analysis.features.workload import Floats, Workload
-from environment.errors import UnavailableError
-from environment.jobs import Int64s
+from hpcrowd.analysis.features import series
+from hpcrowd.analysis.features.arrivals import DAILY, WEEKLY, cycle, long_correlation
+from hpcrowd.analysis.features.bags import PARAMETERS, Fit, bags, fit, real_bags, same_job_gaps
+from hpcrowd.analysis.features.feature import Feature, Group, Scaling
+from hpcrowd.analysis.features.hurst import Hurst, hurst
+from hpcrowd.analysis.features.workload import Floats, Workload
+from hpcrowd.environment.errors import UnavailableError
+from hpcrowd.environment.jobs import Int64s
 
 #: s; the longest submission of a bag that the thesis calls short (section 3.4: 15 minutes).
 SHORT_S = 900

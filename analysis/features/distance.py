@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from analysis.features import arrivals, bag_features, repetition, sizes, users
-from analysis.features.feature import Features
-from analysis.features.workload import Workload
-from environment.errors import UnavailableError
+from hpcrowd.analysis.features import arrivals, bag_features, repetition, sizes, users
+from hpcrowd.analysis.features.feature import Features
+from hpcrowd.analysis.features.workload import Workload
+from hpcrowd.environment.errors import UnavailableError
 
 
 @dataclass(frozen=True)

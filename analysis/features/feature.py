@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from environment.errors import QuantityError, UnavailableError
+from hpcrowd.environment.errors import QuantityError, UnavailableError
 
 if TYPE_CHECKING:
-    from analysis.features.workload import Workload
+    from hpcrowd.analysis.features.workload import Workload
+
 
 #: What happens to a feature when times are told in another unit, with all settings in it too:
 #: it is a time, one over a time, an area (processors x time), stays as it is, or is bound to days.
@@ -32,7 +33,7 @@ class Feature:
     source
         Where the definition comes from.
     measure
-        Returns it for a workload, or raises :class:`~environment.errors.UnavailableError`.
+        Returns it for a workload, or raises :class:`~hpcrowd.environment.errors.UnavailableError`.
     unit
         Such as ``s``; empty for a number without one.
     scaling

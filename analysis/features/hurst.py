@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from environment.errors import UnavailableError
+from hpcrowd.environment.errors import UnavailableError
 
 Floats = NDArray[np.float64]
 Int64s = NDArray[np.int64]

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from environment.errors import QuantityError, UnavailableError
-from environment.extras import missing
+from hpcrowd.environment.errors import QuantityError, UnavailableError, missing
 
 Floats = NDArray[np.float64]
 Int64s = NDArray[np.int64]

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis import curves
-from analysis.comparison_style import look_of, shortened, wrapped
-from analysis.features.workload import Floats, Workload
-from analysis.plots import TITLE, say_nothing, tidy
-from environment.clock import DAY, HOUR
-from environment.errors import UnavailableError
-from environment.quantities import format_duration
+from hpcrowd.analysis import curves
+from hpcrowd.analysis.comparison.style import look_of, shortened, wrapped
+from hpcrowd.analysis.features.workload import Floats, Workload
+from hpcrowd.analysis.pictures.plots import TITLE, say_nothing, tidy
+from hpcrowd.environment.clock import DAY, HOUR
+from hpcrowd.environment.errors import UnavailableError
+from hpcrowd.environment.quantities import format_duration
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
 
 #: Labels of logarithmic time axes, s: where there is room, and where there is little.
 TIMES = {

@@ -12,16 +12,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from analysis.comparison_style import legend_figure
-from analysis.features import draw_arrivals, draw_bags, draw_jobs, draw_users
-from analysis.features.panels import LETTERS, name_of, nothing, title_of
-from analysis.features.workload import Workload
-from analysis.plots import new_figure, tidy
-from environment.errors import UnavailableError
+from hpcrowd.analysis.comparison.style import legend_figure
+from hpcrowd.analysis.features import draw as draw_arrivals
+from hpcrowd.analysis.features import draw as draw_bags
+from hpcrowd.analysis.features import draw as draw_jobs
+from hpcrowd.analysis.features import draw as draw_users
+from hpcrowd.analysis.features.panels import LETTERS, name_of, nothing, title_of
+from hpcrowd.analysis.features.workload import Workload
+from hpcrowd.analysis.pictures.plots import new_figure, tidy
+from hpcrowd.environment.errors import UnavailableError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
 
 #: Inches: width of all pictures; room below and above the panels.
 WIDTH, BELOW, ABOVE = 12, 0.75, 0.72

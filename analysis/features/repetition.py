@@ -1,19 +1,19 @@
 """Features of temporal locality: how often similar run times follow each other.
 
 Definitions of Minh 2012, sections 2.3.2 and 3.3; the classification is that of
-:mod:`analysis.features.locality`.
+:mod:`hpcrowd.analysis.features.locality`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from analysis.features.bags import bags
-from analysis.features.feature import Feature, Group
-from analysis.features.locality import Classes, Zipf, classify, run_lengths, zipf_exponent
-from analysis.features.workload import Workload
-from environment.errors import UnavailableError
-from environment.jobs import Int64s
+from hpcrowd.analysis.features.bags import bags
+from hpcrowd.analysis.features.feature import Feature, Group
+from hpcrowd.analysis.features.locality import Classes, Zipf, classify, run_lengths, zipf_exponent
+from hpcrowd.analysis.features.workload import Workload
+from hpcrowd.environment.errors import UnavailableError
+from hpcrowd.environment.jobs import Int64s
 
 
 def run_time_classes(workload: Workload) -> Classes:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from environment.errors import QuantityError, UnavailableError
-from environment.quantities import plural
+from hpcrowd.environment.errors import QuantityError, UnavailableError
+from hpcrowd.environment.quantities import plural
 
 Floats = NDArray[np.float64]
 

@@ -10,11 +10,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.features import series
-from analysis.features.feature import Feature, Group, Scaling
-from analysis.features.workload import Floats, Workload
-from environment.errors import UnavailableError
-from environment.jobs import Int64s
+from hpcrowd.analysis.features import series
+from hpcrowd.analysis.features.feature import Feature, Group, Scaling
+from hpcrowd.analysis.features.workload import Floats, Workload
+from hpcrowd.environment.errors import UnavailableError
+from hpcrowd.environment.jobs import Int64s
 
 _MARGINAL = "Minh 2012, section 2.1.1"
 

@@ -7,10 +7,24 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from analysis.features.catalogue import FEATURES
-from analysis.features.feature import Feature, Features, measure
-from analysis.features.workload import Settings, Which, Workload
-from environment.errors import TraceError
+from hpcrowd.analysis.features import arrivals, bag_features, repetition, sizes, users
+from hpcrowd.analysis.features.feature import Feature, Features, Group, measure
+from hpcrowd.analysis.features.workload import Settings, Which, Workload
+from hpcrowd.environment.errors import TraceError
+
+#: All groups, in the order they are shown in.
+GROUPS: tuple[Group, ...] = (
+    arrivals.GROUP,
+    sizes.GROUP,
+    repetition.GROUP,
+    bag_features.GROUP,
+    users.GROUP,
+)
+
+#: All features by name.
+FEATURES: dict[str, Feature] = {
+    feature.name: feature for group in GROUPS for feature in group.features
+}
 
 
 def read_workload(
@@ -25,15 +39,15 @@ def read_workload(
     path
         A trace in the Standard Workload Format, or a folder that ``hpcrowd replay --out`` wrote.
     which, settings
-        As for :meth:`analysis.features.workload.Workload.from_trace`.
+        As for :meth:`hpcrowd.analysis.features.workload.Workload.from_trace`.
 
     Raises
     ------
     TraceError, ResultsError
         When it cannot be read, or holds no job to measure.
     """
-    from analysis.loading import read_results
-    from environment.formats.registry import read_trace
+    from hpcrowd.analysis.loading import read_results
+    from hpcrowd.environment.traces.formats.registry import read_trace
 
     place = Path(path)
     if place.is_dir():

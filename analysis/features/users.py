@@ -1,6 +1,6 @@
 """Features of users: how many, how unequal, their sessions, batches, think and response times.
 
-Sessions and batches are those of Zakay and Feitelson (:mod:`agents.sessions`).
+Sessions and batches are those of Zakay and Feitelson (:mod:`hpcrowd.agents.work.sessions`).
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.sessions import SessionDefinition, Sessions, find_sessions
-from analysis.curves import activity_lengths
-from analysis.features import series
-from analysis.features.feature import Feature, Group, Scaling
-from analysis.features.workload import Floats, Workload
-from environment.errors import UnavailableError
-from environment.jobs import Int64s, JobTable
-from environment.quantities import round_half_up
+from hpcrowd.agents.work.sessions import SessionDefinition, Sessions, find_sessions
+from hpcrowd.analysis.curves import activity_lengths
+from hpcrowd.analysis.features import series
+from hpcrowd.analysis.features.feature import Feature, Group, Scaling
+from hpcrowd.analysis.features.workload import Floats, Workload
+from hpcrowd.environment.errors import UnavailableError
+from hpcrowd.environment.jobs import Int64s, JobTable
+from hpcrowd.environment.quantities import round_half_up
 
 #: Jobs below which a user counts as rare (Song et al. 2005, Table II).
 RARE_JOBS = 100

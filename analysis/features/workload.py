@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from agents.sessions import ARRIVAL_THRESHOLD
-from analysis.features.locality import MOST_COMPONENTS, RESOLUTION_S
-from environment.clock import Clock
-from environment.errors import QuantityError, TraceError, UnavailableError
-from environment.jobs import UNKNOWN, Int64s, JobTable, State
-from environment.quantities import round_half_up
-from environment.trace import Trace
+from hpcrowd.agents.work.sessions import ARRIVAL_THRESHOLD
+from hpcrowd.analysis.features.locality import MOST_COMPONENTS, RESOLUTION_S
+from hpcrowd.environment.clock import Clock
+from hpcrowd.environment.errors import QuantityError, TraceError, UnavailableError
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
+from hpcrowd.environment.quantities import round_half_up
+from hpcrowd.environment.traces.trace import Trace
 
 if TYPE_CHECKING:
-    from analysis.run import Run
+    from hpcrowd.analysis.run import Run
+
 
 Floats = NDArray[np.float64]
 

@@ -1,12 +1,10 @@
-from .correlated import with_correlation
-from .cycle import Cycle
-from .fit import fit, published
-from .generate import Generated, generate
-from .judge import Judgement, judge
-from .judge_report import judgement_html
+from .arrivals.cycle import Cycle
+from .generation import Generated, generate
+from .judgement import Judgement, judge, judgement_html
+from .locality import with_correlation
 from .model import WorkloadModel, read_model, write_model
 from .part import ArrivalModel, Drawn, JobModel, Part
-from .registry import ARRIVALS, MODELS
+from .registry import ARRIVALS, MODELS, fit, published
 
 __all__ = [
     "ARRIVALS",

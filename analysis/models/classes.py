@@ -12,13 +12,13 @@ from typing import Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, model_validator
 
-from analysis.features.locality import RESOLUTION_S
-from analysis.features.repetition import run_time_classes
-from analysis.features.workload import Workload
-from analysis.models.part import Floats
-from environment.errors import ModelFitError, UnavailableError
-from environment.jobs import Int64s
-from environment.quantities import round_half_up
+from hpcrowd.analysis.features.locality import RESOLUTION_S
+from hpcrowd.analysis.features.repetition import run_time_classes
+from hpcrowd.analysis.features.workload import Workload
+from hpcrowd.analysis.models.part import Floats
+from hpcrowd.environment.errors import ModelFitError, UnavailableError
+from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.quantities import round_half_up
 
 
 class JobClasses(BaseModel):

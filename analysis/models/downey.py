@@ -9,17 +9,56 @@ from __future__ import annotations
 from typing import ClassVar, Self, override
 
 import numpy as np
+from numpy.typing import ArrayLike
 from pydantic import Field, model_validator
 
-from analysis.features.workload import Workload
-from analysis.models.arrivals_poisson import Poisson
-from analysis.models.chosen import chosen_users, gap_for_load
-from analysis.models.part import ArrivalModel, Drawn, Floats, JobModel
-from analysis.models.speedup import speedup
-from analysis.models.users import UserShares
-from environment.errors import ModelFitError, QuantityError
-from environment.jobs import Int64s
-from environment.streams import Streams
+from hpcrowd.analysis.features.workload import Workload
+from hpcrowd.analysis.models.arrivals.poisson import Poisson
+from hpcrowd.analysis.models.part import ArrivalModel, Drawn, Floats, JobModel
+from hpcrowd.analysis.models.users import UserShares, chosen_users, gap_for_load
+from hpcrowd.environment.errors import ModelFitError, QuantityError
+from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.streams import Streams
+
+
+def speedup(processors: ArrayLike, parallelism: ArrayLike, sigma: ArrayLike) -> Floats:
+    """Return how many times faster a job is than on one processor.
+
+    Parameters
+    ----------
+    processors
+        n, at least 1.
+    parallelism
+        A, average parallelism, at least 1; no job is faster than that.
+    sigma
+        Variance of parallelism, in its square; at least 0.
+
+    Notes
+    -----
+    With little variance (sigma <= 1)
+
+        S = A n / (A + sigma (n - 1) / 2)                    for n <= A
+        S = A n / (sigma (A - 1/2) + n (1 - sigma / 2))      for A <= n <= 2 A - 1
+        S = A                                                beyond
+
+    and with much of it
+
+        S = n A (sigma + 1) / (sigma (n + A - 1) + A)        for n <= A + A sigma - sigma
+        S = A                                                beyond
+    """
+    n, a, s = np.broadcast_arrays(
+        *(np.asarray(each, np.float64) for each in (processors, parallelism, sigma))
+    )
+    # Denominators are positive where the branch holds; where it does not, nothing is made of them.
+    little = np.where(
+        n <= a,
+        a * n / (a + s * (n - 1) / 2),
+        np.where(n <= 2 * a - 1, a * n / np.maximum(s * (a - 0.5) + n * (1 - s / 2), 0.5), a),
+    )
+    much = np.where(n <= a + a * s - s, n * a * (s + 1) / (s * (n + a - 1) + a), a)
+    found: Floats = np.where(s <= 1, little, much)
+    return found
+
 
 #: Processors x s; least and most work of a job. Chosen here: the source at hand gives no numbers.
 LEAST_WORK, MOST_WORK = 10.0, 1e6

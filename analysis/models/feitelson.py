@@ -6,22 +6,274 @@ hand. So the numbers are parameters, whose defaults are marked as unconfirmed.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar, Literal, Self, override
 
 import numpy as np
 from pydantic import Field, field_validator, model_validator
 
-from analysis.features.workload import Workload
-from analysis.models.arrivals_poisson import Poisson
-from analysis.models.harmonic import Harmonic, fit_harmonic
-from analysis.models.linear_mixture import Exponentials, fit_linear_mixture
-from analysis.models.part import ArrivalModel, Drawn, Floats, JobModel
-from analysis.models.runs import RunLengths, cut_runs, find_runs, repeated
-from analysis.models.users import UserShares
-from environment.errors import ModelFitError, QuantityError
-from environment.jobs import Int64s
-from environment.quantities import round_half_up
-from environment.streams import Streams
+from hpcrowd.analysis.features.locality import zipf_exponent
+from hpcrowd.analysis.features.sizes import is_power_of_two
+from hpcrowd.analysis.features.workload import Workload
+from hpcrowd.analysis.models.arrivals.poisson import Poisson
+from hpcrowd.analysis.models.lublin import Exponentials, fit_linear_mixture
+from hpcrowd.analysis.models.part import ArrivalModel, Drawn, Floats, JobModel
+from hpcrowd.analysis.models.users import UserShares, chosen_users, draw_from, gap_for_load
+from hpcrowd.environment.errors import ModelFitError, QuantityError, UnavailableError
+from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.environment.quantities import round_half_up
+from hpcrowd.environment.streams import Streams
+
+#: Bounds of what is fitted: the order, and the logs of the two factors.
+ORDERS, LOG_FACTORS = (0.0, 20.0), (-12.0, 12.0)
+
+
+@dataclass(frozen=True)
+class Harmonic:
+    """P(n) proportional to n^-order, times a factor for small n and one for powers of two.
+
+    Attributes
+    ----------
+    order
+        Of the harmonic distribution.
+    small_sizes
+        Sizes up to this one are small, processors.
+    small_factor, power_factor
+        How many times more likely small sizes and powers of two are.
+    """
+
+    order: float
+    small_sizes: int
+    small_factor: float
+    power_factor: float
+
+    def probability(self, machine: int) -> Floats:
+        """Return the probability of 1, 2, ..., ``machine`` processors, shape (machine,)."""
+        size = np.arange(1, machine + 1)
+        weight = -self.order * np.log(size)
+        weight += np.log(self.small_factor) * (size <= self.small_sizes)
+        weight += np.log(self.power_factor) * is_power_of_two(size)
+        likely = np.exp(weight - weight.max())
+        found: Floats = likely / likely.sum()
+        return found
+
+    def draw(self, count: int, machine: int, random: np.random.Generator) -> Int64s:
+        """Return sizes, processors, shape (count,)."""
+        return draw_from(self.probability(machine), count, random) + 1
+
+
+def fit_harmonic(processors: Int64s, machine: int, small_sizes: int) -> tuple[Harmonic, list[str]]:
+    """Return the likeliest distribution of sizes, and what is to be said of it.
+
+    Parameters
+    ----------
+    processors
+        Of the jobs, shape (jobs,), at most ``machine``.
+    machine
+        Processors of the machine.
+    small_sizes
+        Sizes up to this one are small.
+
+    Notes
+    -----
+    Order and factors are the parameters of an exponential family, so that the likelihood has one
+    maximum: where the means of log n, of "small" and of "power of two" are those of the jobs.
+    """
+    from scipy.optimize import minimize
+
+    size = np.arange(1, machine + 1)
+    features = np.stack([-np.log(size), size <= small_sizes, is_power_of_two(size)]).astype(float)
+    # What does not vary over the sizes of the machine tells nothing, and keeps its factor of 1.
+    varies = np.ptp(features, axis=1) > 0
+    mean = features[:, processors - 1].mean(axis=1)
+
+    def loss(parameters: Floats) -> tuple[float, Floats]:
+        weight = parameters @ features
+        likely = np.exp(weight - weight.max())
+        total = likely.sum()
+        value = np.log(total) + weight.max() - parameters @ mean
+        return float(value), (features @ likely / total - mean) * varies
+
+    bounds = [
+        limits if some else (start, start)
+        for limits, some, start in zip(
+            (ORDERS, LOG_FACTORS, LOG_FACTORS), varies, (1.5, 0.0, 0.0), strict=True
+        )
+    ]
+    found = minimize(
+        loss, np.array([1.5, 0.0, 0.0]), jac=True, method="L-BFGS-B", bounds=bounds,
+        options={"ftol": 1e-13, "gtol": 1e-8, "maxiter": 500},
+    ).x  # fmt: skip
+    order, small, power = (float(value) for value in found)
+    notes = [
+        f"sizes: {what} is at the bound of what is tried"
+        for what, value, (low, high), some in zip(
+            ("order", "factor of small sizes", "factor of powers of two"),
+            (order, small, power),
+            (ORDERS, LOG_FACTORS, LOG_FACTORS),
+            varies,
+            strict=True,
+        )
+        if some and not low + 1e-6 < value < high - 1e-6
+    ]
+    return Harmonic(order, small_sizes, float(np.exp(small)), float(np.exp(power))), notes
+
+
+@dataclass(frozen=True)
+class RunLengths:
+    """How often a job is executed: P(r) proportional to r^-exponent, for r from 1 to ``most``.
+
+    Attributes
+    ----------
+    exponent
+        Of the Zipf distribution.
+    most
+        The longest run, jobs.
+    """
+
+    exponent: float
+    most: int
+
+    @property
+    def probability(self) -> Floats:
+        """Probability of 1, 2, ..., ``most`` executions, shape (most,)."""
+        weight = np.arange(1, self.most + 1) ** -self.exponent
+        found: Floats = weight / weight.sum()
+        return found
+
+    @property
+    def mean(self) -> float:
+        """Mean number of executions."""
+        return float(self.probability @ np.arange(1, self.most + 1))
+
+    def draw(self, count: int, random: np.random.Generator) -> Int64s:
+        """Return run lengths, shape (count,)."""
+        return draw_from(self.probability, count, random) + 1
+
+
+@dataclass(frozen=True)
+class Found:
+    """Repeated executions in a workload.
+
+    Attributes
+    ----------
+    first
+        Place of each first execution, rising, shape (runs,).
+    lengths
+        Its executions, shape (runs,).
+    """
+
+    first: Int64s
+    lengths: Int64s
+
+    def exponent(self, otherwise: float) -> tuple[float, list[str]]:
+        """Return the likeliest exponent of the lengths, and what is to be said of it."""
+        try:
+            found = zipf_exponent(self.lengths, "run lengths")
+        except UnavailableError:
+            return otherwise, ["no job is repeated"]
+        return found.exponent, []
+
+
+def find_runs(workload: Workload) -> Found:
+    """Return the repeated executions of a workload.
+
+    A repetition is a job that asks for as many processors and has the same executable as the job
+    before it of the same user, whenever it comes. Unknown executables count as the same; jobs of
+    unknown users as those of one.
+    """
+
+    def find() -> Found:
+        order = np.argsort(workload.user, kind="stable")
+        begins = np.ones(len(order), bool)
+        begins[1:] = False
+        for column in (workload.user, workload.executable, workload.processors):
+            begins[1:] |= np.diff(column[order]) != 0
+        first = np.flatnonzero(begins)
+        lengths = np.diff(first, append=len(order))
+        place = order[first]
+        by_arrival = np.argsort(place, kind="stable")
+        return Found(place[by_arrival], lengths[by_arrival])
+
+    # Arrivals and jobs are fitted to the same runs.
+    return workload.once("repeated executions", find)
+
+
+def cut_runs(start: Int64s, lengths: Int64s, run_time: Int64s, jobs: int) -> Int64s:
+    """Return run lengths without what comes too late to be among the first ``jobs`` submissions.
+
+    Parameters
+    ----------
+    start
+        s; first submission of each run, rising, shape (runs,); as many runs as jobs, or more.
+    lengths, run_time
+        Executions of each run, and s that each takes, shape (runs,).
+    jobs
+        How many are wanted; at least as many are left.
+    """
+
+    def by(second: int) -> Int64s:
+        """Return how many executions of each run are submitted by then."""
+        since = second - start
+        passed = np.where(run_time > 0, since // np.maximum(run_time, 1) + 1, lengths)
+        found: Int64s = np.where(since < 0, 0, np.minimum(passed, lengths))
+        return found
+
+    low, high = 0, len(start) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if by(int(start[middle])).sum() >= jobs:
+            high = middle
+        else:
+            low = middle + 1
+    return by(int(start[low]))
+
+
+def repeated(
+    start: Int64s,
+    lengths: Int64s,
+    run_time: Int64s,
+    processors: Int64s,
+    user: Int64s,
+    group: Int64s,
+) -> Drawn:
+    """Return runs as a flat list, as if no job ever waited.
+
+    Each repetition is submitted in the second in which the execution before it ends.
+
+    Parameters
+    ----------
+    start
+        s; first submission of each run, shape (runs,).
+    lengths
+        Executions of each run, 0 for none, shape (runs,).
+    run_time
+        s; of each execution, run by run, shape (jobs,).
+    processors, user, group
+        Of each run, shape (runs,).
+    """
+    run = np.repeat(np.arange(len(lengths)), lengths)
+    first = np.cumsum(lengths) - lengths
+    before = np.cumsum(run_time) - run_time
+    submit = start[run] + before - before[first[run]]
+    # Stable: who ends in the second of its submission stays ahead of its own repetition.
+    order = np.argsort(submit, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    follows = np.full(len(order), UNKNOWN)
+    follows[1:] = place[:-1]
+    follows[first[lengths > 0]] = UNKNOWN
+    return Drawn.of(
+        submit[order].astype(np.float64),
+        run_time[order].astype(np.float64),
+        processors[run[order]],
+        user=user[run[order]],
+        group=group[run[order]],
+        executable=run[order] + 1,
+        bag=run[order],
+        follows=follows[order],
+    )
+
 
 #: Order of the harmonic distribution of sizes, and of the Zipf distribution of run lengths.
 ORDER, REPETITIONS = 1.5, 2.5
@@ -231,3 +483,66 @@ class Feitelson(JobModel):
             self.shares_large
         )
         return found
+
+
+#: Mean run times of the two stages of 1996 in arbitrary units, their probabilities for the
+#: smallest jobs and for those as large as the machine; unconfirmed. Their mean is 1.3 to 2.5 units;
+#: the page says "around 2".
+MEANS_1996, SMALL_1996, LARGE_1996 = (1.0, 7.0), (0.95, 0.05), (0.75, 0.25)
+
+#: s; what one of the arbitrary units of 1996 stands for. Chosen here.
+UNIT_1996_S = 1000.0
+
+#: The same of the three stages of 1997, in s. That there are three is unconfirmed, and the numbers
+#: are chosen here, so that the mean is that of 1996 with our unit.
+MEANS_1997, SMALL_1997, LARGE_1997 = (60.0, 900.0, 7200.0), (0.5, 0.4, 0.1), (0.3, 0.4, 0.3)
+
+
+class Feitelson1996(Feitelson):
+    """The first version: run times in arbitrary units, in two stages."""
+
+    name: ClassVar[str] = "feitelson96"
+    title: ClassVar[str] = "harmonic sizes, hyperexponential run times, repeated executions"
+    stages: ClassVar[int] = 2
+
+    @classmethod
+    @override
+    def published(cls, machine: int) -> Self:
+        return _published(cls, machine, UNIT_1996_S, MEANS_1996, SMALL_1996, LARGE_1996)
+
+
+class Feitelson1997(Feitelson):
+    """The second version, which the archive recommends: run times in s, in three stages."""
+
+    name: ClassVar[str] = "feitelson97"
+    title: ClassVar[str] = "the same with run times in seconds, in three stages"
+    stages: ClassVar[int] = 3
+
+    @classmethod
+    @override
+    def published(cls, machine: int) -> Self:
+        return _published(cls, machine, 1.0, MEANS_1997, SMALL_1997, LARGE_1997)
+
+
+def _published[F: Feitelson](
+    kind: type[F],
+    machine: int,
+    unit_s: float,
+    means: tuple[float, ...],
+    small: tuple[float, ...],
+    large: tuple[float, ...],
+) -> F:
+    made = kind(
+        small_sizes=min(SMALL_SIZES, machine),
+        unit_s=unit_s,
+        means=means,
+        shares_small=small,
+        shares_large=large,
+        users=chosen_users(),
+        notes=(
+            f"{kind.name}: order of sizes, exponent of run lengths and the form of run times are "
+            "published; means, probabilities, factors and arrivals are unconfirmed",
+        ),
+    )
+    gap = gap_for_load(made.work(machine), machine)
+    return made.model_copy(update={"published_gap_s": gap})

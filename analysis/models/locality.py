@@ -8,20 +8,23 @@ That, and what sections 3.3.3 and 5.1 use for these, is what is built here.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Self, override
 
 import numpy as np
 from pydantic import Field, NonNegativeFloat, model_validator
 
-from analysis.features.locality import RESOLUTION_S, run_lengths
-from analysis.features.workload import Workload
-from analysis.models.classes import JobClasses
-from analysis.models.part import Drawn, Floats, JobModel
-from analysis.models.run_places import Table, runs_of
-from analysis.models.users import UserShares
-from environment.jobs import Int64s
-from environment.streams import Streams
+from hpcrowd.analysis.features.locality import RESOLUTION_S, run_lengths
+from hpcrowd.analysis.features.workload import Workload
+from hpcrowd.analysis.models.classes import JobClasses
+from hpcrowd.analysis.models.correlation import control_correlation
+from hpcrowd.analysis.models.part import ArrivalModel, Drawn, Floats, JobModel
+from hpcrowd.analysis.models.run_places import Table, runs_of
+from hpcrowd.analysis.models.users import UserShares
+from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.quantities import round_half_up
+from hpcrowd.environment.streams import Streams
 
 Counts = tuple[tuple[int, int, int], ...]
 
@@ -128,3 +131,43 @@ def _counts(first: Int64s, second: Int64s) -> Counts:
     """Return the distinct pairs with how often each comes."""
     pairs, counts = np.unique(np.stack([first, second]), axis=1, return_counts=True)
     return tuple(zip(*pairs.tolist(), counts.tolist(), strict=True))
+
+
+def with_correlation(drawn: Drawn, degree: float, random: np.random.Generator) -> Drawn:
+    """Return the same jobs with their processors dealt out anew by Control_Correlation.
+
+    Spearman's correlation becomes the largest possible one times the degree. Run times and their
+    order, arrivals, users and bags stay; jobs of a bag no longer need the same number of
+    processors.
+
+    Parameters
+    ----------
+    drawn
+        The jobs.
+    degree
+        From -1 to 1.
+    random
+        The stream to draw from.
+
+    Raises
+    ------
+    QuantityError
+        When the degree is not from -1 to 1.
+    """
+    whole = np.asarray(round_half_up(drawn.run_time))
+    (dealt,) = control_correlation(whole, drawn.processors, [degree], random)
+    note = f"processors are dealt out anew to {degree:+g} times the largest correlation"
+    return replace(drawn, processors=dealt, notes=[*drawn.notes, note])
+
+
+@dataclass(frozen=True)
+class Correlated:
+    """Jobs of a model with another correlation; it stands in for the model when it draws."""
+
+    jobs: JobModel
+    degree: float
+
+    def draw(self, count: int, arrivals: ArrivalModel, machine: int, streams: Streams) -> Drawn:
+        """Return the jobs; see :meth:`hpcrowd.analysis.models.part.JobModel.draw`."""
+        drawn = self.jobs.draw(count, arrivals, machine, streams)
+        return with_correlation(drawn, self.degree, streams.generator("correlation"))

@@ -13,12 +13,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from analysis.models.cycle import Cycle
-from analysis.models.part import ArrivalModel, JobModel, Part
-from analysis.models.registry import arrival_model, job_model
-from analysis.models.requests import Requests
-from environment.errors import HpcrowdError, ModelFileError
-from environment.model_files import ModelFormat
+from hpcrowd.analysis.models.arrivals.cycle import Cycle
+from hpcrowd.analysis.models.part import ArrivalModel, JobModel, Part
+from hpcrowd.analysis.models.registry import arrival_model, job_model
+from hpcrowd.analysis.models.requests import Requests
+from hpcrowd.environment.errors import HpcrowdError, ModelFileError
+from hpcrowd.environment.model_files import ModelFormat
 
 #: What a file says it is, and the version that is written.
 FILES = ModelFormat(
@@ -36,7 +36,7 @@ class WorkloadModel:
     Attributes
     ----------
     name
-        A name of :data:`analysis.models.registry.MODELS`.
+        A name of :data:`hpcrowd.analysis.models.registry.MODELS`.
     machine
         Processors of the machine that it was fitted on or is meant for.
     arrivals, jobs

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from analysis.features.workload import Workload
-from environment.errors import QuantityError
-from environment.jobs import UNKNOWN, Int64s
-from environment.streams import Streams
+from hpcrowd.analysis.features.workload import Workload
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.environment.streams import Streams
 
 Floats = NDArray[np.float64]
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.pool_users import BatchPool, PoolMember
-from analysis.models.generate import Generated
-from environment.errors import QuantityError
-from environment.jobs import Int64s
-from environment.quantities import round_half_up
+from hpcrowd.agents.generative.pool_users import BatchPool, PoolMember
+from hpcrowd.analysis.models.generation import Generated
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.quantities import round_half_up
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from typing import ClassVar, Self
 import numpy as np
 from pydantic import Field
 
-from analysis.features.bags import bags
-from analysis.features.workload import Workload
-from analysis.models.part import Drawn, Floats, Part
-from environment.errors import QuantityError
-from environment.quantities import round_half_up
-from environment.request_model import LEAST_LONGEST, RequestModel
+from hpcrowd.analysis.features.bags import bags
+from hpcrowd.analysis.features.workload import Workload
+from hpcrowd.analysis.models.part import Drawn, Floats, Part
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.quantities import round_half_up
+from hpcrowd.environment.traces.requested_times import LEAST_LONGEST, RequestModel
 
 #: Share of jobs with a requested time below which there is too little to fit to; chosen here.
 LEAST_SHARE = 0.1

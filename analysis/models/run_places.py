@@ -8,9 +8,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from analysis.models.part import Floats
-from environment.jobs import Int64s
-from environment.kernel.places import compiled
+from hpcrowd.analysis.models.part import Floats
+from hpcrowd.environment.engine.kernel.places import compiled
+from hpcrowd.environment.jobs import Int64s
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,18 @@ from typing import ClassVar, Self
 import numpy as np
 from pydantic import Field, PositiveFloat, model_validator
 
-from analysis.features.bags import bags
-from analysis.features.workload import Workload
-from analysis.models.part import Part
-from analysis.models.shares import draw_from
-from environment.jobs import Int64s
+from hpcrowd.analysis.features.bags import bags
+from hpcrowd.analysis.features.workload import Workload
+from hpcrowd.analysis.models.part import Floats, Part
+from hpcrowd.environment.jobs import Int64s
+
+
+def draw_from(shares: Floats, count: int, random: np.random.Generator) -> Int64s:
+    """Return so many places, each with its share, which need not add up to 1."""
+    ends = np.cumsum(shares)
+    drawn = np.searchsorted(ends, random.random(count) * ends[-1], side="right")
+    places: Int64s = np.minimum(drawn, len(shares) - 1).astype(np.int64)
+    return places
 
 
 class UserShares(Part):
@@ -80,3 +87,35 @@ class UserShares(Part):
         last = np.maximum.accumulate(np.where(fresh, np.arange(count), 0))
         place = drawn[last]
         return place + 1, np.asarray(self.groups, np.int64)[place]
+
+
+#: Offered load that published parameters get where the paper says nothing of arrivals.
+LOAD = 0.7
+
+#: Users of published models that have none, their groups, and the exponent of the Zipf
+#: distribution of what they submit.
+USERS, GROUPS, EXPONENT = 100, 10, 1.0
+
+
+def chosen_users() -> UserShares:
+    """Return users for a model that knows none."""
+    rank = np.arange(1, USERS + 1)
+    weight = rank**-EXPONENT
+    return UserShares(
+        weights=tuple((weight / weight.sum()).tolist()),
+        groups=tuple(((rank - 1) % GROUPS + 1).tolist()),
+        notes=(f"{USERS} users in {GROUPS} groups are chosen here",),
+    )
+
+
+def gap_for_load(work: float, machine: int) -> float:
+    """Return the mean time between arrivals that offers :data:`LOAD`, s.
+
+    Parameters
+    ----------
+    work
+        Processors x s that come with an arrival in the mean.
+    machine
+        Processors of the machine.
+    """
+    return work / (LOAD * machine)

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analysis.plots import COLOURS, new_figure
-from environment.clock import moment as local_moment
+from hpcrowd.analysis.pictures.plots import COLOURS, new_figure
+from hpcrowd.environment.clock import moment as local_moment
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from analysis.curves import Floats
-    from analysis.views.moment import Moment
-    from environment.jobs import Int64s
+    from hpcrowd.analysis.curves import Floats
+    from hpcrowd.analysis.views.moment import Moment
+    from hpcrowd.environment.jobs import Int64s
+
 
 #: Height of a line of a table that is drawn, and what is above it, inches.
 LINE, HEAD = 0.18, 0.85

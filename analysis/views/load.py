@@ -6,22 +6,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis import curves
-from analysis.gantt import count_axis
-from analysis.hours_axis import label_hours
-from analysis.plots import COLOURS, LEGEND, TIME_BINS, TITLE, averaged, tidy
-from analysis.views.frames import figure_at, fill_steps
-from analysis.views.machines import at_second, averages
-from environment.clock import DAY, HOUR
-from environment.jobs import JobTable
+from hpcrowd.analysis import curves
+from hpcrowd.analysis.pictures.gantt import count_axis
+from hpcrowd.analysis.pictures.hours_axis import label_hours
+from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, TIME_BINS, TITLE, averaged, tidy
+from hpcrowd.analysis.views.frames import figure_at, fill_steps
+from hpcrowd.analysis.views.machines import at_second, averages
+from hpcrowd.environment.clock import DAY, HOUR
+from hpcrowd.environment.jobs import JobTable
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from analysis.views.moment import Moment
-    from environment.jobs import Int64s
+    from hpcrowd.analysis.views.moment import Moment
+    from hpcrowd.environment.jobs import Int64s
+
 
 #: s; how far back a view looks unless told otherwise.
 WINDOW = 7 * DAY

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from analysis.platform_marks import asked_outages
-from analysis.run import Run
-from environment.cluster import HOME
-from environment.grid import GRID
+from hpcrowd.analysis.pictures.platform_marks import asked_outages
+from hpcrowd.analysis.run import Run
+from hpcrowd.environment.cluster import HOME
+from hpcrowd.environment.grid.policies import GRID
 
 if TYPE_CHECKING:
-    from analysis.curves import Floats
-    from environment.jobs import Int64s
-    from environment.simulation import Simulation
+    from hpcrowd.analysis.curves import Floats
+    from hpcrowd.environment.jobs import Int64s
+    from hpcrowd.environment.simulation import Simulation
 
 
 class Step(NamedTuple):

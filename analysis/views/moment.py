@@ -7,7 +7,7 @@ a finished run everything. A :class:`Moment` tells what had happened when second
 =========== ====================================================================================
 submissions before ``now``
 starts      before ``now``
-ends        until ``now``, as :meth:`environment.simulation.Simulation.run` leaves them
+ends        until ``now``, as :meth:`hpcrowd.environment.simulation.Simulation.run` leaves them
 =========== ====================================================================================
 
 so that a run paused at t and the finished run played back to t look the same. Two things are only
@@ -26,19 +26,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.user import ReplayUser, User
-from analysis.run import Run
-from analysis.views.machines import Step, at_second, clusters_of, steps_of_model, steps_of_run
-from environment.clock import Clock
-from environment.jobs import OUTCOME, UNKNOWN, Column, Int64s, JobTable, State
+from hpcrowd.agents.behaviours.user import ReplayUser, User
+from hpcrowd.analysis.run import Run
+from hpcrowd.analysis.views.machines import (
+    Step,
+    at_second,
+    clusters_of,
+    steps_of_model,
+    steps_of_run,
+)
+from hpcrowd.environment.clock import Clock
+from hpcrowd.environment.jobs import OUTCOME, UNKNOWN, Column, Int64s, JobTable, State
 
 if TYPE_CHECKING:
-    from agents.decision_words import Decisions
-    from agents.decisions import DecisionLog
-    from agents.units import Units
-    from agents.work import Work
-    from environment.attempts import Attempt
-    from environment.simulation import Simulation
+    from hpcrowd.agents.behaviours.decisions import DecisionLog, Decisions
+    from hpcrowd.agents.work.recorded import Work
+    from hpcrowd.agents.work.units import Units
+    from hpcrowd.environment.engine.interrupted_runs import Attempt
+    from hpcrowd.environment.simulation import Simulation
+
 
 Bools = NDArray[np.bool_]
 
@@ -70,7 +76,7 @@ class Moment:
         What users decided, where it is logged.
     waits
         Units whose users wait for the units before, with which of them do, shape (units,), as in
-        :class:`analysis.run.Run`.
+        :class:`hpcrowd.analysis.run.Run`.
     after
         For users who make up their work, the unit that made them submit each unit, shape (units,),
         -1 none; None where nobody does, and in a simulation, whose users know it.
@@ -351,3 +357,29 @@ def _all_before(good: Bools, units: Units) -> Bools:
     before = np.concatenate([[0], bad])[units.user_first[:-1]]
     good_so_far: Bools = bad == np.repeat(before, np.diff(units.user_first))
     return good_so_far
+
+
+def activity_count(moment: Moment, user: int) -> int:
+    """Return how many jobs of a user were submitted, have started and are over, added up.
+
+    It changes exactly when one of these happens to a job of the user.
+    """
+    rows = moment.rows_of(user)
+    parts = moment.submitted, moment.started, moment.ended | moment.never_ran
+    return sum(int(np.count_nonzero(part[rows])) for part in parts)
+
+
+def next_event_of(moment: Moment, user: int) -> int | None:
+    """Return the moment at which the next thing has happened to a user that is known by now.
+
+    That is the end of a job that runs, or one second after a submission that is foreseen or an
+    alarm of the user, since what comes in a second shows when the next one begins; s since the
+    origin, later than now. Other things may happen before: :func:`activity_count` tells. An alarm
+    may find that the user does nothing. None when nothing is known.
+    """
+    jobs, rows = moment.jobs, moment.rows_of(user)
+    ends = jobs.end[rows][moment.running[rows]]
+    arrivals = jobs.submit[rows][moment.foreseen[rows]] + 1
+    alarm = [moment.alarms[user] + 1] if user in moment.alarms else []
+    known = np.concatenate([ends, arrivals, np.array(alarm, np.int64)])
+    return int(known.min()) if len(known) else None

@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from agents.composed import Composed
-from agents.decisions import Kind, kind_of
-from agents.generated import GeneratedUser
-from agents.user import ReplayUser
-from agents.when import BatchOrder
-from environment.errors import QuantityError
-from environment.jobs import UNKNOWN, Int64s, State
+from hpcrowd.agents.behaviours.composed import Composed
+from hpcrowd.agents.behaviours.decisions import Kind, kind_of
+from hpcrowd.agents.behaviours.user import ReplayUser
+from hpcrowd.agents.behaviours.when import BatchOrder
+from hpcrowd.agents.generative.generated import GeneratedUser
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, State
 
 if TYPE_CHECKING:
-    from agents.units import Units
-    from analysis.views.moment import Bools, Moment
+    from hpcrowd.agents.work.units import Units
+    from hpcrowd.analysis.views.moment import Bools, Moment
+
 
 #: What the end of a unit counts as while it is not over.
 OPEN = np.iinfo(np.int64).max

@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analysis.plots import COLOURS, LEGEND, say_nothing, tidy
-from analysis.views.frames import figure_at
-from analysis.views.own_units import own_units
-from environment.clock import DAY, HOUR, WEEK
-from environment.quantities import plural
+from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, say_nothing, tidy
+from hpcrowd.analysis.views.frames import figure_at
+from hpcrowd.analysis.views.own_units import own_units
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.environment.quantities import plural
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from analysis.views.moment import Moment
+    from hpcrowd.analysis.views.moment import Moment
+
 
 #: Labels of axes of times, s.
 LABELS = {1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", HOUR: "1 h", 6 * HOUR: "6 h",

@@ -10,11 +10,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from agents.presets import PRESETS, Recipe
-from agents.sessions import SessionDefinition
-from agents.work import Work
-from analysis.run import Run
-from environment.jobs import UNKNOWN
+from hpcrowd.agents.presets import PRESETS, Recipe
+from hpcrowd.agents.work.recorded import Work
+from hpcrowd.agents.work.sessions import SessionDefinition
+from hpcrowd.analysis.run import Run
+from hpcrowd.environment.jobs import UNKNOWN
 
 
 def recover_work(run: Run) -> Run:

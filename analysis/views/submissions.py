@@ -6,20 +6,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from analysis import curves
-from analysis.gantt import count_axis
-from analysis.hours_axis import label_hours
-from analysis.plots import COLOURS, LEGEND, TIME_BINS, TITLE, say_nothing, tidy
-from analysis.views.frames import figure_at, mark_now
-from environment.clock import DAY, HOUR
-from environment.jobs import UNKNOWN
-from environment.quantities import format_duration
+from hpcrowd.analysis import curves
+from hpcrowd.analysis.pictures.gantt import count_axis
+from hpcrowd.analysis.pictures.hours_axis import label_hours
+from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, TIME_BINS, TITLE, say_nothing, tidy
+from hpcrowd.analysis.views.frames import figure_at, mark_now
+from hpcrowd.environment.clock import DAY, HOUR
+from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.quantities import format_duration
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from analysis.views.moment import Moment
+    from hpcrowd.analysis.views.moment import Moment
+
 
 #: How far the record is shown ahead of now, as a part of what lies behind.
 AHEAD = 0.25

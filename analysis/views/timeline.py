@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agents.decision_words import Decisions
-from agents.decisions import DecisionLog
-from analysis.views.frames import table_picture
-from environment.clock import moment as local_moment
+from hpcrowd.agents.behaviours.decisions import DecisionLog, Decisions
+from hpcrowd.analysis.views.frames import table_picture
+from hpcrowd.environment.clock import moment as local_moment
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from analysis.views.moment import Moment
+    from hpcrowd.analysis.views.moment import Moment
+
 
 #: Most decisions of a table and of a picture.
 MOST, DRAWN = 100, 12

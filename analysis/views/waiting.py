@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from analysis.views.frames import table_picture
-from environment.quantities import format_duration, plural
+from hpcrowd.analysis.views.frames import table_picture
+from hpcrowd.environment.quantities import format_duration, plural
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from analysis.views.moment import Moment
-    from environment.jobs import Int64s
+    from hpcrowd.analysis.views.moment import Moment
+    from hpcrowd.environment.jobs import Int64s
+
 
 #: Most rows of a picture.
 MOST = 25

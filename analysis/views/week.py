@@ -2,24 +2,84 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analysis.curves import WEEK_HOURS
-from analysis.gantt import count_axis
-from analysis.plots import COLOURS, LEGEND, TITLE, say_nothing, tidy
-from analysis.views.frames import figure_at, fill_steps
-from analysis.views.hours import hours_of
-from environment.clock import DAY, DAYS, HOUR
-from environment.jobs import UNKNOWN
-from environment.quantities import plural
+from hpcrowd.agents.behaviours.activity import ActivityWindow, SameWindow, WeeklyWindow, WorkPattern
+from hpcrowd.agents.behaviours.composed import Composed
+from hpcrowd.agents.behaviours.hooks import NotedWindow
+from hpcrowd.agents.behaviours.profiles import ActiveTime, Profiles
+from hpcrowd.agents.generative.archetypes import OfficeWorker
+from hpcrowd.agents.generative.shmueli import ShmueliFeitelson
+from hpcrowd.agents.populations.component_users import ClosedLoop, ComponentUser
+from hpcrowd.agents.populations.satisfaction import Minding
+from hpcrowd.analysis.curves import WEEK_HOURS
+from hpcrowd.analysis.pictures.gantt import count_axis
+from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, TITLE, say_nothing, tidy
+from hpcrowd.analysis.views.frames import figure_at, fill_steps
+from hpcrowd.environment.clock import DAY, DAYS, HOUR
+from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.quantities import plural
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from analysis.views.moment import Moment
+    from hpcrowd.agents.behaviours.user import User
+    from hpcrowd.analysis.curves import Floats
+    from hpcrowd.analysis.views.moment import Moment
+
+
+@dataclass(frozen=True)
+class Hours:
+    """When a user is at work.
+
+    Attributes
+    ----------
+    pieces
+        Windows in which it may submit: open and close, s after Monday 00:00 local time; None where
+        it has none.
+    weights
+        Its activity in each hour of the week, 1 on average, shape (168,); None where it has none.
+    """
+
+    pieces: list[tuple[int, int]] | None = None
+    weights: Floats | None = None
+
+
+def hours_of(user: User | None) -> Hours:
+    """Return the hours of a user, none where its behaviour has none or the user is not there."""
+    if user is None:
+        return Hours()
+    behaviour: Any = user.behaviour
+    if isinstance(behaviour, Minding):
+        behaviour = behaviour.inner
+    if isinstance(behaviour, OfficeWorker):
+        return Hours(_pieces(behaviour.window))
+    if isinstance(behaviour, ClosedLoop) and isinstance(user, ComponentUser):
+        profiles = behaviour.profiles
+        weights = None if profiles is None else profiles.of(user.component.user).weights
+        return Hours(weights=weights)
+    if not isinstance(behaviour, Composed | ShmueliFeitelson):
+        return Hours()
+    window = behaviour.window
+    if isinstance(window, NotedWindow):
+        window = window.inner
+    if isinstance(window, SameWindow):
+        return Hours(_pieces(window.window))
+    if isinstance(window, WorkPattern) and user.number in window.windows:
+        return Hours(_pieces(window.windows[user.number]))
+    if isinstance(window, ActiveTime) and isinstance(window.profiles, Profiles):
+        return Hours(weights=window.profiles.of(user.number).weights)
+    return Hours()
+
+
+def _pieces(window: Any) -> list[tuple[int, int]] | None:
+    if isinstance(window, ActivityWindow):
+        window = window.week
+    return window.pieces if isinstance(window, WeeklyWindow) else None
 
 
 def week_table(moment: Moment, user: int) -> pd.DataFrame:

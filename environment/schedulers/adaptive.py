@@ -6,12 +6,13 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, override
 
-from environment.errors import QuantityError, SchedulerError
-from environment.quantities import parse_duration
-from environment.schedulers.base import RunningJob, Scheduler, WaitingJob
+from hpcrowd.environment.errors import QuantityError, SchedulerError
+from hpcrowd.environment.quantities import parse_duration
+from hpcrowd.environment.schedulers.base import RunningJob, Scheduler, WaitingJob
 
 if TYPE_CHECKING:
     from typing import NoReturn
+
 
 #: How often the state is looked at. The source leaves it open (unconfirmed).
 EVERY = "1h"
@@ -132,7 +133,7 @@ def _refuse() -> NoReturn:
 
 def _check(policy: str) -> None:
     """Make sure that a policy can be in charge."""
-    from environment.schedulers.names import parse_scheduler  # knows this policy too
+    from hpcrowd.environment.schedulers.names import parse_scheduler
 
     made = parse_scheduler(policy)
     if made is None or isinstance(made, Adaptive):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import override
 
-from environment.schedulers.base import RunningJob, WaitingJob
-from environment.schedulers.plan import PlanningScheduler
+from hpcrowd.environment.schedulers.base import RunningJob, WaitingJob
+from hpcrowd.environment.schedulers.plan import PlanningScheduler
 
 
 class Conservative(PlanningScheduler):

@@ -5,10 +5,9 @@ from __future__ import annotations
 from math import isfinite
 from typing import override
 
-from environment.errors import QuantityError
-from environment.schedulers.base import WaitingJob
-from environment.schedulers.ordered import OrderedScheduler
-from environment.schedulers.orders import check_backfill
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.schedulers.base import WaitingJob
+from hpcrowd.environment.schedulers.ordered import OrderedScheduler, check_backfill
 
 #: min^2; with it a job that would be answered at once weighs as much as one that has waited for a
 #: day: 0.04 per min x 36,000 min^2 = 1,440 min. Unconfirmed.
@@ -46,7 +45,7 @@ class Creasy(OrderedScheduler):
     decline
         1/min, how fast that chance declines.
     backfill
-        In which order later jobs are tried, see :class:`~environment.schedulers.easy.EASY`.
+        In which order later jobs are tried, see :class:`~hpcrowd.environment.schedulers.easy.EASY`.
 
     Raises
     ------

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import override
 
-from environment.schedulers.base import WaitingJob
-from environment.schedulers.ordered import OrderedScheduler
-from environment.schedulers.orders import check_backfill, parse_order
+from hpcrowd.environment.schedulers.base import WaitingJob
+from hpcrowd.environment.schedulers.ordered import OrderedScheduler, check_backfill, parse_order
 
 
 class EASY(OrderedScheduler):
@@ -32,7 +31,7 @@ class EASY(OrderedScheduler):
         submission), ``sjbf`` (shortest estimate first), ``largest`` (most processors first) or
         ``best-fit``.
     order
-        The order of the queue: a key of ``environment.schedulers.orders.KEYS``, after a minus for
+        The order of the queue: a key of ``schedulers.ordered.KEYS``, after a minus for
         large ones first. Whoever comes first in it is the head.
 
     Raises

@@ -9,23 +9,19 @@ from typing import override
 
 import numpy as np
 
-from environment.errors import QuantityError
-from environment.jobs import Int64s, JobTable
-from environment.quantities import parse_duration
-from environment.schedulers.base import EndedJob, RunningJob, WaitingJob
-from environment.schedulers.numbers import parse_numbers
-from environment.schedulers.ordered import OrderedScheduler
-from environment.schedulers.orders import check_backfill
-from environment.schedulers.reasons import WaitingReason
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import Int64s, JobTable
+from hpcrowd.environment.quantities import parse_duration
+from hpcrowd.environment.schedulers.base import EndedJob, RunningJob, WaitingJob, WaitingReason
+from hpcrowd.environment.schedulers.limits import parse_numbers
+from hpcrowd.environment.schedulers.ordered import OrderedScheduler, check_backfill
 
 #: Usage counts half after so long: the default of Slurm's PriorityDecayHalfLife (slurm.conf).
 HALF_LIFE = "7d"
 
 LN2 = math.log(2)
-
 #: From so many half-lives on, nothing is left of a usage.
 GONE = 1100
-
 #: Terms of the series of exp(-x) for 0 <= x <= ln 2; the first left out is below 1e-20.
 TERMS = 18
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import override
 
-from environment.schedulers.base import RunningJob, Scheduler, WaitingJob
-from environment.schedulers.ordered import reservation
-from environment.schedulers.ordered_reasons import QueueRules, QueueWalk
-from environment.schedulers.reasons import WaitingReason
+from hpcrowd.environment.schedulers.base import RunningJob, Scheduler, WaitingJob, WaitingReason
+from hpcrowd.environment.schedulers.ordered import QueueRules, QueueWalk, reservation
 
 
 class FCFS(Scheduler):

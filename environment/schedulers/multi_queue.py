@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import override
 
-from environment.errors import QuantityError
-from environment.schedulers.base import WaitingJob
-from environment.schedulers.limits import Charges, Limit
-from environment.schedulers.numbers import parse_numbers
-from environment.schedulers.ordered import OrderedScheduler
-from environment.schedulers.orders import check_backfill
-from environment.schedulers.queue_file import QueueRules, read_queues
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.schedulers.base import WaitingJob
+from hpcrowd.environment.schedulers.limits import (
+    Charges,
+    Limit,
+    QueueRules,
+    parse_numbers,
+    read_queues,
+)
+from hpcrowd.environment.schedulers.ordered import OrderedScheduler, check_backfill
 
 
 class MultiQueue(OrderedScheduler):
@@ -35,7 +38,7 @@ class MultiQueue(OrderedScheduler):
     ----------
     file
         Path of a TOML file with a table for each queue, see
-        :func:`~environment.schedulers.queue_file.read_queues`.
+        :func:`~hpcrowd.environment.schedulers.limits.read_queues`.
     user_jobs, user_processors
         Limits on what runs at once of each user, over all queues.
     queue_jobs, queue_processors

@@ -5,17 +5,17 @@ from __future__ import annotations
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
-from environment.errors import QuantityError
-from environment.schedulers.adaptive import Adaptive
-from environment.schedulers.base import Scheduler, options_of
-from environment.schedulers.conservative import Conservative
-from environment.schedulers.creasy import Creasy
-from environment.schedulers.easy import EASY
-from environment.schedulers.fair_share import FairShare
-from environment.schedulers.fcfs import FCFS
-from environment.schedulers.multi_queue import MultiQueue
-from environment.schedulers.order import LJF, SJF, Order
-from environment.schedulers.selective import Selective, SelectiveCategorized
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.schedulers.adaptive import Adaptive
+from hpcrowd.environment.schedulers.base import Scheduler, options_of
+from hpcrowd.environment.schedulers.conservative import Conservative
+from hpcrowd.environment.schedulers.creasy import Creasy
+from hpcrowd.environment.schedulers.easy import EASY
+from hpcrowd.environment.schedulers.fair_share import FairShare
+from hpcrowd.environment.schedulers.fcfs import FCFS
+from hpcrowd.environment.schedulers.multi_queue import MultiQueue
+from hpcrowd.environment.schedulers.order import LJF, SJF, Order
+from hpcrowd.environment.schedulers.selective import Selective, SelectiveCategorized
 
 #: Starts each job its recorded wait after its submission, capacity ignored; no policy.
 RECORDED = "recorded"

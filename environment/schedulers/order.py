@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import override
 
-from environment.schedulers.base import WaitingJob
-from environment.schedulers.ordered import OrderedScheduler
-from environment.schedulers.orders import parse_order
+from hpcrowd.environment.schedulers.base import WaitingJob
+from hpcrowd.environment.schedulers.ordered import OrderedScheduler, parse_order
 
 
 class Order(OrderedScheduler):
@@ -21,7 +20,7 @@ class Order(OrderedScheduler):
     Parameters
     ----------
     by
-        A key of ``environment.schedulers.orders.KEYS``, small ones first, or after a minus with
+        A key of ``schedulers.ordered.KEYS``, small ones first, or after a minus with
         large ones first; ties go by submission, then by job number.
 
     Raises

@@ -9,12 +9,16 @@ from typing import override
 
 import numpy as np
 
-from environment.errors import QuantityError
-from environment.jobs import Int64s, JobTable
-from environment.schedulers.base import EndedJob, RunningJob, WaitingJob
-from environment.schedulers.holes import Holes, Reservation
-from environment.schedulers.plan import PlanningScheduler, duration
-from environment.schedulers.reasons import ReasonCode, WaitingReason
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import Int64s, JobTable
+from hpcrowd.environment.schedulers.base import (
+    EndedJob,
+    ReasonCode,
+    RunningJob,
+    WaitingJob,
+    WaitingReason,
+)
+from hpcrowd.environment.schedulers.plan import Holes, PlanningScheduler, Reservation, duration
 
 #: s; small jobs are shorter than the first, large ones not shorter than the second: medium are
 #: those "from 1,000 to 10,000 seconds" (Minh 2012, section 7.2.2).

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import solara
 
-from analysis.views import (
+from hpcrowd.analysis.views import (
     Moment,
     gantt_picture,
     gantt_table,
@@ -17,14 +17,15 @@ from analysis.views import (
     submissions_picture,
     submissions_table,
 )
-from environment.clock import DAY
-from environment.quantities import format_duration, plural
-from scenarios.inspector.course import Course
-from scenarios.inspector.desk import Desk, held
-from scenarios.inspector.panels import Picture, Table
+from hpcrowd.environment.clock import DAY
+from hpcrowd.environment.quantities import format_duration, plural
+from hpcrowd.scenarios.inspector.course import Course
+from hpcrowd.scenarios.inspector.desk import Desk, held
+from hpcrowd.scenarios.inspector.panels import Picture, Table
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 #: Size of the pictures, inches.
 WIDE, HIGH = 8.0, 3.6

@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING, override
 
 import numpy as np
 
-from agents.user import User
-from analysis.views import Moment, activity_count, next_event_of
-from environment.clock import DAY, WEEK
-from environment.errors import QuantityError
-from environment.jobs import UNKNOWN, Int64s
-from environment.stops import FOREVER
-from environment.waiting_reasons import reasons_at, reasons_of
+from hpcrowd.agents.behaviours.user import User
+from hpcrowd.analysis.views import Moment, activity_count, next_event_of
+from hpcrowd.environment.clock import DAY, WEEK
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.environment.stops import FOREVER
+from hpcrowd.environment.waiting_reasons import reasons_at, reasons_of
 
 if TYPE_CHECKING:
-    from analysis.run import Run
-    from environment.broker import GridBroker
-    from environment.cluster import Cluster
-    from scenarios.staged import Staged
+    from hpcrowd.analysis.run import Run
+    from hpcrowd.environment.cluster import Cluster
+    from hpcrowd.environment.grid.broker import GridBroker
+    from hpcrowd.scenarios.kinds.staged import Staged
+
 
 #: Simulated time after which the search for the next event of a user pauses, s.
 SEARCHED_AT_ONCE = 8 * WEEK

@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 import solara
 
-from environment.clock import DAY, HOUR, WEEK
-from environment.errors import HpcrowdError
-from scenarios.inspector.exports import TYPES, exported, file_for_browser
-from scenarios.inspector.links import RUNS, View, parse_view, view_query
-from scenarios.inspector.sitting import Sitting
-from scenarios.inspector.subject import Subject
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.environment.errors import HpcrowdError
+from hpcrowd.scenarios.inspector.exports import TYPES, exported, file_for_browser
+from hpcrowd.scenarios.inspector.links import RUNS, View, parse_view, view_query
+from hpcrowd.scenarios.inspector.sitting import Sitting
+from hpcrowd.scenarios.inspector.subject import Subject
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
 
 #: Simulated time that passes between two pictures while it plays, s, by what the page calls it.
 PACES = {"1 hour": HOUR, "6 hours": 6 * HOUR, "1 day": DAY, "1 week": WEEK}
@@ -52,7 +53,7 @@ class Desk:
     tick
         Counts what has changed about the runs.
     tab, user, span
-        What is shown, see :class:`scenarios.inspector.links.View`.
+        What is shown, see :class:`hpcrowd.scenarios.inspector.links.View`.
     pace
         A key of :data:`PACES`.
     playing, busy

@@ -8,11 +8,12 @@ from collections.abc import Callable
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from analysis.plots import figure_png
+from hpcrowd.analysis.pictures.plots import figure_png
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
 
 #: Types of the files by their ending.
 TYPES = {"png": "image/png", "svg": "image/svg+xml", "csv": "text/csv"}

@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlencode
 
-from environment.errors import QuantityError
+from hpcrowd.environment.errors import QuantityError
 
 #: Parts of the page.
 TABS = ("cluster", "users", "user")

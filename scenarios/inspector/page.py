@@ -9,15 +9,15 @@ from typing import Any
 
 import solara
 
-from environment.clock import DAY, HOUR
-from environment.clock import moment as moment_words
-from scenarios.inspector import shown
-from scenarios.inspector.cluster_part import ClusterPart
-from scenarios.inspector.desk import PACES, Desk, held
-from scenarios.inspector.panels import Saved
-from scenarios.inspector.settings_part import SettingsPart
-from scenarios.inspector.user_part import UserPart
-from scenarios.inspector.users_part import UsersPart
+from hpcrowd.environment.clock import DAY, HOUR
+from hpcrowd.environment.clock import moment as moment_words
+from hpcrowd.scenarios.inspector import shown
+from hpcrowd.scenarios.inspector.cluster_part import ClusterPart
+from hpcrowd.scenarios.inspector.desk import PACES, Desk, held
+from hpcrowd.scenarios.inspector.panels import Saved
+from hpcrowd.scenarios.inspector.settings_part import SettingsPart
+from hpcrowd.scenarios.inspector.user_part import UserPart
+from hpcrowd.scenarios.inspector.users_part import UsersPart
 
 #: How the page looks.
 STYLE = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import solara
 
-from scenarios.inspector.desk import Desk, held
-from scenarios.inspector.exports import TYPES, image_for_browser
+from hpcrowd.scenarios.inspector.desk import Desk, held
+from hpcrowd.scenarios.inspector.exports import TYPES, image_for_browser
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
 
 #: Rows of a table on one page of it.
 ROWS = 10

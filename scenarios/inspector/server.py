@@ -15,11 +15,11 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from environment.errors import QuantityError, UnavailableError
-from environment.extras import missing
+from hpcrowd.environment.errors import QuantityError, UnavailableError, missing
 
 if TYPE_CHECKING:
-    from scenarios.inspector.subject import Subject
+    from hpcrowd.scenarios.inspector.subject import Subject
+
 
 #: Where the page listens unless told otherwise.
 LOOPBACK = "127.0.0.1"
@@ -121,13 +121,13 @@ def serve(subjects: Sequence[Subject], listening: socket.socket, ready: Callable
     from solara.server import app, starlette
     from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-    from scenarios.inspector import shown
+    from hpcrowd.scenarios.inspector import shown
 
     shown.SUBJECTS[:] = subjects
     # Pictures are made of tens of thousands of objects that are gone with the next one: collected
     # together while they are young, they do not make Python look through all users again and again.
     gc.set_threshold(YOUNG_OBJECTS)
-    app.apps["__default__"] = app.AppScript("scenarios.inspector.page:Page")
+    app.apps["__default__"] = app.AppScript("hpcrowd.scenarios.inspector.page:Page")
     # About cookies in frames of other sites, where this page is not meant to be.
     warnings.filterwarnings("ignore", message="Cookies with samesite=none")
     application: Any = starlette.app

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import solara
 
-from scenarios.inspector.controls import Control
-from scenarios.inspector.desk import Desk
+from hpcrowd.scenarios.inspector.desk import Desk
+from hpcrowd.scenarios.inspector.settings import Control
 
 
 @solara.component

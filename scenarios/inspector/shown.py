@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 if TYPE_CHECKING:
-    from scenarios.inspector.subject import Subject
+    from hpcrowd.scenarios.inspector.subject import Subject
+
 
 #: What is inspected, one or two.
 SUBJECTS: list[Subject] = []

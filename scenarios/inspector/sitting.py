@@ -10,10 +10,10 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from environment.clock import HOUR
-from environment.errors import HpcrowdError
-from scenarios.inspector.course import Course
-from scenarios.inspector.subject import Subject
+from hpcrowd.environment.clock import HOUR
+from hpcrowd.environment.errors import HpcrowdError
+from hpcrowd.scenarios.inspector.course import Course
+from hpcrowd.scenarios.inspector.subject import Subject
 
 #: A long way is gone in pieces of so much simulated time, s, so that one can stop in between.
 PIECE = 24 * HOUR

@@ -10,13 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, override
 
-from agents.decisions import DecisionLog
-from environment.archive import trace_path
-from environment.errors import QuantityError
-from scenarios.inspector.controls import Control, controls_of, settings_of
-from scenarios.inspector.course import Course, LiveCourse, PlayedBack
-from scenarios.scenario_base import Scenario, with_settings
-from scenarios.scenario_file import SettingError, read_scenario, scenario_of
+from hpcrowd.agents.behaviours.decisions import DecisionLog
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.traces.archive.logs import trace_path
+from hpcrowd.scenarios.inspector.course import Course, LiveCourse, PlayedBack
+from hpcrowd.scenarios.inspector.settings import Control, controls_of, settings_of
+from hpcrowd.scenarios.kinds.base import Scenario, with_settings
+from hpcrowd.scenarios.kinds.files import SettingError, read_scenario, scenario_of
 
 #: Decisions that a page keeps; 55 bytes each.
 KEPT_DECISIONS = 500_000
@@ -113,8 +113,8 @@ class ResultsSubject(Subject):
     """
 
     def __init__(self, folder: Path) -> None:
-        from analysis.loading import read_results
-        from analysis.views import recover_work
+        from hpcrowd.analysis.loading import read_results
+        from hpcrowd.analysis.views import recover_work
 
         self.name = folder.name or str(folder)
         self.run = recover_work(read_results(folder))

@@ -6,7 +6,7 @@ from typing import Any
 
 import solara
 
-from analysis.views import (
+from hpcrowd.analysis.views import (
     Moment,
     decisions_picture,
     decisions_table,
@@ -18,10 +18,10 @@ from analysis.views import (
     week_picture,
     week_table,
 )
-from scenarios.inspector.course import Course
-from scenarios.inspector.desk import Desk, held
-from scenarios.inspector.panels import Picture, Table
-from scenarios.inspector.users_part import item_of
+from hpcrowd.scenarios.inspector.course import Course
+from hpcrowd.scenarios.inspector.desk import Desk, held
+from hpcrowd.scenarios.inspector.panels import Picture, Table
+from hpcrowd.scenarios.inspector.users_part import item_of
 
 #: Size of the pictures, inches.
 WIDE, HIGH = 8.0, 3.4

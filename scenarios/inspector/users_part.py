@@ -7,14 +7,14 @@ from typing import Any
 
 import solara
 
-from analysis.views import STATES, Moment, users_picture, users_table
-from analysis.views.users import mood_words
-from environment.clock import Clock
-from environment.clock import moment as local_moment
-from environment.quantities import format_duration
-from scenarios.inspector.course import Course
-from scenarios.inspector.desk import Desk, held
-from scenarios.inspector.panels import Table
+from hpcrowd.analysis.views import STATES, Moment, users_picture, users_table
+from hpcrowd.analysis.views.users import mood_words
+from hpcrowd.environment.clock import Clock
+from hpcrowd.environment.clock import moment as local_moment
+from hpcrowd.environment.quantities import format_duration
+from hpcrowd.scenarios.inspector.course import Course
+from hpcrowd.scenarios.inspector.desk import Desk, held
+from hpcrowd.scenarios.inspector.panels import Table
 
 #: Columns: key, heading, whether it is a number.
 COLUMNS = (

@@ -1,0 +1,1 @@
+"""Users, and the parts that their behaviours are made of."""

@@ -1,0 +1,421 @@
+"""When users are at work: the third part of a composed behaviour, see :mod:`behaviours.composed`.
+
+========================= =======================================================================
+:class:`SameWindow`       one window for all users, given
+:class:`WorkPattern`      day or night, weekdays or weekend, by lot (distribution)
+:class:`RecordedSessions` at work during recorded sessions (fluid)
+========================= =======================================================================
+
+Profiles that are fitted for each user stand in :mod:`hpcrowd.agents.behaviours.profiles`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
+from typing import TYPE_CHECKING, Protocol, override
+
+import numpy as np
+
+from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import Int64s
+
+if TYPE_CHECKING:
+    from hpcrowd.agents.behaviours.user import User
+    from hpcrowd.agents.behaviours.when import Release
+    from hpcrowd.agents.work.units import Units
+
+
+#: Days of the week, Monday is 0.
+WORKING_DAYS = (0, 1, 2, 3, 4)
+WEEKEND = (5, 6)
+ALL_DAYS = (0, 1, 2, 3, 4, 5, 6)
+
+
+class WeeklyWindow:
+    """Pieces of the local week in which a user may submit.
+
+    Parameters
+    ----------
+    pieces
+        (opens, closes), s after Monday 00:00 local time; open from ``opens`` on and before
+        ``closes``, at most a week later. Pieces may touch or overlap.
+
+    Raises
+    ------
+    QuantityError
+        When it would never open.
+    """
+
+    def __init__(self, pieces: Iterable[tuple[int, int]]) -> None:
+        flat = []
+        for opens, closes in pieces:
+            if not 0 <= opens < WEEK or not opens < closes <= opens + WEEK:
+                raise QuantityError(
+                    f"window {opens} to {closes} s of the week: must open within the week, before "
+                    "it closes, and close within a week"
+                )
+            flat.append((opens, min(closes, WEEK)))
+            if closes > WEEK:
+                flat.append((0, closes - WEEK))
+        if not flat:
+            raise QuantityError("window without hours: never opens; give hours and days")
+        self._opens: list[int] = []
+        self._closes: list[int] = []
+        for opens, closes in sorted(flat):
+            if self._closes and opens <= self._closes[-1]:
+                self._closes[-1] = max(self._closes[-1], closes)
+            else:
+                self._opens.append(opens)
+                self._closes.append(closes)
+        self._first_again = self._opens[0] + WEEK
+
+    @property
+    def pieces(self) -> list[tuple[int, int]]:
+        """The pieces in order, none touching another, s after Monday 00:00."""
+        return list(zip(self._opens, self._closes, strict=True))
+
+    def is_open(self, clock: Clock, second: int) -> bool:
+        """Return whether the window is open at ``second``."""
+        of_week = clock.wall(second) % WEEK
+        piece = bisect_right(self._opens, of_week) - 1
+        return piece >= 0 and of_week < self._closes[piece]
+
+    def next_open(self, clock: Clock, second: int) -> int:
+        """Return ``second`` if the window is open then, else the second at which it next opens."""
+        while True:
+            of_week = clock.wall(second) % WEEK
+            piece = bisect_right(self._opens, of_week) - 1
+            if piece >= 0 and of_week < self._closes[piece]:
+                return second
+            later = self._opens[piece + 1] if piece + 1 < len(self._opens) else self._first_again
+            opens = second + later - of_week
+            change = clock.next_change(second, opens)
+            if change is None:
+                return opens
+            second = change  # clocks may skip the opening, or show it a second time
+
+    def next_closed(self, clock: Clock, second: int) -> int:
+        """Return ``second`` if the window is closed then, else the second at which it closes.
+
+        Raises
+        ------
+        QuantityError
+            When it is open all week.
+        """
+        if self.pieces == [(0, WEEK)]:
+            raise QuantityError("window of the whole week: never closes")
+        while self.is_open(clock, second):
+            wall = clock.wall(second)
+            of_week = wall % WEEK
+            left = self._closes[bisect_right(self._opens, of_week) - 1] - of_week
+            closes = clock.second_at(wall + left)
+            # Clocks put back show an hour twice: the first time may be over.
+            second = closes if closes > second else second + left
+        return second
+
+
+@dataclass(frozen=True)
+class ActivityWindow:
+    """The same hours on some days of the week, in local time.
+
+    Attributes
+    ----------
+    opens, closes
+        s after local midnight; active from ``opens`` on and before ``closes``. A window that closes
+        before it opens is open at night, on each of the days until ``closes`` and from ``opens``.
+    days
+        Days of the week, Monday is 0.
+
+    Raises
+    ------
+    QuantityError
+        When it would never open.
+    """
+
+    opens: int = 8 * HOUR
+    closes: int = 18 * HOUR
+    days: tuple[int, ...] = WORKING_DAYS
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.opens < DAY and 0 < self.closes <= DAY) or self.opens == self.closes:
+            raise QuantityError(
+                f"window {self.opens} to {self.closes} s: both must be times of one day, and differ"
+            )
+        if not self.days:
+            raise QuantityError("window without days: never opens; name days of the week")
+        if not set(self.days) <= set(ALL_DAYS):
+            raise QuantityError(f"days {self.days}: days of the week from 0 (Monday) to 6")
+
+    def shifted(self, by: int) -> ActivityWindow:
+        """Return the window ``by`` seconds later (or earlier); a day's window stays on one day."""
+        if self.opens > self.closes:
+            opens, closes = (self.opens + by) % DAY, (self.closes + by - 1) % DAY + 1
+            return replace(self, opens=opens, closes=closes)
+        by = max(-self.opens, min(DAY - self.closes, by))
+        return replace(self, opens=self.opens + by, closes=self.closes + by)
+
+    @cached_property
+    def week(self) -> WeeklyWindow:
+        """The window as pieces of the week."""
+        if self.opens < self.closes:
+            hours: Sequence[tuple[int, int]] = [(self.opens, self.closes)]
+        else:
+            hours = [(0, self.closes), (self.opens, DAY)]
+        return WeeklyWindow((day * DAY + a, day * DAY + b) for day in self.days for a, b in hours)
+
+    def next_open(self, clock: Clock, second: int) -> int:
+        """Return ``second`` if the window is open then, else the second at which it next opens."""
+        return self.week.next_open(clock, second)
+
+    def is_open(self, clock: Clock, second: int) -> bool:
+        """Return whether the window is open at ``second``."""
+        return self.week.is_open(clock, second)
+
+
+class Activity:
+    """Tells when users are at work. Shared by all users of a behaviour; subclass it."""
+
+    def begin(self, user: User) -> None:
+        """Get to know a user, before time begins to run."""
+
+    def is_open(self, user: User, at: int) -> bool:
+        """Return whether the user is at work at second ``at``."""
+        raise NotImplementedError(f"{type(self).__name__} has to define is_open()")
+
+    def next_open(self, user: User, at: int, release: Release) -> int:
+        """Return when the user submits a released unit that would be due at ``at``: then or later.
+
+        Parameters
+        ----------
+        user
+            The user.
+        at
+            s; when the unit would arrive from a user who is always at work.
+        release
+            What is to be submitted, and what released it.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has to define next_open()")
+
+
+class Window(Protocol):
+    """Pieces of the local week, such as :class:`agents.behaviours.activity.ActivityWindow`."""
+
+    def is_open(self, clock: Clock, second: int) -> bool:
+        """Return whether it is open at ``second``."""
+
+    def next_open(self, clock: Clock, second: int) -> int:
+        """Return ``second`` if it is open then, else when it next opens."""
+
+
+class SameWindow(Activity):
+    """All users are at work in the same window of the local week.
+
+    Parameters
+    ----------
+    window
+        The window.
+    """
+
+    def __init__(self, window: Window) -> None:
+        self.window = window
+
+    @override
+    def is_open(self, user: User, at: int) -> bool:
+        return self.window.is_open(user.model.clock, at)
+
+    @override
+    def next_open(self, user: User, at: int, release: Release) -> int:
+        return self.window.next_open(user.model.clock, at)
+
+
+@dataclass(frozen=True)
+class Shifts:
+    """Who works when (Zakay and Feitelson 2015, section VII-B).
+
+    Attributes
+    ----------
+    opens, closes
+        s after local midnight; the day begins at 7:30 and ends at 17:30.
+    shift
+        s; each user's hours are moved by a uniform draw from minus to plus this, one hour.
+    day_share
+        Share of users who work by day; the others work at night: 0.7.
+    weekday_share
+        Share of users who work from Monday to Friday; the others work at weekends: 0.8.
+    """
+
+    opens: int = 7 * HOUR + HOUR // 2
+    closes: int = 17 * HOUR + HOUR // 2
+    shift: int = HOUR
+    day_share: float = 0.7
+    weekday_share: float = 0.8
+
+    def __post_init__(self) -> None:
+        for name in ("day_share", "weekday_share"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise QuantityError(f"{name} {getattr(self, name):g}: must be between 0 and 1")
+        if self.shift < 0:
+            raise QuantityError(f"shift {self.shift} s: at least 0")
+        ActivityWindow(self.opens, self.closes)
+        if self.closes - self.opens == DAY and self.day_share < 1:
+            raise QuantityError(
+                f"day from {self.opens} to {self.closes} s: leaves no night for the "
+                f"{1 - self.day_share:g} of users who work then; shorten it or give day_share 1"
+            )
+
+    def hours(self, by_day: bool) -> tuple[int, int]:
+        """Return when the day opens and closes, or the night, s after local midnight."""
+        return (self.opens, self.closes) if by_day else (self.closes % DAY, self.opens or DAY)
+
+
+class WorkPattern(Activity):
+    """Each user draws its hours and its days once (Zakay and Feitelson 2015, section VII-B).
+
+    A night on weekdays is the part of each of the days from Monday to Friday before the morning
+    and after the evening: who works then is active on Monday at 3:00, not on Saturday at 3:00.
+
+    Parameters
+    ----------
+    shifts
+        Shares and hours.
+    """
+
+    def __init__(self, shifts: Shifts | None = None) -> None:
+        self.shifts = shifts or Shifts()
+        self.windows: dict[int, ActivityWindow] = {}
+
+    @override
+    def begin(self, user: User) -> None:
+        shifts, stream = self.shifts, user.stream
+        by_day = stream.random() < shifts.day_share
+        on_weekdays = stream.random() < shifts.weekday_share
+        shift = int(stream.integers(-shifts.shift, shifts.shift + 1))
+        days = WORKING_DAYS if on_weekdays else WEEKEND
+        self.windows[user.number] = ActivityWindow(*shifts.hours(by_day), days).shifted(shift)
+
+    @override
+    def is_open(self, user: User, at: int) -> bool:
+        return self.windows[user.number].is_open(user.model.clock, at)
+
+    @override
+    def next_open(self, user: User, at: int, release: Release) -> int:
+        return self.windows[user.number].next_open(user.model.clock, at)
+
+
+class RecordedSessions(Activity):
+    """A user is at work during its recorded sessions (Zakay and Feitelson 2015, section VII-C).
+
+    A session lasts from its first to its last submission. When the sessions are used up they come
+    again, from the week after the last one on, on the same days of the week at the same local
+    time. Who is absent comes back at the beginning of the next session.
+
+    Parameters
+    ----------
+    units
+        Recorded units, whose sessions are taken. A user that is not among them is always at work.
+    """
+
+    def __init__(self, units: Units) -> None:
+        self._units = units
+        self._of: dict[int, _Sessions] = {}
+
+    @override
+    def begin(self, user: User) -> None:
+        units = self._units
+        place = int(np.searchsorted(units.users, user.number))
+        if place == len(units.users) or units.users[place] != user.number:
+            return
+        first, last = units.user_first[place : place + 2]
+        new = np.flatnonzero(units.continues[first:last] == 0) + first
+        begins, ends = self.spans(user, new, np.append(new[1:], last) - 1)
+        self._of[user.number] = _Sessions(user.model.clock, begins.tolist(), ends.tolist())
+
+    def spans(self, user: User, first: Int64s, last: Int64s) -> tuple[Int64s, Int64s]:
+        """Return when the sessions of a user begin and end, s; override for another reading.
+
+        Parameters
+        ----------
+        user
+            The user.
+        first, last
+            The first and the last unit of each of its sessions, in their order.
+        """
+        return self._units.start[first], self._units.last[last]
+
+    @override
+    def is_open(self, user: User, at: int) -> bool:
+        sessions = self._of.get(user.number)
+        return sessions is None or sessions.is_open(at)
+
+    @override
+    def next_open(self, user: User, at: int, release: Release) -> int:
+        sessions = self._of.get(user.number)
+        return at if sessions is None or sessions.is_open(at) else sessions.next_begin(at)
+
+    def next_session(self, user: User, at: int) -> int:
+        """Return when the next session of a user begins after ``at``, whether one is open or not.
+
+        A user without recorded sessions is always in one: ``at``.
+        """
+        sessions = self._of.get(user.number)
+        return at if sessions is None else sessions.next_begin(at)
+
+
+class _Sessions:
+    """The sessions of a user, as recorded and then again and again.
+
+    Parameters
+    ----------
+    clock
+        Local time.
+    begins, ends
+        s; first and last submission of each, in their order.
+    """
+
+    def __init__(self, clock: Clock, begins: list[int], ends: list[int]) -> None:
+        self.clock = clock
+        self.begins, self.ends = begins, ends
+        self._last_end = max(ends)
+        # Sorted anew, since clocks that are put back may show a later session an earlier time.
+        walls = sorted((clock.wall(a), clock.wall(b)) for a, b in zip(begins, ends, strict=True))
+        self._wall_begins = [begin for begin, _ in walls]
+        self._wall_ends = list(accumulate((end for _, end in walls), max))
+        weeks = self._wall_ends[-1] // WEEK - self._wall_begins[0] // WEEK + 1
+        self.period = weeks * WEEK
+
+    def is_open(self, at: int) -> bool:
+        """Return whether a session goes on at ``at``."""
+        if at <= self._last_end:
+            place = bisect_right(self.begins, at) - 1
+            return place >= 0 and at <= self.ends[place]
+        wall = self.clock.wall(at)
+        times = self._round(wall)
+        if not times:
+            return False
+        wall -= times * self.period
+        place = bisect_right(self._wall_begins, wall) - 1
+        return place >= 0 and wall <= self._wall_ends[place]
+
+    def next_begin(self, at: int) -> int:
+        """Return when the next session after ``at`` begins."""
+        if at < self.begins[-1]:
+            return self.begins[bisect_right(self.begins, at)]
+        wall = self.clock.wall(at)
+        times = self._round(wall)
+        place = bisect_right(self._wall_begins, wall - times * self.period)
+        while True:
+            if place == len(self.begins):
+                times, place = times + 1, 0
+            second = self.clock.second_at(self._wall_begins[place] + times * self.period)
+            if second > at and times:
+                return second
+            place += 1
+
+    def _round(self, wall: int) -> int:
+        """Return how many times the sessions have come again at a local time, 0 at first."""
+        return max(0, (wall - self._wall_begins[0] // WEEK * WEEK) // self.period)

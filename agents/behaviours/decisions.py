@@ -1,0 +1,362 @@
+"""The decision log: what users did, when and why, a row for each decision.
+
+======================= ============================================================================
+what                    a row says
+======================= ============================================================================
+submitted               a unit of work was submitted; exactly one for each unit, but for those that
+                        were renounced as a whole
+waits                   something puts the submission off, by ``seconds``, beyond the think time
+delayed, degraded, ...  a reaction did something to a job of the unit, see :mod:`responses`
+there, arrived, ...     the user came or left, see :mod:`hpcrowd.agents.behaviours.visits`
+lost                    a running job of the unit was stopped; it comes again ``seconds`` later
+======================= ============================================================================
+
+A submission is the sum of its parts: a unit that was released by the completion of another at
+second r is submitted at r + ``seconds`` + the ``seconds`` of its rows *waits*, and where a reaction
+delays a job, that one so much later. A unit that follows the submission of another counts from
+there; one that waits for nothing has no sum.
+
+The log is off unless it is handed over, and then kept in columns. Its size is bounded: decisions
+beyond ``limit`` are not kept, only counted, so that what is there is whole from the beginning on.
+Words for a row stand in :mod:`hpcrowd.agents.behaviours.decisions`.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.quantities import format_duration
+
+if TYPE_CHECKING:
+    from hpcrowd.agents.behaviours.visits import Visit
+    from hpcrowd.agents.work.recorded import Work
+    from hpcrowd.agents.work.units import Units
+    from hpcrowd.environment.jobs import Int64s
+
+
+#: Rows that a log keeps unless told otherwise: 55 bytes each, 110 MB.
+LIMIT = 2_000_000
+
+
+class What(IntEnum):
+    """What a user did, or what became of what it meant to do."""
+
+    SUBMITTED = 0
+    WAITS = 1
+    DELAYED = 2
+    DEGRADED = 3
+    RECONFIGURED = 4
+    RENOUNCED = 5
+    SWITCHED = 6
+    CHANGED = 7  #: by a reaction of one's own
+    LOST = 8
+    THERE = 9
+    ARRIVED = 10
+    DONE = 11
+    GAVE_UP = 12
+    WENT_AWAY = 13
+    CAME_BACK = 14
+    WENT_ON = 15
+
+
+class Why(IntEnum):
+    """The reason of a decision."""
+
+    RECORDED = 0  #: it comes at its recorded second
+    FIRST = 1  #: the user is there for the first time
+    ENDED = 2  #: a unit it waited for is over; a think time follows
+    BREAK = 3  #: the same, but the user takes a break instead of thinking
+    FOLLOWS = 4  #: the unit before was submitted; an inter-arrival time follows
+    WINDOW = 5  #: the user is not at work; its window opens later
+    PACE = 6  #: pauses go by at the pace of the user's week
+    AWAY = 7  #: the user is away for some weeks
+    REACTION = 8  #: a reaction
+    MOOD = 9  #: the user is discontent, or content
+    OWN = 10  #: a behaviour of one's own, which does not say why
+    STOPPED = 11  #: the platform stopped a job
+    NONE = 12  #: nothing but the course of things
+    HOUR = 13  #: it comes at an hour of its own every day
+
+
+class Kind(IntEnum):
+    """What the number of a unit counts, as in the columns of the table of jobs."""
+
+    SESSION = 0
+    BATCH = 1
+
+
+def kind_of(units: Units | None, work: Work) -> Kind:
+    """Return what units of recorded work are; None stands for sessions."""
+    # The work itself is not asked: it would look for what sessions depend on.
+    by_session = units is None or units is vars(work).get("by_session")
+    return Kind.SESSION if by_session else Kind.BATCH
+
+
+#: Type of each column, and the meaning and unit of it in ``decisions.parquet``.
+COLUMNS = {
+    "time": ("q", "s since the origin; of a submission when its first job comes, of other rows "
+             "when it was decided"),
+    "user": ("q", "number of the user"),
+    "what": ("b", "submitted, waits, delayed, degraded, reconfigured, renounced, switched, "
+             "changed, lost, there, arrived, done, gave up, went away, came back, went on"),
+    "why": ("b", "recorded, first, ended, break, follows, window, pace, away, reaction, mood, own, "
+            "stopped, none, hour"),
+    "kind": ("b", "what units of work are: session or batch, as in jobs.parquet"),
+    "unit": ("q", "number of the unit of work, -1 none"),
+    "cause": ("q", "number of the unit that was waited for or followed, of reactions and stopped "
+              "jobs that of the job, -1 none"),
+    "seconds": ("q", "s; of a submission the think time, break or inter-arrival time, of a wait or "
+                "a delay by how much it puts off, of a stopped job how much later it is submitted "
+                "again, -1 unknown"),
+    "name": ("i", "name of the reaction, and of the cluster that it chose, else empty"),
+    "mood": ("d", "doublings; how bad things were for the user, 0 where users do not mind"),
+}  # fmt: skip
+
+#: The meaning of each column, as documented.
+MEANING = {name: meaning for name, (_, meaning) in COLUMNS.items()}
+
+#: Columns that hold words, with their numbers.
+WORDS: dict[str, type[IntEnum]] = {"what": What, "why": Why, "kind": Kind}
+
+
+class DecisionLog:
+    """What users decided, in columns.
+
+    Parameters
+    ----------
+    limit
+        Rows that are kept; what is decided later is only counted.
+
+    Attributes
+    ----------
+    dropped
+        Decisions that are not kept.
+    names
+        Names of reactions; the column ``name`` holds their places.
+
+    Raises
+    ------
+    QuantityError
+        When nothing may be kept.
+    """
+
+    def __init__(self, limit: int = LIMIT) -> None:
+        if limit < 1:
+            raise QuantityError(f"limit {limit}: rows of the log of decisions, at least 1")
+        self.limit = limit
+        self.dropped = 0
+        self.names = [""]
+        self._places = {"": 0}
+        self._columns: list[array[Any]] = [array(code) for code, _ in COLUMNS.values()]
+        self._add = [column.append for column in self._columns]
+
+    def __len__(self) -> int:
+        return len(self._columns[0])
+
+    def __repr__(self) -> str:
+        return f"<DecisionLog: {len(self):,} rows, {self.dropped:,} dropped>"
+
+    def note(
+        self,
+        time: int,
+        user: int,
+        what: int,
+        why: int,
+        kind: int = Kind.BATCH,
+        unit: int = UNKNOWN,
+        cause: int = UNKNOWN,
+        seconds: int = UNKNOWN,
+        name: str = "",
+        mood: float = 0.0,
+    ) -> None:
+        """Keep a decision, or count it when there is no more room."""
+        if len(self._columns[0]) >= self.limit:
+            self.dropped += 1
+            return
+        place = self._places.get(name)
+        if place is None:
+            place = self._places[name] = len(self.names)
+            self.names.append(name)
+        values = (time, user, what, why, kind, unit, cause, seconds, place, mood)
+        for add, value in zip(self._add, values, strict=True):
+            add(value)
+
+    def note_recorded(self, user: int, units: range, start: Int64s) -> None:
+        """Keep that a user submits all its sessions at their recorded seconds.
+
+        Parameters
+        ----------
+        user, units
+            Its number and its sessions.
+        start
+            s; of the sessions, shape (units,).
+        """
+        for unit, at in zip(units, start.tolist(), strict=True):
+            self.note(at, user, What.SUBMITTED, Why.RECORDED, Kind.SESSION, unit)
+
+    def note_visit(self, visit: Visit, mood: float = 0.0) -> None:
+        """Keep that a user came or left."""
+        what = What[visit.what.name]
+        why = Why.MOOD if what in (What.GAVE_UP, What.WENT_AWAY, What.WENT_ON) else Why.NONE
+        self.note(visit.at, visit.user, what, why, mood=mood)
+
+    def columns(self, user: int | None = None) -> dict[str, np.ndarray]:
+        """Return what is kept as arrays by name, in the order of time; words as their numbers.
+
+        Rows of one second stand in the order in which they were noted.
+
+        Parameters
+        ----------
+        user
+            Number of the user whose decisions are returned; None for those of all.
+        """
+        columns = dict(zip(COLUMNS, self._columns, strict=True))
+        if user is None:
+            found = {name: np.array(column, column.typecode) for name, column in columns.items()}
+        else:
+            # Views are let go at once: a column that is looked into could not grow.
+            rows = np.flatnonzero(np.asarray(columns["user"]) == user)
+            found = {name: np.asarray(column)[rows] for name, column in columns.items()}
+        order = np.argsort(found["time"], kind="stable")
+        return {name: values[order] for name, values in found.items()}
+
+
+#: What a user did when it came or left.
+VISITS = {
+    What.THERE: "is there when the run begins",
+    What.ARRIVED: "arrives",
+    What.DONE: "leaves: its work is done",
+    What.GAVE_UP: "gives up and leaves for good",
+    What.WENT_AWAY: "goes away for some weeks, discontent",
+    What.CAME_BACK: "comes back",
+    What.WENT_ON: "is content and begins its work again",
+}
+
+
+class Decision(NamedTuple):
+    """A row of the log; see :data:`hpcrowd.agents.behaviours.decisions.MEANING`."""
+
+    time: int
+    user: int
+    what: What
+    why: Why
+    kind: Kind
+    unit: int
+    cause: int
+    seconds: int
+    name: str
+    mood: float
+
+    def words(self) -> str:
+        """Return what was decided and why, without the time."""
+        text = self._words()
+        return f"{text} (mood {self.mood:+.2f} doublings)" if self.mood else text
+
+    def _words(self) -> str:
+        if self.what in VISITS:
+            return VISITS[self.what]
+        unit = f"{self.kind.name.lower()} {self.unit}"
+        if self.what == What.SUBMITTED:
+            return f"{unit} submitted{self._reason()}"
+        if self.what == What.WAITS:
+            return f"{unit} {self._wait()}"
+        if self.what == What.LOST:
+            later = "later" if self.seconds < 0 else f"after {format_duration(self.seconds)}"
+            return f"{unit}: job {self.cause} was stopped, the user submits it again {later}"
+        by = f" by {format_duration(self.seconds)}" if self.what == What.DELAYED else ""
+        return f"{unit}: job {self.cause} {self.what.name.lower()}{by}, reaction {self.name}"
+
+    def _reason(self) -> str:
+        cause = f"{self.kind.name.lower()} {self.cause}"
+        pause = "unknown" if self.seconds == UNKNOWN else format_duration(self.seconds)
+        match self.why:
+            case Why.ENDED:
+                return f", released by completion of {cause}, think time {pause}"
+            case Why.BREAK:
+                return f", released by completion of {cause}, after a break of {pause}"
+            case Why.FOLLOWS:
+                return f", released by submission of {cause}, {pause} after it"
+            case Why.RECORDED:
+                return " at its recorded time"
+            case Why.FIRST:
+                return ", the first of the user"
+            case Why.HOUR:
+                return " at its hour of the day"
+        return ", the behaviour does not say why"
+
+    def _wait(self) -> str:
+        lasts = format_duration(abs(self.seconds))
+        match self.why:
+            case Why.WINDOW:
+                return f"waits {lasts}, until the user is at work"
+            case Why.PACE:
+                more = "longer" if self.seconds > 0 else "less"
+                return f"is thought about {lasts} {more}, at the pace of the user's week"
+            case Why.AWAY:
+                return f"waits {lasts}, since the user is away"
+        return f"is put off by {self.seconds} s, the behaviour does not say why"
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """The decisions of a run.
+
+    Attributes
+    ----------
+    columns
+        By the names of :data:`MEANING`, each of shape (decisions,), in the order
+        of time; words as their numbers.
+    names
+        What the numbers in the column ``name`` stand for.
+    dropped
+        Decisions that were made later and not kept, see :class:`DecisionLog`.
+    """
+
+    columns: dict[str, np.ndarray]
+    names: tuple[str, ...]
+    dropped: int = 0
+
+    @classmethod
+    def of(cls, log: DecisionLog, user: int | None = None) -> Decisions:
+        """Return what a log holds, of one user if one is given."""
+        return cls(log.columns(user), tuple(log.names), log.dropped)
+
+    def __len__(self) -> int:
+        return len(self.columns["time"])
+
+    def __iter__(self) -> Iterator[Decision]:
+        return self.rows(np.arange(len(self)))
+
+    def rows(self, places: np.ndarray) -> Iterator[Decision]:
+        """Yield some of the decisions, by their places."""
+        found = {name: values[places].tolist() for name, values in self.columns.items()}
+        for values in zip(*(found[name] for name in Decision._fields), strict=True):
+            time, user, what, why, kind, unit, cause, seconds, name, mood = values
+            yield Decision(
+                time, user, What(what), Why(why), Kind(kind), unit, cause, seconds,
+                self.names[name], mood,
+            )  # fmt: skip
+
+    def of_user(
+        self, user: int, begin: int | None = None, end: int | None = None
+    ) -> Iterator[Decision]:
+        """Yield the decisions of a user from ``begin`` on and before ``end``, s."""
+        which = self.columns["user"] == user
+        if begin is not None:
+            which &= self.columns["time"] >= begin
+        if end is not None:
+            which &= self.columns["time"] < end
+        return self.rows(np.flatnonzero(which))
+
+    def last_of_user(self, user: int, end: int, most: int | None = None) -> list[Decision]:
+        """Return the last decisions of a user before ``end``, s, newest first, at most so many."""
+        which = (self.columns["user"] == user) & (self.columns["time"] < end)
+        return list(self.rows(np.flatnonzero(which)[::-1][:most]))

@@ -1,0 +1,208 @@
+"""Where decisions are noted: the few places through which they pass, hooked when a log is there.
+
+=================================== ================================================================
+users                               place
+=================================== ================================================================
+with a composed behaviour           where it asks its parts for the arrival of a released unit, and
+                                    where it has asked the reactions: :class:`Noting`
+rigid                               all at once: :meth:`note_recorded`
+with another behaviour of a replay  where the user submits
+who make up their work              where they submit: :meth:`GeneratedUser.note_submitted`
+=================================== ================================================================
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, override
+
+from hpcrowd.agents.behaviours.activity import Activity
+from hpcrowd.agents.behaviours.composed import Composed, Rigid
+from hpcrowd.agents.behaviours.decisions import DecisionLog, What, Why, kind_of
+from hpcrowd.agents.behaviours.profiles import ActiveTime
+from hpcrowd.agents.behaviours.think import Continuation, Pause, Think
+from hpcrowd.agents.behaviours.when import Reason
+from hpcrowd.environment.jobs import UNKNOWN, State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hpcrowd.agents.behaviours.reactions import Intention, Note
+    from hpcrowd.agents.behaviours.user import ReplayUser, User
+    from hpcrowd.agents.behaviours.when import Release
+    from hpcrowd.agents.generative.generated import GeneratedUser
+
+
+#: What responses of reactions are called in the log; those of one's own are ``CHANGED``.
+RESPONSES = {
+    "delay": What.DELAYED,
+    "degrade": What.DEGRADED,
+    "reconfigure": What.RECONFIGURED,
+    "renounce": What.RENOUNCED,
+    "switch": What.SWITCHED,
+}
+
+#: Reasons of submissions by what released the unit.
+REASONS = {
+    Reason.START: Why.RECORDED,
+    Reason.ENDED: Why.ENDED,
+    Reason.FOLLOWS: Why.FOLLOWS,
+}
+
+
+class NotedThink(Think):
+    """Thinks as another part does, and remembers the last pause."""
+
+    def __init__(self, inner: Think) -> None:
+        self.inner = inner
+        self.last: Pause | None = None
+
+    @override
+    def begin(self, user: ReplayUser) -> None:
+        self.inner.begin(user)
+
+    @override
+    def pause(self, user: ReplayUser, release: Release) -> Pause:
+        self.last = Pause(*self.inner.pause(user, release))
+        return self.last
+
+
+class NotedWindow(Activity):
+    """Opens as another part does, and remembers the last wait."""
+
+    def __init__(self, inner: Activity) -> None:
+        self.inner = inner
+        self.why = Why.PACE if isinstance(inner, ActiveTime) else Why.WINDOW
+        self.last: tuple[int, int] | None = None
+
+    @override
+    def begin(self, user: User) -> None:
+        self.inner.begin(user)
+
+    @override
+    def is_open(self, user: User, at: int) -> bool:
+        return self.inner.is_open(user, at)
+
+    @override
+    def next_open(self, user: User, at: int, release: Release) -> int:
+        opens = self.inner.next_open(user, at, release)
+        self.last = at, opens - at
+        return opens
+
+
+class Noting:
+    """Notes what a composed behaviour decides. One for each behaviour, shared by its users.
+
+    Parameters
+    ----------
+    log
+        Where to.
+    behaviour
+        Whose parts are wrapped, so that they can be asked what they said.
+    """
+
+    def __init__(self, log: DecisionLog, behaviour: Composed) -> None:
+        self.log = log
+        self.behaviour = behaviour
+        self.kind = kind_of(behaviour.units, behaviour.when.work)
+        self.breaks = isinstance(behaviour.think, Continuation)
+        self.think = NotedThink(behaviour.think)
+        self.window = None if behaviour.window is None else NotedWindow(behaviour.window)
+        behaviour.think, behaviour.window = self.think, self.window
+        self._due: dict[int, tuple[Why, int, int]] = {}
+        self._last = UNKNOWN  # the unit that was asked for last
+
+    def arrival(self, user: ReplayUser, release: Release) -> int:
+        """Return what the behaviour says, and note why."""
+        self.think.last = None
+        if self.window is not None:
+            self.window.last = None
+        at = self.behaviour.arrival(user, release)
+        why, unit = REASONS[release.reason], release.unit
+        self._last = unit
+        cause = unit - 1 if why == Why.FOLLOWS else release.awaited
+        pause = release.pause
+        if self.think.last is not None:
+            pause = self.think.last.seconds
+            if self.breaks and why == Why.ENDED and not self.think.last.stays:
+                why = Why.BREAK
+        elif self.window is not None and self.window.last is not None:
+            pause = 0  # an absent user does not think
+        left = at - release.at - pause
+        if self.window is not None and self.window.last is not None:
+            since, waited = self.window.last
+            self._wait(user, since, self.window.why, unit, cause, waited)
+            left -= waited
+        self._wait(user, at - left, Why.OWN, unit, cause, left)
+        if self.behaviour.reactions:
+            self._due[unit] = why, cause, pause
+        else:
+            self._submitted(user, at, unit, why, cause, pause)
+        return at
+
+    def notes(self, unit: int) -> bool:
+        """Return whether a unit that is being submitted is noted here."""
+        return unit == self._last or unit in self._due
+
+    def decided(self, user: ReplayUser, intention: Intention, notes: list[Note]) -> None:
+        """Note what reactions did to a unit, and its submission if anything is left of it."""
+        for note in notes:
+            seconds = note.delay if note.response == "delay" else UNKNOWN
+            self.log.note(
+                note.decided,
+                user.number,
+                RESPONSES.get(note.response, What.CHANGED),
+                Why.REACTION,
+                self.kind,
+                intention.unit,
+                int(user.model.jobs.number[note.row]),
+                seconds,
+                f"{note.reaction} to {note.cluster}" if note.cluster else note.reaction,
+            )
+        why, cause, pause = self._due.pop(intention.unit, (Why.OWN, UNKNOWN, UNKNOWN))
+        stands = user.model.jobs.state[intention.rows] != State.RENOUNCED
+        if stands.any():
+            at = int(intention.at[stands].min())
+            self._submitted(user, at, intention.unit, why, cause, pause)
+
+    def _wait(
+        self, user: ReplayUser, since: int, why: Why, unit: int, cause: int, seconds: int
+    ) -> None:
+        if seconds:
+            # What shortens a pause is told when the pause is over, not after that.
+            since += min(seconds, 0)
+            self.log.note(since, user.number, What.WAITS, why, self.kind, unit, cause, seconds)
+
+    def _submitted(
+        self, user: ReplayUser, at: int, unit: int, why: Why, cause: int, pause: int
+    ) -> None:
+        self.log.note(at, user.number, What.SUBMITTED, why, self.kind, unit, cause, pause)
+
+
+def note_replaying(log: DecisionLog, users: Iterable[ReplayUser]) -> None:
+    """Let users of a recorded trace note what they do; before any of them begins."""
+    noted: set[int] = set()
+    for user in users:
+        user.log = log
+        behaviour = user.behaviour
+        if isinstance(behaviour, Composed):
+            if id(behaviour) not in noted:
+                noted.add(id(behaviour))
+                behaviour.note_in(Noting(log, behaviour))
+            kind = type(behaviour)
+            if kind.begin is not Composed.begin or kind.finished is not Composed.finished:
+                # Such a subclass may submit what no part has released.
+                user.note_submissions(log, behaviour.noting)
+        elif type(behaviour) is Rigid:
+            log.note_recorded(
+                user.number,
+                user.sessions,
+                user.work.sessions.start[user.sessions.start : user.sessions.stop],
+            )
+        else:
+            user.note_submissions(log)
+
+
+def note_generating(log: DecisionLog, users: Iterable[GeneratedUser]) -> None:
+    """Let users who make up their work note what they do; before time begins to run."""
+    for user in users:
+        user.log = log

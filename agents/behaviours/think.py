@@ -1,0 +1,285 @@
+"""How long users think: the pause between the release of a unit of work and its submission.
+
+The second part of a composed behaviour, see :mod:`hpcrowd.agents.behaviours.composed`.
+
+======================= ==========================================================================
+:class:`RecordedPauses` as recorded
+:class:`LinearThink`    a line over the response time (dynamic think times)
+:class:`OwnPauses`      drawn from the user's own pauses within sessions (fluid)
+:class:`Continuation`   stay or take a break, by the response time (distribution)
+======================= ==========================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple, override
+
+import numpy as np
+
+from hpcrowd.agents.behaviours.when import Reason
+from hpcrowd.environment.clock import HOUR
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.environment.quantities import round_half_up
+
+if TYPE_CHECKING:
+    from hpcrowd.agents.behaviours.user import ReplayUser
+    from hpcrowd.agents.behaviours.when import Release
+    from hpcrowd.agents.work.units import Units
+
+
+#: Think times from this on are absences, not reactions to a response, s (Zakay and Feitelson 2015,
+#: section VII-B: breaks are shorter; the same for dynamic think times, unconfirmed).
+LONGEST_BREAK = 8 * HOUR
+
+#: What counts as 0 in a fitted line, s and s of think time per s of response.
+SMALL = 1e-6
+
+
+class Pause(NamedTuple):
+    """A pause and what it means."""
+
+    seconds: int
+    stays: bool = False  #: the user stays at work for it, whatever its window says
+
+
+class Think:
+    """Decides about pauses. Shared by all users of a behaviour; subclass it."""
+
+    def begin(self, user: ReplayUser) -> None:
+        """Get to know a user, before time begins to run."""
+
+    def pause(self, user: ReplayUser, release: Release) -> Pause:
+        """Return the pause of a released unit; never for the first work of a user."""
+        raise NotImplementedError(f"{type(self).__name__} has to define pause()")
+
+
+class RecordedPauses(Think):
+    """The recorded think time or inter-arrival time, whichever released the unit."""
+
+    @override
+    def pause(self, user: ReplayUser, release: Release) -> Pause:
+        return Pause(release.pause)
+
+
+def response_time(user: ReplayUser, unit: int) -> int:
+    """Return the simulated response time of the job of a unit that ended last, s.
+
+    A job that never ran (rejected or renounced) was answered at once: 0. Ties go to the later job.
+    """
+    jobs, rows = user.model.jobs, user.jobs_of(unit)
+    ends = jobs.end[rows]
+    last = int(np.flatnonzero(ends == ends.max())[-1]) if len(rows) > 1 else 0
+    end = int(ends[last])
+    return end - int(jobs.submit[rows[last]]) if end != UNKNOWN else 0
+
+
+@dataclass(frozen=True)
+class LinearThink(Think):
+    """Think times that grow with the response time: slope * response + intercept.
+
+    Only pauses that were recorded as shorter than ``cut`` react; longer ones are absences and stay
+    as recorded, as do inter-arrival times. The response is that of the job which ended last in the
+    unit that was waited for last (dynamic think times: Schlagkamp, JSSPP 2015).
+
+    Attributes
+    ----------
+    slope
+        s of think time per s of response; the default is unconfirmed.
+    intercept
+        s; the default is unconfirmed.
+    cut
+        s; see :data:`LONGEST_BREAK`.
+
+    Raises
+    ------
+    QuantityError
+        When a think time could be negative.
+    """
+
+    slope: float = 0.4826
+    intercept: float = 1779.0
+    cut: int = LONGEST_BREAK
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.slope < inf and 0 <= self.intercept < inf):
+            raise QuantityError(
+                f"think time {self.slope:g} * response + {self.intercept:g} s: would be negative "
+                "for some response; give a slope and an intercept of at least 0"
+            )
+        if self.cut <= 0:
+            raise QuantityError(f"cut {self.cut} s: longest think time that reacts, more than 0")
+
+    @classmethod
+    def fit(cls, units: Units, cut: int = LONGEST_BREAK) -> LinearThink:
+        """Fit the line by least squares to the recorded (response, think time) pairs.
+
+        Parameters
+        ----------
+        units
+            Recorded units.
+        cut
+            s; pairs with a think time from this on are left out.
+
+        Raises
+        ------
+        QuantityError
+            When there are fewer than two different responses, or the line is not a think time.
+        """
+        response, think = think_time_pairs(units, cut)
+        if len(np.unique(response)) < 2:
+            raise QuantityError(
+                f"think times: {len(think)} pairs of response and think time below {cut} s; a line "
+                "needs two different responses; give slope and intercept"
+            )
+        slope, intercept = np.polyfit(response.astype(float), think.astype(float), 1)
+        # A line through the origin may miss it by as much as floats are off.
+        slope, intercept = (0.0 if abs(x) < SMALL else float(x) for x in (slope, intercept))
+        return cls(slope, intercept, cut)
+
+    @override
+    def pause(self, user: ReplayUser, release: Release) -> Pause:
+        if release.reason != Reason.ENDED or release.pause >= self.cut:
+            return Pause(release.pause)
+        response = response_time(user, release.awaited)
+        return Pause(round_half_up(self.slope * response + self.intercept))
+
+
+def think_time_pairs(units: Units, cut: int = LONGEST_BREAK) -> tuple[Int64s, Int64s]:
+    """Return recorded response times and the think times after them, s, each shape (pairs,).
+
+    A unit makes a pair when it waited for another and its think time is less than ``cut`` s; the
+    response is that of the job which ended last in the unit that was waited for last.
+    """
+    which = (units.think_time != UNKNOWN) & (units.think_time < cut)
+    return units.response[units.awaited[which]], units.think_time[which]
+
+
+class OwnPauses(Think):
+    """A pause drawn from those the user made within sessions (Zakay and Feitelson 2015, VII-C).
+
+    Think times where a dependency was the reason, inter-arrival times where the batch before was.
+    A user without any such pause draws from those of all users; if nobody has one, pauses are 0.
+    The user stays at work for it.
+
+    Parameters
+    ----------
+    units
+        Recorded units, those the pauses are taken from.
+    """
+
+    def __init__(self, units: Units) -> None:
+        self.inside = Samples(units, units.continues == 1)
+
+    @override
+    def pause(self, user: ReplayUser, release: Release) -> Pause:
+        return Pause(self.inside.draw(user, release.reason), stays=True)
+
+
+@dataclass(frozen=True)
+class ContinuationLaw:
+    """Probability to go on with a session, limit / (decline * response + 1), response in minutes.
+
+    Attributes
+    ----------
+    limit
+        Probability after an immediate response: 0.8 (Zakay and Feitelson 2015, section VII-B, after
+        Shmueli and Feitelson 2007).
+    decline
+        Per minute of response time: 0.05 (same).
+    """
+
+    limit: float = 0.8
+    decline: float = 0.05
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.limit <= 1 and 0 <= self.decline < inf):
+            raise QuantityError(
+                f"continuation {self.limit:g} / ({self.decline:g} * response + 1): limit must be a "
+                "probability and decline at least 0 per minute"
+            )
+
+    def probability(self, response: float) -> float:
+        """Return the probability after a response time in s."""
+        return self.limit / (self.decline * response / 60 + 1)
+
+
+class Continuation(Think):
+    """Stay in the session or take a break (Zakay and Feitelson 2015, section VII-B).
+
+    Who goes on draws a pause from its own within sessions and stays; who does not draws a break
+    from its own pauses between sessions that were shorter than 8 hours, and comes back when its
+    window is open. The response is that of the job which ended last in the unit waited for last; a
+    unit that waited for none finds a user whom nothing has disappointed (response 0). Without own
+    pauses users draw as in :class:`OwnPauses`.
+
+    Parameters
+    ----------
+    units
+        Recorded units, those the pauses are taken from.
+    law
+        Probability to go on.
+    longest_break
+        s; breaks are shorter.
+    """
+
+    def __init__(
+        self,
+        units: Units,
+        law: ContinuationLaw | None = None,
+        longest_break: int = LONGEST_BREAK,
+    ) -> None:
+        self.law = law or ContinuationLaw()
+        self.inside = Samples(units, units.continues == 1)
+        self.between = Samples(units, units.continues == 0, longest_break)
+
+    @override
+    def pause(self, user: ReplayUser, release: Release) -> Pause:
+        response = 0 if release.awaited == UNKNOWN else response_time(user, release.awaited)
+        if user.stream.random() < self.law.probability(response):
+            return Pause(self.inside.draw(user, release.reason), stays=True)
+        return Pause(self.between.draw(user, release.reason))
+
+
+class Samples:
+    """Recorded pauses to draw from, by user, think times apart from inter-arrival times.
+
+    Parameters
+    ----------
+    units
+        Recorded units.
+    which
+        The units whose pauses count, shape (units,).
+    below
+        s; longer pauses do not count. None for all.
+    """
+
+    def __init__(self, units: Units, which: np.ndarray, below: int | None = None) -> None:
+        self._values: dict[Reason, tuple[Int64s, Int64s]] = {}
+        users = len(units.user_first) - 1
+        for reason, pauses in (
+            (Reason.ENDED, units.think_time),
+            (Reason.FOLLOWS, units.inter_arrival),
+        ):
+            good = which & (pauses != UNKNOWN)
+            if below is not None:
+                good &= pauses < below
+            # Units stand user by user, so each user's pauses are a piece of this.
+            first = np.searchsorted(units.user[good], np.arange(users + 1))
+            self._values[reason] = first, pauses[good]
+        self._numbers = {int(number): place for place, number in enumerate(units.users)}
+
+    def of(self, user: ReplayUser, reason: Reason) -> Int64s:
+        """Return what the user draws from: its own pauses, or everybody's if it has none."""
+        first, values = self._values[reason]
+        place = self._numbers.get(user.number)
+        if place is not None and first[place] < first[place + 1]:
+            return values[first[place] : first[place + 1]]
+        return values
+
+    def draw(self, user: ReplayUser, reason: Reason) -> int:
+        """Return one pause, s."""
+        values = self.of(user, reason)
+        return int(values[user.stream.integers(len(values))]) if len(values) else 0

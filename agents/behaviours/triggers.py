@@ -1,0 +1,325 @@
+"""What makes users react: periods, hours of the week, their own recent waits, a signal over time.
+
+================== ===================================== =======================================
+class              active                                judged
+================== ===================================== =======================================
+:class:`During`    in given periods                      each job at its own submission
+:class:`WeekHours` in local hours of the week            each job at its own submission
+:class:`OnSignal`  while a signal is above or below      each job at its own submission
+:class:`Patience`  while the user has waited too long    when the unit of work is due
+================== ===================================== =======================================
+
+A trigger is one part of a reaction of :mod:`hpcrowd.agents.behaviours.responses`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal, override
+
+import numpy as np
+
+from hpcrowd.agents.behaviours.activity import ActivityWindow
+from hpcrowd.environment.clock import WEEK, Clock, Moment, second_of
+from hpcrowd.environment.errors import QuantityError, SignalError
+from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.platform.signals import Signal
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hpcrowd.agents.behaviours.activity import WeeklyWindow
+    from hpcrowd.agents.behaviours.reactions import Intention
+    from hpcrowd.agents.behaviours.user import ReplayUser
+
+
+class Trigger:
+    """Tells when users react. May be shared by users and reactions; subclass it."""
+
+    #: One word for tables.
+    when = "own"
+
+    #: Whether :meth:`heard` wants to be called.
+    listens = False
+
+    #: Whether :meth:`until` can tell when it is over.
+    ends = False
+
+    def begin(self, user: ReplayUser) -> None:
+        """Get to know a user, before time begins to run."""
+
+    def heard(self, user: ReplayUser, unit: int, now: int) -> None:
+        """Take notice of the end of a unit."""
+
+    def which(self, user: ReplayUser, intention: Intention) -> NDArray[np.bool_]:
+        """Return for which jobs of an intention it is active, shape (jobs,)."""
+        raise NotImplementedError(f"{type(self).__name__} has to define which()")
+
+    def until(self, user: ReplayUser, at: int) -> int:
+        """Return when it is next not active, ``at`` being a second at which it is."""
+        raise NotImplementedError(f"{type(self).__name__} has no end")
+
+
+class During(Trigger):
+    """Active in given periods, as in a call for less load (demand response).
+
+    Parameters
+    ----------
+    periods
+        (from, to): active from ``from`` on and before ``to``. Each is a second of the run, or a
+        local date and time of the trace. Periods may touch or overlap.
+
+    Raises
+    ------
+    QuantityError
+        When there is none, or one does not end after it begins.
+    """
+
+    when = "during"
+    ends = True
+
+    def __init__(self, periods: Iterable[tuple[Moment, Moment]]) -> None:
+        self.periods = tuple(periods)
+        if not self.periods:
+            raise QuantityError("periods: none given; give at least one (from, to)")
+        for begin, end in self.periods:
+            # A date and a second can only be compared once the trace is known.
+            if _comparable(begin, end) and not begin < end:  # type: ignore[operator]
+                raise QuantityError(f"period {begin} to {end}: must end after it begins")
+        self._clock: Clock | None = None
+        self._begins: list[int] = []
+        self._ends: list[int] = []
+
+    @override
+    def begin(self, user: ReplayUser) -> None:
+        if self._clock is not user.model.clock:
+            self._clock = user.model.clock
+            self._set(self._seconds(user.model.clock))
+
+    @override
+    def which(self, user: ReplayUser, intention: Intention) -> NDArray[np.bool_]:
+        return np.array([self._is_active(at) for at in intention.at.tolist()])
+
+    @override
+    def until(self, user: ReplayUser, at: int) -> int:
+        return self._ends[bisect_right(self._begins, at) - 1]
+
+    def _is_active(self, at: int) -> bool:
+        place = bisect_right(self._begins, at) - 1
+        return place >= 0 and at < self._ends[place]
+
+    def _seconds(self, clock: Clock) -> list[tuple[int, int]]:
+        found = []
+        for begin, end in self.periods:
+            pair = second_of(begin, clock), second_of(end, clock)
+            if pair[0] >= pair[1]:
+                raise QuantityError(
+                    f"period {begin} to {end}: {pair[0]} to {pair[1]} s of the run; must end after "
+                    "it begins"
+                )
+            found.append(pair)
+        return found
+
+    def _set(self, periods: Sequence[tuple[int, int]]) -> None:
+        """Take over periods in s of the run, those that touch made one."""
+        self._begins, self._ends = [], []
+        for begin, end in sorted(periods):
+            if self._ends and begin <= self._ends[-1]:
+                self._ends[-1] = max(self._ends[-1], end)
+            else:
+                self._begins.append(begin)
+                self._ends.append(end)
+
+
+class OnSignal(During):
+    """Active while a signal is above or below a threshold, such as a price.
+
+    Parameters
+    ----------
+    signal
+        The signal.
+    above, below
+        Active while the value is larger, or smaller, than this, in the unit of the signal; give one
+        of them.
+    outside
+        Where the signal does not cover recorded submissions: an ``error`` before anything runs, or
+        ``off``, not active there. After its end it is not active either way: users who have fallen
+        behind may come later than recorded.
+
+    Raises
+    ------
+    QuantityError
+        When not exactly one threshold is given.
+    """
+
+    when = "signal"
+
+    def __init__(
+        self,
+        signal: Signal,
+        *,
+        above: float | None = None,
+        below: float | None = None,
+        outside: Literal["error", "off"] = "error",
+    ) -> None:
+        if (above is None) == (below is None):
+            raise QuantityError("signal: give a threshold, either above or below")
+        if outside not in ("error", "off"):
+            raise QuantityError(f"outside {outside!r}: not known; choose error or off")
+        self.signal = signal
+        self.above, self.below = above, below
+        self.outside = outside
+        self._clock = None
+
+    @override
+    def begin(self, user: ReplayUser) -> None:
+        if self._clock is not user.model.clock:
+            self._check_cover(user)
+        super().begin(user)
+
+    @override
+    def _seconds(self, clock: Clock) -> list[tuple[int, int]]:
+        return self.signal.periods(clock, above=self.above, below=self.below)
+
+    def _check_cover(self, user: ReplayUser) -> None:
+        recorded = user.model.jobs.recorded_submit
+        recorded = recorded[recorded != UNKNOWN]
+        edges = self.signal.seconds(user.model.clock)
+        if self.outside == "off" or not len(recorded):
+            return
+        if recorded.min() < edges[0] or recorded.max() >= edges[-1]:
+            raise SignalError(
+                self.signal.source,
+                f"covers {edges[0]} to {edges[-1]} s of the run, recorded submissions go from "
+                f"{recorded.min()} to {recorded.max()} s; give a longer signal, or say "
+                "outside='off'",
+            )
+
+
+class WeekHours(Trigger):
+    """Active in local hours of the week, such as evenings on weekdays.
+
+    Parameters
+    ----------
+    window
+        The hours.
+
+    Raises
+    ------
+    QuantityError
+        When they never end.
+    """
+
+    when = "during"
+    ends = True
+
+    def __init__(self, window: WeeklyWindow | ActivityWindow) -> None:
+        week = window.week if isinstance(window, ActivityWindow) else window
+        if week.pieces == [(0, WEEK)]:
+            raise QuantityError("hours: the whole week, which never ends; leave out some of it")
+        self.window = week
+
+    @override
+    def which(self, user: ReplayUser, intention: Intention) -> NDArray[np.bool_]:
+        clock = user.model.clock
+        return np.array([self.window.is_open(clock, at) for at in intention.at.tolist()])
+
+    @override
+    def until(self, user: ReplayUser, at: int) -> int:
+        return self.window.next_closed(user.model.clock, at)
+
+
+class Patience(Trigger):
+    """Active while the user has waited too long: the mean over its jobs that ended last.
+
+    It is judged when a unit of work is due, over all jobs of the user that ran and that it has
+    heard of: users hear of a unit when all of it is over. Before ``last`` such jobs it is not
+    active. A user who has lost its patience and renounces everything hears of no new wait: without
+    ``memory`` it never comes back.
+
+    Parameters
+    ----------
+    wait
+        s; active while the mean wait is larger.
+    times
+        Active while the sum of waits is larger than this multiple of the sum of run times; give
+        either this or ``wait``.
+    last
+        How many jobs count, those that ended last. The default is unconfirmed.
+    memory
+        s; jobs that ended longer ago do not count. None for ever.
+
+    Raises
+    ------
+    QuantityError
+        When a number makes no sense.
+    """
+
+    when = "patience"
+    listens = True
+
+    def __init__(
+        self,
+        wait: int | None = None,
+        *,
+        times: float | None = None,
+        last: int = 5,
+        memory: int | None = None,
+    ) -> None:
+        if (wait is None) == (times is None):
+            raise QuantityError("patience: give a threshold, either wait (s) or times (run times)")
+        for name, value, least in (("wait", wait, 0), ("times", times, 0), ("last", last, 1)):
+            if value is not None and not least <= value < float("inf"):
+                raise QuantityError(f"patience {name} {value:g}: at least {least}")
+        if memory is not None and memory <= 0:
+            raise QuantityError(f"patience memory {memory} s: more than 0, or leave it out")
+        self.wait, self.times, self.last, self.memory = wait, times, last, memory
+        # By user: (end, wait, run time) of its last jobs, s.
+        self._jobs: dict[int, deque[tuple[int, int, int]]] = {}
+        self._unit: dict[int, int] = {}
+
+    @override
+    def begin(self, user: ReplayUser) -> None:
+        self._jobs[user.number] = deque(maxlen=self.last)
+        self._unit[user.number] = UNKNOWN
+
+    @override
+    def heard(self, user: ReplayUser, unit: int, now: int) -> None:
+        if self._unit[user.number] == unit:
+            return  # another reaction shares this trigger and has told already
+        self._unit[user.number] = unit
+        jobs, rows = user.model.jobs, user.jobs_of(unit)
+        rows = rows[jobs.end[rows] != UNKNOWN]
+        if len(rows) > 1:
+            rows = rows[np.argsort(jobs.end[rows], kind="stable")]
+        start, end = jobs.start[rows], jobs.end[rows]
+        waits = start - jobs.submit[rows]
+        self._jobs[user.number].extend(
+            zip(end.tolist(), waits.tolist(), (end - start).tolist(), strict=True)
+        )
+
+    @override
+    def which(self, user: ReplayUser, intention: Intention) -> NDArray[np.bool_]:
+        return np.full(len(intention.rows), self.is_lost(user, user.model.time))
+
+    def is_lost(self, user: ReplayUser, now: int) -> bool:
+        """Return whether a user has no patience left."""
+        jobs = self._jobs[user.number]
+        while self.memory is not None and jobs and jobs[0][0] < now - self.memory:
+            jobs.popleft()
+        if len(jobs) < self.last:
+            return False
+        waits = sum(wait for _, wait, _ in jobs)
+        if self.wait is not None:
+            return waits > self.wait * len(jobs)
+        assert self.times is not None
+        return waits > self.times * sum(run for _, _, run in jobs)
+
+
+def _comparable(begin: Moment, end: Moment) -> bool:
+    if isinstance(begin, datetime) and isinstance(end, datetime):
+        return (begin.tzinfo is None) == (end.tzinfo is None)
+    return not isinstance(begin, datetime) and not isinstance(end, datetime)

@@ -1,0 +1,203 @@
+"""Users: agents with work to do and a behaviour that decides when to submit the next piece."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, override
+
+import mesa
+
+from hpcrowd.agents.behaviours.decisions import DecisionLog, Kind, What, Why, kind_of
+from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.simulation import Simulation
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import numpy as np
+
+    from hpcrowd.agents.behaviours.hooks import Noting
+    from hpcrowd.agents.behaviours.reactions import Note
+    from hpcrowd.agents.work.recorded import Work
+    from hpcrowd.agents.work.units import Units
+    from hpcrowd.environment.jobs import Int64s
+
+
+class User(mesa.Agent):  # type: ignore[misc]
+    """One user of the cluster.
+
+    Parameters
+    ----------
+    model
+        The simulation.
+    number
+        The user's number.
+    behaviour
+        Decides when work is submitted; may be shared by many users.
+
+    Attributes
+    ----------
+    submitted, finished
+        How many units of work were submitted so far, and how many are over.
+    notes
+        What reactions did to its jobs so far, see :mod:`hpcrowd.agents.behaviours.reactions`.
+    log
+        Where its decisions are noted; None for nowhere.
+    """
+
+    model: Simulation
+
+    def __init__(self, model: Simulation, number: int, behaviour: Behaviour[User]) -> None:
+        super().__init__(model)
+        self.number = number
+        self.behaviour = behaviour
+        self.submitted = 0
+        self.finished = 0
+        self.notes: list[Note] = []
+        self.log: DecisionLog | None = None
+        self._stream: np.random.Generator | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__} {self.number}, {type(self.behaviour).__name__}: "
+            f"{self.submitted} submitted, {self.finished} over>"
+        )
+
+    @property
+    def stream(self) -> np.random.Generator:
+        """The user's own random numbers, ``("user", number)`` of the run."""
+        if self._stream is None:
+            self._stream = self.model.streams.generator("user", self.number)
+        return self._stream
+
+    def on_finished(self, unit: int, now: int) -> None:
+        """Hear that all jobs of a unit are over."""
+        self.finished += 1
+        self.behaviour.finished(self, unit, now)
+
+    def on_lost(self, rows: Int64s, now: int) -> None:
+        """Notice that running jobs were stopped, which are to be submitted again."""
+        self.behaviour.lost(self, rows, now)
+        if self.log is not None:
+            self._note_lost(self.log, rows, now)
+
+    @property
+    def _kind(self) -> Kind:
+        """What its units are called in the log."""
+        return Kind.BATCH
+
+    def _note_lost(self, log: DecisionLog, rows: Int64s, now: int) -> None:
+        jobs, kind = self.model.jobs, self._kind
+        units = (jobs.session if kind == Kind.SESSION else jobs.batch)[rows]
+        for unit, job, again in zip(
+            units.tolist(), jobs.number[rows].tolist(), jobs.submit[rows].tolist(), strict=True
+        ):
+            # A behaviour of one's own may leave it for later when to submit it again.
+            later = again - now if again >= now else UNKNOWN
+            log.note(now, self.number, What.LOST, Why.STOPPED, kind, unit, job, later)
+
+
+class ReplayUser(User):
+    """A user of a recorded trace, whose units of work are its recorded sessions or batches.
+
+    Parameters
+    ----------
+    model, number, behaviour
+        See :class:`User`.
+    work
+        The recorded work of all users.
+    place
+        Its place among the users of the trace, from 0.
+    offset
+        What the engine's number of a unit is ahead of its number in ``behaviour.units``.
+    site
+        Where it submits to: the name of a cluster, or ``grid``; None for the first cluster.
+
+    Attributes
+    ----------
+    sessions
+        Which of the sessions of ``work`` are this user's.
+    units
+        Which units are this user's.
+    """
+
+    def __init__(
+        self,
+        model: Simulation,
+        number: int,
+        behaviour: Behaviour[ReplayUser],
+        work: Work,
+        place: int,
+        offset: int = 0,
+        site: str | None = None,
+    ) -> None:
+        super().__init__(model, number, behaviour)
+        self.work = work
+        self.place = place
+        self.offset = offset
+        first, last = work.sessions.user_first[place : place + 2].tolist()
+        self.sessions = range(first, last)
+        self.units = self.sessions
+        if behaviour.units is not None:
+            self.units = range(*behaviour.units.user_first[place : place + 2].tolist())
+        self.site = model.cluster if site is None else model.site(site)
+        self._submit_unit = self.site.submit_unit
+
+    def jobs_of(self, unit: int) -> Int64s:
+        """Return the rows of the jobs of a unit, by submission."""
+        units = self.behaviour.units or self.work.by_session
+        return units.rows[units.first[unit] : units.first[unit + 1]]
+
+    def submit(self, unit: int, at: int) -> None:
+        """Submit a unit: its first job at second ``at``, the others as far apart as recorded."""
+        self.submitted += 1
+        self._submit_unit(unit + self.offset, at)
+
+    @override
+    def on_finished(self, unit: int, now: int) -> None:
+        self.finished += 1
+        self.behaviour.finished(self, unit - self.offset, now)
+
+    @property
+    def _kind(self) -> Kind:
+        return kind_of(self.behaviour.units, self.work)
+
+    def note_submissions(self, log: DecisionLog, others: Noting | None = None) -> None:
+        """Note what the user submits without saying why, but for what ``others`` notes."""
+        send, kind = self._submit_unit, self._kind
+
+        def noted(unit: int, at: int) -> None:
+            mine = unit - self.offset
+            if others is None or not others.notes(mine):
+                log.note(at, self.number, What.SUBMITTED, Why.OWN, kind, mine)
+            send(unit, at)
+
+        self._submit_unit = noted
+
+    def graph(self) -> nx.DiGraph[int]:
+        """Return the dependency graph of the user's sessions, :func:`user_graph`."""
+        from hpcrowd.agents.work.graph import user_graph
+
+        return user_graph(self.model.jobs, self.work.sessions, self.work.dependencies, self.number)
+
+
+class Behaviour[U: User]:
+    """A submission policy. Subclass it and write :meth:`begin` and, to react, :meth:`finished`."""
+
+    #: False when nothing that happens in the cluster matters: nobody is told then.
+    reacts = True
+
+    #: What users of a trace submit at once; None for sessions.
+    units: Units | None = None
+
+    def begin(self, user: U) -> None:
+        """Submit the first work; called once for each user before time begins to run."""
+        raise NotImplementedError(f"{type(self).__name__} has to define begin()")
+
+    def finished(self, user: U, unit: int, now: int) -> None:
+        """React to the end of the last job of ``unit``."""
+
+    def lost(self, user: U, rows: Int64s, now: int) -> None:
+        """Submit jobs again that were stopped before they ended.
+
+        By default after ``user.model.resubmit_after`` s, at whatever hour.
+        """
+        user.model.resubmit(rows, now + user.model.resubmit_after)

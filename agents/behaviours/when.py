@@ -1,0 +1,196 @@
+"""When work comes up: which unit a user may submit next, and what released it.
+
+The first part of a composed behaviour, see :mod:`behaviours.composed`. :class:`SessionGraph` is the
+mechanism of Madon et al. 2024, :class:`BatchOrder` that of Zakay and Feitelson 2015, section VI.
+:class:`Recorded` waits for nothing.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple, override
+
+import numpy as np
+
+from hpcrowd.environment.jobs import UNKNOWN
+
+if TYPE_CHECKING:
+    from hpcrowd.agents.behaviours.user import ReplayUser
+    from hpcrowd.agents.work.recorded import Work
+    from hpcrowd.agents.work.units import Units
+
+
+class Reason(IntEnum):
+    """What released a unit of work."""
+
+    START = 0  #: nothing: it comes at its recorded second
+    ENDED = 1  #: what it depends on is over; a think time follows
+    FOLLOWS = 2  #: the unit before it has been submitted; an inter-arrival time follows
+
+
+class Release(NamedTuple):
+    """A unit that its user may submit from now on."""
+
+    unit: int
+    at: int  #: s; when it was released
+    reason: Reason
+    pause: int  #: s; recorded think time or inter-arrival time
+    awaited: int  #: the unit it waited for last, -1 none
+
+
+class When(ABC):
+    """Decides which unit comes next. Shared by all users of a behaviour.
+
+    Parameters
+    ----------
+    work
+        The recorded work of all users.
+
+    Attributes
+    ----------
+    units
+        What users submit at once.
+    """
+
+    #: False when nobody has to hear what becomes of the work.
+    reacts = True
+
+    def __init__(self, work: Work, units: Units) -> None:
+        self.work = work
+        self.units = units
+
+    @abstractmethod
+    def begin(self, user: ReplayUser) -> Sequence[Release]:
+        """Return what the user may submit before anything has happened."""
+
+    @abstractmethod
+    def finished(self, user: ReplayUser, unit: int, now: int) -> Sequence[Release]:
+        """Return what the user may submit now that a unit is over."""
+
+    def sent(self, user: ReplayUser, unit: int, last: int) -> Release | None:
+        """Return what the user may submit once the last job of a unit is submitted, at ``last``."""
+        return None
+
+
+class Recorded(When):
+    """Sessions come at their recorded seconds, whatever happens."""
+
+    reacts = False
+
+    def __init__(self, work: Work) -> None:
+        super().__init__(work, work.by_session)
+
+    @override
+    def begin(self, user: ReplayUser) -> Sequence[Release]:
+        start = self.units.start[user.units.start : user.units.stop].tolist()
+        return [
+            Release(unit, at, Reason.START, 0, UNKNOWN)
+            for unit, at in zip(user.units, start, strict=True)
+        ]
+
+    @override
+    def finished(self, user: ReplayUser, unit: int, now: int) -> Sequence[Release]:
+        return ()
+
+
+class SessionGraph(When):
+    """Sessions wait for the sessions they depend on (Madon et al. 2024, section 4.2).
+
+    Those that depend on none come at their recorded second. The pause of a session with several
+    predecessors ends when the think time after each of them has passed.
+    """
+
+    def __init__(self, work: Work) -> None:
+        super().__init__(work, work.by_session)
+        dependencies = work.dependencies
+        # Views that yield plain integers: several times faster to index than arrays.
+        self._first = memoryview(dependencies.first)
+        self._successor = memoryview(dependencies.successor)
+        self._think = memoryview(dependencies.think)
+        self._missing = memoryview(dependencies.count.copy())
+        self._earliest = memoryview(np.zeros(len(self.units), np.int64))
+        self._free = np.flatnonzero(dependencies.count == 0)
+
+    @override
+    def begin(self, user: ReplayUser) -> Sequence[Release]:
+        first, last = np.searchsorted(self._free, (user.units.start, user.units.stop))
+        return [
+            Release(unit, int(self.units.start[unit]), Reason.START, 0, UNKNOWN)
+            for unit in self._free[first:last].tolist()
+        ]
+
+    @override
+    def finished(self, user: ReplayUser, unit: int, now: int) -> Sequence[Release]:
+        missing, earliest = self._missing, self._earliest
+        free = []
+        for edge in range(self._first[unit], self._first[unit + 1]):
+            after = self._successor[edge]
+            ready = now + self._think[edge]
+            if ready > earliest[after]:
+                earliest[after] = ready
+            missing[after] -= 1
+            if not missing[after]:
+                free.append(Release(after, now, Reason.ENDED, earliest[after] - now, unit))
+        return free
+
+
+class BatchOrder(When):
+    """Batches keep their order and wait for what they depend on (Zakay and Feitelson 2015).
+
+    The *next* batch of a user is the one whose predecessor has been submitted (Definition 13). It
+    is released when all batches that it depends on are over and the last job of the batch before
+    has been submitted, whichever comes later (Definition 14). After the end of a dependency its
+    think time follows, after the submission its inter-arrival time (section VII).
+
+    When both fall into one second the submission is the reason, since it comes last in an instant;
+    except that a batch which is over in the second of its own last submission releases by its end.
+    """
+
+    def __init__(self, work: Work) -> None:
+        units = work.by_batch
+        super().__init__(work, units)
+        dependencies = units.dependencies
+        self._first = memoryview(dependencies.first)
+        self._successor = memoryview(dependencies.successor)
+        self._missing = memoryview(dependencies.count.copy())
+        self._awaited = memoryview(np.full(len(units), UNKNOWN))
+        self._think = memoryview(units.think_time)
+        self._gap = memoryview(units.inter_arrival)
+        # By user: the batch that is next, and when the last job before it is submitted.
+        self._next = units.user_first[:-1].tolist()
+        self._sent = [UNKNOWN] * len(self._next)
+
+    @override
+    def begin(self, user: ReplayUser) -> Sequence[Release]:
+        if not user.units:
+            return ()
+        unit = user.units.start
+        return [Release(unit, int(self.units.start[unit]), Reason.START, 0, UNKNOWN)]
+
+    @override
+    def finished(self, user: ReplayUser, unit: int, now: int) -> Sequence[Release]:
+        missing = self._missing
+        following = self._next[user.place]
+        free: Sequence[Release] = ()
+        for edge in range(self._first[unit], self._first[unit + 1]):
+            after = self._successor[edge]
+            missing[after] -= 1
+            self._awaited[after] = unit
+            if after == following and not missing[after]:
+                sent = self._sent[user.place]
+                if now > sent or (now == sent and unit == after - 1):
+                    free = (Release(after, now, Reason.ENDED, self._think[after], unit),)
+                else:
+                    free = (Release(after, sent, Reason.FOLLOWS, self._gap[after], unit),)
+        return free
+
+    @override
+    def sent(self, user: ReplayUser, unit: int, last: int) -> Release | None:
+        after = unit + 1
+        self._next[user.place] = after
+        self._sent[user.place] = last
+        if after == user.units.stop or self._missing[after]:
+            return None
+        return Release(after, last, Reason.FOLLOWS, self._gap[after], self._awaited[after])

@@ -1,0 +1,1 @@
+"""Users who make up their work."""

@@ -1,0 +1,279 @@
+"""Users who make up their work as they go, from their own random stream.
+
+A :class:`GeneratedUser` adds jobs to the table when it submits them and sets itself alarms. It may
+*hear* when its jobs are over, and then reacts to what the cluster did; or it may be *oblivious*: it
+acts as if each job had started at once, so that what it submits does not depend on the scheduler.
+The same behaviour serves both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, override
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hpcrowd.agents.behaviours.decisions import Kind, What, Why
+from hpcrowd.agents.behaviours.user import Behaviour, User
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.environment.quantities import round_half_up
+from hpcrowd.environment.simulation import Simulation
+from hpcrowd.environment.stops import FOREVER
+
+if TYPE_CHECKING:
+    from hpcrowd.agents.work.recorded import Work
+
+
+#: Requested times that people choose, s. Up to 18 h those that Tsafrir, Etsion and Feitelson (2005)
+#: find to be the most popular; the longer ones are chosen here.
+ROUND_TIMES = (
+    *(minutes * 60 for minutes in (5, 10, 15, 20, 30)),
+    *(hours * HOUR for hours in (1, 2, 3, 4, 5, 6, 8, 10, 12, 18, 24, 36, 48, 72)),
+)
+
+
+@dataclass(frozen=True)
+class LogNormal:
+    """A log-normal time, cut off at both ends.
+
+    Attributes
+    ----------
+    median
+        s.
+    sigma
+        Standard deviation of its natural logarithm.
+    least, most
+        s; what is drawn outside counts as the nearer of the two.
+    """
+
+    median: float
+    sigma: float
+    least: int = 1
+    most: int = FOREVER
+
+    def draw(self, stream: np.random.Generator) -> int:
+        """Return one time, rounded half up to whole seconds."""
+        drawn = self.median * math.exp(self.sigma * stream.standard_normal())
+        return max(self.least, min(self.most, round_half_up(drawn)))
+
+
+def round_request(run_time: int, factor: float) -> int:
+    """Return ``factor`` times ``run_time`` (s), rounded up to a time that people ask for, s.
+
+    That is one of :data:`ROUND_TIMES`, beyond them whole days.
+    """
+    wanted = max(run_time, math.ceil(run_time * factor))
+    return next((t for t in ROUND_TIMES if t >= wanted), -(-wanted // DAY) * DAY)
+
+
+class GeneratedUser(User):
+    """A user without a record.
+
+    Parameters
+    ----------
+    model, number, behaviour
+        See :class:`User`. A behaviour that remembers something about its user must
+        not be shared.
+    group
+        Group number of its jobs.
+    horizon
+        s; from then on the user submits nothing more.
+    hears
+        False makes the user oblivious: it takes each job to be over its run time after the
+        submission, whatever the cluster does.
+
+    Attributes
+    ----------
+    asked
+        Second at which each of its units was submitted, by unit.
+    after
+        The unit that made it submit this one, by unit.
+    mood
+        How bad things are for it, in doublings: 0 as it is used to; see
+        :mod:`hpcrowd.agents.populations.satisfaction`.
+    pace
+        What its pauses are multiplied by, those shorter than ``absence``.
+    absence
+        s; longer pauses are absences, which stay as they are.
+    again
+        Probability to begin its work again when that is done.
+    done
+        Whether its work is done and it has left.
+    unasked
+        Why it submits a unit that no other one made it submit.
+    rests
+        Whether the present pause is a break.
+    paced, put_off, late
+        s; how much longer the present pause is at the pace of the user's week; how long the next
+        submission is put off because the user is not at work; and how much later than it was set
+        the present alarm rings, since the user was away. What sets none of them leaves them 0.
+    absent_until
+        s; it is away until then and submits nothing. Its alarms ring on the same day of the week
+        at the same local time, after that.
+    """
+
+    unasked: Why = Why.OWN
+
+    def __init__(
+        self,
+        model: Simulation,
+        number: int,
+        behaviour: Behaviour[GeneratedUser],
+        *,
+        group: int = UNKNOWN,
+        horizon: int = FOREVER,
+        hears: bool = True,
+    ) -> None:
+        super().__init__(model, number, behaviour)
+        self.group = group
+        self.horizon = horizon
+        self.hears = hears
+        self.asked: dict[int, int] = {}
+        self.after: dict[int, int] = {}
+        self.mood = 0.0
+        self.pace = 1.0
+        self.absence = FOREVER
+        self.again = 0.0
+        self.done = False
+        self.absent_until = 0
+        self.paced = self.put_off = self.late = 0
+        self.rests = False
+        self._over: dict[int, int] = {}  # of a user who notes its decisions: ends of its units
+
+    def call_at(self, time: int, function: Callable[..., None], *arguments: Any) -> None:
+        """Set an alarm: call ``function(user, *arguments)`` at ``time``; never from the horizon."""
+        if time < self.horizon:
+            self.model.call_at(time, self._ring, function, arguments)
+
+    def _ring(
+        self, function: Callable[..., None], arguments: tuple[Any, ...], late: int = 0
+    ) -> None:
+        """Do what an alarm asks for, unless away; then as many weeks later as it takes."""
+        now = self.model.time
+        if now >= self.absent_until:
+            self.late = late
+            function(self, *arguments)
+            self.late = 0  # of what is submitted without an alarm
+        elif self.absent_until < self.horizon:
+            clock, weeks = self.model.clock, -(-(self.absent_until - now) // WEEK)
+            then = clock.second_at(clock.wall(now) + weeks * WEEK)
+            if then < self.horizon:
+                self.model.call_at(then, self._ring, function, arguments, late + then - now)
+
+    def paused(self, seconds: int) -> int:
+        """Return how long a pause of so many seconds is at its present pace, s."""
+        if self.pace == 1 or seconds >= self.absence:
+            return seconds
+        return round_half_up(seconds * self.pace)
+
+    def submit(
+        self,
+        run_time: ArrayLike,
+        *,
+        processors: ArrayLike = 1,
+        requested_time: ArrayLike,
+        program: int = 0,
+        after: int | None = None,
+    ) -> int:
+        """Submit new jobs now, as one unit whose end the user hears of, and return its number.
+
+        Parameters
+        ----------
+        run_time
+            s, one per job.
+        processors, requested_time
+            One for all or one per job; no more processors than the cluster has.
+        program
+            Which of the user's programs, from 0 to 9; executables get the number
+            10 * user + program.
+        after
+            The unit whose end made the user submit this one.
+        """
+        model, now = self.model, self.model.time
+        run_time = np.atleast_1d(np.asarray(run_time, np.int64))
+        rows: Int64s = model.jobs.append(
+            len(run_time),
+            user=self.number,
+            group=self.group,
+            executable=10 * self.number + program,
+            processors=np.minimum(processors, model.cluster.processors),
+            run_time=run_time,
+            requested_time=requested_time,
+        )
+        unit: int = model.submit(self, rows, now)
+        model.jobs.batch[rows] = unit
+        self.submitted += 1
+        self.asked[unit] = now
+        if after is not None:
+            self.after[unit] = after
+        if self.log is not None:
+            self.note_submitted(unit, after)
+        if not self.hears:
+            over = now + int(run_time.max())
+            if self.log is not None:
+                self._over[unit] = over
+            model.call_at(over, self.behaviour.finished, self, unit, over)
+        return unit
+
+    def note_submitted(self, unit: int, after: int | None) -> None:
+        """Note that a unit is submitted now, and what put it off; asks for a log."""
+        log, now, mood = self.log, self.model.time, self.mood
+        assert log is not None
+        pause, why, cause = UNKNOWN, self.unasked, UNKNOWN
+        since = now - self.paced - self.put_off - self.late
+        if after is not None and after != UNKNOWN:
+            why, cause = (Why.BREAK if self.rests else Why.ENDED), after
+            if after in self._over:
+                pause = since - self._over[after]
+        for waited, reason in (
+            (self.paced, Why.PACE),
+            (self.put_off, Why.WINDOW),
+            (self.late, Why.AWAY),
+        ):
+            if waited:
+                # What shortens a pause is told when the pause is over, not after that.
+                log.note(
+                    since + min(waited, 0), self.number, What.WAITS, reason, Kind.BATCH, unit,
+                    cause, waited, mood=mood,
+                )  # fmt: skip
+                since += waited
+        log.note(now, self.number, What.SUBMITTED, why, Kind.BATCH, unit, cause, pause, mood=mood)
+
+    def response(self, unit: int, now: int) -> int:
+        """Return how long ago a unit was submitted, s."""
+        return now - self.asked[unit]
+
+    @override
+    def on_finished(self, unit: int, now: int) -> None:
+        if self.hears:
+            if self.log is not None:
+                self._over[unit] = now
+            super().on_finished(unit, now)
+        else:
+            self.finished += 1
+
+
+class Generating(Behaviour[GeneratedUser]):
+    """A behaviour of users who are those of a record, but make up their work; subclass it.
+
+    Their recorded jobs are not part of the run; :class:`Casting` leaves them out.
+
+    Parameters
+    ----------
+    work
+        The record.
+    """
+
+    #: What tells a maker of such a behaviour from others; also this class may be one.
+    generates = True
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+
+    def join(self, model: Simulation, place: int) -> GeneratedUser:
+        """Return a new user in the model: the one at ``place`` among those of the record."""
+        raise NotImplementedError(f"{type(self).__name__} has to define join()")

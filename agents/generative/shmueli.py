@@ -1,0 +1,315 @@
+"""Users who make up their work: the session-continuation model of Shmueli and Feitelson.
+
+======== ======================================================== ==================================
+state    until                                                    then
+======== ======================================================== ==================================
+asleep   its hours begin                                          submits a batch and waits
+waiting  all jobs of the batch are over                           with probability
+                                                                  0.8 / (0.05 RT + 1) draws a think
+                                                                  time, else a break; RT is the
+                                                                  response time of the job that
+                                                                  ended last, min
+thinking the think time or break is over                          submits a batch and waits
+======== ======================================================== ==================================
+
+Whose think time or break would end outside its hours sleeps instead until they next begin.
+
+Sources: the law and the hours are in Zakay and Feitelson 2015, section VII-B, after Shmueli and
+Feitelson (MASCOTS 2007; TPDS 20(7), 2009). The state machine, the repetition of jobs and what is
+drawn are those of STARS, a simulator that says it follows Shmueli and Feitelson 2009. What is drawn
+from comes from the trace, :mod:`hpcrowd.agents.generative.empirical`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, ClassVar, Literal, cast, override
+
+import numpy as np
+
+from hpcrowd.agents.behaviours.activity import Activity, Shifts, WorkPattern
+from hpcrowd.agents.behaviours.think import LONGEST_BREAK, ContinuationLaw
+from hpcrowd.agents.behaviours.when import Reason, Release
+from hpcrowd.agents.generative.empirical import (
+    DAYS,
+    LONGEST_GAP,
+    Attendance,
+    Habits,
+    draw,
+    place_of,
+)
+from hpcrowd.agents.generative.generated import GeneratedUser, Generating
+from hpcrowd.agents.generative.site_users import COPIED, Doing, SiteUser
+from hpcrowd.agents.work.recorded import Work
+from hpcrowd.agents.work.sessions import SessionDefinition
+from hpcrowd.environment.clock import DAY, WEEK
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import UNKNOWN, Int64s
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.simulation import Simulation
+
+
+#: Think times above this end a session, s: 20 min (Shmueli, after Zakay and Feitelson 2012).
+SESSION_THRESHOLD = 1200
+
+#: Values from which on ``generative`` users have a distribution of their own; chosen here.
+OWN_VALUES = 20
+
+
+@dataclass(frozen=True)
+class SiteModel:
+    """Parameters of :class:`ShmueliFeitelson`; called with the recorded work, it makes one.
+
+    Attributes
+    ----------
+    law
+        Probability to go on with a session.
+    shifts
+        Who works when.
+    presence
+        On which days users come. ``always``: on each day of their hours, from the first on, as
+        published. ``recorded``: from the day of the first to that of the last recorded submission,
+        each day with a probability so that they come on as many days as recorded.
+    wakes
+        When a user is first awake: at its ``recorded`` first submission, or at a second drawn from
+        the ``first-week``.
+    horizon
+        s; nobody submits from then on. None for the span of the record: one second after its last
+        submission.
+    sessions
+        How the record is cut: Last with :data:`SESSION_THRESHOLD`.
+    longest_break
+        s; pauses between sessions are drawn from recorded ones below this: 8 h (Zakay and Feitelson
+        2015, section VII-B).
+    longest_gap
+        s; gaps in batches are drawn from recorded ones up to this, see
+        :data:`hpcrowd.agents.generative.empirical.LONGEST_GAP`. None for all.
+    least
+        A user draws pauses, gaps, widths and repetitions from its own where it has at least so many
+        of them, else from everybody's; None for everybody's always, as published.
+
+    Raises
+    ------
+    QuantityError
+        When a choice is not known, or a number makes no sense.
+    """
+
+    law: ContinuationLaw = field(default=ContinuationLaw())
+    shifts: Shifts = field(default=Shifts())
+    presence: Literal["always", "recorded"] = "always"
+    wakes: Literal["recorded", "first-week"] = "recorded"
+    horizon: int | None = None
+    sessions: SessionDefinition = field(default=SessionDefinition("last", SESSION_THRESHOLD))
+    longest_break: int = LONGEST_BREAK
+    longest_gap: int | None = LONGEST_GAP
+    least: int | None = None
+
+    generates: ClassVar = True
+
+    def __post_init__(self) -> None:
+        for name, known in (
+            ("presence", ("always", "recorded")),
+            ("wakes", ("recorded", "first-week")),
+        ):
+            value = getattr(self, name)
+            if value not in known:
+                raise QuantityError(f"{name} {value!r}: not known; choose {' or '.join(known)}")
+        for name, floor in (("horizon", 1), ("longest_break", 1), ("longest_gap", 0)):
+            value = getattr(self, name)
+            if value is not None and value < floor:
+                raise QuantityError(f"{name} {value} s: at least {floor}")
+        if self.least is not None and self.least < 1:
+            raise QuantityError(f"least {self.least}: own values needed, at least 1, or None")
+
+    def __call__(self, work: Work, fit: Work | None = None) -> ShmueliFeitelson:
+        """Return the behaviour.
+
+        Parameters
+        ----------
+        work
+            The record whose users there will be.
+        fit
+            The record that habits are taken from; the same unless given.
+        """
+        return ShmueliFeitelson(work, fit, self)
+
+
+class ShmueliFeitelson(Generating):
+    """The users of a site, asleep, waiting or thinking; see the module's text.
+
+    Nothing is made up where the record is poor: without any think time in it, nobody goes on with a
+    session; without any break, one lasts ``longest_break``; without gaps, a batch comes at once.
+
+    Parameters
+    ----------
+    work
+        The record: there are as many users, with the same numbers and groups.
+    fit
+        The record that habits and jobs are taken from; the same unless given. A user that is not in
+        it draws from the jobs of its group, else from all.
+    model
+        Parameters.
+    window
+        When users are at work; drawn by ``model.shifts`` unless given.
+
+    Attributes
+    ----------
+    habits
+        What users draw from.
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        fit: Work | None = None,
+        model: SiteModel | None = None,
+        window: Activity | None = None,
+    ) -> None:
+        super().__init__(work)
+        self.model = model = model or SiteModel()
+        self.window = window or WorkPattern(model.shifts)
+        # A copy, since cutting a record into sessions leaves marks in its table.
+        self._fit = Work.of((fit or work).jobs.copy(), model.sessions)
+        self.habits = Habits.fit(
+            self._fit,
+            longest_break=model.longest_break,
+            longest_gap=model.longest_gap,
+            least=model.least,
+        )
+        table = self._fit.jobs
+        self._record = np.ascontiguousarray(table.matrix[COPIED, : len(table)].T)
+        self._attendance: Attendance | None = None
+
+    @override
+    def join(
+        self,
+        model: Simulation,
+        place: int,
+        *,
+        number: int | None = None,
+        wakes: int | None = None,
+        until: int | None = None,
+    ) -> SiteUser:
+        """Return a new user in the model, like the one at ``place`` among those of the record.
+
+        Parameters
+        ----------
+        model, place
+            Where it joins, and like whom it is.
+        number
+            Its own number, if it is not that of the record.
+        wakes, until
+            s; when it is first awake, and from when on it submits nothing more, if that is not
+            decided by the model.
+        """
+        sessions, jobs = self.work.sessions, self.work.jobs
+        first, last = sessions.session_first[sessions.user_first[place : place + 2]].tolist()
+        mine = sessions.rows[[first, last - 1]]
+        like = int(sessions.users[place])
+        number = like if number is None else number
+        begins, ends = jobs.recorded_submit[mine].tolist()
+        if wakes is None:
+            wakes = begins
+            if self.model.wakes == "first-week":
+                wakes = int(model.streams.generator("first wake", number).integers(WEEK))
+        horizon = self.model.horizon if until is None else until
+        if horizon is None:
+            horizon = int(jobs.recorded_submit.max()) + 1
+        user = SiteUser(
+            model,
+            number,
+            self,
+            self.habits,
+            group=int(jobs.group[mine[0]]),
+            horizon=horizon,
+            wakes=wakes,
+            like=like,
+        )
+        self.window.begin(user)
+        if self.model.presence == "recorded":
+            self._limit(user, wakes + ends - begins if until is None else until - 1)
+        return user
+
+    @override
+    def begin(self, user: GeneratedUser) -> None:
+        """Sleep until the first day."""
+        user = cast(SiteUser, user)
+        self._wait_until(user, user.wakes, Doing.ASLEEP, UNKNOWN)
+
+    def wake(self, user: SiteUser, after: int) -> None:
+        """Submit a batch now; ``after`` is the unit before it, -1 none."""
+        cause = None if after == UNKNOWN else after
+        user.submit_batch(self._record, *user.next_batch(user.model.time), cause)
+        user.state, user.until = Doing.WAITING, UNKNOWN
+
+    @override
+    def finished(self, user: GeneratedUser, unit: int, now: int) -> None:
+        """Stay in the session, or take a break."""
+        user = cast(SiteUser, user)
+        stays = user.stream.random() < self.model.law.probability(user.response_of_last())
+        user.rests = not stays
+        if stays and user.think:
+            pause = draw(user.think, user.stream)
+        elif user.pauses:
+            pause = draw(user.pauses, user.stream)
+        else:
+            pause = self.model.longest_break
+        self._wait_until(user, now + user.paused(pause), Doing.THINKING, unit)
+
+    @override
+    def lost(self, user: GeneratedUser, rows: Int64s, now: int) -> None:
+        """Submit stopped jobs again when the user is next at work."""
+        at = self._opens(cast(SiteUser, user), now + user.model.resubmit_after)
+        user.model.resubmit(rows, at)
+
+    def _wait_until(self, user: SiteUser, at: int, state: Doing, unit: int) -> None:
+        """Do nothing until ``at``, or sleep until the user next comes where that is later."""
+        opens = self._opens(user, at)
+        if user.attendance < 1:
+            while (day := user.day_of(opens)) != user.day and opens < user.horizon:
+                if user.stream.random() < user.attendance:
+                    user.day = day
+                    break
+                opens = self._opens(user, user.begin_of_day(day + 1))
+        user.put_off = opens - at
+        user.state, user.until = (state if opens == at else Doing.ASLEEP), opens
+        if opens >= user.horizon:
+            user.state, user.until = Doing.ASLEEP, UNKNOWN
+        user.call_at(opens, self.wake, unit)
+
+    def _opens(self, user: SiteUser, at: int) -> int:
+        """Return ``at`` if the user's hours are then, else when they next begin."""
+        return self.window.next_open(user, at, Release(UNKNOWN, at, Reason.ENDED, 0, UNKNOWN))
+
+    def _limit(self, user: SiteUser, last: int) -> None:
+        """Let a user come on as many days as recorded, up to the day of second ``last``.
+
+        The night of who works over midnight is one day, from noon to noon.
+        """
+        clock = user.model.clock
+        if self._attendance is None:
+            self._attendance = Attendance.fit(self._fit, clock)
+        if self._works_over_midnight(user):
+            user.turn = DAY // 2
+        user.day = user.day_of(self._opens(user, user.wakes))
+        user.horizon = min(user.horizon, user.begin_of_day(max(user.day, user.day_of(last)) + 1))
+        begins = [user.begin_of_day(user.day + day) for day in range(DAYS + 1)]
+        open_days = sum(self._opens(user, at) < end for at, end in pairwise(begins))
+        place = place_of(user.like, self.habits.users)
+        user.attendance = self._attendance.probability(place, max(1, open_days))
+
+    def _works_over_midnight(self, user: SiteUser) -> bool:
+        """Return whether a user is at work at some midnight of the week, and at no noon."""
+        begins = [user.begin_of_day(user.day_of(user.wakes) + day) for day in range(DAYS)]
+        return any(self.window.is_open(user, at) for at in begins) and not any(
+            self.window.is_open(user, at + DAY // 2) for at in begins
+        )
+
+
+#: As published: everybody comes on every day of its hours.
+PUBLISHED = SiteModel()
+
+#: With what a record tells of each user: its days, and distributions of its own.
+CALIBRATED = replace(PUBLISHED, presence="recorded", least=OWN_VALUES)

@@ -1,0 +1,1 @@
+"""Who is there: mixtures, pools, semi-open populations, satisfaction."""

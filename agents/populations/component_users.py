@@ -1,0 +1,357 @@
+"""Users who do again what a recorded user did, moved by whole weeks.
+
+Day of the week and local time stay. A long-term user wraps around: after its last unit of work it
+begins again with its first, as many weeks later as the log has. A temporary one leaves when its
+work is done.
+
+=================== ============================================================================
+:class:`AsRecorded` submits at the recorded times, moved by weeks, whatever the cluster does
+:class:`ClosedLoop` submits when what a unit waits for is over and its think time has passed
+=================== ============================================================================
+
+With waits as recorded both submit the same at the same time, up to the hour by which clocks are
+put forward or back inside a pause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast, override
+
+import numpy as np
+
+from hpcrowd.agents.behaviours.decisions import Why
+from hpcrowd.agents.behaviours.user import Behaviour
+from hpcrowd.agents.behaviours.visits import Happening, Visits
+from hpcrowd.agents.generative.generated import GeneratedUser
+from hpcrowd.agents.populations.components import REPEATED, Component, Pool
+from hpcrowd.environment.clock import WEEK
+from hpcrowd.environment.jobs import Column
+from hpcrowd.environment.simulation import Simulation
+from hpcrowd.environment.stops import FOREVER
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+    from hpcrowd.agents.behaviours.profiles import Profiles
+
+
+@dataclass(frozen=True)
+class Member:
+    """One user of a resampled population.
+
+    Attributes
+    ----------
+    number
+        Of the user.
+    component
+        Place of its component in the pool.
+    shift
+        Weeks by which it is moved at first.
+    later
+        s by which it is moved besides, which changes day and hour; for comparisons.
+    """
+
+    number: int
+    component: int
+    shift: int
+    later: int = 0
+
+
+class ComponentUser(GeneratedUser):
+    """A user who does again what a component of a pool holds.
+
+    Parameters
+    ----------
+    model, behaviour, horizon
+        See :class:`~hpcrowd.agents.generative.generated.GeneratedUser`.
+    member
+        Who it is.
+    pool
+        Where its component is.
+    visits
+        Where it notes that it came and left.
+
+    Attributes
+    ----------
+    shift
+        Weeks by which the present round is moved.
+    units
+        Units of the present round; those that would come before second 0 are left out.
+    left
+        How many of them are not over yet.
+    missing, earliest
+        For each unit that waits: what it still waits for, and when it may come at the earliest.
+    """
+
+    unasked = Why.RECORDED
+
+    def __init__(
+        self,
+        model: Simulation,
+        behaviour: Behaviour[GeneratedUser],
+        member: Member,
+        pool: Pool,
+        *,
+        visits: Visits | None = None,
+        horizon: int = FOREVER,
+    ) -> None:
+        self.component = pool.components[member.component]
+        super().__init__(
+            model, member.number, behaviour, group=self.component.group, horizon=horizon
+        )
+        self.member = member
+        self.pool = pool
+        self.visits = visits or Visits()
+        self.shift = member.shift
+        self.units = [unit for unit in self.component.units if self.nominal(unit) >= 0]
+        self.left = len(self.units)
+        self.missing: dict[int, int] = {}
+        self.earliest: dict[int, int] = {}
+        self._of: dict[int, int] = {}
+
+    def nominal(self, unit: int) -> int:
+        """Return when a unit would come in the present round with waits as recorded, s."""
+        return self.pool.second(unit, self.shift, self.member.later)
+
+    def note_arrival(self) -> None:
+        """Note that the user is there, or when it will come."""
+        times = [self.nominal(unit) for unit in self.units]
+        note_arrival(self, self.visits, self.component, times)
+
+    def send(self, unit: int, after: int | None = None, paced: int = 0) -> None:
+        """Submit a unit now, jobs as far apart as recorded; none from the horizon on.
+
+        Parameters
+        ----------
+        unit
+            In the pool.
+        after
+            The engine's number of the unit that let it come.
+        paced
+            s; how much longer its pause was at the pace of the user's week.
+        """
+        units, table, now = self.pool.units, self.model.jobs, self.model.time
+        rows = units.rows[units.first[unit] : units.first[unit + 1]]
+        source = self.pool.work.jobs.matrix[:, rows]
+        past = source[Column.RECORDED_SUBMIT] - source[Column.RECORDED_SUBMIT, 0]
+        count = int(np.searchsorted(past, self.horizon - now))
+        source, at = source[:, :count], now + past[:count]
+        first = len(table)
+        mine = table.append(count, user=self.number, group=self.group)
+        table.matrix[REPEATED, first : first + count] = source[REPEATED, :]
+        moved = self.nominal(unit) - int(source[Column.RECORDED_SUBMIT, 0])
+        for column in (Column.RECORDED_SUBMIT, Column.RECORDED_START, Column.RECORDED_END):
+            table.column(column)[first:] = source[column] + moved
+        number = self.model.submit(self, mine, at)
+        table.batch[first:] = number
+        self.submitted += 1
+        self.asked[number] = now
+        if after is not None:
+            self.after[number] = after
+        if self.log is not None:
+            self.paced = paced
+            self.note_submitted(number, after)
+        self._of[number] = unit
+
+    def over(self, number: int) -> int:
+        """Return the unit that the engine calls so, which is over, and count it."""
+        self.left -= 1
+        return self._of.pop(number)
+
+    def turn(self, after: int) -> None:
+        """Begin a new round of all units, the first one to come later than second ``after``.
+
+        Long-term users begin again as many weeks later as the log has, or as many times that.
+        """
+        step = self.pool.weeks if self.component.long_term else 1
+        self.shift += step
+        self.units = list(self.component.units)
+        while not self.component.long_term and self.nominal(self.units[0]) <= after:
+            self.shift += step
+        self.left = len(self.units)
+        self.missing.clear()
+        self.earliest.clear()
+
+    def graph(self) -> nx.DiGraph[int]:
+        """Return what its units wait for, as recorded.
+
+        Nodes are units of the pool with ``start`` (s after the Monday, 00:00, before the first
+        submission of the log, local time) and ``jobs`` (how many); edges carry ``think_time`` (s).
+        """
+        import networkx as nx
+
+        units = self.pool.units
+        graph: nx.DiGraph[int] = nx.DiGraph(user=self.number)
+        for unit in self.component.units:
+            count = int(units.first[unit + 1] - units.first[unit])
+            graph.add_node(unit, start=int(self.pool.walls[unit]), jobs=count)
+        for unit in self.component.units:
+            for after, think in self.pool.successors[unit]:
+                graph.add_edge(unit, after, think_time=think)
+        return graph
+
+
+def note_arrival(
+    user: GeneratedUser, visits: Visits, component: Component, times: Sequence[int]
+) -> None:
+    """Note that a user is there, or when it will come.
+
+    Parameters
+    ----------
+    user, visits
+        Who, and where it is noted.
+    component
+        What it does again.
+    times
+        When the units of the component come that are still to come, s.
+    """
+    if component.long_term or len(times) < len(component.units):
+        visits.note(0, user.number, Happening.THERE)
+    elif times[0] < user.horizon:
+        user.model.call_at(times[0], visits.note, times[0], user.number, Happening.ARRIVED)
+
+
+class AsRecorded(Behaviour[GeneratedUser]):
+    """Submit at the recorded times, moved by whole weeks; nothing that happens matters."""
+
+    @override
+    def begin(self, user: GeneratedUser) -> None:
+        user = cast(ComponentUser, user)
+        user.note_arrival()
+        self._round(user)
+
+    def _round(self, user: ComponentUser) -> None:
+        """Set an alarm for each unit of a round, and one for the next round."""
+        for unit in user.units:
+            user.call_at(user.nominal(unit), ComponentUser.send, unit)
+        if user.component.long_term:
+            # A round begins before its first unit is due: at the latest of this one.
+            last = max((user.nominal(unit) for unit in user.units), default=0)
+            user.call_at(last, self._next)
+
+    def _next(self, user: ComponentUser) -> None:
+        user.turn(user.model.time)
+        self._round(user)
+
+    @override
+    def finished(self, user: GeneratedUser, unit: int, now: int) -> None:
+        """Note that a temporary user is done; long-term ones never are."""
+        user = cast(ComponentUser, user)
+        user.over(unit)
+        if not user.component.long_term and not user.left:
+            user.done = True
+            user.visits.note(now, user.number, Happening.DONE)
+
+
+class ClosedLoop(Behaviour[GeneratedUser]):
+    """Submit a unit its think time after all that it waits for is over.
+
+    Units that wait for nothing in the first round come at their recorded time, moved by whole
+    weeks. The first units of a later round wait for all of the round before, and the pause is what
+    the log leaves between the two when it is wrapped around.
+
+    Parameters
+    ----------
+    profiles
+        Pauses go by at the pace of the user's week by these, see
+        :class:`ActiveTime`; None for a pause that goes by at any hour alike.
+    """
+
+    def __init__(self, profiles: Profiles | None = None) -> None:
+        self.profiles = profiles
+
+    @override
+    def begin(self, user: GeneratedUser) -> None:
+        user = cast(ComponentUser, user)
+        user.note_arrival()
+        if not user.units and user.component.long_term:
+            user.turn(0)
+        for unit in self._free(user):
+            user.call_at(user.nominal(unit), ComponentUser.send, unit)
+
+    @override
+    def finished(self, user: GeneratedUser, unit: int, now: int) -> None:
+        """Release what waited for the unit, or go on with the next round, or leave."""
+        user = cast(ComponentUser, user)
+        ended = user.over(unit)
+        for after, think in user.pool.successors[ended]:
+            due = self._due(user, after, think, now)
+            user.earliest[after] = max(due, user.earliest.get(after, 0))
+            user.missing[after] -= 1
+            if not user.missing[after]:
+                # Where another pause than this one decides, it is not told apart.
+                paced = self._paced(user, think, now, due) if due == user.earliest[after] else 0
+                user.call_at(user.earliest[after], ComponentUser.send, after, unit, paced)
+        if user.left:
+            return
+        if user.component.long_term:
+            self._again(user, now, unit)
+        elif user.again and user.stream.random() < user.again:
+            user.visits.note(now, user.number, Happening.WENT_ON, user.mood)
+            user.turn(now)
+            self._send_round(user, user.nominal(user.units[0]), unit)
+        else:
+            user.done = True
+            user.visits.note(now, user.number, Happening.DONE)
+
+    def _again(self, user: ComponentUser, now: int, unit: int) -> None:
+        """Begin the next round of a long-term user, whose last unit ended now."""
+        units, pool = user.component.units, user.pool
+        ended = int(pool.units.end[units.start : units.stop].max())
+        between = int(pool.units.start[units.start]) + pool.weeks * WEEK - ended
+        user.turn(now)
+        pause = max(between, 0)
+        due = self._due(user, units.start, pause, now)
+        self._send_round(user, due, unit, self._paced(user, pause, now, due))
+
+    def _send_round(self, user: ComponentUser, first: int, unit: int, paced: int = 0) -> None:
+        """Let the units of a round that wait for nothing come, the first one at ``first``."""
+        nominal = user.nominal(user.units[0])
+        for one in self._free(user):
+            at = first + user.nominal(one) - nominal
+            user.call_at(at, ComponentUser.send, one, unit, paced)
+
+    def _free(self, user: ComponentUser) -> list[int]:
+        """Count what each unit of the round waits for; return those that wait for nothing."""
+        successors, missing = user.pool.successors, user.missing
+        there = set(user.units)
+        for unit in user.units:
+            for after, _ in successors[unit]:
+                if after in there:
+                    missing[after] = missing.get(after, 0) + 1
+        return [unit for unit in user.units if unit not in missing]
+
+    def _due(self, user: ComponentUser, unit: int, pause: int, now: int) -> int:
+        """Return when a unit comes that was released now and has a recorded pause, s."""
+        paced = user.paused(pause)
+        if self.profiles is None:
+            return now + paced
+        begins = user.nominal(unit) - pause
+        if begins == now and paced == pause:
+            return now + pause
+        clock, profile = user.model.clock, self.profiles.of(user.component.user)
+        active = profile.between(clock, begins, begins + pause)
+        return profile.after(clock, now, active if paced == pause else active * paced / pause)
+
+    def _paced(self, user: ComponentUser, pause: int, now: int, due: int) -> int:
+        """Return how much of a pause, which ends at ``due``, the pace of the week makes, s."""
+        if self.profiles is None or user.log is None:
+            return 0
+        return due - now - user.paused(pause)
+
+
+def add_component_user(
+    model: Simulation,
+    behaviour: Behaviour[GeneratedUser],
+    member: Member,
+    pool: Pool,
+    *,
+    visits: Visits | None = None,
+    horizon: int = FOREVER,
+) -> ComponentUser:
+    """Put a user into a model before it runs, let it begin, and return it."""
+    user = ComponentUser(model, behaviour, member, pool, visits=visits, horizon=horizon)
+    behaviour.begin(user)
+    return user

@@ -1,0 +1,151 @@
+"""How open a population is: who comes into a pool, how many there are, how they come.
+
+Nothing here needs a simulation, so that a configuration can be read at once.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from hpcrowd.environment.clock import WEEK
+from hpcrowd.environment.errors import QuantityError
+
+#: Copies of a long-term user that there may be; numbers of temporary users begin after them.
+MOST_COPIES = 1000
+
+
+@dataclass(frozen=True)
+class PoolRules:
+    """Who comes into a pool, and as what.
+
+    Attributes
+    ----------
+    edge
+        Share of the log at each of its ends; who is active only there is dropped. 0.05
+        (unconfirmed: after a secondary source on Zakay and Feitelson 2016).
+    long_term
+        Who was active for more than this share of the log is a long-term user: 0.5 (unconfirmed,
+        as before).
+    least
+        Users that a pool needs; chosen here. Fewer would be the same few again and again.
+
+    Raises
+    ------
+    QuantityError
+        When a number makes no sense.
+    """
+
+    edge: float = 0.05
+    long_term: float = 0.5
+    least: int = 5
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.edge < 0.5:
+            raise QuantityError(f"edge {self.edge:g}: share of the log, from 0 to below 0.5")
+        if not 0 < self.long_term < 1:
+            raise QuantityError(f"long_term {self.long_term:g}: share of the log, between 0 and 1")
+        if self.least < 1:
+            raise QuantityError(f"least {self.least}: users that a pool needs, at least 1")
+
+
+@dataclass(frozen=True)
+class Openness:
+    """How many users there are and how they come.
+
+    Attributes
+    ----------
+    factor
+        Users, as a multiple of those of the log: of long-term users, and of arrivals per week.
+    arrivals
+        ``poisson``: how many temporary users arrive in a week is drawn, with a constant mean;
+        ``even``: as many in each week, as far as whole numbers go (both unconfirmed: the papers'
+        abstracts do not say).
+    full
+        Whether those temporary users are there at the beginning who came before and whose work
+        was not done; chosen here, so that the first weeks are like the others.
+    shuffled
+        Move each user by a random part of a week besides, so that day and hour are lost; for
+        comparison.
+
+    Raises
+    ------
+    QuantityError
+        When a choice is not known or a number makes no sense.
+    """
+
+    factor: float = 1.0
+    arrivals: Literal["poisson", "even"] = "poisson"
+    full: bool = True
+    shuffled: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.factor < MOST_COPIES:
+            raise QuantityError(
+                f"users {self.factor:g}x: more than 0 and less than {MOST_COPIES} times those of "
+                "the log"
+            )
+        if self.arrivals not in ("poisson", "even"):
+            raise QuantityError(f"arrivals {self.arrivals!r}: not known; choose poisson or even")
+
+
+#: Names of the formulas of :mod:`hpcrowd.agents.populations.satisfaction`, in its order.
+FORMULA_NAMES = ("habit", "requested", "alea")
+
+
+@dataclass(frozen=True)
+class Consequences:
+    """What users make of their mood. All numbers are chosen here: no measurement was found.
+
+    Attributes
+    ----------
+    memory
+        Units of work over which the mood is averaged.
+    most
+        Doublings beyond which one unit counts no more.
+    elasticity
+        Pauses are multiplied by 2 to the power of this times the mood: at 0.5 a user for whom
+        all takes twice as long pauses 1.4 times as long, and submits less. In four logs pauses
+        follow responses with a slope of -0.1 to 0.1 between sessions and 0.6 between batches
+        (:func:`hpcrowd.analysis.sessions.pause_slope`).
+    absence
+        s; pauses from this on are absences and do not depend on the mood.
+    tolerance
+        Doublings up to which nobody leaves.
+    leave
+        Probability to leave after a unit, per doubling beyond the tolerance.
+    returns
+        Probability that who leaves comes back.
+    away
+        Weeks until then on average; whole ones, at least one, geometrically distributed.
+    again
+        Probability that a temporary user whose work is done begins it again, per doubling by which
+        all was better than it is used to.
+
+    Raises
+    ------
+    QuantityError
+        When a number makes no sense.
+    """
+
+    memory: float = 5.0
+    most: float = 3.0
+    elasticity: float = 0.5
+    absence: int = WEEK
+    tolerance: float = 1.0
+    leave: float = 0.05
+    returns: float = 0.5
+    away: float = 4.0
+    again: float = 0.2
+
+    def __post_init__(self) -> None:
+        for name, least in (
+            ("memory", 1), ("most", 0), ("elasticity", 0), ("absence", 0), ("tolerance", 0),
+            ("leave", 0), ("returns", 0), ("away", 1), ("again", 0),
+        ):  # fmt: skip
+            value = getattr(self, name)
+            if not least <= value < math.inf:
+                raise QuantityError(f"{name} {value:g}: at least {least}, and finite")
+        if self.returns > 1:
+            raise QuantityError(f"returns {self.returns:g}: a probability, at most 1")

@@ -1,0 +1,1 @@
+"""Recorded work: sessions, batches, dependency graphs."""

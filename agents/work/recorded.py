@@ -1,0 +1,130 @@
+"""The recorded work of all users of a trace: sessions, and what each waited for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from hpcrowd.agents.work.graph import Dependencies, find_dependencies
+from hpcrowd.agents.work.repeated import Chains, chain_dependencies
+from hpcrowd.agents.work.sessions import SessionDefinition, Sessions, find_sessions
+from hpcrowd.agents.work.units import Units, batch_units, session_units
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import JobTable
+from hpcrowd.environment.traces.trace import Conversions, Trace
+
+
+@dataclass
+class Work:
+    """What the users of a trace did: their sessions and batches, and what each waited for.
+
+    Attributes
+    ----------
+    jobs
+        The table of jobs.
+    sessions
+        Sessions and batches of all users.
+    chains
+        Which job each follows, where that is known and sessions are told apart by ``preceding``.
+    """
+
+    jobs: JobTable
+    sessions: Sessions
+    chains: Chains | None = None
+
+    @classmethod
+    def of(
+        cls,
+        jobs: JobTable,
+        definition: SessionDefinition | None = None,
+        chains: Chains | None = None,
+    ) -> Work:
+        """Find the sessions in a table of jobs; see :func:`agents.work.sessions.find_sessions`.
+
+        Parameters
+        ----------
+        jobs
+            The table.
+        definition
+            How sessions are told apart.
+        chains
+            Which job each follows; they ask for the definition ``preceding``, and it for them.
+
+        Raises
+        ------
+        QuantityError
+            When one of the two is without the other, or jobs cannot follow as they should.
+        """
+        known = definition is not None and definition.kind == "preceding"
+        if known and chains is None:
+            raise QuantityError(
+                "sessions preceding: which job each follows is not known here; choose another "
+                "definition, for example arrival:60m"
+            )
+        if chains is not None:
+            if not known:
+                raise QuantityError(f"sessions {definition}: chains ask for preceding")
+            chains.check(jobs)
+        return cls(jobs, find_sessions(jobs, definition), chains)
+
+    @classmethod
+    def recorded(
+        cls,
+        trace: Trace,
+        converted: Conversions,
+        definition: SessionDefinition,
+        *,
+        strict: bool = False,
+    ) -> Work:
+        """Find the sessions of a trace; what it says of preceding jobs only if it is asked for.
+
+        Parameters
+        ----------
+        trace
+            What was recorded.
+        converted
+            The jobs made from it; what preceding jobs make necessary is added to the repairs.
+        definition
+            How sessions are told apart.
+        strict
+            Make the first repair an error.
+
+        Raises
+        ------
+        TraceError
+            As :meth:`hpcrowd.agents.work.repeated.Chains.of`.
+        """
+        if definition.kind != "preceding":
+            return cls.of(converted.jobs, definition)
+        chains = Chains.of(trace, converted, strict=strict)
+        converted.repaired.update(chains.repaired)
+        return cls.of(converted.jobs, definition, chains)
+
+    @cached_property
+    def dependencies(self) -> Dependencies:
+        """The dependencies of the sessions, found when first asked for."""
+        if self.chains is not None:
+            return chain_dependencies(self.jobs, self.sessions, self.chains)
+        return find_dependencies(self.sessions)
+
+    @cached_property
+    def by_session(self) -> Units:
+        """Sessions as units of work, :func:`hpcrowd.agents.work.units.session_units`."""
+        return session_units(self.jobs, self.sessions, self.dependencies)
+
+    @cached_property
+    def by_batch(self) -> Units:
+        """Batches as units of work, :func:`hpcrowd.agents.work.units.batch_units`.
+
+        Raises
+        ------
+        QuantityError
+            When single jobs follow each other.
+        """
+        if self.chains is not None:
+            raise QuantityError(
+                "sessions preceding: single jobs follow each other, there are no batches; choose "
+                "users think-time, think-time-windows or rigid"
+            )
+        in_order = find_dependencies(self.sessions, in_order=True)
+        return batch_units(self.jobs, self.sessions, in_order)

@@ -1,0 +1,1 @@
+"""What happened in a run, added up: platform, grid, population, reactions."""

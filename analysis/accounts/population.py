@@ -1,0 +1,243 @@
+"""Accounts of a population that is open at both ends: who came and went, what was done per week."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hpcrowd.agents.behaviours.visits import Happening, Visits
+from hpcrowd.agents.work.recorded import Work
+from hpcrowd.analysis.curves import WEEK_HOURS, processors_in_use
+from hpcrowd.environment.clock import HOUR, WEEK, Clock
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+from hpcrowd.environment.quantities import plural
+
+Floats = NDArray[np.float64]
+
+#: A machine is called empty when in the last part of the weeks less than this share is submitted of
+#: what there would be with waits as recorded; both chosen here.
+LAST_PART, EMPTY = 0.25, 0.05
+
+#: What each account means.
+ACCOUNTS = {
+    "weeks": "weeks in which users submitted",
+    "warmup_weeks": "first weeks that throughput leaves out",
+    "users_there": "users who were there at the beginning",
+    "users_arrived": "users who arrived",
+    "users_done": "users who left because their work was done",
+    "users_gave_up": "users who left unsatisfied, for good",
+    "users_went_away": "times that a user left unsatisfied, to come back",
+    "users_came_back": "times that one came back",
+    "users_went_on": "times that a user was done, was content and began its work again",
+    "users_remaining": "users who were there at the end",
+    "jobs_per_week_mean": "jobs submitted per week",
+    "jobs_per_week_sd": "standard deviation of that over weeks",
+    "throughput_jobs_per_week": "jobs that ended per week, after the first weeks",
+    "throughput_jobs_per_week_sd": "standard deviation of that over weeks",
+    "throughput_node_h_per_week": "processors times hours in use per week, after the first weeks",
+    "throughput_node_h_per_week_sd": "standard deviation of that over weeks",
+    "work_recorded_node_h_per_week": "the same in hours of the recorded machine: times the speed",
+    "utilization_weeks": "share of processors in use, after the first weeks",
+    "notes": "what is to be known of the population, one line each",
+}
+
+
+def week_edges(clock: Clock, weeks: int) -> Int64s:
+    """Return the seconds at which each week of a run begins, and the end, shape (weeks + 1,)."""
+    origin = clock.wall(0)
+    return np.array([clock.second_at(origin + week * WEEK) for week in range(weeks + 1)])
+
+
+def population_accounts(
+    jobs: JobTable,
+    visits: Visits,
+    clock: Clock,
+    *,
+    weeks: int,
+    warmup: int,
+    processors: int,
+    speed: float = 1.0,
+    expected: float = 0.0,
+) -> dict[str, Any]:
+    """Return the accounts of :data:`ACCOUNTS`.
+
+    Parameters
+    ----------
+    jobs, visits, clock
+        Of the run.
+    weeks, warmup
+        How long users submitted, and how many weeks of it throughput leaves out.
+    processors, speed
+        Of the machine; the speed as a multiple of the recorded one's.
+    expected
+        Jobs per week that there would be with waits as recorded, as far as is known.
+
+    Raises
+    ------
+    QuantityError
+        When no week is left, or nobody submitted anything.
+    """
+    if not 0 <= warmup < weeks:
+        raise QuantityError(
+            f"warmup {warmup} weeks: of {plural(weeks, 'week')} none is left; take fewer"
+        )
+    if not len(jobs):
+        raise QuantityError(
+            f"nobody submitted anything in {plural(weeks, 'week')}: give more users or more weeks"
+        )
+    edges = week_edges(clock, weeks)
+    submitted = np.histogram(jobs.submit, edges)[0]
+    ended = np.histogram(jobs.end[jobs.over], edges)[0][warmup:]
+    used = processors_in_use(jobs, edges)[warmup:]
+    hours = used * np.diff(edges)[warmup:] / HOUR
+    counts = visits.counts()
+    found: dict[str, Any] = {"weeks": weeks, "warmup_weeks": warmup}
+    for what in Happening:
+        found[f"users_{what.value.replace(' ', '_')}"] = counts[what.value]
+    found |= {
+        "users_remaining": visits.remaining,
+        "jobs_per_week_mean": float(submitted.mean()),
+        "jobs_per_week_sd": _sd(submitted),
+        "throughput_jobs_per_week": float(ended.mean()),
+        "throughput_jobs_per_week_sd": _sd(ended),
+        "throughput_node_h_per_week": float(hours.mean()),
+        "throughput_node_h_per_week_sd": _sd(hours),
+        "work_recorded_node_h_per_week": float(hours.mean() * speed),
+        "utilization_weeks": float(used.mean() / processors),
+        "notes": notes_on(submitted, visits, expected),
+    }
+    return found
+
+
+def notes_on(submitted: Int64s, visits: Visits, expected: float) -> list[str]:
+    """Return what has to be said of a population that left the machine empty.
+
+    Parameters
+    ----------
+    submitted
+        Jobs in each week.
+    visits
+        Who came and went.
+    expected
+        Jobs per week with waits as recorded.
+    """
+    weeks = len(submitted)
+    last = submitted[-max(1, round(LAST_PART * weeks)) :]
+    if last.mean() >= EMPTY * expected:
+        return []
+    counts = visits.counts()
+    if counts["gave up"] + counts["went away"]:
+        leaving = (Happening.GAVE_UP, Happening.WENT_AWAY)
+        when = max(visit.at for visit in visits.notes if visit.what in leaving) // WEEK + 1
+        why = (
+            f"{plural(counts['gave up'], 'user')} gave up and {counts['went away']} went away, the "
+            f"last in week {when}; a better machine, fewer users or a higher tolerance keeps them"
+        )
+    else:
+        why = "few users are there; give more users or fewer weeks"
+    return [
+        f"the machine runs empty: {last.mean():.1f} jobs per week in the last "
+        f"{plural(len(last), 'week')}, with waits as recorded there would be {expected:.1f}: {why}"
+    ]
+
+
+def _sd(values: ArrayLike) -> float | None:
+    numbers = np.asarray(values, np.float64)
+    return float(numbers.std(ddof=1)) if len(numbers) > 1 else None
+
+
+def pool_lines(found: dict[str, Any]) -> list[str]:
+    """Return what is in the pool of a population as lines for people, none where there is none."""
+    if not found:
+        return []
+    pool = found["pool"]
+    return [
+        f"pool: {plural(pool['users_long_term'], 'long-term user')}, "
+        f"{pool['users_temporary']:,} temporary ({pool['arrivals_per_week']:.2f} arrive per week), "
+        f"{pool['jobs']:,} jobs in {plural(pool['weeks'], 'week')}",
+        *(
+            f"{plural(count, 'user')} dropped ({plural(pool['jobs_dropped'][why], 'job')}): {why}"
+            for why, count in pool["users_dropped"].items()
+        ),
+    ]
+
+
+def account_lines(found: dict[str, Any]) -> list[str]:
+    """Return the accounts as lines for people, none where there are none."""
+    if not found:
+        return []
+
+    def spread(name: str, digits: int = 0) -> str:
+        sd = found[f"{name}_sd"]
+        mean = found.get(name, found.get(f"{name}_mean"))
+        more = "" if sd is None else f" (sd over weeks {sd:,.{digits}f})"
+        return f"{mean:,.{digits}f}{more}"
+
+    return [
+        f"users: {found['users_there']:,} there at first, {found['users_arrived']:,} arrived, "
+        f"{found['users_done']:,} left when done, {found['users_gave_up']:,} left unsatisfied for "
+        f"good, {found['users_went_away']:,} for a while, {found['users_came_back']:,} came back, "
+        f"{found['users_went_on']:,} began again; {found['users_remaining']:,} there at the end",
+        f"submitted per week: {spread('jobs_per_week', 1)} jobs in {found['weeks']} weeks",
+        f"throughput per week, without the first {found['warmup_weeks']}: "
+        f"{spread('throughput_jobs_per_week', 1)} jobs; "
+        f"{spread('throughput_node_h_per_week')} node-hours, "
+        f"{found['work_recorded_node_h_per_week']:,.0f} of the recorded machine; "
+        f"{found['utilization_weeks']:.1%} of the processors in use",
+        *found["notes"],
+    ]
+
+
+# ---- how near a draw is to its log -------------------------------------------------------------
+
+
+def week_shares(submit: Int64s, clock: Clock) -> Floats:
+    """Return the share of submissions in each local hour of the week, shape (168,)."""
+    times = submit[submit != UNKNOWN]
+    if not len(times):
+        raise QuantityError("no submissions: a weekly profile is made of at least one")
+    counts = np.bincount(clock.second_of_week(times) // HOUR, minlength=WEEK_HOURS)
+    shares: Floats = counts / len(times)
+    return shares
+
+
+def week_distance(first: Floats, other: Floats) -> float:
+    """Return the total variation distance of two weekly profiles, 0 to 1.
+
+    That is the share of submissions that would have to move to other hours of the week.
+    """
+    return float(np.abs(first - other).sum() / 2)
+
+
+def think_times(jobs: JobTable, work: Work | None = None) -> Int64s:
+    """Return the think times between the sessions of jobs as simulated, s.
+
+    Parameters
+    ----------
+    jobs
+        The jobs; those that never ended are left out.
+    work
+        A record, whose sessions are taken as recorded instead.
+    """
+    if work is None:
+        ended = jobs.take(np.flatnonzero(jobs.end != UNKNOWN))
+        ended.recorded_submit[:], ended.recorded_start[:] = ended.submit, ended.start
+        ended.recorded_end[:] = ended.end
+        work = Work.of(ended)
+    think = work.by_session.think_time
+    known: Int64s = think[think != UNKNOWN]
+    return known
+
+
+def ks_distance(first: Int64s, other: Int64s) -> float:
+    """Return the largest distance of two empirical distribution functions (Kolmogorov-Smirnov)."""
+    at = np.union1d(first, other)
+    pair: Sequence[Floats] = [
+        np.searchsorted(np.sort(values), at, side="right") / len(values)
+        for values in (first, other)
+    ]
+    return float(np.abs(pair[0] - pair[1]).max())

@@ -1,0 +1,226 @@
+"""What reactions made of the work: lost, moved, sent elsewhere, added; job by job and in sums.
+
+Work is processors times run time, in processor-seconds, in whole numbers: nothing is rounded. For
+every run::
+
+    recorded work = work of all jobs as they are now + lost - added
+
+where the first is what the jobs needed before anybody reacted, and the second what they need after;
+renounced jobs need none any more. When every job that was submitted has run, the second is the work
+done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpcrowd.environment.clock import HOUR
+from hpcrowd.environment.errors import ResultsError
+from hpcrowd.environment.jobs import Int64s, JobTable, State
+from hpcrowd.environment.quantities import format_duration, plural
+
+if TYPE_CHECKING:
+    from hpcrowd.agents.behaviours.reactions import Note
+    from hpcrowd.agents.behaviours.user import User
+
+
+#: The meaning and unit of each column of ``reactions.parquet``, a row for each job and reaction.
+MEANING = {
+    "number": "job number, as in jobs.parquet",
+    "user": "user number; -1 unknown",
+    "reaction": "name of the reaction",
+    "response": "delay, degrade, reconfigure, renounce or switch",
+    "decided": "s since the origin; when the unit of work was due",
+    "processors": "processors before the reaction",
+    "run_time": "s; run time before the reaction",
+    "processors_after": "processors after it; 0 if renounced",
+    "run_time_after": "s; run time after it; 0 if renounced",
+    "delay": "s; how much later the job was submitted than without the reaction",
+    "cluster": "name of the cluster it was submitted to instead; empty if it stayed",
+}
+
+#: Fields of :func:`account` and of each reaction in it, and what they mean.
+ACCOUNTS = {
+    "jobs": "jobs that reactions changed",
+    "users": "users they belong to",
+    "work_lost_processor_s": "work no longer done: degraded and renounced jobs",
+    "work_moved_processor_s": "work submitted later",
+    "delay_mean_s": "mean delay of the jobs submitted later; null if none was",
+    "delay_max_s": "longest delay; null if none was",
+    "work_switched_processor_s": "work sent to other clusters, before their speed changed it",
+    "work_added_processor_s": "work more than before, negative if less: reconfigured jobs, and "
+    "jobs on clusters of another speed",
+}
+
+#: Responses that take work away for good; what others change was added (or saved).
+LOSING = ("degrade", "renounce")
+
+
+def notes_of(users: Iterable[User]) -> list[Note]:
+    """Return what all users noted, by the second of the decision, then by job, then in order."""
+    notes = [note for user in users for note in user.notes]
+    return sorted(notes, key=lambda note: (note.decided, note.row))
+
+
+def account(jobs: JobTable, notes: Sequence[Note]) -> dict[str, Any]:
+    """Return the sums over all reactions and over each, fit for JSON.
+
+    Parameters
+    ----------
+    jobs
+        The simulated jobs.
+    notes
+        What reactions did, see :func:`notes_of`.
+
+    Returns
+    -------
+    dict
+        The names of :data:`ACCOUNTS`; ``work_recorded_processor_s`` and ``work_done_processor_s``,
+        what jobs needed before any reaction and what jobs that ran used; and ``by_reaction``: the
+        names of :data:`ACCOUNTS` for each reaction, by its name. A job that several reactions
+        changed counts with each, in what the reactions before it left.
+    """
+    whole = _sums(jobs, notes)
+    ran = jobs.over
+    by_name: dict[str, list[Note]] = {}
+    for note in notes:
+        by_name.setdefault(note.reaction, []).append(note)
+    return {
+        **whole,
+        "work_recorded_processor_s": needed(jobs)
+        + whole["work_lost_processor_s"]
+        - whole["work_added_processor_s"],
+        "work_done_processor_s": int((jobs.processors * (jobs.end - jobs.start))[ran].sum()),
+        "by_reaction": {name: _sums(jobs, by_name[name]) for name in sorted(by_name)},
+    }
+
+
+def needed(jobs: JobTable) -> int:
+    """Return the work that jobs need as they are now, whether they ran or not, processor-seconds.
+
+    Renounced jobs need none.
+    """
+    wanted = jobs.state != State.RENOUNCED
+    return int((jobs.processors * jobs.run_time)[wanted].sum())
+
+
+def account_rows(accounts: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Return (name, value, meaning) of each sum that is not 0, for people."""
+    rows = []
+    for name, meaning in ACCOUNTS.items():
+        value = accounts.get(name)
+        if not value:
+            continue
+        if name.endswith("_processor_s"):
+            hours = value / HOUR
+            text = f"{hours:,.{2 if abs(hours) < 10 else 1}f} processor-h"
+        elif name.endswith("_s"):
+            text = format_duration(value)
+        else:
+            text = f"{value:,}"
+        rows.append((f"reactions.{name}", text, meaning))
+    return rows
+
+
+def reaction_lines(accounts: dict[str, Any]) -> list[str]:
+    """Return one line for each reaction: how many jobs of how many users it changed."""
+    return [
+        f"{name}: {plural(each['jobs'], 'job')} of {plural(each['users'], 'user')}"
+        for name, each in accounts.get("by_reaction", {}).items()
+    ]
+
+
+def _sums(jobs: JobTable, notes: Sequence[Note]) -> dict[str, Any]:
+    lost = moved = switched = added = 0
+    delays = []
+    for note in notes:
+        before = note.processors * note.run_time
+        after = note.processors_after * note.run_time_after
+        if note.response in LOSING:
+            lost += before - after
+        else:
+            added += after - before
+        if note.delay:
+            moved += after
+            delays.append(note.delay)
+        if note.cluster:
+            switched += before
+    rows = np.array(sorted({note.row for note in notes}), np.int64)
+    return {
+        "jobs": len(rows),
+        "users": len(np.unique(jobs.user[rows])),
+        "work_lost_processor_s": lost,
+        "work_moved_processor_s": moved,
+        "delay_mean_s": sum(delays) / len(delays) if delays else None,
+        "delay_max_s": max(delays, default=None),
+        "work_switched_processor_s": switched,
+        "work_added_processor_s": added,
+    }
+
+
+def table(jobs: JobTable, notes: Sequence[Note]) -> dict[str, Int64s | list[str]]:
+    """Return what reactions did as columns, those of :data:`MEANING`, a row for each note."""
+    rows = np.array([note.row for note in notes], np.int64)
+    columns: dict[str, Int64s | list[str]] = {"number": jobs.number[rows], "user": jobs.user[rows]}
+    for name in MEANING:
+        if name in ("reaction", "response", "cluster"):
+            columns[name] = [getattr(note, name) for note in notes]
+        elif name not in columns:
+            columns[name] = np.array([getattr(note, name) for note in notes], np.int64)
+    return columns
+
+
+def write_reactions(jobs: JobTable, notes: Sequence[Note], path: Path) -> None:
+    """Write :func:`table` as Parquet; meanings stand in the metadata of each field."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = table(jobs, notes)
+    arrays, fields = [], []
+    for name, meaning in MEANING.items():
+        words = isinstance(columns[name], list)
+        array = pa.array(columns[name], pa.string() if words else pa.int64())
+        array = array.dictionary_encode() if words else array
+        arrays.append(array)
+        fields.append(pa.field(name, array.type, metadata={"meaning": meaning}))
+    pq.write_table(pa.Table.from_arrays(arrays, schema=pa.schema(fields)), path, compression="zstd")
+
+
+def read_reactions(path: Path, jobs: JobTable) -> list[Note]:
+    """Return the notes in a file of :func:`write_reactions`, over the jobs of the same run.
+
+    Raises
+    ------
+    ResultsError
+        When it is no such file, or names jobs that are not in the table.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from hpcrowd.agents.behaviours.reactions import Note
+
+    try:
+        found = pq.read_table(path, columns=list(MEANING))
+    except (pa.ArrowInvalid, OSError) as error:
+        told = str(error).splitlines()[0]
+        raise ResultsError(f"{path}: cannot be read as reactions: {told}") from None
+    columns = {name: found.column(name).to_pylist() for name in MEANING}
+    row_of = {number: row for row, number in enumerate(jobs.number.tolist())}
+    missing = [number for number in columns["number"] if number not in row_of]
+    if missing:
+        raise ResultsError(f"{path}: job {missing[0]} is not in jobs.parquet; run it again")
+    columns["row"] = [row_of[number] for number in columns["number"]]
+    return [Note(*values) for values in zip(*(columns[name] for name in Note._fields), strict=True)]
+
+
+def resized(jobs: JobTable, notes: Sequence[Note]) -> np.ndarray:
+    """Return which jobs got another number of processors, shape (jobs,)."""
+    changed = np.zeros(len(jobs), bool)
+    for note in notes:
+        if note.processors_after and note.processors_after != note.processors:
+            changed[note.row] = True
+    return changed

@@ -1,0 +1,337 @@
+"""Runs side by side in numbers: :func:`compare` and the tables it gives.
+
+Everything is set against the first group of runs. Intervals are of 95 %, see
+:mod:`hpcrowd.analysis.paired`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpcrowd.analysis.comparison.groups import ALL_METRICS, Group, group_runs, seed_of, work_of
+from hpcrowd.analysis.loading import read_run
+from hpcrowd.analysis.metrics import PER_USER
+from hpcrowd.analysis.paired import (
+    CONFIDENCE,
+    Difference,
+    Estimate,
+    UserDifference,
+    seed_difference,
+    user_difference,
+)
+from hpcrowd.analysis.results import provenance
+from hpcrowd.analysis.run import Run
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import State
+from hpcrowd.environment.quantities import plural
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+#: Columns of :attr:`Comparison.metrics`, of ``differences`` and of ``users``.
+METRIC_COLUMNS = ("mean", "low", "high", "runs")
+DIFFERENCE_COLUMNS = ("difference", "relative", "low", "high", "by")
+_USERS = "users first other difference low high median better worse only_first only_other"
+USER_COLUMNS = tuple(_USERS.split())
+
+
+@dataclass
+class Comparison:
+    """Runs side by side, each group against the first.
+
+    Attributes
+    ----------
+    groups
+        The runs, those that differ only in their seed as one group.
+    seed
+        Of the bootstrap over users.
+    """
+
+    groups: list[Group]
+    seed: int = 0
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {'; '.join(group.label for group in self.groups)}>"
+
+    @property
+    def runs(self) -> list[Run]:
+        """All runs, group by group."""
+        return [run for group in self.groups for run in group.runs]
+
+    @cached_property
+    def paired(self) -> list[bool]:
+        """For each group, whether it is of the same work as the first, with the same users."""
+        first = work_of(self.groups[0].first)
+        return [work_of(group.first) == first for group in self.groups]
+
+    @cached_property
+    def estimates(self) -> dict[str, list[Estimate | None]]:
+        """For each metric, its mean in each group; None where no run has it."""
+        return {m.name: [group.estimate(m.name) for group in self.groups] for m in ALL_METRICS}
+
+    @cached_property
+    def seed_differences(self) -> dict[str, list[Difference | None]]:
+        """For each metric, how each later group differs from the first; None if either lacks it."""
+        first, *others = self.groups
+
+        def difference(name: str, group: Group) -> Difference | None:
+            a, b = first.by_seed(name), group.by_seed(name)
+            return seed_difference(a, b) if a and b else None
+
+        return {m.name: [difference(m.name, group) for group in others] for m in ALL_METRICS}
+
+    @cached_property
+    def user_differences(self) -> dict[str, list[UserDifference | None]]:
+        """For each metric of users, how those of each later group fare against the first.
+
+        None where the work differs or no user has the metric on both sides.
+        """
+        first = self.groups[0]
+        return {
+            name: [
+                user_difference(first.users[name], group.users[name], self.seed) if paired else None
+                for group, paired in zip(self.groups[1:], self.paired[1:], strict=True)
+            ]
+            for name in PER_USER
+        }
+
+    @cached_property
+    def metrics(self) -> pd.DataFrame:
+        """Rows (metric, group): ``mean`` over seeds, ``low``, ``high``, ``runs``."""
+        rows = [
+            {"metric": name, "group": group.label, **_estimate(estimate)}
+            for name, estimates in self.estimates.items()
+            for group, estimate in zip(self.groups, estimates, strict=True)
+        ]
+        return _frame(rows, METRIC_COLUMNS)
+
+    @cached_property
+    def differences(self) -> pd.DataFrame:
+        """Rows (metric, group): ``difference`` to the first group, ``relative``, interval, ``by``.
+
+        ``low`` and ``high`` bound the difference; ``by`` says over what, see
+        :class:`~hpcrowd.analysis.paired.Difference`.
+        """
+        rows = [
+            {"metric": name, "group": group.label, **_difference(difference)}
+            for name, differences in self.seed_differences.items()
+            for group, difference in zip(self.groups[1:], differences, strict=True)
+        ]
+        return _frame(rows, DIFFERENCE_COLUMNS)
+
+    @cached_property
+    def users(self) -> pd.DataFrame:
+        """Rows (metric, group): users against the first, see
+        :class:`~hpcrowd.analysis.paired.UserDifference`; groups of other work are left out.
+        """
+        rows = [
+            {"metric": name, "group": group.label, **_users(difference)}
+            for name, differences in self.user_differences.items()
+            for group, difference in zip(self.groups[1:], differences, strict=True)
+            if difference is not None
+        ]
+        return _frame(rows, USER_COLUMNS)
+
+    def per_user(self, metric: str) -> pd.DataFrame:
+        """Return a metric of each user (rows) in each group (columns); NaN where it has none.
+
+        Raises
+        ------
+        QuantityError
+            When users have no such metric, or the groups are not of the same work.
+        """
+        import pandas as pd
+
+        if metric not in PER_USER:
+            raise QuantityError(f"metric {metric!r}: users have none; choose {', '.join(PER_USER)}")
+        if not all(self.paired):
+            other = self.groups[self.paired.index(False)].label
+            raise QuantityError(
+                f"{other}: other work than {self.groups[0].label}; users of different traces are "
+                "not paired"
+            )
+        columns = {
+            group.label: pd.Series(group.users[metric][1], group.users[metric][0])
+            for group in self.groups
+        }
+        return pd.DataFrame(columns).sort_index().rename_axis("user")
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """What to know before reading the numbers, in sentences."""
+        return [*self._of_work(), *self._of_jobs(), *self._of_versions()]
+
+    def _of_work(self) -> list[str]:
+        first = self.groups[0]
+        found = []
+        for group, paired in zip(self.groups, self.paired, strict=True):
+            if not paired:
+                found.append(
+                    f"{group.label} is of {named_work(group.first)}, {first.label} of "
+                    f"{named_work(first.first)}: users are not paired."
+                )
+                continue
+            count, expected = len(group.first.jobs), len(first.first.jobs)
+            if count != expected and group.first.source:
+                found.append(
+                    f"{group.label} has {plural(count, 'job')}, {first.label} {expected:,}: their "
+                    "jobs are not the same."
+                )
+        return found
+
+    def _of_jobs(self) -> list[str]:
+        found: dict[str, list[str]] = {}
+        for group in self.groups:
+            for told in jobs_left_out(group):
+                found.setdefault(told, []).append(group.label)
+        names = {told: labels for told, labels in found.items() if len(labels) < len(self.groups)}
+        return [
+            f"{'; '.join(names[told]) if told in names else 'In all'}: {told}." for told in found
+        ]
+
+    def _of_versions(self) -> list[str]:
+        made = [provenance(run)["versions"].get("hpcrowd") for run in self.runs]
+        if len(set(made)) < 2:
+            return []
+        return [
+            "The runs were made by different versions of hpcrowd: "
+            + ", ".join(dict.fromkeys(str(version) for version in made))
+            + "."
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything, fit for JSON."""
+        others = self.groups[1:]
+        return {
+            "confidence": CONFIDENCE,
+            "groups": [
+                {
+                    "label": group.label,
+                    "work": named_work(group.first),
+                    "users_paired": paired,
+                    "runs": [
+                        {
+                            "label": run.label,
+                            "seed": seed_of(run),
+                            "processors": run.processors,
+                            "jobs": len(run.jobs),
+                            "trace": run.source,
+                        }
+                        for run in group.runs
+                    ],
+                    "metrics": {
+                        name: _estimate(estimates[place])
+                        for name, estimates in self.estimates.items()
+                    },
+                }
+                for place, (group, paired) in enumerate(zip(self.groups, self.paired, strict=True))
+            ],
+            "differences": [
+                {
+                    "group": group.label,
+                    "first": self.groups[0].label,
+                    "metrics": {
+                        name: _difference(differences[place])
+                        for name, differences in self.seed_differences.items()
+                    },
+                    "users": {
+                        name: None if (one := differences[place]) is None else _users(one)
+                        for name, differences in self.user_differences.items()
+                    },
+                }
+                for place, group in enumerate(others)
+            ],
+            "notes": self.notes,
+        }
+
+
+def compare(runs: Sequence[Run | str | os.PathLike[str]], *, seed: int = 0) -> Comparison:
+    """Set two or more runs side by side.
+
+    Parameters
+    ----------
+    runs
+        Runs, folders of results or recorded traces; the first is what the others are set against.
+        Those that differ only in the seed of their configuration become one group.
+    seed
+        Of the bootstrap over users.
+
+    Returns
+    -------
+    Comparison
+        With the frames ``metrics``, ``differences`` and ``users``.
+
+    Raises
+    ------
+    HpcrowdError
+        When there are fewer than two, or one cannot be read.
+
+    Examples
+    --------
+    >>> compare(["runs/rigid"])
+    Traceback (most recent call last):
+    ...
+    hpcrowd.environment.errors.QuantityError: 1 run: nothing to compare it with; give two or more
+    """
+    if len(runs) < 2:
+        raise QuantityError(
+            f"{plural(len(runs), 'run')}: nothing to compare it with; give two or more"
+        )
+    read = [run if isinstance(run, Run) else read_run(run) for run in runs]
+    return Comparison(group_runs(read), seed)
+
+
+def named_work(run: Run) -> str:
+    """Return the name of what a run is of."""
+    return run.source["source"] if run.source else "generated users"
+
+
+def jobs_left_out(group: Group) -> list[str]:
+    """Return what was dropped or repaired when the trace was read, and what was not over."""
+    found = []
+    for what, reasons in (("dropped", group.first.dropped), ("repaired", group.first.repaired)):
+        found += [f"{plural(count, 'job')} {what}, {why}" for why, count in reasons.items()]
+    left = [run.jobs.state == State.UNFINISHED for run in group.runs]
+    jobs = sum(int(np.count_nonzero(one)) for one in left)
+    if jobs:
+        owners = [run.jobs.user[one] for run, one in zip(group.runs, left, strict=True)]
+        users = plural(len(np.unique(np.concatenate(owners))), "user")
+        found.append(f"{plural(jobs, 'job')} of {users} not over at the end, in no wait")
+    return found
+
+
+def _frame(rows: list[dict[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
+    import pandas as pd
+
+    frame = pd.DataFrame(rows, columns=["metric", "group", *columns])
+    unknown = [name for name in columns if frame[name].isna().any()]
+    return frame.astype(dict.fromkeys(unknown, float)).set_index(["metric", "group"])
+
+
+def _estimate(estimate: Estimate | None) -> dict[str, Any]:
+    if estimate is None:
+        return dict(zip(METRIC_COLUMNS, (None, None, None, 0), strict=True))
+    values = (estimate.mean, estimate.low, estimate.high, estimate.count)
+    return dict(zip(METRIC_COLUMNS, values, strict=True))
+
+
+def _difference(difference: Difference | None) -> dict[str, Any]:
+    if difference is None:
+        return dict(zip(DIFFERENCE_COLUMNS, (None, None, None, None, ""), strict=True))
+    estimate = difference.estimate
+    values = (estimate.mean, difference.relative, estimate.low, estimate.high, difference.by)
+    return dict(zip(DIFFERENCE_COLUMNS, values, strict=True))
+
+
+def _users(found: UserDifference) -> dict[str, Any]:
+    estimate = found.estimate
+    values = (estimate.count, found.first, found.other, estimate.mean, estimate.low, estimate.high)
+    shares = (found.median, found.better, found.worse, found.only_first, found.only_other)
+    return dict(zip(USER_COLUMNS, (*values, *shares), strict=True))

@@ -1,0 +1,509 @@
+"""Pictures of several runs side by side; the look is that of :mod:`analysis.pictures.plots`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from hpcrowd.analysis import curves
+from hpcrowd.analysis.comparison.groups import Group, work_of
+from hpcrowd.analysis.comparison.style import (
+    headed_figure,
+    look_of,
+    shortened,
+    span_of_groups,
+    with_shared_clock,
+    wrapped,
+)
+from hpcrowd.analysis.paired import Floats
+from hpcrowd.analysis.pictures.plots import (
+    COLOURS,
+    LEGEND,
+    TIME_BINS,
+    TITLE,
+    draw_profiles,
+    new_figure,
+    say_nothing,
+    tidy,
+    time_axis,
+)
+from hpcrowd.analysis.profiles import weekly_profile
+from hpcrowd.analysis.run import Run
+from hpcrowd.environment.clock import DAY, HOUR
+from hpcrowd.environment.jobs import UNKNOWN, Int64s
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+#: Colours of runs, in their order.
+RUN_COLOURS = ("vermilion", "orange", "blue", "sky", "green", "purple", "grey")
+
+
+class Bars(NamedTuple):
+    """One metric as bars."""
+
+    metric: str  #: name in :data:`hpcrowd.analysis.metrics.METRICS`
+    title: str  #: with its unit
+    scale: float  #: what one unit is worth
+    form: str  #: of the numbers
+
+
+#: What :func:`comparison` shows as bars.
+BARS = (
+    Bars("jobs_in", "Jobs submitted", 1, "{:,.0f}"),
+    Bars("wait_mean_s", "Mean wait, h", HOUR, "{:.1f}"),
+    Bars("bounded_slowdown_mean", "Mean bounded slowdown", 1, "{:,.0f}"),
+    Bars("utilization", "Utilization, %", 0.01, "{:.0f}"),
+)
+
+
+def colour_of(place: int) -> str:
+    """Return the name of the colour of the run at ``place``."""
+    return RUN_COLOURS[place % len(RUN_COLOURS)]
+
+
+def draw_runs(
+    runs: Sequence[Run], groups: Mapping[int, str] | None = None, title: str = "Comparison"
+) -> Figure:
+    """Return bars of the chief metrics, mean waits by group, and weekly profiles of several runs.
+
+    Parameters
+    ----------
+    runs
+        The runs.
+    groups
+        Names of groups by number, to show their waits apart; without them only all jobs.
+    title
+        Of the picture.
+    """
+    rows = 0.24 * len(runs)
+    figure = new_figure(12, 4.7 + rows, title)
+    top = 1 - 0.75 / (4.7 + rows)
+    middle = top - (0.3 + rows) / (4.7 + rows)
+    bars = figure.add_gridspec(1, len(BARS), left=0.16, right=0.985, bottom=middle, top=top)
+    below = figure.add_gridspec(
+        1, 2, left=0.085, right=0.985, bottom=0.105, top=middle - 0.095, width_ratios=(1, 1.5)
+    )
+    for place, bar in enumerate(BARS):
+        _draw_bars(figure.add_subplot(bars[0, place]), runs, bar, named=place == 0)
+    _draw_group_waits(figure.add_subplot(below[0, 0]), runs, groups or {})
+    _draw_weeks(figure.add_subplot(below[0, 1]), runs)
+    return figure
+
+
+def queues(
+    runs: Sequence[Run | Group],
+    title: str = "Jobs in the queue",
+    colours: Sequence[str] = RUN_COLOURS,
+) -> Figure:
+    """Return the queue over time of several runs, one below the other, to the same scale.
+
+    Of a group of several seeds the mean is drawn, and pale above it the longest queue of any.
+
+    Parameters
+    ----------
+    runs
+        Runs, or groups of runs that differ only in their seed.
+    title
+        Of the picture.
+    colours
+        Names of colours, in the order of the runs.
+    """
+    groups = [run if isinstance(run, Group) else Group(run.label, [run]) for run in runs]
+    height = 1.1 + 1.35 * max(1, len(groups))
+    several = any(len(group.runs) > 1 for group in groups)
+    subtitle = "dark: mean over the seeds, pale: the longest of any seed" if several else ""
+    figure = new_figure(12, height, title, subtitle)
+    grid = figure.add_gridspec(max(1, len(groups)), 1, left=0.055, right=0.985, hspace=0.35)
+    grid.update(bottom=0.5 / height, top=1 - 0.85 / height)
+    span = span_of_groups(groups)
+    if span is None:
+        axes = figure.add_subplot(grid[0, 0])
+        tidy(axes)
+        say_nothing(axes, "nothing was submitted")
+        return figure
+    edges = curves.time_edges(*span, 700)
+    levels = [np.stack([curves.jobs_waiting(run.jobs, edges) for run in g.runs]) for g in groups]
+    highest = max(1.0, *(float(level.max()) for level in levels))
+    clock = with_shared_clock(groups)
+    for place, (group, level) in enumerate(zip(groups, levels, strict=True)):
+        axes = figure.add_subplot(grid[place, 0])
+        tidy(axes)
+        colour = COLOURS[colours[place % len(colours)]]
+        if len(level) > 1:
+            axes.stairs(level.max(axis=0), edges, fill=True, color=colour, alpha=0.3)
+        axes.stairs(level.mean(axis=0), edges, fill=True, color=colour)
+        axes.set_ylim(0, 1.05 * highest)
+        axes.set_title(shortened(group.title, 150), **TITLE)
+        is_lowest = place == len(groups) - 1
+        time_axis(axes, clock, *span, named=is_lowest)
+        if not is_lowest:
+            axes.tick_params(labelbottom=False)
+    return figure
+
+
+def mean_waits(run: Run, groups: Mapping[int, str]) -> dict[str, float | None]:
+    """Return the mean wait of the jobs that ran, s, for all and for each group; None without."""
+    jobs = run.jobs
+    ran = jobs.over
+    wait = jobs.start - jobs.submit
+    which = {"all": ran} | {name: ran & (jobs.group == number) for number, name in groups.items()}
+    return {name: float(wait[rows].mean()) if rows.any() else None for name, rows in which.items()}
+
+
+def _draw_bars(axes: Axes, runs: Sequence[Run], bar: Bars, *, named: bool) -> None:
+    values = [run.metrics[bar.metric] for run in runs]
+    tidy(axes)
+    axes.grid(visible=False)
+    axes.set_title(bar.title, **TITLE)
+    lengths = [0.0 if value is None else value / bar.scale for value in values]
+    places = range(len(runs))
+    axes.barh(places, lengths, color=[COLOURS[colour_of(place)] for place in places], height=0.72)
+    longest = max([*lengths, 0.0]) or 1.0
+    for place, value in enumerate(values):
+        text = "-" if value is None else bar.form.format(lengths[place])
+        axes.text(lengths[place] + 0.03 * longest, place, text, va="center", fontsize=9)
+    axes.set_xlim(0, 1.28 * longest)
+    axes.set_ylim(len(runs) - 0.4, -0.6)
+    axes.set_xticks([])
+    axes.set_yticks(list(places), [run.label for run in runs] if named else [""] * len(runs))
+    axes.tick_params(axis="y", length=0, labelsize=9, labelcolor="black")
+    axes.spines["bottom"].set_visible(False)
+
+
+def _draw_group_waits(axes: Axes, runs: Sequence[Run], groups: Mapping[int, str]) -> None:
+    waits = [mean_waits(run, groups) for run in runs]
+    names = ["all", *groups.values()]
+    tidy(axes)
+    axes.set_title("Mean wait by kind of user" if groups else "Mean wait", **TITLE)
+    known = [wait for of_run in waits for wait in of_run.values() if wait]
+    if not known:
+        return say_nothing(axes, "nobody waited")
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    for place, of_run in enumerate(waits):
+        offset = 0.16 * (place - (len(runs) - 1) / 2)
+        points = [(wait, row + offset) for row, name in enumerate(names) if (wait := of_run[name])]
+        axes.plot(
+            [wait for wait, _ in points],
+            [height for _, height in points],
+            linestyle="none",
+            marker="o",
+            markersize=6.5,
+            color=COLOURS[colour_of(place)],
+        )
+    axes.set_xscale("log")
+    axes.set_xlim(0.6 * min(known), 1.7 * max(known))
+    marks = {60: "1 min", 600: "10 min", HOUR: "1 h", 3 * HOUR: "3 h", 10 * HOUR: "10 h"}
+    marks |= {DAY: "1 day", 10 * DAY: "10 days"}
+    axes.xaxis.set_major_locator(FixedLocator(list(marks)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(lambda second, _: marks.get(round(second), ""))
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_yticks(range(len(names)), names)
+    axes.grid(visible=False, axis="y")
+    for row in range(1, len(names)):
+        axes.axhline(row - 0.5, color="#e4e4e4", linewidth=0.6)
+    axes.tick_params(axis="y", length=0, labelsize=9, labelcolor="black")
+
+
+def _draw_weeks(axes: Axes, runs: Sequence[Run]) -> None:
+    """Draw the weekly profile of each run; runs with the same submissions share a line."""
+    lines: list[tuple[list[str], Int64s, int]] = []
+    for place, run in enumerate(runs):
+        times = np.sort(run.jobs.submit[run.jobs.submit != UNKNOWN])
+        for labels, earlier, _ in lines:
+            if np.array_equal(times, earlier):
+                labels.append(run.label)
+                break
+        else:
+            lines.append(([run.label], times, place))
+    if not runs:
+        return say_nothing(axes, "nothing was submitted")
+    draw_profiles(
+        axes,
+        runs[0],
+        [(" = ".join(names), times, colour_of(place), 1.5) for names, times, place in lines],
+    )
+    if axes.get_legend() is not None:
+        axes.legend(**LEGEND, loc="upper right")
+
+
+#: What :func:`bars` shows.
+GROUP_BARS = (
+    Bars("wait_mean_s", "Mean wait, h", HOUR, "{:.1f}"),
+    Bars("bounded_slowdown_mean", "Mean bounded slowdown", 1, "{:,.0f}"),
+    Bars("utilization", "Utilization, %", 0.01, "{:.0f}"),
+    Bars("lateness_mean_s", "Mean lateness, days", DAY, "{:,.1f}"),
+    Bars("week_distance", "Weekly distance, 0 to 1", 1, "{:.2f}"),
+)
+
+
+def bars(groups: Sequence[Group], title: str = "At a glance") -> Figure:
+    """Return bars of the chief metrics, with the intervals of groups of several seeds."""
+    rows = 0.42 * len(groups)
+    height = 1.1 + rows
+    several = any(len(group.runs) > 1 for group in groups)
+    subtitle = "black lines: 95 % interval of the mean over seeds" if several else ""
+    figure = new_figure(12, height, title, subtitle)
+    grid = figure.add_gridspec(1, len(GROUP_BARS), left=0.19, right=0.985, wspace=0.12)
+    grid.update(bottom=0.12 / height, top=1 - 0.85 / height)
+    for place, bar in enumerate(GROUP_BARS):
+        axes = figure.add_subplot(grid[0, place])
+        _draw_group_bars(axes, groups, bar)
+        labels = [wrapped(group.title, 27, 2) if not place else "" for group in groups]
+        axes.set_yticks(range(len(groups)), labels)
+        axes.tick_params(axis="y", length=0, labelsize=9, labelcolor="black")
+    return figure
+
+
+def course(groups: Sequence[Group], title: str = "The course of the work") -> Figure:
+    """Return how many jobs were submitted and had ended by when, and by how many more than first.
+
+    Parameters
+    ----------
+    groups
+        At least one; the others' differences are to the first, where they are of the same work.
+    title
+        Of the picture.
+    """
+    record = _record(groups)
+    figure, bottom, top = headed_figure(12, 6.4, title, groups, record=record is not None)
+    grid = figure.add_gridspec(
+        2, 2, left=0.06, right=0.985, bottom=bottom, top=top, hspace=0.3, wspace=0.16
+    )
+    span = span_of_groups(groups)
+    if span is None:
+        return _nothing(figure, "nothing was submitted")
+    edges = curves.time_edges(*span, TIME_BINS // 2)
+    comparable = [work_of(group.first) == work_of(groups[0].first) for group in groups]
+    whose: tuple[tuple[str, Callable[[Run], Int64s]], ...] = (
+        ("Jobs submitted until then", lambda run: run.jobs.submit),
+        ("Jobs ended until then", lambda run: run.jobs.end),
+    )
+    for column, (name, times) in enumerate(whose):
+        above, below = (figure.add_subplot(grid[row, column]) for row in (0, 1))
+        levels = [
+            np.stack([curves.cumulative(times(run), edges).astype(float) for run in group.runs])
+            for group in groups
+        ]
+        base = levels[0].mean(axis=0)
+        tidy(above)
+        tidy(below)
+        if column == 0 and record is not None:
+            counts = curves.cumulative(record, edges)
+            above.plot(edges, counts, color=COLOURS["grey"], linewidth=3)
+            below.plot(edges, counts - base, color=COLOURS["grey"], linewidth=3)
+        for place, level in enumerate(levels):
+            _draw_band(above, edges, level, place)
+            if comparable[place]:
+                _draw_band(below, edges, level - base, place)
+        above.set_ylim(bottom=0)
+        above.set_title(name, **TITLE)
+        below.set_title(f"The same, difference to {shortened(groups[0].label, 50)}", **TITLE)
+        for axes in (above, below):
+            time_axis(axes, with_shared_clock(groups), *span, labels=7, named=axes is below)
+    return figure
+
+
+def weeks(groups: Sequence[Group], title: str = "Submissions over the week") -> Figure:
+    """Return the weekly profile of each group, local time, with the record in grey.
+
+    Where there is no record, the first group stands in its place.
+    """
+    columns = 1 if len(groups) <= 3 else 2
+    rows = -(-len(groups) // columns)
+    height = 1.1 + 1.75 * rows
+    figure = new_figure(12, height, title)
+    has_record = any(group.record is not None for group in groups)
+    behind = "grey: recorded" if has_record else f"grey: {groups[0].label}"
+    figure.text(
+        0.012,
+        1 - 0.40 / height,
+        f"Share of all jobs in each hour of the week, %; {shortened(behind, 100)}",
+        va="top",
+        fontsize=9.5,
+        color="#444444",
+    )
+    grid = figure.add_gridspec(rows, columns, left=0.04, right=0.985, hspace=0.42, wspace=0.09)
+    grid.update(bottom=0.5 / height, top=1 - 0.95 / height)
+    profiles = [
+        100 * np.stack([weekly_profile(run.jobs.submit, run.clock) for run in group.runs])
+        for group in groups
+    ]
+    greys = [_grey_profile(group, groups[0], has_record) for group in groups]
+    highest = 1.05 * max(float(one.max()) for one in (*profiles, *greys)) or 1.0
+    for place, (group, profile, grey) in enumerate(zip(groups, profiles, greys, strict=True)):
+        axes = figure.add_subplot(grid[place // columns, place % columns])
+        tidy(axes)
+        distance = group.estimate("week_distance")
+        far = "" if distance is None else f"; {distance.mean:.2f} from the record"
+        axes.set_title(shortened(group.title, 90 if columns == 1 else 52) + far, **TITLE)
+        if not profile.any():
+            say_nothing(axes, "nothing was submitted")
+            continue
+        hours = np.arange(curves.WEEK_HOURS + 1)
+        axes.stairs(grey, hours, fill=True, color="#cccccc")
+        _draw_steps(axes, hours, profile, place)
+        axes.set_xlim(0, curves.WEEK_HOURS)
+        axes.set_ylim(0, highest)
+        axes.set_xticks(hours[:-1:24], ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"])
+        for label in axes.get_xticklabels():
+            label.set_horizontalalignment("left")
+        clock = group.first.clock
+        zone = "the origin counts as Monday" if clock.nominal else f"local time, {clock.zone}"
+        if place >= len(groups) - columns:
+            axes.set_xlabel(zone, fontsize=8.5)
+    return figure
+
+
+def _nothing(figure: Figure, why: str) -> Figure:
+    axes = figure.add_axes((0.05, 0.1, 0.9, 0.6))
+    tidy(axes)
+    say_nothing(axes, why)
+    return figure
+
+
+def _draw_group_bars(axes: Axes, groups: Sequence[Group], bar: Bars) -> None:
+    tidy(axes)
+    axes.grid(visible=False)
+    axes.set_title(bar.title, **TITLE)
+    estimates = [group.estimate(bar.metric) for group in groups]
+    ends = [0.0]
+    for place, estimate in enumerate(estimates):
+        if estimate is None:
+            continue
+        mean = estimate.mean / bar.scale
+        axes.barh(place, mean, color=look_of(place)["color"], height=0.7)
+        ends.append(mean)
+        if estimate.low is not None and estimate.high is not None:
+            interval = estimate.low / bar.scale, estimate.high / bar.scale
+            axes.plot(interval, (place, place), color="black", linewidth=1.1)
+            ends.extend(interval)
+    low, high = min(ends), max(ends)
+    width = high - low or 1.0
+    for place, estimate in enumerate(estimates):
+        text = "-" if estimate is None else bar.form.format(estimate.mean / bar.scale)
+        values = [] if estimate is None else [estimate.mean, estimate.high or estimate.mean]
+        right = max([0.0, *(value / bar.scale for value in values)])
+        axes.text(right + 0.03 * width, place, text, va="center", fontsize=9)
+    axes.axvline(0, color="#888888", linewidth=0.8)
+    axes.set_xlim(low - 0.02 * width, high + 0.3 * width)
+    axes.set_ylim(len(groups) - 0.5, -0.5)
+    axes.set_xticks([])
+    axes.spines[["bottom", "left"]].set_visible(False)
+
+
+def _draw_band(axes: Axes, x: Int64s, levels: Floats, place: int) -> None:
+    """Draw the mean over runs, levels of shape (runs, x), with a band between the outer ones."""
+    look = look_of(place)
+    if len(levels) > 1:
+        low, high = levels.min(axis=0), levels.max(axis=0)
+        axes.fill_between(x, low, high, color=look["color"], alpha=0.22, linewidth=0)
+    axes.plot(x, levels.mean(axis=0), linewidth=1.4, **look)
+
+
+def _draw_steps(axes: Axes, edges: Int64s, levels: Floats, place: int) -> None:
+    """Draw the same as steps, levels of shape (runs, bins)."""
+    look = look_of(place)
+    if len(levels) > 1:
+        low, high = levels.min(axis=0), levels.max(axis=0)
+        axes.stairs(high, edges, baseline=low, fill=True, color=look["color"], alpha=0.3)
+    axes.stairs(levels.mean(axis=0), edges, baseline=None, color=look["color"], linewidth=1.3)
+
+
+def _grey_profile(group: Group, first: Group, has_record: bool) -> Floats:
+    """Return the profile drawn behind that of a group, %."""
+    times = group.record if has_record else first.first.jobs.submit
+    if times is None:
+        return np.zeros(curves.WEEK_HOURS)
+    profile: Floats = 100 * weekly_profile(times, group.first.clock)
+    return profile
+
+
+def _record(groups: Sequence[Group]) -> Int64s | None:
+    """Return the recorded submissions that the groups share; None without."""
+    first = groups[0]
+    same = all(work_of(group.first) == work_of(first.first) for group in groups[1:])
+    return first.record if same else None
+
+
+#: Where the axis of differences between users is labelled, s.
+MARKS = {600: "10 min", HOUR: "1 h", DAY: "1 d", 10 * DAY: "10 d", 100 * DAY: "100 d"}
+
+
+MARKS |= {1000 * DAY: "1,000 d"}
+
+
+#: About 0 the axis is linear, up to here, s; with smaller values up to the second.
+LINEAR = (HOUR, 600)
+
+
+def users_apart(groups: Sequence[Group], title: str = "From user to user") -> Figure:
+    """Return how late users are against the record, and how their waits differ from the first.
+
+    Both count users, not jobs; a value is a user's mean over jobs, and over runs.
+    """
+    figure, bottom, top = headed_figure(12, 4.4, title, groups)
+    grid = figure.add_gridspec(1, 2, left=0.055, right=0.985, bottom=bottom, top=top, wspace=0.14)
+    late, wait = (figure.add_subplot(grid[0, column]) for column in (0, 1))
+    tidy(late)
+    late.set_title("Share of users who submit less late than ..., against the record", **TITLE)
+    lines = [(group.users["lateness_mean_s"][1], place) for place, group in enumerate(groups)]
+    _draw_shares(late, lines, "a user's mean lateness", "no record to be late against")
+    tidy(wait)
+    first = groups[0]
+    wait.set_title("Share of users whose mean wait is longer by less than ...", **TITLE)
+    differences = []
+    for place, group in enumerate(groups):
+        if place and work_of(group.first) == work_of(first.first):
+            (users, values), (others, other_values) = (
+                one.users["wait_mean_s"] for one in (first, group)
+            )
+            _, in_first, in_other = np.intersect1d(
+                users, others, assume_unique=True, return_indices=True
+            )
+            differences.append((other_values[in_other] - values[in_first], place))
+    name = f"a user's mean wait, difference to {shortened(first.label, 48)}"
+    _draw_shares(wait, differences, name, "no users to be paired")
+    return figure
+
+
+def _draw_shares(axes: Axes, lines: Sequence[tuple[Floats, int]], name: str, nothing: str) -> None:
+    """Draw distributions over users on an axis of time that is linear about 0."""
+    from matplotlib.ticker import FixedLocator, NullLocator, PercentFormatter
+
+    drawn = [(np.sort(values), place) for values, place in lines if len(values)]
+    if not drawn:
+        return say_nothing(axes, nothing)
+    furthest = max(float(np.abs(values).max()) for values, _ in drawn)
+    linear = LINEAR[0] if furthest > DAY else LINEAR[1]
+    furthest = max(furthest, linear)
+    for values, place in drawn:
+        # From the left edge to the right one, a step at each user.
+        x = np.concatenate([[-2 * furthest], values, [2 * furthest]])
+        share = np.concatenate([[0], np.arange(1, len(values) + 1) / len(values), [1]])
+        axes.step(x, share, where="post", linewidth=1.5, **look_of(place))
+    axes.axvline(0, color="black", linewidth=0.8)
+    axes.set_xscale("symlog", linthresh=linear, linscale=0.6)
+    low = min(float(values[0]) for values, _ in drawn)
+    high = max(float(values[-1]) for values, _ in drawn)
+    least = max(0.1 * furthest, 1.4 * linear)  # about 0 there is always something to be seen
+    axes.set_xlim(min(1.6 * low, -least), max(1.6 * high, least))
+    marks = {sign * second: text for second, text in MARKS.items() for sign in (1, -1)}
+    shown = {0: "0"} | {
+        second: ("+" if second > 0 else "-") + text
+        for second, text in marks.items()
+        if axes.get_xlim()[0] <= second <= axes.get_xlim()[1] and abs(second) >= linear
+    }
+    axes.xaxis.set_major_locator(FixedLocator(list(shown)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xticks(list(shown), list(shown.values()))
+    axes.set_ylim(0, 1.01)
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    axes.set_xlabel(name, fontsize=8.5)
+    return None

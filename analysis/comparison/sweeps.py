@@ -1,0 +1,394 @@
+"""What a sweep says: one row per run, means with intervals, differences paired by seed.
+
+Runs with the same seed draw the same random numbers, whatever else is set (common random numbers).
+So the effect of a setting is the mean, over the seeds, of what it changes in the run of each seed;
+its interval is much narrower than that of the difference of two means.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hpcrowd.analysis.comparison.style import legend_figure, look_of, shortened
+from hpcrowd.analysis.metrics import METRICS
+from hpcrowd.analysis.paired import CONFIDENCE, Estimate, t_interval
+from hpcrowd.analysis.pictures.plots import COLOURS, new_figure, say_nothing, tidy
+from hpcrowd.analysis.trimmed import ROW_METRICS, USER_METRICS
+from hpcrowd.environment.clock import DAY, HOUR
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+#: The axis whose values are replications.
+SEED = "seed"
+
+#: Units of times that are shown: from so many s on, s of one, name.
+TIME_UNITS = ((3 * DAY, DAY, "days"), (2 * HOUR, HOUR, "h"), (120, 60, "min"), (0, 1, "s"))
+
+#: Columns of ``summary.csv`` after those of the axes, and what each holds.
+MEANING = {
+    "metric": "which",
+    "of": "value: the mean over the seeds; minus AXIS = VALUE: what runs have more than those with "
+    "this value of the axis and the same seed and other settings",
+    "mean": "in the unit of the metric",
+    "low": "lower end of the interval; empty with fewer than two seeds",
+    "high": "upper end of the interval",
+    "runs": "runs, or pairs of runs, that the mean is of",
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the summary.
+
+    Attributes
+    ----------
+    point
+        Value of each axis but the seed.
+    metric
+        Name of the metric.
+    against
+        Axis and its first value, for a difference to that; None for the value itself.
+    estimate
+        Mean and interval.
+    """
+
+    point: dict[str, Any]
+    metric: str
+    against: tuple[str, Any] | None
+    estimate: Estimate
+
+    @property
+    def of(self) -> str:
+        """What the mean is of, in words."""
+        return "value" if self.against is None else f"minus {self.against[0]} = {self.against[1]}"
+
+    def text(self, scale: float) -> str:
+        """Return mean and half width for people, in units of ``scale``."""
+        half = self.estimate.half_width
+        sign = "" if self.against is None else "+"
+        shown = _number(self.estimate.mean / scale, sign)
+        return shown if half is None else f"{shown} ± {_number(half / scale)}"
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """The results of a sweep.
+
+    Attributes
+    ----------
+    name
+        Of the study.
+    axes
+        Values by setting, as text or numbers.
+    frame
+        One row per run in the order of the design: the axes, ``key``, ``state``, every metric,
+        ``error``.
+    metrics
+        Those of the summary and the pictures.
+    confidence
+        Of the intervals.
+    """
+
+    name: str
+    axes: dict[str, list[Any]]
+    frame: pd.DataFrame
+    metrics: tuple[str, ...]
+    confidence: float = CONFIDENCE
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        axes: Mapping[str, Sequence[Any]],
+        rows: Sequence[tuple[Mapping[str, Any], str, str, Mapping[str, Any], str]],
+        metrics: Sequence[str],
+        confidence: float = CONFIDENCE,
+    ) -> SweepResult:
+        """Make the frame.
+
+        Parameters
+        ----------
+        name, metrics, confidence
+            See the attributes.
+        axes
+            Values by setting.
+        rows
+            For each run its settings on the axes, key, state, numbers, and error.
+        """
+        import pandas as pd
+
+        more = {*metrics, *(name for *_, row, _ in rows for name in row)}
+        names = [*ROW_METRICS, *sorted(more - set(ROW_METRICS))]
+        cells = {axis: _cell_of(values) for axis, values in axes.items()}
+        columns: dict[str, Any] = {
+            axis: pd.Series([cell(point[axis]) for point, *_ in rows])
+            for axis, cell in cells.items()
+        }
+        columns["key"] = pd.Series([key for _, key, *_ in rows], dtype="str")
+        columns["state"] = pd.Series([state for _, _, state, *_ in rows], dtype="str")
+        for one in names:
+            counted = one.startswith("jobs_")
+            values = [row.get(one) for *_, row, _ in rows]
+            columns[one] = pd.Series(values, dtype="Int64" if counted else "float64")
+        columns["error"] = pd.Series([error for *_, error in rows], dtype="str")
+        shown = {axis: [cells[axis](value) for value in values] for axis, values in axes.items()}
+        return cls(name, shown, pd.DataFrame(columns), tuple(metrics), confidence)
+
+    @property
+    def varied(self) -> list[str]:
+        """Axes but the seed."""
+        return [axis for axis in self.axes if axis != SEED]
+
+    @cached_property
+    def lines(self) -> list[Line]:
+        """The summary, by metric, then in the order of the design, without runs that failed."""
+        found: list[Line] = []
+        for metric in self.metrics:
+            values = self._values(metric)
+            for point, by_seed in values.items():
+                mean = t_interval(list(by_seed.values()), self.confidence)
+                found.append(Line(dict(zip(self.varied, point, strict=True)), metric, None, mean))
+            for place, axis in enumerate(self.varied):
+                first = self.axes[axis][0]
+                for point, by_seed in values.items():
+                    base = values.get((*point[:place], first, *point[place + 1 :]), {})
+                    pairs = [by_seed[seed] - base[seed] for seed in by_seed if seed in base]
+                    if point[place] == first or not pairs:
+                        continue
+                    found.append(
+                        Line(
+                            dict(zip(self.varied, point, strict=True)),
+                            metric,
+                            (axis, first),
+                            t_interval(pairs, self.confidence),
+                        )
+                    )
+        return found
+
+    def _values(self, metric: str) -> dict[tuple[Any, ...], dict[Any, float]]:
+        """Return the values of a metric by settings, then by seed."""
+        found: dict[tuple[Any, ...], dict[Any, float]] = {}
+        known = self.frame[self.frame[metric].notna()]
+        seeds = known[SEED].tolist() if SEED in self.axes else [None] * len(known)
+        points = zip(*(known[axis].tolist() for axis in self.varied), strict=True)
+        settings = list(points) if self.varied else [()] * len(known)
+        for point, seed, value in zip(settings, seeds, known[metric].tolist(), strict=True):
+            found.setdefault(point, {})[seed] = float(value)
+        return found
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """:attr:`lines` as a frame: the axes but the seed, then the columns of :data:`MEANING`."""
+        import pandas as pd
+
+        rows = [
+            [
+                *line.point.values(), line.metric, line.of, line.estimate.mean, line.estimate.low,
+                line.estimate.high, line.estimate.count,
+            ]
+            for line in self.lines
+        ]  # fmt: skip
+        return pd.DataFrame(rows, columns=[*self.varied, *MEANING])
+
+    @property
+    def notes(self) -> list[str]:
+        """What is worth knowing before the numbers are read."""
+        if len(self.axes.get(SEED, ())) < 2:
+            return ["one seed: no intervals; several seeds tell what is luck"]
+        values = [line.estimate for line in self.lines if line.against is None]
+        if values and all(one.low == one.high and one.count > 1 for one in values):
+            return ["the seed changes nothing here: nothing in these runs is random"]
+        return []
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the summary fit for JSON."""
+        return {
+            "study": self.name,
+            "runs": len(self.frame),
+            "failed": int((self.frame["state"] != "done").sum()),
+            "confidence": self.confidence,
+            "notes": self.notes,
+            "summary": [
+                {
+                    **line.point,
+                    "metric": line.metric,
+                    "of": line.of,
+                    "mean": line.estimate.mean,
+                    "low": line.estimate.low,
+                    "high": line.estimate.high,
+                    "runs": line.estimate.count,
+                }
+                for line in self.lines
+            ],
+        }
+
+    def write(self, folder: Path) -> None:
+        """Write ``frame.parquet``, ``frame.csv``, ``summary.csv`` and a picture of each metric."""
+        from hpcrowd.analysis.pictures.files import write_picture
+
+        for name, table in (("frame", self.frame), ("summary", self.summary)):
+            temporary = folder / f".{name}.csv.tmp"
+            table.to_csv(temporary, index=False, lineterminator="\n")
+            temporary.replace(folder / f"{name}.csv")
+        temporary = folder / ".frame.parquet.tmp"
+        self.frame.to_parquet(temporary, index=False)
+        temporary.replace(folder / "frame.parquet")
+        for metric in self.metrics:
+            write_picture(sweep_figure(self, metric), folder / f"{metric}.png")
+
+
+def scale_of(metric: str, values: Sequence[float]) -> tuple[float, str]:
+    """Return what one unit of a metric is worth in tables and pictures, and its name.
+
+    Parameters
+    ----------
+    metric
+        Its name.
+    values
+        What is to be shown; the largest decides about the unit of times.
+    """
+    name = metric.rsplit(".", 1)[-1].split("_users_")[0]
+    if name in ("utilization", "utilization_weeks"):
+        return 0.01, "%"
+    if not name.endswith("_s"):
+        return 1.0, ""
+    largest = max((abs(value) for value in values), default=0.0)
+    return next((worth, unit) for least, worth, unit in TIME_UNITS if largest >= least)
+
+
+def _number(value: float, sign: str = "") -> str:
+    """Return a number with about three digits; one that is shown as 0 has no sign."""
+    digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
+    value = round(value, digits) + 0.0
+    return f"{value:{sign if value else ''},.{digits}f}"
+
+
+def _cell_of(values: Sequence[Any]) -> Callable[[Any], Any]:
+    """Return what makes cells of the values of an axis: all of one kind, text if they are not."""
+    kinds = {type(_plain(value)) for value in values}
+    if len(kinds) == 1 or kinds == {int, float}:
+        return _plain
+    return lambda value: str(_plain(value))
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of an axis as a cell: tables by their name, or as JSON."""
+    if isinstance(value, dict):
+        return str(value["name"]) if "name" in value else json.dumps(value, default=str)
+    return json.dumps(value, default=str) if isinstance(value, list) else value
+
+
+#: Most lines that a picture can tell apart.
+MOST_LINES = 24
+
+#: Share of the distance of two values by which lines are moved apart, so that none hides another.
+APART = 0.12
+
+_NUMBER = re.compile(r"\d+(\.\d+)?(?=x?$)")
+
+
+def sweep_figure(result: SweepResult, metric: str) -> Figure:
+    """Return the picture of a metric: its first axis to the right, a line for all other settings.
+
+    Parameters
+    ----------
+    result
+        The sweep.
+    metric
+        One of its metrics.
+    """
+    lines = [line for line in result.lines if line.metric == metric and line.against is None]
+    scale, unit = scale_of(metric, [line.estimate.mean for line in lines])
+    meaning = _meaning(metric)
+    title = f"{result.name}: {meaning}{f', {unit}' if unit else ''}"
+    axis, *others = result.varied or ["runs"]
+    groups: dict[str, list[Line]] = {}
+    for line in lines:
+        name = ", ".join(f"{other} {line.point[other]}" for other in others)
+        groups.setdefault(name, []).append(line)
+    if len(groups) > 1:
+        figure, bottom, top = legend_figure(
+            9, 3.6, shortened(title, 100), list(groups)[:MOST_LINES]
+        )
+    else:
+        figure, bottom, top = new_figure(9, 4.2, shortened(title, 100)), 0.12, 0.88
+    axes = figure.add_axes((0.08, bottom, 0.9, top - bottom))
+    tidy(axes)
+    if not lines:
+        say_nothing(axes, "no run has this metric")
+        return figure
+    places = _places(result.axes[axis] if result.varied else [result.name])
+    for number, members in enumerate(list(groups.values())[:MOST_LINES]):
+        shift = APART * (number - (min(len(groups), MOST_LINES) - 1) / 2) / len(groups)
+        _draw(axes, members, axis, places, shift * _step(places), scale, look_of(number))
+    axes.set_xticks(list(places.values()), [shortened(str(value), 24) for value in places])
+    axes.set_xlabel(_axis_title(axis, result), fontsize=9)
+    axes.margins(x=0.04 if len(places) > 1 else 0.5, y=0.08)
+    if len(groups) > MOST_LINES:
+        axes.set_title(
+            f"the first {MOST_LINES} of {len(groups)} settings; all are in summary.csv",
+            fontsize=8.5, loc="left", color=COLOURS["grey"],
+        )  # fmt: skip
+    return figure
+
+
+def _draw(
+    axes: Axes, lines: list[Line], axis: str, places: dict[Any, float], shift: float,
+    scale: float, look: dict[str, Any],
+) -> None:  # fmt: skip
+    lines = sorted(lines, key=lambda line: places.get(line.point.get(axis), 0.0))
+    at = [places.get(line.point.get(axis), 0.0) for line in lines]
+    means = [line.estimate.mean / scale for line in lines]
+    halves = [(line.estimate.half_width or 0) / scale for line in lines]
+    moved = [place + shift for place in at]
+    joined = look if all(map(_size, places)) else {**look, "linestyle": "none"}
+    axes.plot(moved, means, marker="o", markersize=4, linewidth=1.4, **joined)
+    axes.errorbar(moved, means, halves, fmt="none", ecolor=look["color"], elinewidth=1.4, capsize=3)
+
+
+def _places(values: list[Any]) -> dict[Any, float]:
+    """Return where values stand: numbers and multiples at their size, words side by side."""
+    sizes = {value: _size(value) for value in values}
+    found = {value: size for value, size in sizes.items() if size is not None}
+    if len(values) > 1 and len(set(found.values())) == len(values):
+        return found
+    return {value: float(place) for place, value in enumerate(values)}
+
+
+def _size(value: Any) -> float | None:
+    """Return the number that a value is, also as a multiple such as 2x; None for a word."""
+    found = _NUMBER.match(str(value))
+    return None if found is None else float(found[0])
+
+
+def _step(places: dict[Any, float]) -> float:
+    """Return the smallest distance of two values."""
+    ordered = sorted(places.values())
+    gaps = [after - before for before, after in pairwise(ordered)]
+    return min(gaps, default=1.0)
+
+
+def _axis_title(axis: str, result: SweepResult) -> str:
+    seeds = len(result.axes.get("seed", ()))
+    if seeds > 1:
+        return (
+            f"{axis}; bars: {100 * result.confidence:g} % interval of the mean over {seeds} seeds"
+        )
+    return axis
+
+
+def _meaning(metric: str) -> str:
+    name, share = USER_METRICS.get(metric, (metric, ""))
+    meaning = next((one.meaning for one in METRICS if one.name == name), name)
+    return f"{meaning}; {share[1:]}th percentile of users" if share else meaning

@@ -1,0 +1,146 @@
+"""Arrivals by evidence: fit what may fit, generate from each, take what is nearest to the trace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, override
+
+import numpy as np
+
+from hpcrowd.analysis.features.hurst import hurst
+from hpcrowd.analysis.features.series import counts, interarrivals, moments
+from hpcrowd.analysis.features.workload import Settings, Workload
+from hpcrowd.analysis.models.arrivals.poisson import Poisson
+from hpcrowd.analysis.models.arrivals.wavelet import Wavelet, WaveletZeros, scales_of
+from hpcrowd.analysis.models.part import ArrivalModel, Floats
+from hpcrowd.environment.errors import ModelFitError, UnavailableError
+from hpcrowd.environment.streams import Streams
+
+#: Workloads that are generated from each candidate, and their seed: the choice is always the same.
+REPLICATIONS, SEED = 5, 0
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What arrivals are like.
+
+    Attributes
+    ----------
+    cv
+        Coefficient of variation of interarrival times.
+    empty
+        Share of intervals without an arrival.
+    hurst
+        Hurst parameter of the counts; None where it is not available.
+    """
+
+    cv: float
+    empty: float
+    hurst: float | None
+
+    @classmethod
+    def of(cls, times: Floats, time_scale_s: float) -> Evidence:
+        """Measure arrivals.
+
+        Raises
+        ------
+        UnavailableError
+            When there are fewer than three, or all come at once.
+        """
+        counted = counts(times, time_scale_s)
+        try:
+            found = hurst(counted).mean
+        except UnavailableError:
+            found = None
+        return cls(moments(interarrivals(times)).cv, float((counted == 0).mean()), found)
+
+    @classmethod
+    def mean(cls, several: list[Evidence]) -> Evidence:
+        """Return the means; the geometric one of the CV."""
+        known = [one.hurst for one in several if one.hurst is not None]
+        return cls(
+            float(np.exp(np.mean([np.log(max(one.cv, 1e-9)) for one in several]))),
+            float(np.mean([one.empty for one in several])),
+            float(np.mean(known)) if known else None,
+        )
+
+    def apart(self, other: Evidence) -> float:
+        """Return how far two are apart: |ln of the ratio of CVs| + the differences of the others.
+
+        A CV of twice the other counts 0.69, a Hurst parameter off by 0.1 counts 0.1, ten points of
+        empty intervals count 0.1 (chosen here).
+        """
+        found = abs(np.log(max(self.cv, 1e-9) / max(other.cv, 1e-9)))
+        found += abs(self.empty - other.empty)
+        if self.hurst is not None and other.hurst is not None:
+            found += abs(self.hurst - other.hurst)
+        return float(found)
+
+    def __str__(self) -> str:
+        dependence = "unknown" if self.hurst is None else f"{self.hurst:.2f}"
+        return f"CV {self.cv:.2f}, Hurst {dependence}, empty {self.empty:.0%}"
+
+
+class Auto(ArrivalModel):
+    """A name for fitting only: it gives the wavelet model, or the one with empty intervals.
+
+    Each is fitted and drawn from a few times. The nearest by :meth:`Evidence.apart` is taken; its
+    notes have the numbers of all. What is too short or too regular for them becomes Poisson.
+    """
+
+    name: ClassVar[str] = "auto"
+    title: ClassVar[str] = "wavelet or wavelet-zeros, whichever is nearer to the trace"
+    source: ClassVar[str] = "the choice is our own"
+
+    @classmethod
+    @override
+    def fit(cls, submit: Floats, *, time_scale_s: float = Settings.time_scale_s) -> ArrivalModel:
+        """Return the model of recorded arrivals that is nearest to them.
+
+        Parameters
+        ----------
+        submit
+            s, rising, shape (jobs,).
+        time_scale_s
+            s; T, over which arrivals are counted.
+
+        Raises
+        ------
+        ModelFitError
+            When there are not two arrivals at different times.
+        UnavailableError
+            When PyWavelets is not installed.
+        """
+        try:
+            scales = scales_of(submit, time_scale_s, Wavelet.name)
+            candidates: dict[str, Wavelet] = {
+                "wavelet": Wavelet.of_scales(scales),
+                "wavelet-zeros by length": WaveletZeros.of_scales(scales, weighing="length"),
+                "wavelet-zeros by number": WaveletZeros.of_scales(scales, weighing="number"),
+            }
+        except ModelFitError as error:
+            plain = Poisson.fit(submit)
+            return plain.model_copy(update={"notes": (f"auto: poisson, because {error}",)})
+        trace = Evidence.of(submit, time_scale_s)
+        found = {
+            label: Evidence.mean(_replications(label, model, len(submit)))
+            for label, model in candidates.items()
+        }
+        nearest = min(found, key=lambda label: trace.apart(found[label]))
+        told = [f"auto: {nearest}; the trace has {trace}"]
+        told += [f"auto: {label} has {evidence}" for label, evidence in found.items()]
+        model = candidates[nearest]
+        return model.model_copy(update={"notes": (*told, *model.notes)})
+
+    @classmethod
+    @override
+    def fit_workload(cls, workload: Workload) -> ArrivalModel:
+        return cls.fit(workload.submit, time_scale_s=workload.settings.time_scale_s)
+
+
+def _replications(label: str, model: Wavelet, jobs: int) -> list[Evidence]:
+    streams = Streams(SEED)
+    return [
+        Evidence.of(model.times(jobs, streams.generator("auto", label, number)), model.time_scale_s)
+        for number in range(REPLICATIONS)
+    ]

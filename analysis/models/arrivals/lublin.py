@@ -1,0 +1,371 @@
+"""Arrivals of Lublin and Feitelson: logs of interarrival times are gamma, in a daily cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar, Literal, Self, override
+
+import numpy as np
+from pydantic import Field, field_validator, model_validator
+
+from hpcrowd.analysis.features.workload import Workload
+from hpcrowd.analysis.models.arrivals.cycle import checked_rates, clock_times, operational_times
+from hpcrowd.analysis.models.part import ArrivalModel, Floats
+from hpcrowd.environment.clock import DAY
+from hpcrowd.environment.errors import ModelFitError, QuantityError
+from hpcrowd.environment.jobs import Int64s
+
+#: Half hours of a day, and the length of one in s.
+BUCKETS, BUCKET_S = 48, 1800
+
+#: Bounds of shape and scale that a fit seeks in.
+SHAPES, SCALES = (1e-5, 1e6), (1e-3, 50.0)
+
+#: Share of gaps below the cap under which their mean is that of the cap.
+LEAST_BELOW = 1e-6
+
+#: How far the log of the mean gap has to be above the mean of the logs: below, gaps are equal.
+LEAST_SPREAD = 1e-6
+
+#: A mean that is off by more of itself than this is told.
+TOLERANCE = 0.01
+
+#: Fewest interarrival times that a spread is told from (chosen here).
+FEWEST_GAPS = 10
+
+Kind = Literal["batch", "interactive", "typeless"]
+
+#: Published parameters: aarr, barr, anum, bnum, arar (m_lublin99.c, program of the authors).
+PUBLISHED: dict[str, tuple[float, float, float, float, float]] = {
+    "batch": (6.0415, 0.8531, 6.1271, 5.2740, 1.0519),
+    "interactive": (6.5510, 0.6621, 8.9186, 3.6680, 0.9797),
+    "typeless": (10.2303, 0.4871, 8.1737, 3.9631, 1.0225),
+}
+
+
+class Lublin(ArrivalModel):
+    """Independent gaps whose logs are gamma, in a time that goes by at the pace of the day.
+
+    A job pays for the time until the next one arrives: ``exp(gamma)`` s at the mean rate. Each
+    half hour of the day is worth as much as its weight, 1 in the mean.
+
+    Notes
+    -----
+    The authors' program goes bucket by bucket; here the same is done at once for all jobs, as the
+    inverse of the integral of the weights. It shifts the day by 11 although its buckets are half
+    hours and the comment there speaks of hours; ``cyclic_start`` is 11, as in the program.
+    """
+
+    name: ClassVar[str] = "lublin"
+    title: ClassVar[str] = "logs of gaps are gamma, in a daily cycle"
+    source: ClassVar[str] = "Lublin and Feitelson 2003; their program m_lublin99.c"
+
+    aarr: float = Field(gt=0, description="shape of the gamma of ln(gap in s) in the rush hours")
+    barr: float = Field(gt=0, description="its scale")
+    arar: float = Field(
+        1.0, gt=0, description="arrive-rush-to-all ratio: factor of aarr for the whole day"
+    )
+    anum: float = Field(gt=0, description="shape of the gamma that weighs the half hours")
+    bnum: float = Field(gt=0, description="its scale, half hours")
+    cyclic_start: int = Field(
+        11, ge=0, lt=BUCKETS, description="half hour at which the gamma of weights begins"
+    )
+    cap_log_s: float = Field(
+        13.0, gt=0, description="ln(s); gaps whose log is larger are drawn again (5.1 days)"
+    )
+    weights: tuple[float, ...] = Field(
+        (),
+        description="measured rate in each half hour from 00:00 on, over the mean; "
+        "none: from anum and bnum",
+    )
+
+    @field_validator("weights")
+    @classmethod
+    def _of_a_day(cls, weights: tuple[float, ...]) -> tuple[float, ...]:
+        if len(weights) not in (0, BUCKETS):
+            raise ValueError(f"weights must be {BUCKETS}, or none")
+        return checked_rates(weights)
+
+    @model_validator(mode="after")
+    def _can_be_drawn(self) -> Self:
+        if not self._below_cap > 0:
+            raise ValueError(f"gaps: none is below the cap of exp({self.cap_log_s:g}) s")
+        if not self.day_weights.max() > 0:
+            raise ValueError(f"anum {self.anum}, bnum {self.bnum}: no weight in the day")
+        return self
+
+    @classmethod
+    def published(cls, kind: Kind = "typeless") -> Self:
+        """Return the model with the authors' parameters.
+
+        Parameters
+        ----------
+        kind
+            ``batch``, ``interactive``, or ``typeless`` for all jobs together.
+
+        Raises
+        ------
+        QuantityError
+            When there is no such kind.
+        """
+        if kind not in PUBLISHED:
+            raise QuantityError(f"kind {kind!r}: not known; choose {', '.join(PUBLISHED)}")
+        aarr, barr, anum, bnum, arar = PUBLISHED[kind]
+        return cls(aarr=aarr, barr=barr, anum=anum, bnum=bnum, arar=arar)
+
+    @classmethod
+    @override
+    def fit(cls, submit: Floats) -> Self:
+        """Return the model of recorded arrivals, as if 0 s were midnight."""
+        return cls._fit(submit, submit, ["lublin: the time of day is counted from 0 s on"])
+
+    @classmethod
+    @override
+    def fit_workload(cls, workload: Workload) -> Self:
+        """Return the model of the arrivals of a workload, in its local time.
+
+        Weights are the trace's own. In the time that goes by at their pace, the gamma is such that
+        the mean gap and the mean of the logs of gaps are the trace's; gaps below 1 s count as 1 s
+        in the logs. (With mean and variance of the logs, gaps would have two to three times the
+        trace's CV, twice with this.) The rate is right for the whole day, so ``arar`` is 1; anum
+        and bnum are there to compare with the published ones.
+        """
+        seconds = np.floor(workload.submit).astype(np.int64)
+        ahead = workload.clock.walls(seconds) - seconds
+        note = workload.clock.note
+        return cls._fit(workload.submit, workload.submit + ahead, [note] if note else [])
+
+    @classmethod
+    def _fit(cls, submit: Floats, local: Floats, notes: list[str]) -> Self:
+        if len(submit) < FEWEST_GAPS + 1 or submit[-1] <= submit[0]:
+            raise ModelFitError(
+                f"arrivals {cls.name}: {len(submit)} jobs",
+                f"{FEWEST_GAPS + 1} at different times are needed; take poisson",
+            )
+        weights = _day(local)
+        if submit[-1] - submit[0] < DAY:
+            weights = np.ones(BUCKETS)
+            notes = [*notes, "lublin: shorter than a day, no daily cycle"]
+        gaps = np.diff(operational_times(local, weights, BUCKET_S)).clip(0)
+        cap = float(cls.model_fields["cap_log_s"].default)
+        mean_gap, mean_log = float(gaps.mean()), float(np.log(gaps.clip(1)).mean())
+        if not 1 < mean_gap < np.exp(cap):
+            raise ModelFitError(
+                f"arrivals {cls.name}: mean gap {mean_gap:.3g} s",
+                f"must lie between 1 s and {np.exp(cap):,.0f} s, as gaps do here; take poisson",
+            )
+        if np.log(mean_gap) - mean_log < LEAST_SPREAD:
+            raise ModelFitError(
+                f"arrivals {cls.name}: aarr, gaps of {mean_gap:.3g} s that hardly vary",
+                "they have to; take poisson",
+            )
+        aarr, barr, told = _gamma(mean_log, mean_gap, cap)
+        anum, bnum = _weights_gamma(weights)
+        return cls(
+            aarr=aarr,
+            barr=barr,
+            anum=anum,
+            bnum=bnum,
+            cap_log_s=cap,
+            weights=tuple(weights.tolist()),
+            notes=(*notes, *told),
+        )
+
+    @property
+    def day_weights(self) -> Floats:
+        """Rate in each half hour of the day over the mean, shape (48,)."""
+        from scipy.special import gammainc
+
+        if self.weights:
+            return np.array(self.weights)
+        edge = np.arange(self.cyclic_start, self.cyclic_start + BUCKETS + 1) - 0.5
+        found = np.roll(
+            np.diff(gammainc(self.anum, edge.clip(0) / self.bnum)), self.cyclic_start - 1
+        )
+        weights: Floats = found / found.mean() if found.max() > 0 else found
+        return weights
+
+    @property
+    def _below_cap(self) -> float:
+        """Share of gaps that are not drawn again."""
+        from scipy.special import gammainc
+
+        return float(gammainc(self.aarr * self.arar, self.cap_log_s / self.barr))
+
+    @property
+    def mean_gap_s(self) -> float:
+        """Mean time between two arrivals, s."""
+        return _mean_gap(self.aarr * self.arar, self.barr, self.cap_log_s)
+
+    @override
+    def times(self, count: int, random: np.random.Generator) -> Floats:
+        from scipy.special import gammaincinv
+
+        # Drawing again above the cap is drawing from the distribution cut off there.
+        share = random.random(count) * self._below_cap
+        gaps = np.exp(self.barr * gammaincinv(self.aarr * self.arar, share))
+        return clock_times(np.cumsum(gaps), self.day_weights, BUCKET_S)
+
+
+def _day(local: Floats) -> Floats:
+    """Return arrivals in each half hour of the day over the mean; partly seen ones by their part.
+
+    Parameters
+    ----------
+    local
+        s since a midnight.
+    """
+    place = np.floor(local / BUCKET_S).astype(np.int64)
+    first, last = int(place.min()), int(place.max())
+    seen = np.bincount(np.arange(first, last + 1) % BUCKETS, minlength=BUCKETS)
+    arrived = np.bincount(place % BUCKETS, minlength=BUCKETS)
+    rate = arrived / np.maximum(seen, 1)
+    found: Floats = rate / rate.mean()
+    return found
+
+
+def _weights_gamma(weights: Floats) -> tuple[float, float]:
+    """Return shape and scale of the gamma with mean and variance of the weights' half hours."""
+    start = int(Lublin.model_fields["cyclic_start"].default)
+    half_hour = np.arange(start, start + BUCKETS)
+    share = np.roll(weights, 1 - start) / weights.sum()
+    mean = float((share * half_hour).sum())
+    # One half hour alone has no spread within the day, but the width of a half hour.
+    variance = float((share * (half_hour - mean) ** 2).sum()) + 1 / 12
+    return mean**2 / variance, variance / mean
+
+
+def _mean_gap(shape: float, scale: float, cap: float) -> float:
+    """Return the mean of exp(gamma), s, where the gamma is cut off at the cap."""
+    from scipy.special import gammainc, gammaln, hyp1f1
+
+    below = float(gammainc(shape, cap / scale))
+    if scale < 1:
+        inside = float(gammainc(shape, cap * (1 - scale) / scale))
+        return float(np.exp(-shape * np.log1p(-scale)) * inside / below)
+    # The same integral where exp(gamma) has no mean without the cap: of x^(a-1) exp(kx).
+    whole = hyp1f1(shape, shape + 1, cap * (1 - 1 / scale))
+    logs = shape * np.log(cap / scale) - gammaln(shape + 1)
+    return float(np.exp(logs) * whole / below)
+
+
+def _mean_log(shape: float, scale: float, cap: float) -> float:
+    """Return the mean of the gamma that is cut off at the cap."""
+    from scipy.special import gammainc
+
+    return float(shape * scale * gammainc(shape + 1, cap / scale) / gammainc(shape, cap / scale))
+
+
+def _gamma(mean_log: float, mean_gap_s: float, cap: float) -> tuple[float, float, list[str]]:
+    """Return shape and scale with a mean gap and a mean of its log, and what is to be said."""
+    from scipy.special import gammainc
+
+    def shape(scale: float) -> float:
+        """Return the shape at which the mean gap is right."""
+
+        def off(log_shape: float) -> float:
+            tried = float(np.exp(log_shape))
+            if not gammainc(tried, cap / scale) > LEAST_BELOW:
+                return cap - float(np.log(mean_gap_s))
+            return float(np.log(_mean_gap(tried, scale, cap) / mean_gap_s))
+
+        return float(np.exp(_root(off, *SHAPES)))
+
+    def below(log_scale: float) -> float:
+        tried = float(np.exp(log_scale))
+        return mean_log - _mean_log(shape(tried), tried, cap)
+
+    # The wider the logs spread at the same mean gap, the smaller is their mean.
+    scale = float(np.exp(_root(below, *SCALES)))
+    found = shape(scale)
+    notes = []
+    for what, reached, wanted in (
+        ("mean gap, s,", _mean_gap(found, scale, cap), mean_gap_s),
+        ("mean of ln(gap in s)", _mean_log(found, scale, cap), mean_log),
+    ):
+        if abs(reached - wanted) > TOLERANCE * wanted:
+            notes.append(f"lublin: {what} {reached:.4g} instead of the trace's {wanted:.4g}")
+    return found, scale, notes
+
+
+def _root(function: Callable[[float], float], least: float, most: float) -> float:
+    """Return where a rising function of a logarithm is 0, or the nearer end."""
+    from scipy.optimize import brentq
+
+    low, high = float(np.log(least)), float(np.log(most))
+    if function(low) >= 0:
+        return low
+    if function(high) <= 0:
+        return high
+    return float(brentq(function, low, high, xtol=1e-12))
+
+
+#: Kinds of jobs; these are their queues in the authors' program.
+INTERACTIVE, BATCH = 0, 1
+
+#: Fewest jobs of a kind that it is told apart with (chosen here).
+FEWEST = 100
+
+
+class LublinTypes(ArrivalModel):
+    """Lublin's arrivals of batch and of interactive jobs, merged by the next one to come."""
+
+    name: ClassVar[str] = "lublin-types"
+    title: ClassVar[str] = "the same for batch and interactive jobs apart"
+    source: ClassVar[str] = Lublin.source
+
+    batch: Lublin = Field(description="arrivals of batch jobs")
+    interactive: Lublin = Field(description="arrivals of interactive jobs")
+
+    @classmethod
+    @override
+    def fit(cls, submit: Floats) -> Self:
+        """Return the same arrivals for both kinds, each at half the rate: nothing is known."""
+        both = Lublin.fit(submit[::2])
+        return cls(batch=both, interactive=both, notes=both.notes)
+
+    @classmethod
+    @override
+    def fit_workload(cls, workload: Workload) -> ArrivalModel:
+        """Return the arrivals of both kinds, or Lublin's of all jobs where there is one kind.
+
+        Jobs of queue 0 are interactive, as in logs of the Parallel Workloads Archive.
+        """
+        kinds = kinds_of(workload)
+        if kinds is None:
+            return Lublin.fit_workload(workload)
+        found = [
+            Lublin.fit_workload(workload.take(np.flatnonzero(kinds == kind)))
+            for kind in (BATCH, INTERACTIVE)
+        ]
+        return cls(batch=found[0], interactive=found[1])
+
+    @classmethod
+    def published(cls) -> Self:
+        """Return the model with the authors' parameters."""
+        return cls(batch=Lublin.published("batch"), interactive=Lublin.published("interactive"))
+
+    @property
+    def interactive_share(self) -> float:
+        """Share of interactive jobs in the mean."""
+        batch, interactive = 1 / self.batch.mean_gap_s, 1 / self.interactive.mean_gap_s
+        return interactive / (batch + interactive)
+
+    @override
+    def times(self, count: int, random: np.random.Generator) -> Floats:
+        return self.times_and_kinds(count, random)[0]
+
+    @override
+    def times_and_kinds(self, count: int, random: np.random.Generator) -> tuple[Floats, Int64s]:
+        times = np.concatenate(
+            [self.batch.times(count, random), self.interactive.times(count, random)]
+        )
+        first = np.argsort(times, kind="stable")[:count]
+        return times[first], np.where(first < count, BATCH, INTERACTIVE)
+
+
+def kinds_of(workload: Workload) -> Int64s | None:
+    """Return the kind of each job by its queue; None where there are too few of one kind."""
+    kinds = np.where(workload.queue == INTERACTIVE, INTERACTIVE, BATCH)
+    few = np.bincount(kinds, minlength=2).min() < FEWEST
+    return None if few else kinds

@@ -1,0 +1,311 @@
+"""Judge a model: what it generates beside the trace, by features and distances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from hpcrowd.analysis.features.distance import VARIABLES, apart
+from hpcrowd.analysis.features.feature import Feature, Features, Value, measure
+from hpcrowd.analysis.features.pictures import PICTURES
+from hpcrowd.analysis.features.report import format_value
+from hpcrowd.analysis.features.stats import FEATURES, GROUPS
+from hpcrowd.analysis.features.workload import Settings, Workload
+from hpcrowd.analysis.models.generation import generate
+from hpcrowd.analysis.models.model import WorkloadModel
+from hpcrowd.analysis.pictures.plots import figure_png
+from hpcrowd.analysis.report.html import Picture, figure_of, html_page, table_of
+from hpcrowd.analysis.results import versions
+from hpcrowd.environment.errors import QuantityError, UnavailableError
+
+#: Workloads that are generated unless said otherwise.
+REPLICATIONS = 20
+
+
+@dataclass(frozen=True)
+class Replication:
+    """What one generated workload is like.
+
+    Attributes
+    ----------
+    seed
+        It was generated from.
+    features
+        Numbers by name; None where one is not available.
+    reasons
+        Why not, by name.
+    ks, wasserstein
+        Distance of each distribution to that of the trace, by name of
+        :data:`analysis.features.distance.VARIABLES`: Kolmogorov-Smirnov; and Wasserstein over the
+        mean of the trace. What has none is left out.
+    """
+
+    seed: int
+    features: dict[str, float | None]
+    reasons: dict[str, str]
+    ks: dict[str, float]
+    wasserstein: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean and spread of a number over replications.
+
+    Attributes
+    ----------
+    mean, sd
+        Over the replications; sd with n - 1, None of one.
+    least, most
+        The smallest and the largest.
+    count
+        In how many it is available.
+    """
+
+    mean: float
+    sd: float | None
+    least: float
+    most: float
+    count: int
+
+    @classmethod
+    def of(cls, numbers: Iterable[float]) -> Spread | None:
+        """Return the spread of numbers; None of none."""
+        found = np.fromiter(numbers, np.float64)
+        if not len(found):
+            return None
+        sd = float(found.std(ddof=1)) if len(found) > 1 else None
+        return cls(float(found.mean()), sd, float(found.min()), float(found.max()), len(found))
+
+
+@dataclass(frozen=True)
+class Task:
+    """What to replicate; it goes to other processes whole.
+
+    Attributes
+    ----------
+    model
+        What to generate from.
+    trace
+        What to hold the generated workloads against.
+    """
+
+    model: WorkloadModel
+    trace: Workload
+
+    def __call__(self, seed: int) -> Replication:
+        """Return a replication."""
+        made = generated(self.model, self.trace, seed)
+        features = measure(made, FEATURES.values())
+        ks, moved = {}, {}
+        for name, variable in VARIABLES.items():
+            try:
+                found = apart(variable.values(self.trace), variable.values(made))
+            except UnavailableError:
+                continue
+            ks[name] = found.ks
+            if found.wasserstein_relative is not None:
+                moved[name] = found.wasserstein_relative
+        return Replication(
+            seed,
+            {name: value.number for name, value in features.items()},
+            {name: value.reason for name, value in features.items() if value.reason},
+            ks,
+            moved,
+        )
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A model held against a trace.
+
+    Attributes
+    ----------
+    model
+        The model.
+    trace
+        Features of the trace.
+    replications
+        In the order of their seeds.
+    """
+
+    model: WorkloadModel
+    trace: Features
+    replications: Sequence[Replication] = field(repr=False)
+
+    def spread(self, name: str) -> Spread | None:
+        """Return mean and spread of a feature; None where it is nowhere available."""
+        numbers = (one.features[name] for one in self.replications)
+        return Spread.of(number for number in numbers if number is not None)
+
+    def reason(self, name: str) -> str:
+        """Return why a feature is not available in a replication; empty if it is in all."""
+        return next((one.reasons[name] for one in self.replications if name in one.reasons), "")
+
+    def ks(self, name: str) -> Spread | None:
+        """Return mean and spread of a KS distance; None where there is none."""
+        return Spread.of(one.ks[name] for one in self.replications if name in one.ks)
+
+    def wasserstein(self, name: str) -> Spread | None:
+        """Return mean and spread of a Wasserstein distance, over the mean of the trace."""
+        found = (one.wasserstein for one in self.replications)
+        return Spread.of(one[name] for one in found if name in one)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as plain data, fit for JSON."""
+        features = {}
+        for name, value in self.trace.items():
+            spread = self.spread(name)
+            features[name] = {
+                "trace": value.number,
+                "generated": None if spread is None else vars(spread),
+                "not_available": value.reason or self.reason(name) or None,
+            }
+        distances = {}
+        for name in VARIABLES:
+            ks, moved = self.ks(name), self.wasserstein(name)
+            distances[name] = {
+                "ks": None if ks is None else vars(ks),
+                "wasserstein_relative": None if moved is None else vars(moved),
+            }
+        return {
+            "model": self.model.name,
+            "arrivals": self.model.arrivals.name,
+            "trace": self.trace.workload.name,
+            "replications": [one.seed for one in self.replications],
+            "features": features,
+            "distances": distances,
+        }
+
+
+def generated(model: WorkloadModel, trace: Workload, seed: int) -> Workload:
+    """Return a generated workload with as many jobs as a trace, measured with its settings."""
+    settings: Settings = trace.settings
+    return generate(model, jobs=len(trace), machine=trace.machine, seed=seed).workload(settings)
+
+
+def judge(
+    model: WorkloadModel,
+    trace: Workload,
+    *,
+    replications: int = REPLICATIONS,
+    seed: int = 0,
+    each: Callable[[Task, Sequence[int]], Iterable[Replication]] | None = None,
+    progress: Callable[[str, int, int], Any] | None = None,
+) -> Judgement:
+    """Hold a model against a trace.
+
+    Parameters
+    ----------
+    model
+        The model.
+    trace
+        The workload that it was fitted to, or another one.
+    replications
+        How many workloads to generate, each with as many jobs as the trace has.
+    seed
+        Seed of the first; the others count on.
+    each
+        Does a task for each seed, in any order; by default here, one after the other.
+    progress
+        Called before each replication with a label, how many are done and how many there are.
+
+    Raises
+    ------
+    QuantityError
+        When there is nothing to replicate.
+    """
+    if replications < 1:
+        raise QuantityError(f"replications {replications}: must be 1 or more")
+    seeds = range(seed, seed + replications)
+    task = Task(model, trace)
+    if progress is not None:
+        progress(f"{trace.name}: measured", 0, replications)
+    measured = measure(trace, FEATURES.values())
+    found = []
+    for one in each(task, seeds) if each is not None else map(task, seeds):
+        found.append(one)
+        if progress is not None:
+            progress("generated and measured", len(found), replications)
+    return Judgement(model, measured, tuple(sorted(found, key=lambda one: one.seed)))
+
+
+#: Generated workloads that stand beside the trace in pictures.
+SHOWN = 2
+
+
+def format_spread(feature: Feature, found: Spread | None) -> tuple[str, str]:
+    """Return mean and standard deviation of a feature for people; empty where there is none."""
+    if found is None:
+        return "", ""
+    spread = "" if found.sd is None else format_value(feature, Value(found.sd))
+    return format_value(feature, Value(found.mean)), spread
+
+
+def within(trace: float | None, found: Spread | None) -> str:
+    """Return whether the trace lies among the replications, for people; empty if unknown."""
+    if trace is None or found is None or found.count < 2:
+        return ""
+    return "inside" if found.least <= trace <= found.most else "outside"
+
+
+def judgement_html(judgement: Judgement, *, again: str = "") -> str:
+    """Return the report as one HTML file without scripts, which loads nothing.
+
+    Parameters
+    ----------
+    judgement
+        What was found.
+    again
+        Command that makes the same again.
+    """
+    model, trace = judgement.model, judgement.trace.workload
+    shown = [generated(model, trace, one.seed) for one in judgement.replications[:SHOWN]]
+    workloads = [trace, *shown]
+    count = len(judgement.replications)
+    lead = [
+        f"Model {model.name} with arrivals {model.arrivals.name}: {count} generated workloads of "
+        f"{len(trace):,} jobs beside {trace.name}. Inside: the trace lies between the smallest and "
+        "the largest of them.",
+        *model.notes,
+    ]
+    parts = ["<h2>Distances of distributions</h2>", _distances(judgement)]
+    for group in GROUPS:
+        parts.append(f"<h2>{escape(group.title)}</h2>")
+        for picture in PICTURES.values():
+            if picture.group == group.name:
+                png = figure_png(picture.draw(workloads))
+                parts.append(figure_of(Picture(png, picture.caption)))
+        parts.append(_features(judgement, group.features))
+    told = ", ".join(f"{name} {text}" for name, text in versions().items())
+    parts.append(f"<p class='quiet'>Versions: {escape(told)}.</p>")
+    if again:
+        parts.append(f"<p class='quiet'>Again: <code>{escape(again)}</code></p>")
+    return html_page(f"{model.name} beside {trace.name}", lead, parts)
+
+
+def _features(judgement: Judgement, features: Iterable[Feature]) -> str:
+    rows = []
+    for one in features:
+        value, found = judgement.trace[one.name], judgement.spread(one.name)
+        mean, sd = format_spread(one, found)
+        mean = mean or f"not available: {judgement.reason(one.name)}"
+        cells = (format_value(one, value), mean, sd, within(value.number, found))
+        rows.append((one.title, cells, one.definition))
+    return table_of(("trace", "generated, mean", "spread", "trace is"), rows, "definition")
+
+
+def _distances(judgement: Judgement) -> str:
+    rows = []
+    for name, variable in VARIABLES.items():
+        ks, moved = judgement.ks(name), judgement.wasserstein(name)
+        cells = (
+            "not available" if ks is None else f"{ks.mean:.3f}",
+            "" if ks is None or ks.sd is None else f"{ks.sd:.3f}",
+            "" if moved is None else f"{100 * moved.mean:.1f} %",
+        )
+        rows.append((variable.title, cells, variable.unit))
+    return table_of(("KS, mean", "spread", "Wasserstein over the trace's mean"), rows, "unit")

@@ -1,0 +1,572 @@
+"""Gantt pictures of runs: who held which processors when, and who waited meanwhile.
+
+:func:`gantt` draws any window of a run. The rows of processors are computed for the picture (see
+:mod:`platform.placement`): in the simulation a job holds so many processors, not certain ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcrowd.analysis import curves
+from hpcrowd.analysis.accounts.platform import processor_seconds, size_steps, sizes_of
+from hpcrowd.analysis.pictures.hours_axis import label_hours
+from hpcrowd.analysis.pictures.plots import (
+    COLOURS,
+    DPI,
+    LEGEND,
+    TITLE,
+    new_figure,
+    say_nothing,
+    tidy,
+)
+from hpcrowd.analysis.run import Run
+from hpcrowd.environment.clock import DAY
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
+from hpcrowd.environment.platform.placement import Placement, place
+from hpcrowd.environment.quantities import plural
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+#: Colours in the order in which they are given.
+HUES = ("blue", "orange", "green", "vermilion", "sky", "purple", "yellow")
+
+#: Hatches in the order in which they are given, each for all hues.
+HATCHES = ("", "///")
+
+#: Greys of the users without a colour, by their number, so that neighbours differ.
+GREYS = ("#b3b3b3", "#c6c6c6", "#d6d6d6")
+
+#: Looks of states; unfinished jobs are still running when the run ends.
+OF_STATES = {
+    State.COMPLETED: "blue",
+    State.KILLED: "vermilion",
+    State.UNFINISHED: "yellow",
+    State.CANCELLED: "purple",
+    State.REJECTED: "orange",
+    State.RENOUNCED: "green",
+    State.FAILED: "sky",
+}
+
+#: Most entries of a legend.
+MOST_ENTRIES = 9
+
+
+@dataclass(frozen=True)
+class Look:
+    """How some jobs are drawn."""
+
+    colour: str
+    hatch: str = ""
+    label: str = ""  #: name in the legend; empty for those that share a colour
+
+
+@dataclass(frozen=True)
+class Looks:
+    """The looks of all jobs of a run.
+
+    Attributes
+    ----------
+    looks
+        Every look.
+    which
+        Place of each job's look, shape (jobs,).
+    others
+        What those without a look of their own are, such as ``other users``.
+    """
+
+    looks: list[Look]
+    which: Int64s
+    others: str
+
+    def legend(self, weight: Int64s | NDArray[np.float64], rows: Int64s) -> list[Look]:
+        """Return the looks of some jobs that belong into a legend, the heaviest first.
+
+        Parameters
+        ----------
+        weight
+            How much each of the jobs counts, shape (rows,).
+        rows
+            The jobs that are drawn.
+        """
+        total = np.bincount(self.which[rows], weights=weight, minlength=len(self.looks))
+        seen = [int(place) for place in np.argsort(-total, kind="stable") if total[place] > 0]
+        named = [self.looks[place] for place in seen if self.looks[place].label]
+        kept = named[:MOST_ENTRIES]
+        if len(kept) < len(named):
+            kept.append(Look("none", "", f"{len(named) - len(kept)} more"))
+        if any(not self.looks[place].label for place in seen):
+            kept.append(Look(GREYS[1], "", self.others))
+        return kept
+
+
+def looks_of(jobs: JobTable, by: str) -> Looks:
+    """Return how each job of a run is drawn.
+
+    Parameters
+    ----------
+    jobs
+        All jobs of the run.
+    by
+        ``user``, ``queue``, ``cluster`` or ``state``.
+
+    Raises
+    ------
+    QuantityError
+        When it is something else.
+    """
+    if by not in COLOURED_BY:
+        raise QuantityError(f"coloured by {by!r}: not known; choose {', '.join(COLOURED_BY)}")
+    return COLOURED_BY[by](jobs)
+
+
+def _by_work(column: Int64s, jobs: JobTable, what: str) -> Looks:
+    """The most work comes first, as the trace has it: the same whoever schedules it."""
+    numbers, which = np.unique(column, return_inverse=True)
+    work = np.bincount(which, weights=jobs.processors * np.maximum(jobs.run_time, 1).astype(float))
+    coloured = len(HUES) * len(HATCHES)
+    order = np.argsort(-work, kind="stable") if len(numbers) > coloured else np.arange(len(numbers))
+    looks = [
+        Look(COLOURS[hue], hatch, _name(what, int(numbers[place])))
+        for place, (hatch, hue) in zip(
+            order[:coloured].tolist(), ((h, c) for h in HATCHES for c in HUES), strict=False
+        )
+    ]
+    look = np.empty(len(numbers), np.int64)
+    look[order] = np.arange(len(numbers))
+    grey = len(looks) + numbers % len(GREYS)
+    look = np.where(look < coloured, look, grey)
+    looks += [Look(grey) for grey in GREYS]
+    return Looks(looks, look[which], f"other {what}s")
+
+
+def _name(what: str, number: int) -> str:
+    return f"{what} unknown" if number == UNKNOWN else f"{what} {number}"
+
+
+def _by_user(jobs: JobTable) -> Looks:
+    return _by_work(jobs.user, jobs, "user")
+
+
+def _by_queue(jobs: JobTable) -> Looks:
+    return _by_work(jobs.queue, jobs, "queue")
+
+
+def _by_cluster(jobs: JobTable) -> Looks:
+    return _by_work(jobs.cluster, jobs, "cluster")
+
+
+def _by_state(jobs: JobTable) -> Looks:
+    looks = [Look(COLOURS[OF_STATES[state]], "", state.name.lower()) for state in State]
+    return Looks(looks, jobs.state.copy(), "")
+
+
+#: What jobs may be coloured by.
+COLOURED_BY: dict[str, Callable[[JobTable], Looks]] = {
+    "user": _by_user,
+    "queue": _by_queue,
+    "cluster": _by_cluster,
+    "state": _by_state,
+}
+
+#: First and last moment, s; None where the run begins or ends.
+Window = tuple[int | None, int | None]
+
+
+def busiest_day(run: Run) -> tuple[int, int] | None:
+    """Return the local day, s, with the most processors in use on average; the first of several.
+
+    A run of at most one and a half days is returned whole. None where nothing happened.
+    """
+    span = curves.span_of(run.jobs)
+    if span is None or span[1] - span[0] <= 1.5 * DAY:
+        return None if span is None else (span[0], max(span[1], span[0] + 1))
+    first, last = (int(run.clock.wall(second)) // DAY for second in span)
+    edges = np.array([run.clock.second_at(day * DAY) for day in range(first, last + 2)])
+    day = int(curves.processors_in_use(run.jobs, edges).argmax())
+    return int(edges[day]), int(edges[day + 1])
+
+
+def window_name(run: Run, first: int, last: int) -> str:
+    """Return what a window is called: one day by its date, else its first and last moment."""
+    if run.clock.nominal:
+        whole = first % DAY == 0 and last - first == DAY
+        return f"day {first // DAY} since the origin" if whole else f"{first:,} to {last:,} s"
+    begin, end = run.clock.local(first), run.clock.local(last)
+    if run.clock.wall(first) % DAY == 0 and run.clock.wall(last) - run.clock.wall(first) == DAY:
+        return f"{begin:%a} {begin.day} {begin:%b %Y}"
+    return f"{begin:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M}"
+
+
+def find_window(run: Run, window: Window | None) -> tuple[int, int]:
+    """Return the window that :func:`gantt` draws, s.
+
+    Raises
+    ------
+    QuantityError
+        When it is empty.
+    """
+    if window is None:
+        return busiest_day(run) or (0, DAY)
+    first, last = window
+    begin, end = curves.span_of(run.jobs) or (0, 1)
+    first = begin if first is None else first
+    last = max(end, begin + 1) if last is None else last
+    if first >= last:
+        raise QuantityError(
+            f"window from {first} to {last} s: is empty; the run lasts from {begin} to {end} s"
+        )
+    return first, last
+
+
+#: Size of a picture, inches.
+WIDTH, HEIGHT = 12.0, 7.6
+
+#: More pieces than this are drawn as pixels also in SVG and PDF files, which stay small.
+MOST_SHAPES = 4000
+
+#: More changes of the queue than this are averaged over bins.
+MOST_STEPS = 4000
+
+#: A piece has an edge, and a hatch if that is its look, from this width and height on, pixels.
+EDGED = 4.0, 3.0
+HATCHED = 8.0, 6.0
+
+#: Share of white in smaller pieces instead of a hatch.
+PALE = 0.45
+
+#: Most ends of killed jobs that are drawn as thick lines.
+MOST_THICK = 100
+
+#: Jobs are named where a picture has at most so many, and a name has room, in pixels a letter.
+MOST_NAMES = 150
+LETTER = 6.0, 11.0
+
+
+def gantt(
+    run: Run,
+    window: Window | None = None,
+    *,
+    by: str = "user",
+    names: Mapping[int, str] | None = None,
+    promises: bool = False,
+    title: str = "",
+) -> Figure:
+    """Return a Gantt picture of a window of a run, with the queue below it.
+
+    Parameters
+    ----------
+    run
+        A run; :func:`analysis.loading.read_run` reads one from a folder of results, or a recorded
+        trace.
+    window
+        Its first and last moment, s since the origin; None as one of them stands for the beginning
+        or the end of the run, None as the window for the :func:`busiest_day`.
+    by
+        What colours tell: ``user``, ``queue``, ``cluster`` or ``state``.
+    names
+        Names of jobs by job number; the others have their number.
+    promises
+        Mark the start that each job was first promised, where it started earlier or later.
+    title
+        Of the picture; the label of the run unless given.
+
+    Raises
+    ------
+    QuantityError
+        When the window is empty, or ``by`` is not known.
+    """
+    looks = looks_of(run.jobs, by)
+    first, last = find_window(run, window)
+    jobs = run.jobs
+    figure = new_figure(WIDTH, HEIGHT, title or run.label, "")
+    grid = figure.add_gridspec(
+        3, 1, left=0.06, right=0.985, bottom=0.085, top=0.855, hspace=0.24, height_ratios=(5, 1, 1)
+    )
+    machine, count, asked = (figure.add_subplot(grid[place]) for place in range(3))
+    rows = running_between(jobs, first, last)
+    begin, end = jobs.start[rows], _ends(jobs, last)[rows]
+    steps = size_steps(run.processors, sizes_of(run.platform), first, last)
+    fewest, most = min(size for _, size in steps), max(size for _, size in steps)
+    where = place(begin, end, jobs.processors[rows], most)
+    held = np.minimum(end, last) - np.maximum(begin, first)
+    work = (jobs.processors[rows] * held).astype(float)
+    there = processor_seconds(run.processors, sizes_of(run.platform), first, last)
+    share = work.sum() / there if there else 0.0
+    there_were = f"{fewest:,} to {most:,}" if fewest < most else f"{most:,}"
+    _subtitle(
+        figure,
+        run,
+        f"{window_name(run, first, last)}: {plural(len(rows), 'job')} of "
+        f"{plural(len(np.unique(jobs.user[rows])), 'user')} ran on {there_were} processors, "
+        f"{100 * share:.1f} % of them in use",
+    )
+    tidy(machine)
+    machine.grid(visible=False)
+    bounded = fewest < most or where.rows > most
+    dashed = "; dashed: all there are" if bounded else ""
+    machine.set_title(
+        f"Processors; which of them a job holds is drawn by first fit{dashed}", **TITLE
+    )
+    label_hours(machine, run.clock, first, last, named=False)
+    machine.set_ylim(0, max(where.rows, most, 1))
+    count_axis(machine)
+    if len(rows):
+        draw_pieces(machine, looks, rows, (begin, end), where)
+        killed = by != "state" and bool((jobs.state[rows] == State.KILLED).any())
+        if killed:
+            _draw_killed(machine, jobs, rows, where)
+        if promises:
+            draw_promises(machine, jobs, rows, where)
+        _draw_names(machine, jobs, rows, (begin, end), where, looks, names or {})
+        _draw_legend(
+            figure, looks.legend(work, rows), bool((jobs.state[rows] == State.KILLED).any())
+        )
+    else:
+        say_nothing(machine, "nothing ran then")
+    if bounded:
+        times, sizes = zip(*steps, (last, steps[-1][1]), strict=True)
+        style: dict[str, Any] = {"color": "black", "linewidth": 1, "linestyle": (0, (4, 3))}
+        machine.step(times, sizes, where="post", **style)
+    draw_queue_steps(count, asked, run, first, last)
+    return figure
+
+
+def count_axis(axes: Axes) -> None:
+    """Label an axis that counts at whole numbers only."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
+
+
+def running_between(jobs: JobTable, first: int, last: int) -> Int64s:
+    """Return the rows of the jobs that ran at some time of a window."""
+    end = _ends(jobs, last)
+    ran = (jobs.start != UNKNOWN) & (jobs.start < last) & (end >= first)
+    return np.flatnonzero(ran & ((end > first) | (jobs.start == first)))
+
+
+def _ends(jobs: JobTable, last: int) -> Int64s:
+    """Return the end of each job; jobs that were still running end with the window."""
+    return np.where(jobs.end == UNKNOWN, max(last, int(jobs.start.max(initial=0))), jobs.end)
+
+
+def draw_pieces(
+    axes: Axes, looks: Looks, rows: Int64s, times: tuple[Int64s, Int64s], where: Placement
+) -> None:
+    """Draw the jobs in ``rows``, which begin and end at ``times``, s, as rectangles."""
+    from matplotlib.collections import PolyCollection
+
+    left, right = axes.get_xlim()
+    begin = np.clip(times[0], left, right)[where.job]
+    end = np.clip(times[1], left, right)[where.job]
+    low, high = where.row, where.row + where.height
+    corners = np.stack(
+        [
+            np.stack(pair, axis=-1)
+            for pair in ((begin, low), (begin, high), (end, high), (end, low))
+        ],
+        axis=1,
+    )
+    wide, tall = (end - begin) * _pixels(axes)[0], where.height * _pixels(axes)[1]
+    crowded = len(corners) > MOST_SHAPES
+    edged = (wide >= EDGED[0]) & (tall >= EDGED[1]) & (not crowded)
+    roomy = (wide >= HATCHED[0]) & (tall >= HATCHED[1]) & (not crowded)
+    which = looks.which[rows][where.job]
+    for number, look in enumerate(looks.looks):
+        for hatched in (False, True):
+            mine = (which == number) & (roomy == hatched if look.hatch else not hatched)
+            if not mine.any():
+                continue
+            axes.add_collection(
+                PolyCollection(
+                    corners[mine],
+                    facecolors=_paler(look.colour) if look.hatch and not hatched else look.colour,
+                    edgecolors="white",
+                    linewidths=np.where(edged[mine], 0.6, 0.0),
+                    hatch=look.hatch if hatched else None,
+                    rasterized=crowded,
+                ),
+                autolim=False,
+            )
+
+
+def _paler(colour: str) -> Any:
+    """Return a colour as a white hatch makes it look from afar."""
+    from matplotlib.colors import to_rgb
+
+    return tuple(PALE + (1 - PALE) * part for part in to_rgb(colour))
+
+
+def _pixels(axes: Axes) -> tuple[float, float]:
+    """Return the pixels of a second and of a processor."""
+    box = axes.get_position()
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    width, height = figure.get_size_inches()
+    left, right = axes.get_xlim()
+    low, high = axes.get_ylim()
+    return box.width * width * DPI / (right - left), box.height * height * DPI / (high - low)
+
+
+def _draw_killed(axes: Axes, jobs: JobTable, rows: Int64s, where: Placement) -> None:
+    """Mark the ends of jobs that were killed."""
+    from matplotlib.collections import LineCollection
+
+    killed = np.flatnonzero(jobs.state[rows][where.job] == State.KILLED)
+    ends = jobs.end[rows][where.job[killed]]
+    lines = [
+        [(end, low), (end, low + height)]
+        for end, low, height in zip(
+            ends.tolist(), where.row[killed].tolist(), where.height[killed].tolist(), strict=True
+        )
+    ]
+    width = 1.8 if len(lines) <= MOST_THICK else 0.5
+    axes.add_collection(LineCollection(lines, colors="black", linewidths=width), autolim=False)
+
+
+def draw_promises(axes: Axes, jobs: JobTable, rows: Int64s, where: Placement) -> None:
+    """Draw a line from the start of each job to the one that it was first promised."""
+    promised = jobs.promised[rows]
+    start = jobs.start[rows]
+    _, lowest = np.unique(where.job, return_index=True)
+    middle = where.row[lowest] + where.height[lowest] / 2
+    other = (promised != UNKNOWN) & (promised != start)
+    axes.hlines(middle[other], start[other], promised[other], color="black", linewidth=1)
+    for later, marker in ((True, 4), (False, 5)):
+        some = other & ((start > promised) == later)
+        axes.plot(
+            promised[some], middle[some], marker=marker, color="black", linestyle="", markersize=6
+        )
+
+
+def _draw_names(
+    axes: Axes,
+    jobs: JobTable,
+    rows: Int64s,
+    times: tuple[Int64s, Int64s],
+    where: Placement,
+    looks: Looks,
+    names: Mapping[int, str],
+) -> None:
+    """Write the name of each job into its largest piece, where it has room."""
+    if len(rows) > MOST_NAMES:
+        return
+    left, right = axes.get_xlim()
+    begin, end = np.clip(times[0], left, right), np.clip(times[1], left, right)
+    wide, tall = _pixels(axes)
+    for job, row in enumerate(rows.tolist()):
+        mine = np.flatnonzero(where.job == job)
+        piece = mine[where.height[mine].argmax()]
+        number = int(jobs.number[row])
+        text = names.get(number, str(number))
+        width = (end[job] - begin[job]) * wide
+        if width < LETTER[0] * (len(text) + 1) or where.height[piece] * tall < LETTER[1]:
+            continue
+        axes.text(
+            (begin[job] + end[job]) / 2,
+            where.row[piece] + where.height[piece] / 2,
+            text,
+            fontsize=8,
+            ha="center",
+            va="center",
+            **text_look(looks.looks[looks.which[row]]),
+        )
+
+
+def text_look(look: Look) -> dict[str, Any]:
+    """Return how to write on a look: light on dark colours, on hatches with a box behind."""
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = to_rgb(look.colour)
+    dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.5
+    found: dict[str, Any] = {"color": "white" if dark else "black"}
+    if look.hatch:
+        found["bbox"] = {"facecolor": look.colour, "edgecolor": "none", "pad": 1.5}
+    return found
+
+
+def legend_handles(shown: list[Look]) -> list[Any]:
+    """Return what matplotlib needs to name looks in a legend."""
+    from matplotlib.patches import Patch
+
+    return [
+        Patch(facecolor=look.colour, hatch=look.hatch or None, edgecolor="white", label=look.label)
+        for look in shown
+    ]
+
+
+def _draw_legend(figure: Figure, shown: list[Look], killed: bool) -> None:
+    from matplotlib.lines import Line2D
+
+    handles = legend_handles(shown)
+    if killed:
+        mark: dict[str, Any] = {"color": "black", "marker": "|", "markeredgewidth": 1.8}
+        handles.append(Line2D([], [], linestyle="", label="killed", **mark))
+    figure.legend(
+        handles=handles,
+        loc="upper left",
+        bbox_to_anchor=(0.052, 1 - 0.56 / HEIGHT),
+        ncols=len(handles),
+        columnspacing=1.2,
+        handletextpad=0.4,
+        **LEGEND,
+    )
+
+
+def draw_queue_steps(count: Axes, asked: Axes, run: Run, first: int, last: int) -> None:
+    """Draw the jobs that wait, and the processors that they ask for, in two pictures."""
+    jobs = run.jobs
+    begin, end, rows = waits_between(jobs, first, last)
+    processors = jobs.processors[rows]
+    for axes, height, title, colour in (
+        (count, np.ones(len(rows), np.int64), "Jobs in the queue", "orange"),
+        (asked, processors, "Processors that the queue asks for", "vermilion"),
+    ):
+        tidy(axes)
+        edges, level = levels(begin, end, height, first, last)
+        axes.stairs(level, edges, fill=True, color=COLOURS[colour])
+        axes.set_title(title, **TITLE)
+        axes.set_ylim(0, max(1.0, 1.08 * float(level.max(initial=0))))
+        count_axis(axes)
+        label_hours(axes, run.clock, first, last, named=axes is asked)
+
+
+def waits_between(jobs: JobTable, first: int, last: int) -> tuple[Int64s, Int64s, Int64s]:
+    """Return when jobs that waited in a window began and ceased to wait, s, and their rows.
+
+    Jobs that left without running count as never having waited.
+    """
+    started = jobs.start != UNKNOWN
+    waits = (jobs.submit != UNKNOWN) & (started | (jobs.state == State.UNFINISHED))
+    until = np.where(started, jobs.start, max(last, int(jobs.submit.max(initial=0))))
+    rows = np.flatnonzero(waits & (jobs.submit < last) & (until > first) & (until > jobs.submit))
+    return jobs.submit[rows], until[rows], rows
+
+
+def levels(
+    begin: Int64s, end: Int64s, height: Int64s, first: int, last: int
+) -> tuple[Int64s, curves.Floats]:
+    """Return a sum of blocks over a window as steps: their edges, s, and their levels.
+
+    Exact where there are few changes, else averaged over bins as wide as a pixel.
+    """
+    inside = np.concatenate([begin, end])
+    edges = np.unique(np.concatenate([[first, last], inside[(inside > first) & (inside < last)]]))
+    if len(edges) > MOST_STEPS:
+        edges = np.unique(np.linspace(first, last, 1200).astype(np.int64))
+    return edges, curves.mean_level(begin, end, height, edges)
+
+
+def _subtitle(figure: Figure, run: Run, text: str) -> None:
+    of = "" if run.source is None else f"{run.source['source']}, "
+    figure.text(0.012, 1 - 0.36 / HEIGHT, f"{of}{text}", va="top", fontsize=9.5, color="#444444")

@@ -1,0 +1,120 @@
+"""Changes of the platform as marks on pictures over time: what changed when, by number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hpcrowd.analysis.run import Run
+from hpcrowd.environment.clock import Clock, second_of
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.stops import FOREVER
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+#: Most marks that are drawn and told one by one; the first ones are.
+MOST = 12
+
+#: Settings that say from when to when, of the changes that have a span.
+SPANS = {"maintain": ("start", "end"), "down": ("at", "until")}
+
+
+class Mark(NamedTuple):
+    """Something that changed."""
+
+    begin: int  #: s
+    end: int  #: s; the same for what happens at one moment
+    text: str  #: what, in words
+
+
+def marks_of(run: Run) -> list[Mark]:
+    """Return the changes of the platform whose time is known, in its order.
+
+    New sizes, speeds and schedulers are those of the run; maintenance and processors that went
+    down at a set time are those that were asked for. Random failures are too many to be marked.
+    """
+    found = []
+    for name, account in run.platform.items():
+        for at, before, after in account.get("sizes", ()):
+            found.append(Mark(at, at, f"{name}: {before:,} to {after:,} processors"))
+        for at, factor in account.get("speeds", ()):
+            found.append(Mark(at, at, f"{name}: speed {factor:g}x"))
+        for at, scheduler in account.get("schedulers", ()):
+            found.append(Mark(at, at, f"{name}: scheduler {scheduler}"))
+    asked = run.configuration.get("platform") or {}
+    for change in asked.get("changes", ()) if isinstance(asked, dict) else ():
+        mark = _asked(change, run.clock)
+        if mark is not None:
+            found.append(mark)
+    return sorted(found)
+
+
+def draw_marks(panels: Sequence[Axes], run: Run) -> None:
+    """Draw the marks of a run on panels over time, numbered as in :func:`marks_of`."""
+    marks = marks_of(run)[:MOST]
+    line: dict[str, Any] = {"color": "#555555", "linewidth": 0.9, "linestyle": (0, (1, 1.5))}
+    box: dict[str, Any] = {"facecolor": "white", "edgecolor": "#555555", "linewidth": 0.6}
+    for axes in panels:
+        left, right = axes.get_xlim()
+        for number, mark in enumerate(marks, 1):
+            begin, end = max(mark.begin, left), min(mark.end, right)
+            if mark.begin > right or mark.end < left:
+                continue
+            if end > begin:
+                axes.axvspan(
+                    begin, end, facecolor="#dddddd", alpha=0.5, hatch="///", edgecolor="#999999",
+                    linewidth=0,
+                )  # fmt: skip
+            else:
+                axes.axvline(begin, **line)
+            axes.annotate(
+                str(number), (begin, 1), (2, -3), xycoords=("data", "axes fraction"),
+                textcoords="offset points", va="top", fontsize=7.5, bbox=box | {"pad": 1.2},
+            )  # fmt: skip
+
+
+def asked_outages(run: Run, cluster: str) -> list[tuple[int, int, int | None]]:
+    """Return what of a cluster was down from when to when, as far as that was asked for.
+
+    Each with its processors, None for all: maintenance. What never came up again has no end in
+    time: FOREVER. Random failures are not among them.
+    """
+    asked = run.configuration.get("platform") or {}
+    found: list[tuple[int, int, int | None]] = []
+    for change in asked.get("changes", ()) if isinstance(asked, dict) else ():
+        keys = SPANS.get(change.get("do"))
+        if keys is None or change.get("cluster", "home") != cluster:
+            continue
+        begin, end = (_second(change.get(key), run.clock) for key in keys)
+        if begin is not None:
+            count = None if change["do"] == "maintain" else int(change.get("processors", 1))
+            found.append((begin, FOREVER if end is None else end, count))
+    return found
+
+
+def _asked(change: dict[str, Any], clock: Clock) -> Mark | None:
+    """Return the mark of a change that was asked for with a time; None for others."""
+    if change.get("do") not in SPANS:
+        return None
+    begin, end = (_second(change.get(key), clock) for key in SPANS[change["do"]])
+    if begin is None:
+        return None
+    name = change.get("cluster", "home")
+    if change["do"] == "maintain":
+        return Mark(begin, begin if end is None else end, f"{name}: maintenance")
+    count = change.get("processors", 1)
+    back = "" if end is None else ", and up again"
+    return Mark(begin, begin if end is None else end, f"{name}: {count:,} processors down{back}")
+
+
+def _second(moment: Any, clock: Clock) -> int | None:
+    """Return a moment of a configuration as a second of the run; None where it has none."""
+    if moment is None or isinstance(moment, int):
+        return moment
+    try:
+        return second_of(datetime.fromisoformat(str(moment)), clock)
+    except (ValueError, QuantityError):
+        return None

@@ -1,0 +1,125 @@
+"""One user's dependency graph as a picture, and as text for Graphviz."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from hpcrowd.analysis.pictures.plots import COLOURS
+from hpcrowd.environment.clock import DAY, Clock
+from hpcrowd.environment.quantities import format_duration, plural
+
+if TYPE_CHECKING:
+    import networkx as nx
+    from matplotlib.figure import Figure
+
+
+#: Sessions that one row of a picture shows legibly.
+READABLE = 40
+
+#: Sessions with their numbers that one row shows legibly.
+LABELLED = 12
+
+#: Rows that a picture has at most.
+MOST_ROWS = 8
+
+BAR, WAIT = COLOURS["blue"], COLOURS["vermilion"]
+
+
+def generate_dot(graph: nx.DiGraph[int]) -> str:
+    """Return the graph in the language of Graphviz: sessions with their jobs, edges with times."""
+    lines = [f'digraph "user {graph.graph["user"]}" {{', "  rankdir=LR; node [shape=box];"]
+    for session, data in graph.nodes(data=True):
+        length = format_duration(data["end"] - data["start"])
+        lines.append(
+            f'  {session} [label="session {session}\\n{plural(len(data["jobs"]), "job")}, '
+            f'{plural(len(data["batches"]), "batch")}\\n{length}"];'
+        )
+    for before, after, data in graph.edges(data=True):
+        lines.append(f'  {before} -> {after} [label="{format_duration(data["think_time"])}"];')
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def draw_graph(graph: nx.DiGraph[int], clock: Clock | None = None) -> Figure:
+    """Return a picture of the graph: sessions as bars over time, think times as lines between.
+
+    Sessions that overlap lie above each other. The more sessions there are, the more rows the time
+    is folded into; above :data:`READABLE` sessions their numbers are left out.
+
+    Parameters
+    ----------
+    graph
+        From :func:`hpcrowd.agents.work.graph.user_graph`.
+    clock
+        Local time of the cluster.
+    """
+    from matplotlib.figure import Figure
+
+    clock = clock or Clock()
+    nodes = graph.nodes
+    lane_of = _lanes(graph)
+    lanes = max(2, 1 + max(lane_of.values(), default=0))
+    few = len(graph) <= READABLE
+    rows = min(MOST_ROWS, max(1, math.ceil(len(graph) / (LABELLED if few else READABLE))))
+    origin = min((nodes[session]["start"] for session in graph), default=0)
+    span = max((nodes[session]["end"] for session in graph), default=1) - origin
+    width = max(span, 1) / DAY / rows
+    figure = Figure(
+        figsize=(11, min(14, 1 + rows * (0.5 + (0.5 if few else 0.3) * lanes))),
+        layout="constrained",
+    )
+    for row, axes in enumerate(figure.subplots(rows, 1, squeeze=False)[:, 0]):
+        for before, after in graph.edges:
+            axes.plot(
+                [(nodes[before]["end"] - origin) / DAY, (nodes[after]["start"] - origin) / DAY],
+                [lane_of[before], lane_of[after]],
+                color=WAIT,
+                linewidth=1.2,
+                alpha=0.8,
+                zorder=1,
+            )
+        lengths = [nodes[session]["end"] - nodes[session]["start"] for session in lane_of]
+        axes.barh(
+            list(lane_of.values()),
+            [max(length / DAY, width / 1000) for length in lengths],
+            left=[(nodes[session]["start"] - origin) / DAY for session in lane_of],
+            height=0.6,
+            color=BAR,
+            alpha=0.75,
+            zorder=2,
+        )
+        for session, lane in lane_of.items() if few else ():
+            axes.annotate(
+                f"{session} ({len(nodes[session]['jobs'])})",
+                ((nodes[session]["start"] - origin) / DAY, lane + 0.32),
+                fontsize=7,
+                rotation=35,
+                clip_on=True,
+            )
+        axes.set_xlim((row - 0.005) * width, (row + 1.005) * width)
+        axes.set_ylim(-0.5, lanes + (0.1 if few else -0.2))
+        axes.set_yticks([])
+        for side in ("left", "right", "top"):
+            axes.spines[side].set_visible(False)
+    zone = "nominal time" if clock.nominal else clock.zone
+    axes.set_xlabel(f"days since {clock.local(origin):%a %d %b %Y %H:%M} ({zone})")
+    bars = "bars, number (jobs)" if few else "bars"
+    figure.suptitle(
+        f"User {graph.graph['user']}: {len(graph)} sessions ({bars}); lines are think times to the "
+        "sessions that wait",
+        fontsize=10,
+    )
+    return figure
+
+
+def _lanes(graph: nx.DiGraph[int]) -> dict[int, int]:
+    """Return a lane for each session in which nothing overlaps it, low ones first."""
+    nodes = graph.nodes
+    free: list[int] = []
+    lane_of = {}
+    for session in sorted(graph, key=lambda number: int(nodes[number]["start"])):
+        start = nodes[session]["start"]
+        lane = next((i for i, end in enumerate(free) if end <= start), len(free))
+        free[lane : lane + 1] = [nodes[session]["end"]]
+        lane_of[session] = lane
+    return lane_of

@@ -1,0 +1,165 @@
+"""Gantt pictures of tiny runs, for documentation: each job by name, when it came, how it waited."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpcrowd.analysis import curves
+from hpcrowd.analysis.pictures.gantt import Looks, draw_pieces, legend_handles, looks_of, text_look
+from hpcrowd.analysis.pictures.hours_axis import label_hours
+from hpcrowd.analysis.pictures.plots import DPI, LEGEND, TITLE, new_figure, tidy
+from hpcrowd.analysis.run import Run
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+from hpcrowd.environment.platform.placement import Placement, place
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+#: Most jobs of a tiny run.
+MOST_JOBS = 20
+
+#: Width of a picture, and heights of its title and axes, of a processor and of a job, inches.
+WIDTH, HEAD, FOOT, GAP = 7.4, 0.74, 0.66, 0.42
+PROCESSOR, JOB = 0.27, 0.17
+
+#: Pixels that a letter of a name needs; names without room stand behind their jobs.
+LETTER = 7.0
+
+#: Look of those names.
+BEHIND = {
+    "color": "black",
+    "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.5},
+}
+
+#: A machine is drawn at most so high, inches.
+HIGHEST = 3.2
+
+
+def small_gantt(
+    run: Run,
+    *,
+    names: Mapping[int, str] | None = None,
+    title: str = "",
+    by: str = "user",
+    last: int | None = None,
+) -> Figure:
+    """Return a picture of a run of at most 20 jobs.
+
+    Above the processors, each job with its name; a dashed line leads from its end to the one that
+    it asked for, or to the next job there. Below one line for each job: a dot where it
+    was submitted, a bar while it waited, a triangle at the start that the scheduler first promised,
+    where it promised one.
+
+    Parameters
+    ----------
+    run
+        The run.
+    names
+        Names by job number; the others have their number.
+    title
+        Title; the run's label unless given.
+    by
+        What colours tell, as for :func:`hpcrowd.analysis.pictures.gantt.gantt`.
+    last
+        End of the picture, s; unless given the last event. With it pictures of several runs have
+        the same scale.
+
+    Raises
+    ------
+    QuantityError
+        When the run has no job, or more than 20.
+    """
+    jobs = run.jobs
+    span = curves.span_of(jobs)
+    if not 0 < len(jobs) <= MOST_JOBS or span is None:
+        raise QuantityError(
+            f"small picture of {len(jobs):,} jobs: has to have 1 to {MOST_JOBS} submitted ones; "
+            "hpcrowd.analysis.pictures.gantt draws larger runs"
+        )
+    first, last = span[0], max(span[1], span[0] + 1) if last is None else last
+    called = {int(n): (names or {}).get(int(n), str(n)) for n in jobs.number}
+    looks = looks_of(jobs, by)
+    rows = np.flatnonzero(jobs.start != UNKNOWN)
+    ends = np.where(jobs.end == UNKNOWN, last, jobs.end)
+    where = place(jobs.start[rows], ends[rows], jobs.processors[rows], run.processors)
+    machine, queue = min(HIGHEST, PROCESSOR * where.rows), JOB * len(jobs) + 0.1
+    height = HEAD + machine + GAP + queue + FOOT
+    figure = new_figure(WIDTH, height, title or run.label)
+    above = figure.add_axes((0.075, (FOOT + queue + GAP) / height, 0.905, machine / height))
+    below = figure.add_axes((0.075, FOOT / height, 0.905, queue / height))
+    for axes in (above, below):
+        tidy(axes)
+        label_hours(axes, run.clock, first, last, named=axes is below)
+    above.set_ylim(0, where.rows)
+    above.set_title("Processors", **TITLE)
+    above.set_yticks(range(0, where.rows + 1, max(1, -(-where.rows // 8))))
+    draw_pieces(above, looks, rows, (jobs.start[rows], ends[rows]), where)
+    for job, row in enumerate(rows.tolist()):
+        look = looks.looks[looks.which[row]]
+        text = called[int(jobs.number[row])]
+        asked = int(jobs.start[row] + jobs.requested_time[row])
+        wide = (ends[row] - jobs.start[row]) / (last - first) * 0.905 * WIDTH * DPI
+        for piece in np.flatnonzero(where.job == job):
+            centre = where.row[piece] + where.height[piece] / 2
+            until = min(asked, _next_start(jobs.start[rows], where, centre, int(ends[row]), last))
+            if until > ends[row]:
+                above.hlines(centre, ends[row], until, color="#666666", lw=1, ls=(0, (3, 2)))
+            if until == asked > ends[row]:
+                above.plot(asked, centre, marker="|", color="#666666", markersize=6)
+            if wide > LETTER * (len(text) + 1):
+                middle, style = (jobs.start[row] + ends[row]) / 2, text_look(look)
+            else:
+                middle, style = ends[row] + 0.012 * (last - first), BEHIND
+            above.text(middle, centre, text, fontsize=9, ha="center", va="center", **style)
+    shown = looks.legend(jobs.processors.astype(float), np.arange(len(jobs)))
+    shown.sort(key=lambda look: looks.looks.index(look) if look in looks.looks else MOST_JOBS)
+    if len(shown) > 1:
+        figure.legend(
+            handles=legend_handles(shown),
+            loc="upper right",
+            bbox_to_anchor=(0.99, 1 - 0.02 / height),
+            ncols=len(shown),
+            **LEGEND,
+        )
+    _draw_waits(below, jobs, called, looks, last)
+    return figure
+
+
+def _next_start(start: Int64s, where: Placement, row: float, after: int, last: int) -> int:
+    """Return when the next job begins on a row of processors, ``last`` if none does."""
+    there = (where.row <= row) & (row <= where.row + where.height)
+    found = start[where.job[there]]
+    return int(found[found >= after].min(initial=last))
+
+
+def _draw_waits(
+    axes: Axes, jobs: JobTable, called: Mapping[int, str], looks: Looks, last: int
+) -> None:
+    """Draw a line for each job from its submission to its start."""
+    promised = jobs.promised
+    order: Int64s = np.lexsort((jobs.number, jobs.submit))
+    axes.set_ylim(len(order) - 0.5, -0.5)
+    axes.set_yticks(range(len(order)), [called[int(number)] for number in jobs.number[order]])
+    axes.grid(visible=False, axis="y")
+    shown = "Submitted (dot) and waiting (bar)"
+    if (promised != UNKNOWN).any():
+        shown = "Submitted (dot), waiting (bar) and first promise of a start (triangle)"
+    axes.set_title(shown, **TITLE)
+    for line, row in enumerate(order.tolist()):
+        if jobs.submit[row] == UNKNOWN:
+            continue
+        colour = looks.looks[looks.which[row]].colour
+        until = last if jobs.start[row] == UNKNOWN else int(jobs.start[row])
+        axes.hlines(line, jobs.submit[row], until, color=colour, linewidth=5)
+        if promised[row] != UNKNOWN:
+            axes.plot(promised[row], line, marker="<", color="black", markersize=4)
+        axes.plot(
+            jobs.submit[row], line, marker="o", color=colour, markeredgecolor="black",
+            markeredgewidth=0.7, markersize=5, clip_on=False,
+        )  # fmt: skip

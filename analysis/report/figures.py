@@ -1,0 +1,213 @@
+"""The pictures of a report on a run: which there are, what each shows, and its data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpcrowd.analysis import curves
+from hpcrowd.analysis.pictures.files import write_picture
+from hpcrowd.analysis.pictures.gantt import busiest_day, find_window, gantt, running_between
+from hpcrowd.analysis.pictures.over_time import (
+    Columns,
+    has_record,
+    is_late,
+    submissions_data,
+    submissions_over_time,
+    use_data,
+    use_over_time,
+    week_data,
+    week_of,
+)
+from hpcrowd.analysis.pictures.platform_marks import marks_of
+from hpcrowd.analysis.pictures.think_times import think_against_response, think_data
+from hpcrowd.analysis.pictures.user_waits import users_data, users_waits, waits_apart, waits_data
+from hpcrowd.analysis.pictures.visits import comings_and_goings, visits_data
+from hpcrowd.analysis.pictures.wait_classes import FEW, classes_data, waits_by_class
+from hpcrowd.analysis.results import write_csv
+from hpcrowd.analysis.run import Run
+from hpcrowd.environment.jobs import UNKNOWN, State
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+#: Formats in which :func:`write_figures` draws.
+SUFFIXES = (".png", ".svg")
+
+
+@dataclass(frozen=True)
+class RunFigure:
+    """A picture of a run.
+
+    Attributes
+    ----------
+    title
+        What it is called.
+    caption
+        What is to be seen.
+    draw
+        Returns the picture.
+    data
+        Returns what it shows, as columns.
+    shown
+        Whether a run has it.
+    more
+        What else is to be seen in the picture of a certain run.
+    """
+
+    title: str
+    caption: str
+    draw: Callable[[Run], Figure]
+    data: Callable[[Run], Columns]
+    shown: Callable[[Run], bool] = lambda run: len(run.jobs) > 0
+    more: Callable[[Run], str] = lambda run: ""
+
+    def told(self, run: Run) -> str:
+        """Return what is to be seen in the picture of a run."""
+        return " ".join(filter(None, (self.caption, self.more(run))))
+
+
+def _also_use(run: Run) -> str:
+    words = []
+    if has_record(run):
+        words.append("Black lines: the same as recorded.")
+    if marks_of(run):
+        words.append("Boxes with numbers: changes of the platform, told below.")
+    return " ".join(words)
+
+
+def _also_submissions(run: Run) -> str:
+    if is_late(run):
+        return "Right, how much later than recorded jobs were submitted; below 0 earlier."
+    return "Right, how many were submitted per day."
+
+
+def _also_users(run: Run) -> str:
+    return "Rings, joined by a line: the same user as recorded." if has_record(run) else ""
+
+
+def busiest_day_of(run: Run) -> Figure:
+    """Return the Gantt picture of the busiest day, coloured by user."""
+    return gantt(run, busiest_day(run), title=f"The busiest day, {run.label}")
+
+
+def busiest_day_data(run: Run) -> Columns:
+    """Return the jobs that :func:`busiest_day_of` shows."""
+    jobs = run.jobs
+    rows = running_between(jobs, *find_window(run, None))
+    return {
+        "number": jobs.number[rows],
+        "user": jobs.user[rows],
+        "processors": jobs.processors[rows],
+        "submit_s": jobs.submit[rows],
+        "start_s": jobs.start[rows],
+        "end_s": jobs.end[rows],
+        "state": [State(state).name.lower() for state in jobs.state[rows].tolist()],
+    }
+
+
+#: Pictures of a run by the names of their files, in the order of the report.
+RUN_FIGURES = {
+    "use": RunFigure(
+        "Processors in use and the queue over time",
+        "Above, how many processors were in use; below, how many jobs waited.",
+        use_over_time,
+        use_data,
+        more=_also_use,
+    ),
+    "submissions": RunFigure(
+        "Submissions and lateness over time",
+        "Left, how many jobs had been submitted by when.",
+        submissions_over_time,
+        submissions_data,
+        more=_also_submissions,
+    ),
+    "waits": RunFigure(
+        "Distribution of waits, over jobs and over users",
+        "Left, the share of jobs that waited longer than a time; right, the share of users who "
+        "did so on average: there a user with many jobs counts as much as one with few.",
+        waits_apart,
+        waits_data,
+    ),
+    "classes": RunFigure(
+        "Waits and slowdowns by size and requested time of jobs",
+        "Rows: processors of a job; columns: the time that its user asked for (the run time, if "
+        "none asked). In brackets the jobs of a cell; darker is worse, in equal ratios. Pale and "
+        f"hatched: fewer than {FEW} jobs.",
+        waits_by_class,
+        classes_data,
+    ),
+    "week": RunFigure(
+        "Weekly profile of submissions", "In which hours of the week jobs are submitted.",
+        week_of, week_data,
+    ),
+    "day": RunFigure(
+        "Gantt picture of the busiest day",
+        "The day with the most processors in use: who held how many of them when, coloured by "
+        "user; below, who waited.",
+        busiest_day_of,
+        busiest_day_data,
+    ),
+    "users": RunFigure(
+        "Mean waits of users by their work",
+        "A dot is a user: to the right those with more work, above those who wait longer. "
+        "The users with the most work have their numbers at the right.",
+        users_waits,
+        users_data,
+        lambda run: bool((run.jobs.user != UNKNOWN).any()),
+        _also_users,
+    ),
+    "think": RunFigure(
+        "Think times against response times, all users",
+        "How long users think before their next batch, by how long they waited for the last: "
+        "medians and quartiles over the whole population.",
+        think_against_response,
+        think_data,
+        lambda run: bool((run.jobs.user != UNKNOWN).any()),
+    ),
+    "visits": RunFigure(
+        "Users who come and go",
+        "Above, how many users are there; below, who comes and who leaves in each week, and why.",
+        comings_and_goings,
+        visits_data,
+        lambda run: len(run.visits) > 0 and curves.span_of(run.jobs) is not None,
+    ),
+}  # fmt: skip
+
+
+def figures_of(run: Run) -> Iterator[tuple[str, RunFigure]]:
+    """Yield the pictures that a run has, by name."""
+    for name, one in RUN_FIGURES.items():
+        if one.shown(run):
+            yield name, one
+
+
+def write_figures(run: Run, folder: str | Path) -> list[str]:
+    """Write every picture of a run into an existing folder: PNG, SVG, and its data as CSV.
+
+    Returns
+    -------
+    list of str
+        Names of the files.
+    """
+    place, names = Path(folder), []
+    for name, one in figures_of(run):
+        figure = one.draw(run)
+        for suffix in SUFFIXES:
+            write_picture(figure, place / f"{name}{suffix}")
+        write_columns(one.data(run), place / f"{name}.csv")
+        names += [f"{name}{suffix}" for suffix in (*SUFFIXES, ".csv")]
+    return names
+
+
+def write_columns(columns: Columns, path: Path) -> None:
+    """Write columns as comma-separated values; what is not known is empty."""
+    values = [np.asarray(column).tolist() for column in columns.values()]
+    rows = zip(*values, strict=True)
+    clean = ([None if cell != cell else cell for cell in row] for row in rows)
+    write_csv(path, list(columns), clean)

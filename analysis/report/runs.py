@@ -1,0 +1,234 @@
+"""The report on runs: one HTML file with numbers and pictures, for the screen and for paper.
+
+Of one run it tells everything; of several it sets the others against the first, then tells the most
+important of each. It loads nothing and has no scripts; the same runs give the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from hpcrowd.analysis.comparison.groups import group_runs
+from hpcrowd.analysis.comparison.numbers import Comparison
+from hpcrowd.analysis.comparison.report import (
+    PICTURES,
+    comparison_tables,
+    group_origins,
+    write_tables,
+)
+from hpcrowd.analysis.comparison.words import headline, letter
+from hpcrowd.analysis.pictures.files import write_picture
+from hpcrowd.analysis.pictures.plots import figure_png
+from hpcrowd.analysis.report.figures import SUFFIXES, figures_of, write_figures
+from hpcrowd.analysis.report.html import (
+    Picture,
+    Section,
+    figure_of,
+    html_page,
+    list_of,
+    origin_of,
+    paragraphs,
+    sections_of,
+)
+from hpcrowd.analysis.report.sections import (
+    SCALE,
+    accounts,
+    marks,
+    picture,
+    sections_of_run,
+    users_part,
+)
+from hpcrowd.analysis.report.words import left_out, told, trace_name
+from hpcrowd.analysis.results import provenance, version_of, versions, write_json
+from hpcrowd.analysis.run import Run
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.quantities import plural
+
+#: Called before each picture with its title, how many are done, and how many there are.
+Progress = Callable[[str, int, int], Any]
+
+#: Distributions whose versions decide about the bytes of a report, beside those of the runs.
+DRAWN_BY = ("hpcrowd", "matplotlib", "numpy")
+
+#: Most groups of runs with a part of their own in a report on several.
+MOST_PARTS = 8
+
+#: What the part of each of several runs shows.
+OF_EACH = ("use", "classes", "users")
+
+#: Groups that the heading names; of more only their number is told.
+IN_HEADING = 3
+
+
+def report_html(
+    runs: Sequence[Run] | Comparison,
+    *,
+    title: str = "",
+    again: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> str:
+    """Return the report on a run, or on several side by side, as one HTML file.
+
+    Parameters
+    ----------
+    runs
+        One or several; or what :func:`analysis.compare` returned. The others are set against the
+        first.
+    title
+        Heading; the labels of the runs unless given.
+    again
+        Commands that make the same again: the report, and the runs.
+    progress
+        Called before each picture.
+
+    Raises
+    ------
+    QuantityError
+        When there is no run.
+
+    Examples
+    --------
+    >>> report_html([])
+    Traceback (most recent call last):
+    ...
+    hpcrowd.environment.errors.QuantityError: no run: nothing to report on; give one or several
+    """
+    comparison = _compared(runs)
+    groups = comparison.groups
+    total = sum(_pictures(comparison))
+    done = iter(range(total))
+
+    def tell(what: str) -> None:
+        if progress is not None:
+            progress(what, next(done, total), total)
+
+    first = groups[0].first
+    if len(groups) == 1 and len(groups[0].runs) == 1:
+        lead = told(first)
+        sections = list(sections_of_run(first, tell))
+        title = title or ": ".join(filter(None, (trace_name(first), first.label)))
+    else:
+        lead = [*headline(comparison), *comparison.notes]
+        sections = [*_side_by_side(comparison, tell), *_parts(comparison, tell)]
+        names = "; ".join(group.label for group in groups[:IN_HEADING])
+        more = f" and {len(groups) - IN_HEADING} more" if len(groups) > IN_HEADING else ""
+        title = title or f"Comparison: {names}{more}"
+    sections.append(_origin(comparison, again))
+    note = [first.clock.note[0].upper() + first.clock.note[1:] + "."] if first.clock.note else []
+    return html_page(title, [*lead, *note], sections_of(sections))
+
+
+def write_report_figures(runs: Sequence[Run] | Comparison, folder: str | Path) -> None:
+    """Write every picture of a report as PNG and SVG, and its data as CSV, into a folder.
+
+    Of one run they stand in the folder; of several those of the comparison do, and those of each
+    group's first run in a folder of its own, ``A``, ``B`` and so on, in the order of the groups.
+
+    Parameters
+    ----------
+    runs
+        As for :func:`report_html`.
+    folder
+        It exists, and gets a ``provenance.json``.
+    """
+    comparison, place = _compared(runs), Path(folder)
+    groups = comparison.groups
+    if len(groups) == 1 and len(groups[0].runs) == 1:
+        write_figures(groups[0].first, place)
+    else:
+        for name, drawing in PICTURES.items():
+            figure = drawing.draw(groups)
+            for suffix in SUFFIXES:
+                write_picture(figure, (place / name).with_suffix(suffix))
+        write_tables(comparison, place)
+        for number, group in enumerate(groups):
+            part = place / letter(number)
+            part.mkdir()
+            write_figures(group.first, part)
+    origins = [provenance(run) for run in comparison.runs]
+    made = {"kind": "report", "runs": [one["configuration"] for one in origins]}
+    found = {
+        "configuration": made,
+        "runs": [run.label for run in comparison.runs],
+        "traces": [one["trace"] for one in origins],
+        "versions": versions(),
+    }
+    write_json(found, place / "provenance.json")
+
+
+def _compared(runs: Sequence[Run] | Comparison) -> Comparison:
+    """Return runs in groups."""
+    if isinstance(runs, Comparison):
+        return runs
+    if not runs:
+        raise QuantityError("no run: nothing to report on; give one or several")
+    return Comparison(group_runs(runs))
+
+
+def _pictures(comparison: Comparison) -> Iterator[int]:
+    """Yield how many pictures there will be, part by part."""
+    groups = comparison.groups
+    if len(groups) == 1 and len(groups[0].runs) == 1:
+        yield len(list(figures_of(groups[0].first)))
+        return
+    yield len(PICTURES)
+    for group in groups[:MOST_PARTS]:
+        names = {name for name, _ in figures_of(group.first)}
+        yield len(names & {*OF_EACH, "visits"})
+
+
+def _side_by_side(comparison: Comparison, tell: Callable[[str], Any]) -> Iterator[Section]:
+    yield from comparison_tables(comparison)
+    parts = []
+    for drawing in PICTURES.values():
+        tell(drawing.title)
+        png = figure_png(drawing.draw(comparison.groups), SCALE)
+        parts.append(figure_of(Picture(png, drawing.caption, drawing.title)))
+    yield Section("pictures", "Side by side", parts)
+
+
+def _parts(comparison: Comparison, tell: Callable[[str], Any]) -> Iterator[Section]:
+    """Yield the part of each group: what was run, its load, who waits, its users."""
+    groups = comparison.groups
+    for number, group in enumerate(groups[:MOST_PARTS]):
+        run = group.first
+        parts = paragraphs(told(run))
+        if len(group.runs) > 1:
+            parts += paragraphs(
+                [f"This is the first of {plural(len(group.runs), 'run')} with different seeds."]
+            )
+        if len(run.jobs):
+            parts += [*picture("use", run, tell), *marks(run)]
+            parts += [*picture("classes", run, tell), *picture("users", run, tell)]
+            parts += users_part(run)
+        for section in accounts(run, tell):
+            parts += [f"<h3>{escape(section.title)}</h3>", *section.parts]
+        yield Section(f"run-{letter(number)}", f"{letter(number)}: {group.title}", parts)
+    if len(groups) > MOST_PARTS:
+        rest = plural(len(groups) - MOST_PARTS, "more run")
+        text = f"{rest} have no part of their own: report on them alone to see more."
+        yield Section("others", "Other runs", paragraphs([text]))
+
+
+def _origin(comparison: Comparison, again: Sequence[str]) -> Section:
+    """Return what the report is made from: what was left out, configurations, versions."""
+    groups = comparison.groups
+    parts = []
+    for group in groups:
+        lines = left_out(group.first)
+        head = f"<h3>Reading the trace{'' if len(groups) == 1 else f', {escape(group.label)}'}</h3>"
+        parts += [head, list_of(lines)]
+    labels, found = group_origins(groups)
+    parts += ["<h3>Configuration</h3>", origin_of(labels, found, groups[0].first.clock, again)]
+    drawn = ", ".join(f"{name} {version_of(name)}" for name in DRAWN_BY)
+    parts += paragraphs(
+        [
+            f"This page was made by {drawn}.",
+            "The data behind each picture: hpcrowd report with --figures FOLDER writes every "
+            "picture as PNG and SVG with its data as CSV.",
+        ]
+    )
+    return Section("origin", "Where this comes from", parts)

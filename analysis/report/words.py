@@ -1,0 +1,129 @@
+"""A run in words: what was run, what was repaired or dropped, what users did, the chief numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from hpcrowd.analysis.accounts.grid import component_lines
+from hpcrowd.analysis.accounts.platform import platform_lines
+from hpcrowd.analysis.accounts.population import account_lines, pool_lines
+from hpcrowd.analysis.accounts.reactions import reaction_lines
+from hpcrowd.analysis.curves import span_of
+from hpcrowd.analysis.report.html import format_metric
+from hpcrowd.analysis.run import Run
+from hpcrowd.environment.quantities import format_duration, plural
+
+#: Most decisions that are told one kind a line.
+MOST_DECISIONS = 20
+
+
+def headline(run: Run) -> list[str]:
+    """Return lines that say what was run, what was repaired or dropped, and what users did."""
+    size = f"{len(run.jobs):,} jobs on {run.processors:,} processors"
+    trace = run.configuration.get("trace") if run.trace is None else Path(run.trace.source).name
+    if trace:
+        lines = [f"{trace}: {size}, {run.label}"]
+    else:
+        users = plural(len(np.unique(run.jobs.user)), "user")
+        lines = [f"{run.label}: {size.replace('jobs', f'jobs of {users}', 1)}"]
+    lines += [f"  {line}" for line in pool_lines(run.population)]
+    lines += [f"  {line}" for line in _left_out(run)]
+    if run.sites:
+        most = run.configuration.get("components")
+        lines += [f"  {line}" for line in component_lines(run.sites, most)]
+    lines += [f"  {line}" for line in reaction_lines(run.accounts)]
+    lines += [f"  {line}" for line in platform_lines(run.platform)]
+    lines += [f"  {line}" for line in account_lines(run.population)]
+    if run.trace is not None and run.trace.header.processors is None:
+        lines.append("  size of the machine not in the trace: that of its largest job, or --nodes")
+    if run.clock.note and (trace or "files_sha256" in run.configuration):
+        lines.append(f"  {run.clock.note}")
+    return lines
+
+
+def told(run: Run) -> list[str]:
+    """Return sentences for the head of a report: what was run, and what came out."""
+    users = plural(len(np.unique(run.jobs.user)), "user")
+    name = trace_name(run)
+    of = f" of {name}" if name else ""
+    how = "as recorded" if run.is_record else "simulated"
+    first = (
+        f"{run.label[0].upper() + run.label[1:]}: {plural(len(run.jobs), 'job')}{of} by {users}, "
+        f"{how}, on {plural(run.processors, 'processor')}{_when(run)}."
+    )
+    lost = "; ".join(_left_out(run))
+    return [first, *_came_out(run), *([f"When the trace was read: {lost}."] if lost else [])]
+
+
+def trace_name(run: Run) -> str:
+    """Return the name of the trace that a run is of, or was drawn from; empty without."""
+    named = run.source["source"] if run.source else run.configuration.get("trace")
+    return Path(named).name if isinstance(named, str) else ""
+
+
+def left_out(run: Run) -> list[str]:
+    """Return what was dropped and repaired when the trace was read; one line if nothing was."""
+    return _left_out(run) or ["nothing was dropped or repaired"]
+
+
+def _left_out(run: Run) -> list[str]:
+    return [
+        f"{plural(count, 'job')} {what}: {reason}"
+        for what, reasons in (("dropped", run.dropped), ("repaired", run.repaired))
+        for reason, count in reasons.items()
+    ]
+
+
+def _when(run: Run) -> str:
+    """Return from when to when, in local time where that is known."""
+    span = span_of(run.jobs)
+    if span is None:
+        return ""
+    first, last = span
+    if run.clock.nominal:
+        return f", in {format_duration(last - first)}"
+    begin, end = run.clock.local(first), run.clock.local(last)
+    return f", from {begin:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} (local time, {run.clock.zone})"
+
+
+def _came_out(run: Run) -> list[str]:
+    found, users = run.metrics, run.metrics["per_user"]["wait_mean_s"]
+    if found["wait_mean_s"] is None:
+        return ["No job ran."]
+    lines = [
+        f"A job waited {_shown(run, 'wait_mean_s')} on average, and {_shown(run, 'wait_max_s')} at "
+        "most; half of the users waited less than "
+        f"{format_metric('wait_mean_s', users['p50'])} on average, nine in ten less than "
+        f"{format_metric('wait_mean_s', users['p90'])}. "
+        f"{_shown(run, 'utilization')} of the processor time was in use."
+    ]
+    late = found["lateness_mean_s"]
+    if late is not None and not run.is_record:
+        when = "as recorded" if abs(late) < 0.5 else (
+            f"{format_duration(abs(late))} {'later' if late > 0 else 'earlier'} than recorded"
+        )  # fmt: skip
+        lines.append(f"On average a job was submitted {when}.")
+    return lines
+
+
+def _shown(run: Run, name: str) -> str:
+    return format_metric(name, run.metrics[name])
+
+
+def decision_rows(run: Run) -> list[tuple[str, str, str]]:
+    """Return (what, why, how often) of the decisions of users, the most frequent first."""
+    from hpcrowd.agents.behaviours.decisions import WORDS
+    from hpcrowd.analysis.record_files import word
+
+    if run.decisions is None:
+        return []
+    columns = run.decisions.columns
+    pairs = Counter(zip(columns["what"].tolist(), columns["why"].tolist(), strict=True))
+    rows = [
+        (word(WORDS["what"](what).name), word(WORDS["why"](why).name), f"{count:,}")
+        for (what, why), count in sorted(pairs.items(), key=lambda item: (-item[1], item[0]))
+    ]
+    return rows[:MOST_DECISIONS]

@@ -1,0 +1,1 @@
+"""Which user model is nearest to what users did."""

@@ -1,0 +1,357 @@
+"""A validation on the terminal, in Markdown, as plain data, and as a folder."""
+
+from __future__ import annotations
+
+import csv
+import html
+import os
+from typing import TYPE_CHECKING, Any
+
+from hpcrowd.analysis.pictures.plots import COLOURS, TITLE, new_figure, tidy
+from hpcrowd.analysis.results import versions, whole_folder, write_json
+from hpcrowd.analysis.validation.parts import POOLED, SIMILAR
+from hpcrowd.analysis.validation.simulation import MEASURES
+from hpcrowd.analysis.validation.validation import (
+    FORECASTS,
+    RANKED,
+    Score,
+    Validation,
+    fitted_lines,
+)
+from hpcrowd.scenarios.studies.pages import markdown_table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from rich.console import Console
+
+
+#: Headings of the measures.
+TITLES = {
+    "next_batch": "next batch",
+    "next_session": "next session",
+    "think_time": "think time",
+    "session_length": "session length",
+    "inter_arrival": "inter-arrival",
+    "weekly_profile": "weekly profile",
+}
+
+#: What the scores and distances are, with their units.
+UNITS = {
+    "crps": "CRPS, decades",
+    "ks": "Kolmogorov-Smirnov distance",
+    "tv": "total variation distance",
+}
+
+#: Names of what scores are held against, see :attr:`floors`.
+FLOORS = {
+    "hindsight": "(hindsight)",
+    "first part": "(first part)",
+    "halves": "(halves)",
+}
+
+#: What stands behind a score that the best may have only by chance.
+TIED = "="
+
+
+def text(score: Score | None, measure: str, digits: int = 3) -> str:
+    """Return a score with its interval as printed, and :data:`TIED`; empty for none."""
+    if score is None:
+        return ""
+    found = score.statistics[RANKED[measure]]
+    mark = TIED if score.rank is not None and score.tied else ""
+    numbers = [f"{number:.{digits}f}" for number in (found.value, found.low, found.high)]
+    return f"{numbers[0]}{mark} ({numbers[1]}-{numbers[2]})"
+
+
+def markdown_rows(found: Validation, names: list[str] | None = None) -> list[list[str]]:
+    """Return the rows of the table, of the models named and of the floors."""
+    rows = []
+    for name in found.order if names is None else names:
+        row = [name, *(text(found.scores[name].get(m), m, 2) for m in RANKED)]
+        rows.append([*row, f"{found.volume[name]:.0%}", f"{found.mean_rank(name):.1f}"])
+    if names is None:
+        for name, scores in found.floors.items():
+            row = [FLOORS[name], *(text(scores.get(m), m, 2) for m in RANKED)]
+            rows.append([*row, "", ""])
+    return rows
+
+
+def markdown_scores(found: Validation) -> str:
+    """Return all scores as a table in Markdown, the best mean rank first."""
+    return markdown_table(["model", *TITLES.values(), "jobs", "mean rank"], markdown_rows(found), 1)
+
+
+def show(found: Validation, console: Console) -> None:
+    """Print the tables."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    numbers: dict[str, Any] = {"justify": "right", "no_wrap": True}
+    for title, measures in (
+        ("Forecasts: CRPS of the pause in decades, mean over users; 0 is perfect", FORECASTS),
+        ("Simulated second part: distance from the recorded one, 0 to 1", tuple(MEASURES)),
+    ):
+        first = measures == FORECASTS
+        table = Table(title=title, pad_edge=False, box=SIMPLE_HEAD, title_justify="left")
+        table.title_style = "bold"
+        table.add_column("model", no_wrap=True)
+        for heading in [TITLES[measure] for measure in measures]:
+            table.add_column(heading, **numbers)
+        if first:
+            table.add_column("jobs", **numbers)
+            table.add_column("mean rank of all", **numbers)
+        rows = [(name, found.scores[name], "") for name in found.order]
+        rows += [(FLOORS[name], scores, "dim") for name, scores in found.floors.items()]
+        for name, scores, style in rows:
+            cells = [text(scores.get(measure), measure, 3 if first else 2) for measure in measures]
+            if first and name in found.volume:
+                cells += [f"{found.volume[name]:.0%}", f"{found.mean_rank(name):.1f}"]
+            if any(cells):
+                table.add_row(name, *cells, style=style)
+        console.print(table)
+    for line in notes(found):
+        console.print(line, highlight=False)
+
+
+def headline(found: Validation) -> list[str]:
+    """Return lines that say what was split where."""
+    n, local = found.counts(), found.parts.clock.local(found.parts.since)
+    lines = [
+        f"first part: {n['jobs_first']:,} jobs, {n['sessions_first']:,} sessions, "
+        f"{n['users_first']:,} users, until {local:%d %b %Y %H:%M}",
+        f"second part: {n['jobs_second']:,} jobs, {n['sessions_second']:,} sessions, "
+        f"{n['users_second']:,} users, {n['users_second_not_seen_in_first']:,} of them not in the "
+        "first: they get what fits all users",
+    ]
+    if found.parts.clock.note:
+        lines.append(found.parts.clock.note)
+    return lines
+
+
+def notes(found: Validation) -> list[str]:
+    """Return what a reader of the tables has to know."""
+    asked = ", ".join(f"{found.asked[kind]:,} of the {TITLES[kind]}" for kind in FORECASTS)
+    lines = [
+        f"In brackets: 95 % interval, users drawn again. {TIED} the best, or not distinguishable "
+        f"from it. Forecasts: {asked}.",
+        f"{POOLED}: pauses of all users alike; {SIMILAR}: those after similar responses. rigid: "
+        "the user's own gaps between submissions, whatever the responses. (hindsight): adjusted, "
+        "with pauses of the second part itself. (first part), (halves): the recorded first part, "
+        "and the halves of the second, compared. Jobs: submitted until the end of the record, in "
+        "percent of the recorded ones.",
+    ]
+    circular = [name for name, model in found.models.items() if model.circular]
+    if found.settings["pauses"] == "recorded" and circular:
+        lines.append(
+            f"Circular: in the simulated part {', '.join(circular)} take pauses or windows from "
+            "the very part they are compared with; leave out --pauses recorded for a fair test."
+        )
+    return lines
+
+
+def plain(found: Validation) -> dict[str, Any]:
+    """Return everything as plain data, fit for JSON."""
+
+    def measures(scores: dict[str, Score]) -> dict[str, Any]:
+        return {
+            measure: {
+                **{name: each.plain() for name, each in score.statistics.items()},
+                **({} if score.rank is None else {"rank": score.rank, "tied": bool(score.tied)}),
+                **({} if score.behind is None else {"behind_best": score.behind.plain()}),
+            }
+            for measure, score in scores.items()
+        }
+
+    clock = found.parts.clock
+    return {
+        "settings": found.settings,
+        "split_second_s": found.parts.since,
+        "split_local": clock.local(found.parts.since).isoformat(),
+        "clock_note": clock.note,
+        "parts": found.counts(),
+        "forecasts": found.asked,
+        "think_time_lines": fitted_lines(found.parts),
+        "ranked_by": RANKED,
+        "models": [
+            {
+                "name": name,
+                "mean_rank": found.mean_rank(name),
+                "jobs_per_recorded_job": found.volume[name],
+                "circular": found.settings["pauses"] == "recorded" and found.models[name].circular,
+                "measures": measures(found.scores[name]),
+            }
+            for name in found.order
+        ],
+        "floors": {name: measures(scores) for name, scores in found.floors.items()},
+    }
+
+
+#: Columns of ``validation.csv``.
+COLUMNS = ("model", "measure", "statistic", "value", "low", "high", "rank", "tied")
+
+
+def csv_rows(found: Validation) -> list[tuple[Any, ...]]:
+    """Return one row for each model, measure and statistic, in the order of :data:`COLUMNS`."""
+    rows = []
+    named = {name: found.scores[name] for name in found.order} | {
+        FLOORS[name]: scores for name, scores in found.floors.items()
+    }
+    for name, scores in named.items():
+        for measure, score in scores.items():
+            for statistic, each in score.statistics.items():
+                numbers = [f"{number:.6g}" for number in (each.value, each.low, each.high)]
+                ranked = statistic == RANKED[measure] and score.rank is not None
+                tail = (score.rank, int(score.tied)) if ranked else ("", "")
+                rows.append((name, measure, statistic, *numbers, *tail))
+    return rows
+
+
+def write(found: Validation, folder: str | os.PathLike[str], title: str, source: Any) -> None:
+    """Write data, table, picture and a page into a folder that is whole or absent.
+
+    Parameters
+    ----------
+    found
+        What came out.
+    folder
+        Where to.
+    title
+        Name of the trace.
+    source
+        Where the trace comes from, fit for JSON.
+    """
+    from hpcrowd.analysis.pictures.plots import figure_png
+
+    with whole_folder(folder) as place:
+        write_json(plain(found), place / "validation.json")
+        with (place / "validation.csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(COLUMNS)
+            writer.writerows(csv_rows(found))
+        (place / "validation.png").write_bytes(figure_png(draw(found, title)))
+        _write_page(found, place / "report.html", title)
+        write_json(
+            {"configuration": found.settings, "trace": source, "versions": versions()},
+            place / "provenance.json",
+        )
+
+
+def _write_page(found: Validation, path: Path, title: str) -> None:
+    heading = ["model", *TITLES.values(), "jobs", "mean rank"]
+    table = "".join(
+        "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row) + "</tr>\n"
+        for tag, row in [("th", heading), *(("td", row) for row in markdown_rows(found))]
+    )
+    paragraphs = "".join(
+        f"<p>{html.escape(line)}</p>\n" for line in [*headline(found), *notes(found)]
+    )
+    path.write_text(
+        "<!doctype html>\n<html lang=en><meta charset=utf-8>\n"
+        f"<title>Validation: {html.escape(title)}</title>\n"
+        "<style>body{font:15px sans-serif;max-width:75em;margin:2em auto;padding:0 1em}"
+        "td,th{padding:.2em .6em;text-align:right;white-space:nowrap;font-size:13px}"
+        "td:first-child,th:first-child{text-align:left}img{max-width:100%}"
+        "tr:nth-child(even){background:#f4f4f4}</style>\n"
+        f"<h1>Validation: {html.escape(title)}</h1>\n{paragraphs}"
+        "<p>Next batch and next session: CRPS in decades. Think time, session length, "
+        "inter-arrival: Kolmogorov-Smirnov distance. Weekly profile: total variation distance. "
+        "0 is perfect everywhere.</p>\n"
+        f'<div style="overflow-x:auto"><table>{table}</table></div>\n'
+        '<img src="validation.png" alt="Scores and distances of all models with intervals">\n'
+        "</html>\n",
+        encoding="utf-8",
+    )
+
+
+#: Looks of the distances that no model caused.
+LINES = {
+    "hindsight": (COLOURS["vermilion"], (0, (4, 2))),
+    "first part": ("black", (0, (4, 3))),
+    "halves": ("black", (0, (1, 2))),
+}
+
+#: What the lines are.
+LEGEND = {
+    "hindsight": "own pauses of the second part itself",
+    "first part": "recorded first part against the second",
+    "halves": "halves of the recorded second part",
+}
+
+
+def draw(found: Validation, title: str) -> Figure:
+    """Return a picture with one panel for each measure.
+
+    Models stand in the order of their mean rank, the best on top. Full dots: the best, or not
+    distinguishable from it.
+
+    Parameters
+    ----------
+    found
+        What came out.
+    title
+        Name of the trace.
+    """
+    count = len(found.order)
+    height = 2.1 + 2 * (0.75 + 0.27 * count)
+    figure = new_figure(
+        12,
+        height,
+        f"Validation: {title}",
+        "Smaller is better; bars: 95 % interval, users drawn again; full dots: the best, or not "
+        "distinguishable from it",
+    )
+    grid = figure.add_gridspec(
+        2,
+        3,
+        left=0.135,
+        right=0.985,
+        bottom=0.95 / height,
+        top=1 - 0.95 / height,
+        hspace=0.75 / (0.75 + 0.27 * count) * 0.9,
+        wspace=0.08,
+    )
+    for number, measure in enumerate(RANKED):
+        axes = figure.add_subplot(grid[number // 3, number % 3])
+        _panel(axes, found, measure, named=number % 3 == 0)
+    from matplotlib.lines import Line2D
+
+    figure.legend(
+        [Line2D([], [], color=colour, linestyle=style) for colour, style in LINES.values()],
+        [LEGEND[name] for name in LINES],
+        loc="lower center",
+        ncols=3,
+        frameon=False,
+        fontsize=9,
+    )
+    return figure
+
+
+def _panel(axes: Axes, found: Validation, measure: str, *, named: bool) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    tidy(axes)
+    statistic, names = RANKED[measure], found.order
+    axes.set_title(f"{TITLES[measure]} ({UNITS[statistic]})", **TITLE)
+    for place, name in enumerate(names):
+        score = found.scores[name].get(measure)
+        if score is None:
+            axes.text(0.98, place, "does not say", fontsize=8, va="center", color="#777777",
+                      ha="right", transform=axes.get_yaxis_transform())  # fmt: skip
+            continue
+        value = score.statistics[statistic]
+        axes.plot([value.low, value.high], [place, place], color=COLOURS["blue"], linewidth=1.6)
+        face = COLOURS["blue"] if score.tied else "white"
+        axes.plot(
+            [value.value], [place], "o", markersize=6, color=COLOURS["blue"], markerfacecolor=face
+        )
+    for name, (colour, style) in LINES.items():
+        if measure in found.floors[name]:
+            at = found.floors[name][measure].statistics[statistic].value
+            axes.axvline(at, color=colour, linewidth=1, linestyle=style)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.set_xlim(left=0)
+    axes.xaxis.set_major_locator(MaxNLocator(5, prune="upper"))
+    axes.set_yticks(range(len(names)), names if named else [""] * len(names), fontsize=9)

@@ -1,0 +1,228 @@
+"""Scores of forecasts, distances of distributions, and how sure they are.
+
+Times are compared as log10(1 + t / 1 min): from seconds to months in equal steps, and what is
+shorter than a minute is nearly the same. One unit is a factor of ten, a *decade*.
+
+Everything that is measured belongs to a user, and users are what is drawn again to see how sure a
+number is: what one user does is alike from week to week, and a few users do most. The same draws
+serve all models, so that their differences are paired.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.streams import Streams
+
+Floats = NDArray[np.float64]
+
+#: Times below this hardly differ, s: nobody plans to the second, and logs hold pauses of 0 s.
+RESOLUTION = 60.0
+
+#: Bins of distributions: their width in decades, and how many; up to 6 * 10^8 s, twenty years.
+BIN, BINS = 0.01, 700
+
+#: How often users are drawn again.
+RESAMPLES = 1000
+
+#: Share of the draws that an interval holds.
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number and the interval in which it lies when users are drawn again.
+
+    Attributes
+    ----------
+    value
+        The number.
+    low, high
+        Percentiles of the draws, see :data:`CONFIDENCE`.
+    """
+
+    value: float
+    low: float
+    high: float
+
+    def plain(self) -> dict[str, float | None]:
+        """Return it fit for JSON; what is not known is null."""
+        return {
+            name: number if np.isfinite(number := getattr(self, name)) else None
+            for name in ("value", "low", "high")
+        }
+
+
+def decades(seconds: ArrayLike) -> Floats:
+    """Return log10(1 + t / :data:`RESOLUTION`) of times of at least 0 s, same shape."""
+    scaled: Floats = np.log10(1 + np.asarray(seconds, np.float64) / RESOLUTION)
+    return scaled
+
+
+def crps(draws: Floats, observed: Floats) -> Floats:
+    """Return the continuous ranked probability score of each forecast; 0 is perfect.
+
+    For a forecast X that is known by draws from it, and what was observed, y, the score is
+    E|X - y| - E|X - X'| / 2 (Gneiting and Raftery 2007, Eq. 21), with the second mean over
+    different draws, so that its expectation does not depend on their number (Ferro 2014). A
+    forecast that is a single value scores its absolute error. In the mean over observations only
+    the true distribution is best: neither too narrow nor too wide a forecast pays.
+
+    Parameters
+    ----------
+    draws
+        Shape (forecasts, draws); NaN where there are fewer draws.
+    observed
+        Shape (forecasts,).
+
+    Returns
+    -------
+    array
+        Shape (forecasts,), in the unit of the draws; slightly negative values happen by chance.
+    """
+    ordered = np.sort(draws, axis=1)  # NaN stand last
+    there = ~np.isnan(ordered)
+    count = there.sum(axis=1)
+    if not count.all():
+        raise QuantityError("forecast without draws: give each at least one")
+    ordered = np.where(there, ordered, 0.0)
+    error = (np.abs(ordered - observed[:, None]) * there).sum(axis=1) / count
+    rank = 2 * np.arange(1, draws.shape[1] + 1) - 1 - count[:, None]
+    spread = (rank * ordered).sum(axis=1)
+    pairs = count * (count - 1)
+    score: Floats = error - np.divide(spread, pairs, where=pairs > 0, out=np.zeros(len(error)))
+    return score
+
+
+def resample(users: int, seed: int, times: int = RESAMPLES) -> Floats:
+    """Return how often each user is drawn: once each first, then at random with replacement.
+
+    Parameters
+    ----------
+    users
+        How many there are.
+    seed
+        Of the draws.
+    times
+        How many draws of all users.
+
+    Returns
+    -------
+    array
+        Shape (1 + times, users).
+    """
+    generator = Streams(seed).generator("bootstrap")
+    drawn = generator.multinomial(users, np.full(users, 1 / users), size=times)
+    return np.concatenate([np.ones((1, users)), drawn.astype(np.float64)])
+
+
+def estimate(values: Floats, least: float = -np.inf) -> Estimate:
+    """Return the first value, with the interval of the others (those that are known).
+
+    Drawing users again makes distributions more uneven than they are, and so distances larger: the
+    draws are moved by the difference of their mean and the value.
+
+    Parameters
+    ----------
+    values
+        The value and the draws, shape (rows,).
+    least
+        What it cannot be below.
+    """
+    value = float(values[0])
+    drawn = values[1:][np.isfinite(values[1:])]
+    if not len(drawn) or not np.isfinite(value):
+        return Estimate(value, float("nan"), float("nan"))
+    centred = np.maximum(drawn - drawn.mean() + value, least)
+    low, high = np.quantile(centred, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return Estimate(value, float(low), float(high))
+
+
+def user_means(scores: Floats, user: NDArray[np.int64], users: int) -> Floats:
+    """Return each user's mean score, NaN for who has none, shape (users,)."""
+    count = np.bincount(user, minlength=users)
+    return _ratio(np.bincount(user, scores, minlength=users), count)
+
+
+def mean_over_users(means: Floats, weights: Floats, share: Floats | None = None) -> Floats:
+    """Return the mean of users' means, for each row of weights.
+
+    Parameters
+    ----------
+    means
+        Of :func:`user_means`.
+    weights
+        Of :func:`resample`.
+    share
+        What each user counts, shape (users,); the same unless given.
+
+    Returns
+    -------
+    array
+        Shape (rows,); NaN where no user with a score was drawn.
+    """
+    there = np.isfinite(means)
+    weights = weights[:, there] if share is None else weights[:, there] * share[there]
+    return _ratio(weights @ means[there], weights.sum(axis=1))
+
+
+def histogram(values: Floats, user: NDArray[np.int64], users: int, bins: int = BINS) -> Floats:
+    """Return how many values (bin numbers; the last bin takes what is above) each user has.
+
+    Returns
+    -------
+    array
+        Shape (users, bins).
+    """
+    which = np.clip(values.astype(np.int64), 0, bins - 1)
+    counts = np.bincount(user * bins + which, minlength=users * bins)
+    return counts.reshape(users, bins).astype(np.float64)
+
+
+def times_histogram(seconds: NDArray[np.int64], user: NDArray[np.int64], users: int) -> Floats:
+    """Return each user's histogram of times, in bins of :data:`BIN` decades."""
+    return histogram(decades(seconds) / BIN, user, users)
+
+
+def distances(a: Floats, b: Floats, weights: Floats) -> dict[str, Floats]:
+    """Return distances of two distributions, for each row of weights.
+
+    Parameters
+    ----------
+    a, b
+        Histograms by user, shape (users, bins).
+    weights
+        Of :func:`resample`.
+
+    Returns
+    -------
+    dict
+        ``ks``: largest difference of the distribution functions (Kolmogorov and Smirnov), from 0
+        to 1; ``w1``: the area between them (Wasserstein), in decades; ``tv``: half the sum of the
+        absolute differences of shares (total variation), from 0 to 1. Shape (rows,) each; NaN where
+        nothing was drawn.
+    """
+    shares = []
+    used = np.flatnonzero(a.any(axis=0) | b.any(axis=0))
+    last = int(used[-1]) + 1 if len(used) else 1
+    for counts in (a[:, :last], b[:, :last]):
+        drawn = weights @ counts
+        total = drawn.sum(axis=1, keepdims=True)
+        shares.append(_ratio(drawn, np.broadcast_to(total, drawn.shape)))
+    difference = shares[0] - shares[1]
+    gap = np.abs(np.cumsum(difference, axis=1))
+    return {
+        "ks": gap.max(axis=1),
+        "w1": gap.sum(axis=1) * BIN,
+        "tv": np.abs(difference).sum(axis=1) / 2,
+    }
+
+
+def _ratio(over: Floats, under: NDArray[Any]) -> Floats:
+    ratio: Floats = np.divide(over, under, where=under > 0, out=np.full(over.shape, np.nan))
+    return ratio

@@ -1,0 +1,226 @@
+"""Who holds which processors around a moment: running and recent jobs, coloured by user."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpcrowd.analysis.pictures.gantt import Looks, count_axis, draw_pieces, legend_handles, looks_of
+from hpcrowd.analysis.pictures.hours_axis import label_hours
+from hpcrowd.analysis.pictures.plots import LEGEND, TITLE, say_nothing, tidy
+from hpcrowd.analysis.views.frames import figure_at, mark_now
+from hpcrowd.environment.clock import HOUR
+from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.environment.platform.placement import Placement, place
+from hpcrowd.environment.quantities import plural
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from hpcrowd.analysis.views.moment import Moment
+
+
+#: s; how far a picture looks back from now, and ahead.
+BACK, AHEAD = 36 * HOUR, 12 * HOUR
+
+#: Most jobs of a picture; the largest are drawn.
+MOST = 1200
+
+#: Share of white in what is only expected.
+PALE = 0.62
+
+
+@dataclass(frozen=True)
+class Recent:
+    """The jobs that are drawn.
+
+    Attributes
+    ----------
+    rows
+        In the table of jobs, by start, shape (jobs,).
+    begin, end
+        s; of running jobs the end is the one that the scheduler expects, later than now.
+    total
+        How many there are, also those that are not drawn.
+    share
+        Of their processor-seconds in the window until now, which part is drawn.
+    """
+
+    rows: Int64s
+    begin: Int64s
+    end: Int64s
+    total: int
+    share: float
+
+
+def recent_jobs(moment: Moment, back: int = BACK, most: int | None = MOST) -> Recent:
+    """Return the jobs that run, or ran at some time of the last ``back`` s.
+
+    Parameters
+    ----------
+    moment
+        The moment.
+    back
+        s.
+    most
+        Most jobs; of more, those with the most processor-seconds in that time. None for all.
+    """
+    jobs, now = moment.jobs, moment.now
+    rows = np.flatnonzero(moment.started & (moment.running | (jobs.end > now - back)))
+    running = moment.running[rows]
+    begin, processors = jobs.start[rows], jobs.processors[rows]
+    held = np.where(running, now, jobs.end[rows]) - np.maximum(begin, now - back)
+    work = processors * held.astype(float)
+    total = len(rows)
+    if most is not None and total > most:
+        rows = np.sort(rows[np.argsort(-work, kind="stable")[:most]])
+        running, begin = moment.running[rows], jobs.start[rows]
+    drawn = work.sum()
+    if len(rows) < total:
+        kept = np.where(running, now, jobs.end[rows]) - np.maximum(begin, now - back)
+        drawn = (jobs.processors[rows] * kept.astype(float)).sum()
+    # What a scheduler expects has passed where a job outran it.
+    expected = np.maximum(begin + np.maximum(jobs.estimate[rows], 0), now + 1)
+    end = np.where(running, expected, jobs.end[rows])
+    order = np.lexsort((rows, begin))
+    share = float(drawn / work.sum()) if work.sum() else 1.0
+    return Recent(rows[order], begin[order], end[order], total, share)
+
+
+def gantt_table(moment: Moment, back: int = BACK, most: int | None = None) -> pd.DataFrame:
+    """Return the jobs that run, or ran at some time of the last ``back`` s, by start.
+
+    Parameters
+    ----------
+    moment, back, most
+        See :func:`recent_jobs`.
+
+    Returns
+    -------
+    frame
+        ``row`` in the table of jobs, ``job`` number, ``user``, ``processors``, ``submitted_s``,
+        ``start_s``, ``end_s`` (missing while it runs) and ``expected_end_s`` as the scheduler had
+        it, s since the origin.
+    """
+    import pandas as pd
+
+    jobs = moment.jobs
+    rows = recent_jobs(moment, back, most).rows
+    running = moment.running[rows]
+    estimate = jobs.estimate[rows]
+    return pd.DataFrame(
+        {
+            "row": rows,
+            "job": jobs.number[rows],
+            "user": jobs.user[rows],
+            "processors": jobs.processors[rows],
+            "submitted_s": jobs.submit[rows],
+            "start_s": jobs.start[rows],
+            "end_s": pd.arrays.IntegerArray(np.where(running, 0, jobs.end[rows]), running),
+            "expected_end_s": pd.arrays.IntegerArray(
+                jobs.start[rows] + estimate, estimate == UNKNOWN
+            ),
+        }
+    )
+
+
+def gantt_picture(
+    moment: Moment,
+    back: int = BACK,
+    ahead: int = AHEAD,
+    *,
+    most: int = MOST,
+    user: int | None = None,
+    width: float = 9.0,
+    height: float = 4.6,
+) -> Figure:
+    """Return a Gantt picture around the moment.
+
+    What is left of running jobs, as the scheduler expects it, is pale. The rows of processors are
+    those of :func:`place`. Of many jobs the largest are drawn, and the title
+    says so.
+
+    Parameters
+    ----------
+    moment
+        The moment.
+    back, ahead
+        s before and after it.
+    most
+        Most jobs, see :func:`recent_jobs`.
+    user
+        A user whose jobs have a black edge.
+    width, height
+        Inches.
+    """
+    jobs, now = moment.jobs, moment.now
+    recent = recent_jobs(moment, back, most)
+    rows, begin, end = recent.rows, recent.begin, recent.end
+    size = max(one.size for one in moment.steps if one.at <= now)
+    where = place(begin, end, jobs.processors[rows], size)
+    words = f"{plural(int(moment.running.sum()), 'job')} running"
+    words += f", {plural(recent.total, 'job')} in the window"
+    if len(rows) < recent.total:
+        words += f"; drawn: the largest {len(rows):,}, {100 * recent.share:.1f} % of the work"
+    figure = figure_at(moment, "Who runs", width, height, words)
+    axes = figure.add_axes((0.7 / width, 0.62 / height, 1 - 0.85 / width, 1 - 1.9 / height))
+    tidy(axes)
+    axes.grid(visible=False)
+    dashed = "; dashed: all there are" if where.rows > size else ""
+    axes.set_title(f"Processors, by first fit; pale: as expected{dashed}", **TITLE)
+    label_hours(axes, moment.clock, now - back, now + ahead, named=True, most=int(1.3 * width))
+    axes.set_ylim(0, max(where.rows, size))
+    count_axis(axes)
+    if not len(rows):
+        say_nothing(axes, "nothing ran then")
+        return figure
+    looks = looks_of(jobs, "user")
+    past = np.minimum(end, now)
+    draw_pieces(axes, looks, rows, (begin, past), where)
+    runs = end > now
+    ahead_of = runs[where.job]
+    later = Placement(where.job[ahead_of], where.row[ahead_of], where.height[ahead_of], where.rows)
+    draw_pieces(axes, _pale(looks), rows, (np.maximum(begin, now), end), later)
+    if user is not None:
+        _edge(axes, jobs.user[rows] == user, (begin, end), where)
+    if where.rows > size:
+        axes.axhline(size, color="black", linewidth=0.8, linestyle=(0, (4, 3)))
+    mark_now(axes, moment)
+    work = jobs.processors[rows] * (past - np.maximum(begin, now - back)).astype(float)
+    figure.legend(
+        handles=legend_handles(looks.legend(work, rows)),
+        loc="upper left",
+        bbox_to_anchor=(0.0, 1 - 0.74 / height),
+        ncols=11,
+        columnspacing=0.7,
+        handletextpad=0.3,
+        **LEGEND,
+    )
+    return figure
+
+
+def _pale(looks: Looks) -> Looks:
+    """Return the same looks with more white in them."""
+    from matplotlib.colors import to_hex, to_rgb
+
+    def pale(colour: str) -> str:
+        red, green, blue = (PALE + (1 - PALE) * part for part in to_rgb(colour))
+        return to_hex((red, green, blue))
+
+    return replace(looks, looks=[replace(look, colour=pale(look.colour)) for look in looks.looks])
+
+
+def _edge(axes: Any, mine: Any, times: tuple[Int64s, Int64s], where: Placement) -> None:
+    """Draw a black edge around the pieces of some jobs."""
+    from matplotlib.collections import PolyCollection
+
+    pieces = np.flatnonzero(mine[where.job])
+    begin, end = (time[where.job[pieces]] for time in times)
+    low, high = where.row[pieces], where.row[pieces] + where.height[pieces]
+    corners = ((begin, low), (begin, high), (end, high), (end, low))
+    shapes = np.stack([np.stack(pair, axis=-1) for pair in corners], axis=1)
+    look: dict[str, Any] = {"facecolors": "none", "edgecolors": "black", "linewidths": 1.2}
+    axes.add_collection(PolyCollection(list(shapes), **look), autolim=False)

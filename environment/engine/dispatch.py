@@ -1,0 +1,239 @@
+"""What a broker does at an instant, in plain Python: jobs arrive at it, and go on to clusters.
+
+:class:`Dispatch` takes part in the lock-step of the clusters: with their arrivals those of the grid
+come into its queue, and after their scheduling passes it sends jobs on, one after the other. Each
+joins the local queue in the same instant, and the cluster has a pass again before the next.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import insort
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hpcrowd.environment.engine.base import Engine
+from hpcrowd.environment.errors import SchedulerError, SimulationError
+from hpcrowd.environment.grid.policies import GridJob, GridPolicy, Site, fits, grid_job
+from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
+from hpcrowd.environment.stops import FOREVER
+from hpcrowd.environment.units import UnitTable
+
+
+class Dispatch:
+    """The broker's queue, and how jobs leave it.
+
+    Parameters
+    ----------
+    jobs
+        The table of jobs.
+    units
+        What users wait for.
+    sites
+        The clusters.
+    policy
+        Who goes where.
+    number
+        What stands in the column CLUSTER while a job is with the broker.
+
+    Attributes
+    ----------
+    now
+        The present second.
+    events
+        Arrivals so far.
+    """
+
+    def __init__(
+        self,
+        jobs: JobTable,
+        units: UnitTable,
+        sites: Sequence[Site],
+        policy: GridPolicy,
+        number: int,
+    ) -> None:
+        self.jobs = jobs
+        self.units = units
+        self.sites = sites
+        self.policy = policy
+        self.number = number
+        self.now = 0
+        self.events = 0
+        self._submitted: list[Int64s] = []
+        self._arrivals: list[tuple[int, int]] = []
+        self._waiting: list[GridJob] = []
+        # Components of jobs by the row of the first, and the first by the row of each.
+        self._parts: dict[int, list[int]] = {}
+        self._first: dict[int, int] = {}
+
+    @property
+    def waiting(self) -> Int64s:
+        """Rows of the jobs that it holds, in their order."""
+        return np.array([row for job in self._waiting for row in job.rows], np.int64)
+
+    @property
+    def held(self) -> list[tuple[int, ...]]:
+        """Rows of the components of each job that it holds, in their order."""
+        return [job.rows for job in self._waiting]
+
+    @property
+    def submitted(self) -> NDArray[np.bool_]:
+        """Which jobs of the table were submitted to the broker, shape (jobs,)."""
+        found = np.zeros(len(self.jobs), bool)
+        for rows in self._submitted:
+            found[rows] = True
+        return found
+
+    def submit(self, rows: ArrayLike, at: ArrayLike) -> None:
+        """Let jobs arrive at the given seconds (one, or one per job)."""
+        rows = np.atleast_1d(np.asarray(rows, np.int64))
+        self._expect(rows, self._note(rows, at))
+
+    def _note(self, rows: Int64s, at: ArrayLike) -> Int64s:
+        """Note that jobs are submitted here, and return the seconds, one per job."""
+        self.units.check_rows(rows)
+        times = np.broadcast_to(np.asarray(at, np.int64), rows.shape)
+        if len(rows) and times.min() < self.now:
+            raise SimulationError(
+                f"submission at {times.min()} s: it is {self.now} s already; submit now or later"
+            )
+        if self._parts:
+            self._check_whole(dict(zip(rows.tolist(), times.tolist(), strict=True)))
+        self._submitted.append(rows)
+        self.jobs.matrix[Column.SUBMIT, rows] = times
+        self.jobs.matrix[Column.CLUSTER, rows] = self.number
+        return times
+
+    def _check_whole(self, times: dict[int, int]) -> None:
+        """Make sure that components come with all others of their job; second by row."""
+        for row, time in times.items():
+            first = self._first.get(row)
+            if first is not None and (row == first or first not in times):
+                parts = self._parts[first]
+                if any(times.get(part) != time for part in parts):
+                    raise SimulationError(
+                        f"job in row {row}: one of the components in rows {parts}, which start "
+                        "together; submit all of them in one call and for one second"
+                    )
+
+    def _expect(self, rows: Int64s, times: Int64s) -> None:
+        for row, time in zip(rows.tolist(), times.tolist(), strict=True):
+            if self._first.get(row, row) == row:
+                heapq.heappush(self._arrivals, (time, row))
+
+    def bind(self, rows: ArrayLike) -> None:
+        """Make rows of the table the components of one job, which are to start together.
+
+        Raises
+        ------
+        SimulationError
+            When one of them is a component of another job.
+        """
+        rows = np.atleast_1d(np.asarray(rows, np.int64))
+        self.units.check_rows(rows)
+        parts = rows.tolist()
+        for row in parts:
+            first = self._first.get(row, UNKNOWN)
+            if first != UNKNOWN and self._parts[first] != parts:
+                raise SimulationError(
+                    f"job in row {row}: one of the components in rows {self._parts[first]}; no row "
+                    "is part of two jobs"
+                )
+        if len(parts) > 1:
+            self._parts[parts[0]] = parts
+            self._first.update(dict.fromkeys(parts, parts[0]))
+
+    def submit_unit(self, unit: int, at: int) -> None:
+        """Let a unit that was defined arrive from ``at`` on, its jobs as far apart as recorded."""
+        units = self.units
+        rows = units.rows[units.first[unit] : units.first[unit + 1]]
+        recorded = self.jobs.matrix[Column.RECORDED_SUBMIT, rows]
+        self.submit(rows, recorded - recorded[0] + at)
+
+    def next_time(self) -> int:
+        """Return when the next job arrives, FOREVER when none is to."""
+        return self._arrivals[0][0] if self._arrivals else FOREVER
+
+    def pass_to(self, time: int) -> None:
+        """Move the clock."""
+        self.now = time
+
+    def arrive(self) -> list[int]:
+        """Let arrive what arrives now; return the rows over by that which users wait for."""
+        jobs, over = self.jobs, []
+        while self._arrivals and self._arrivals[0][0] == self.now:
+            row = heapq.heappop(self._arrivals)[1]
+            self.events += 1
+            rows = self._parts.get(row, [row])
+            if (jobs.state[rows] == State.RENOUNCED).any():
+                jobs.state[rows] = State.RENOUNCED
+                jobs.submit[rows] = jobs.cluster[rows] = UNKNOWN
+                over += rows
+            elif not self._could_run(job := grid_job(jobs, rows)):
+                jobs.state[rows] = State.REJECTED
+                over += rows
+            else:
+                insort(self._waiting, job, key=lambda one: (one.submit, one.row))
+        return [row for row in over if jobs.unit[row] != UNKNOWN]
+
+    def _could_run(self, job: GridJob) -> bool:
+        """Return whether the clusters are large enough, were they all free."""
+        return fits(job.components, [site.processors for site in self.sites])
+
+    def place(self) -> list[Engine]:
+        """Send one job on; return the engines that it went to, none when all have to wait.
+
+        Raises
+        ------
+        SchedulerError
+            When the policy names what cannot be.
+        """
+        if not self._waiting:
+            return []
+        for site in self.sites:
+            site.look()
+        chosen = self.policy.select(self.now, tuple(self._waiting), self.sites)
+        if chosen is None:
+            return []
+        job, sites = chosen
+        if job not in self._waiting:
+            raise SchedulerError(f"{self.policy.name}: job in row {job.row} is not waiting")
+        if len({site.name for site in sites}) != len(job.components):
+            raise SchedulerError(
+                f"{self.policy.name}: job in row {job.row} has {len(job.components)} components; "
+                f"name as many sites, all different, not {[site.name for site in sites]}"
+            )
+        self._waiting.remove(job)
+        if len(job.rows) == 1:
+            self._deliver(job, sites[0])
+        else:
+            self._claim(job, sites)
+        return [site.engine for site in sites]
+
+    def _deliver(self, job: GridJob, site: Site) -> None:
+        if job.processors > site.processors:
+            raise SchedulerError(
+                f"{self.policy.name}: job in row {job.row} needs {job.processors} processors, "
+                f"{site.name} has {site.processors}"
+            )
+        site.engine.deliver(job.row)
+        site.pending.append(job.row)
+
+    def _claim(self, job: GridJob, sites: Sequence[Site]) -> None:
+        """Start the components of a job; all last as long as the slowest."""
+        jobs, parts = self.jobs, list(zip(job.rows, job.components, sites, strict=True))
+        for row, need, site in parts:
+            if need > site.engine.free:
+                raise SchedulerError(
+                    f"{self.policy.name}: component in row {row} needs {need} processors, "
+                    f"{site.engine.free} are free on {site.name}"
+                )
+        for row, _, site in parts:
+            site.engine.adopt(row)
+        rows = list(job.rows)
+        jobs.run_time[rows] = jobs.run_time[rows].max()
+        jobs.requested_time[rows] = jobs.requested_time[rows].max()
+        for row, _, site in parts:
+            site.engine.claim(row)

@@ -1,0 +1,203 @@
+"""When running jobs are believed to end, and the reservation of a job that waits for them.
+
+Ends stand sorted in blocks, each of which knows the processors of its jobs: to put one in, to take
+one out and to find when enough are back costs next to nothing, however many jobs run.
+
+``entries[0]`` holds ends (s) and ``entries[1]`` rows of jobs, one block a row. Columns of
+``blocks`` are the blocks in the order of time: which row of ``entries``, how many jobs, their
+processors; from ``b[BLOCKS]`` on, rows that are not used. ``believed`` holds the end by row of the
+job.
+"""
+
+from __future__ import annotations
+
+from hpcrowd.environment.engine.kernel.places import (
+    ESTIMATE,
+    PROCESSORS,
+    REQUESTED_TIME,
+    START,
+    compiled,
+)
+from hpcrowd.environment.schedulers.estimates import INCREMENTS
+from hpcrowd.environment.stops import FOREVER
+
+#: Jobs in a block at most.
+WIDTH = 128
+
+# Rows of ``blocks``.
+BLOCK, SIZE, HELD = 0, 1, 2
+
+# Places in ``b``.
+BLOCKS, SHADOW_TIME, SPARE_THEN, B_COUNT = 0, 1, 2, 3
+
+
+@compiled
+def believed_end(start, estimate, requested, now):
+    """Return when a job is believed to end; as ``schedulers.estimates.believed_end``."""
+    end = start + estimate
+    if end > now:
+        return end
+    more = 0
+    for increment in INCREMENTS:
+        more += increment
+        if end + more > now:
+            break
+    if end + more <= now:
+        last = INCREMENTS[-1]
+        more += (now - end - more) // last * last + last
+    raised = end + more
+    if start + requested > now and start + requested < raised:
+        return start + requested
+    return raised
+
+
+@compiled
+def _block_of(b, entries, blocks, end, job):
+    """Return the first block that ends with (``end``, ``job``) or later, or the last block."""
+    low, high = 0, b[BLOCKS] - 1
+    while low < high:
+        middle = (low + high) >> 1
+        block = blocks[BLOCK, middle]
+        last = blocks[SIZE, middle] - 1
+        time = entries[0, block, last]
+        if time < end or (time == end and entries[1, block, last] < job):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@compiled
+def _place_in(entries, block, size, end, job):
+    """Return the place of (``end``, ``job``) in a block."""
+    low, high = 0, size
+    while low < high:
+        middle = (low + high) >> 1
+        time = entries[0, block, middle]
+        if time < end or (time == end and entries[1, block, middle] < job):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@compiled
+def _add_block(b, blocks, at):
+    """Put an empty block at ``at``; there must be one left."""
+    free = blocks[BLOCK, b[BLOCKS]]
+    for i in range(b[BLOCKS], at, -1):
+        blocks[BLOCK, i] = blocks[BLOCK, i - 1]
+        blocks[SIZE, i] = blocks[SIZE, i - 1]
+        blocks[HELD, i] = blocks[HELD, i - 1]
+    blocks[BLOCK, at] = free
+    blocks[SIZE, at] = blocks[HELD, at] = 0
+    b[BLOCKS] += 1
+
+
+@compiled
+def _split(jobs, b, entries, blocks, at):
+    """Move the later half of a block into a new one after it."""
+    _add_block(b, blocks, at + 1)
+    old, new = blocks[BLOCK, at], blocks[BLOCK, at + 1]
+    keep = blocks[SIZE, at] // 2
+    moved = 0
+    for i in range(keep, blocks[SIZE, at]):
+        job = entries[1, old, i]
+        entries[0, new, i - keep] = entries[0, old, i]
+        entries[1, new, i - keep] = job
+        moved += jobs[PROCESSORS, job]
+    blocks[SIZE, at + 1] = blocks[SIZE, at] - keep
+    blocks[HELD, at + 1] = moved
+    blocks[SIZE, at] = keep
+    blocks[HELD, at] -= moved
+
+
+@compiled
+def believe(jobs, b, entries, blocks, believed, job, end):
+    """Note that a running job is believed to end at ``end``."""
+    believed[job] = end
+    if b[BLOCKS] == 0:
+        _add_block(b, blocks, 0)
+    at = _block_of(b, entries, blocks, end, job)
+    if blocks[SIZE, at] == entries.shape[2]:
+        _split(jobs, b, entries, blocks, at)
+        at = _block_of(b, entries, blocks, end, job)
+    block, size = blocks[BLOCK, at], blocks[SIZE, at]
+    place = _place_in(entries, block, size, end, job)
+    for i in range(size, place, -1):
+        entries[0, block, i] = entries[0, block, i - 1]
+        entries[1, block, i] = entries[1, block, i - 1]
+    entries[0, block, place] = end
+    entries[1, block, place] = job
+    blocks[SIZE, at] = size + 1
+    blocks[HELD, at] += jobs[PROCESSORS, job]
+
+
+@compiled
+def believe_all(jobs, b, entries, blocks, believed, running):
+    """Note when jobs that run already are believed to end."""
+    for job in running:
+        believe(jobs, b, entries, blocks, believed, job, jobs[START, job] + jobs[ESTIMATE, job])
+
+
+@compiled
+def forget_end(jobs, b, entries, blocks, believed, job):
+    """Take a job out that was believed to run."""
+    end = believed[job]
+    at = _block_of(b, entries, blocks, end, job)
+    block, size = blocks[BLOCK, at], blocks[SIZE, at] - 1
+    for i in range(_place_in(entries, block, size + 1, end, job), size):
+        entries[0, block, i] = entries[0, block, i + 1]
+        entries[1, block, i] = entries[1, block, i + 1]
+    blocks[SIZE, at] = size
+    blocks[HELD, at] -= jobs[PROCESSORS, job]
+    if size == 0:
+        b[BLOCKS] -= 1
+        for i in range(at, b[BLOCKS]):
+            blocks[BLOCK, i] = blocks[BLOCK, i + 1]
+            blocks[SIZE, i] = blocks[SIZE, i + 1]
+            blocks[HELD, i] = blocks[HELD, i + 1]
+        blocks[BLOCK, b[BLOCKS]] = block
+
+
+@compiled
+def correct_ends(jobs, b, entries, blocks, believed, now):
+    """Raise what is believed of jobs that outran it; return whether there were any."""
+    any_late = False
+    while b[BLOCKS] > 0 and entries[0, blocks[BLOCK, 0], 0] <= now:
+        job = entries[1, blocks[BLOCK, 0], 0]
+        forget_end(jobs, b, entries, blocks, believed, job)
+        end = believed_end(jobs[START, job], jobs[ESTIMATE, job], jobs[REQUESTED_TIME, job], now)
+        believe(jobs, b, entries, blocks, believed, job, end)
+        any_late = True
+    return any_late
+
+
+@compiled
+def reserve(jobs, b, entries, blocks, now, free, need):
+    """Set when ``need`` processors are believed to be free, and what is spare beside them then.
+
+    Who is late is believed to end now. The time never comes where too little would be back.
+    """
+    back, shadow = free, now
+    at, used = 0, b[BLOCKS]
+    while at < used and back + blocks[HELD, at] < need:
+        back += blocks[HELD, at]
+        at += 1
+    i = 0
+    while at < used:
+        block = blocks[BLOCK, at]
+        while i < blocks[SIZE, at]:
+            end = entries[0, block, i]
+            if back >= need and end > shadow:
+                at = used
+                break
+            back += jobs[PROCESSORS, entries[1, block, i]]
+            shadow = max(shadow, end)
+            i += 1
+        at += 1
+        i = 0
+    if back < need:
+        b[SHADOW_TIME], b[SPARE_THEN] = FOREVER, 0
+    else:
+        b[SHADOW_TIME], b[SPARE_THEN] = shadow, back - need

@@ -1,0 +1,155 @@
+"""Clusters side by side: their engines go from instant to instant together.
+
+At one instant jobs end on all clusters, then users react, then jobs arrive on all clusters, then
+platforms change, then each cluster at which something happened has its scheduling pass. So a user
+who hears of an end on one cluster may submit to any other within the same second, and no cluster is
+ever ahead of that.
+
+Where the clusters make up a grid, its jobs arrive at the broker with the arrivals of the clusters.
+After the passes the broker sends jobs on, each into the queue of a cluster, which has a pass again.
+
+This is the order of ``docs/background/time.md`` in plain Python. A plain engine alone goes this way
+too; a compiled engine alone runs the same order compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from hpcrowd.environment.stops import FOREVER, Stop
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.engine.base import Engine
+    from hpcrowd.environment.engine.dispatch import Dispatch
+    from hpcrowd.environment.units import UnitTable
+
+
+class LockStep:
+    """Advances engines together, as :class:`~environment.engine.base.Engine` advances alone.
+
+    Parameters
+    ----------
+    engines
+        The engines, in the order of the clusters, over one table of jobs.
+    units
+        What users wait for; the engines leave it to this to count.
+    dispatch
+        The broker's queue, where the clusters make up a grid.
+
+    Attributes
+    ----------
+    now
+        The present second, the same for all engines.
+    finished
+        Units that are over at this instant, after :attr:`~environment.stops.Stop.FINISHED`, by the
+        number of their last job.
+    """
+
+    def __init__(
+        self, engines: Sequence[Engine], units: UnitTable, dispatch: Dispatch | None = None
+    ) -> None:
+        self.engines = engines
+        self.dispatch = dispatch
+        self.units = units
+        self.now = 0
+        self.finished: Sequence[int] = ()
+        self._halt = FOREVER
+        self._allowance = 0
+        self._instant = self._instants()
+
+    @property
+    def events(self) -> int:
+        """Completions and arrivals so far."""
+        events = sum([engine.events for engine in self.engines])
+        return events if self.dispatch is None else events + self.dispatch.events
+
+    def next_time(self) -> int:
+        """Return when the next completion or arrival happens, FOREVER when none is left."""
+        return min(self._next_arrival(), *(engine.next_time() for engine in self.engines))
+
+    def _next_arrival(self) -> int:
+        """Return when the next job arrives at the broker."""
+        return FOREVER if self.dispatch is None else self.dispatch.next_time()
+
+    def advance(self, halt: int = FOREVER, events: int = FOREVER) -> Stop:
+        """Run until users must hear something, ``halt``, or about ``events`` events have passed."""
+        self._halt = halt
+        self._allowance = min(self.events + events, FOREVER)
+        return next(self._instant)
+
+    def _instants(self) -> Iterator[Stop]:
+        """Go from instant to instant; yield wherever :meth:`advance` has to come back."""
+        engines = self.engines
+        while True:
+            times = [engine.next_time() for engine in engines]
+            time = min(self._next_arrival(), *times)
+            if time > self._halt:
+                self._pass_to(max(self.now, self._halt))
+                yield Stop.HALT
+                continue
+            if time == FOREVER:
+                yield Stop.DONE
+                continue
+            if self.events >= self._allowance:
+                yield Stop.PAUSE
+                continue
+            self._pass_to(time)
+            active = [engine for engine, due in zip(engines, times, strict=True) if due == time]
+            if self._count([row for engine in active for row in engine.complete()]):
+                yield Stop.FINISHED
+            while self._halt <= self.now:
+                yield Stop.HALT
+            while self._arrive(active) or self._change(active):
+                if self.finished:
+                    yield Stop.FINISHED
+                while self._halt <= self.now:
+                    yield Stop.HALT
+            if self.dispatch is not None and self.dispatch.policy.at_once:
+                while more := self.dispatch.place():
+                    active += [engine for engine in more if engine not in active]
+            for engine in active:
+                engine.schedule()
+            if self.dispatch is not None:
+                while more := self.dispatch.place():
+                    for engine in more:
+                        engine.schedule()
+
+    def _arrive(self, active: list[Engine]) -> bool:
+        """Let arrive what arrives now; return whether a unit is over by it.
+
+        Engines that had nothing to do at this instant so far are put among the ``active``.
+        """
+        over: list[int] = [] if self.dispatch is None else self.dispatch.arrive()
+        for engine in self.engines:
+            if engine.next_time() == self.now:
+                over += engine.arrive()
+                if engine not in active:
+                    active.append(engine)
+        return self._count(over)
+
+    def _change(self, active: list[Engine]) -> bool:
+        """Let platforms change that change now; return whether any did.
+
+        What users do about it may arrive now too.
+        """
+        changing = [engine for engine in self.engines if engine.change_at == self.now]
+        over: list[int] = []
+        for engine in changing:
+            over += engine.change()
+            if engine not in active:
+                active.append(engine)
+        self._count(over)
+        return bool(changing)
+
+    def _count(self, rows: list[int]) -> bool:
+        """Count jobs as over, lower numbers first; return whether a unit is over by it."""
+        self.finished = self.units.count_over(sorted(rows)) if rows else ()
+        return bool(self.finished)
+
+    def _pass_to(self, time: int) -> None:
+        self.now = time
+        for engine in self.engines:
+            engine.pass_to(time)
+        if self.dispatch is not None:
+            self.dispatch.pass_to(time)

@@ -1,0 +1,150 @@
+"""What a compiled scheduling pass is, and which schedulers have one.
+
+The compiled engine runs FCFS and EASY in its own loop. Any other compiled policy is a
+:class:`CompiledPass`: it owns the queue and whatever else it plans with, in arrays, and is called
+once at each instant at which the plain scheduler would be asked.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from hpcrowd.environment.schedulers.base import Scheduler
+from hpcrowd.environment.schedulers.conservative import Conservative
+from hpcrowd.environment.schedulers.creasy import Creasy
+from hpcrowd.environment.schedulers.easy import EASY
+from hpcrowd.environment.schedulers.fair_share import FairShare
+from hpcrowd.environment.schedulers.fcfs import FCFS
+from hpcrowd.environment.schedulers.multi_queue import MultiQueue
+from hpcrowd.environment.schedulers.order import LJF, SJF, Order
+from hpcrowd.environment.schedulers.selective import Selective, SelectiveCategorized
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.engine.compiled import CompiledEngine
+    from hpcrowd.environment.jobs import Int64s
+
+
+#: Classes of compiled passes, ``module:class``, by the class of the plain scheduler. Loading one
+#: loads the compiler, so only names stand here.
+PASSES: dict[type[Scheduler], str] = {
+    **dict.fromkeys(
+        (FCFS, EASY, SJF, LJF, Order, MultiQueue, FairShare, Creasy),
+        "hpcrowd.environment.engine.passes.ordered:OrderedPass",
+    ),
+    Conservative: "hpcrowd.environment.engine.passes.planned:PlannedPass",
+    Selective: "hpcrowd.environment.engine.passes.planned:SelectivePass",
+    SelectiveCategorized: "hpcrowd.environment.engine.passes.planned:SelectivePass",
+}
+
+
+class CompiledPass(ABC):
+    """The compiled form of one scheduler on one engine.
+
+    Parameters
+    ----------
+    scheduler
+        The plain scheduler, for its options.
+    engine
+        Whose jobs these are. Where jobs run already (``engine.running``), because the policy was
+        switched, they are taken over; what waits then is told to have arrived at the first pass.
+        The machine has ``engine.up`` processors; when that changes there is a new pass object.
+        A pass starts jobs through ``hpcrowd.environment.engine.kernel.scheduling.start_job`` with
+        ``engine.jobs.matrix``, ``engine.scalars`` and ``engine.ends``, which has room for all that
+        wait; arrays may be others at the next pass.
+    """
+
+    #: Whether it keeps to announced maintenance (``engine.windows``) as ``Scheduler.drains`` says;
+    #: otherwise the plain scheduler runs where there is some.
+    drains = False
+
+    def __init__(self, scheduler: Any, engine: CompiledEngine) -> None:
+        self.scheduler = scheduler
+        self.engine = engine
+
+    def inherit(self, before: Any, ended: Int64s) -> None:  # noqa: B027
+        """Take over what must not be forgotten, such as usage that decays, when platforms change.
+
+        Called on a new object under the same scheduler.
+
+        Parameters
+        ----------
+        before
+            The pass object until now, of the same class.
+        ended
+            Rows of the jobs that ended since its last pass, which are not told in :meth:`schedule`.
+        """
+
+    def remember(self, ended: Int64s) -> None:  # noqa: B027
+        """Hear of the jobs that ended before this policy took over, see ``Scheduler.remembers``.
+
+        Parameters
+        ----------
+        ended
+            Rows by end, then by row.
+        """
+
+    def tell(self) -> None:  # noqa: B027
+        """Let the plain scheduler, which has just begun, know what it would know now.
+
+        Called for ``Scheduler.reasons``.
+        """
+
+    @property
+    @abstractmethod
+    def waiting(self) -> Int64s:
+        """Rows of the jobs in the queue, in its order."""
+
+    @abstractmethod
+    def schedule(self, ended: Int64s, arrived: Int64s) -> int:
+        """Do one pass; return when the next is wanted though nothing ends or arrives.
+
+        Parameters
+        ----------
+        ended
+            Rows of the jobs that ended since the last pass, in the order of their ends.
+        arrived
+            Rows of the jobs that arrived since, by submission and number; their estimates stand in
+            the column ESTIMATE. The array is the engine's: copy what is to be kept.
+
+        Returns
+        -------
+        int
+            ``hpcrowd.environment.stops.FOREVER`` for no such time.
+        """
+
+    def advance(self, engine: tuple[Any, ...]) -> int:
+        """Let the engine's loop run; return why it stopped.
+
+        A policy whose passes need nothing from outside may run them within.
+
+        Parameters
+        ----------
+        engine
+            What ``hpcrowd.environment.engine.kernel.loop.advance`` takes.
+        """
+        from hpcrowd.environment.engine.kernel import loop
+
+        stop: int = loop.advance(*engine)
+        return stop
+
+
+def compiled_pass(scheduler: Scheduler) -> type[CompiledPass] | None:
+    """Return the compiled pass of a scheduler; None where it has none, as one's own has."""
+    place = PASSES.get(type(scheduler))
+    if place is None:
+        return None
+    module, _, name = place.partition(":")
+    found: type[CompiledPass] = getattr(import_module(module), name)
+    return found
+
+
+def runs_compiled(scheduler: Scheduler) -> bool:
+    """Return whether the compiled engine can run a scheduler."""
+    return is_built_in(scheduler) or type(scheduler) in PASSES
+
+
+def is_built_in(scheduler: Scheduler) -> bool:
+    """Return whether the engine's own loop runs a scheduler: FCFS or EASY without options."""
+    return type(scheduler) in (FCFS, EASY) and str(scheduler) == scheduler.name

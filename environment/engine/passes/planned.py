@@ -1,0 +1,199 @@
+"""Conservative and selective backfilling, compiled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, override
+
+import numpy as np
+
+from hpcrowd.environment.engine.kernel import places as S
+from hpcrowd.environment.engine.kernel import plan as K
+from hpcrowd.environment.engine.kernel import plan as planned_loop
+from hpcrowd.environment.engine.kernel import profile as P
+from hpcrowd.environment.engine.passes.base import CompiledPass
+from hpcrowd.environment.stops import FOREVER
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.engine.compiled import CompiledEngine
+    from hpcrowd.environment.jobs import Int64s
+    from hpcrowd.environment.schedulers.plan import PlanningScheduler
+    from hpcrowd.environment.schedulers.selective import Selective
+
+
+#: Places that arrays have at first.
+FIRST_ROOM = 256
+
+#: Searches without success that one walk through the queue remembers.
+MISSES = 8
+
+NO_CUTS: Int64s = np.zeros(0, np.int64)
+
+
+class PlannedPass(CompiledPass):
+    """Conservative backfilling: every job has a reservation."""
+
+    #: Whether a job is to have a reservation from its arrival on.
+    every = True
+    drains = True
+
+    def __init__(self, scheduler: PlanningScheduler, engine: CompiledEngine) -> None:
+        super().__init__(scheduler, engine)
+        self.cuts = NO_CUTS
+        self.adaptive, self.bound = False, 1
+        self._slowdowns = self._thresholds = np.zeros(0)
+        self._ended = NO_CUTS
+        self._m = np.zeros(K.PLACES, np.int64)
+        self._m[P.GAIN_FROM] = FOREVER
+        self._m[P.BLOCKS] = 1
+        self._steps, self._heads = _blocks(FIRST_ROOM // P.WIDTH)
+        self._queue = np.zeros((K.QUEUE_ROWS, FIRST_ROOM), np.int64)
+        self._due = np.zeros((2, FIRST_ROOM), np.int64)
+        self._believed = np.full(FIRST_ROOM, S.NEVER, np.int64)
+        self._misses = np.zeros((3, MISSES), np.int64)
+        self._begin(engine.running)
+
+    def _begin(self, running: Int64s) -> None:
+        """Draw the plan of a machine on which these jobs run already."""
+        self._make_room(0)
+        jobs, s, m = self.engine.jobs, self.engine.scalars, self._m
+        steps, heads = self._steps, self._heads
+        steps[0, P.TIME, 0] = heads[P.SINCE, 0] = s[S.NOW]
+        steps[0, P.FREE, 0] = s[S.FREE] + jobs.processors[running].sum()
+        heads[P.SIZE, 0] = 1
+        heads[P.GAINED, 0] = -1
+        K.take_over(jobs.matrix, s, steps, heads, m, self._believed, self._due, running)
+        for start, end in self.engine.windows:
+            P.change(steps, heads, m, max(start, int(s[S.NOW])), end, -self.engine.up, 0)
+
+    @override
+    def tell(self) -> None:
+        rows, starts = self._queue[[K.JOB, K.PLANNED], : self._m[K.COUNT]]
+        has = starts != S.NEVER
+        self.scheduler.starts = dict(zip(rows[has].tolist(), starts[has].tolist(), strict=True))
+
+    @property
+    @override
+    def waiting(self) -> Int64s:
+        return self._queue[K.JOB, : self._m[K.COUNT]].copy()
+
+    @property
+    def moves(self) -> int:
+        """How many times a job was given a place in the plan."""
+        return int(self._m[K.MOVES])
+
+    @override
+    def advance(self, engine: tuple[Any, ...]) -> int:
+        self._make_room(0)
+        stop: int = planned_loop.advance_planned(*engine, *self._arrays(), *self._rules())
+        return stop
+
+    @override
+    def schedule(self, ended: Int64s, arrived: Int64s) -> int:
+        self._make_room(len(arrived))
+        engine = self.engine
+        wake: int = planned_loop.planned_pass(
+            engine.jobs.matrix,
+            engine.scalars,
+            engine.ends,
+            *self._arrays(),
+            *self._rules(),
+            ended,
+            arrived,
+        )
+        return wake
+
+    def _arrays(self) -> tuple[Int64s, ...]:
+        """Return plan and queue, in the order in which compiled code takes them."""
+        return (
+            self._m,
+            self._steps,
+            self._heads,
+            self._queue,
+            self._due,
+            self._believed,
+            self._misses,
+        )
+
+    def _rules(self) -> tuple[Any, ...]:
+        """Return who gets a reservation, as compiled code takes it: see ``planned_pass``."""
+        return (
+            self.every,
+            self.adaptive,
+            self.cuts,
+            self.bound,
+            self._slowdowns,
+            self._ended,
+            self._thresholds,
+        )
+
+    def _make_room(self, arrived: int) -> None:
+        """Give room to the arrays for whatever this pass may put into them."""
+        s, m = self.engine.scalars, self._m
+        waiting = int(m[K.COUNT]) + arrived
+        jobs = int(s[S.RUNNING]) + waiting
+        if waiting > self._queue.shape[1]:
+            self._queue = _wider(self._queue, 2 * waiting)
+        if int(m[K.DUE]) + jobs > self._due.shape[1]:
+            self._due = _wider(self._due, 2 * (int(m[K.DUE]) + jobs))
+        table = len(self.engine.jobs)
+        if table > len(self._believed):
+            believed = np.full(2 * table, S.NEVER, np.int64)
+            believed[: len(self._believed)] = self._believed
+            self._believed = believed
+        blocks = planned_loop.blocks_for(jobs + int(s[S.EXPECTED_END]))
+        if blocks > len(self._steps):
+            steps, heads = _blocks(2 * blocks)
+            old = len(self._steps)
+            steps[:old], heads[:, :old] = self._steps, self._heads
+            self._steps, self._heads = steps, heads
+
+
+class SelectivePass(PlannedPass):
+    """Selective backfilling: who has waited long enough gets a reservation."""
+
+    every = False
+
+    def __init__(self, scheduler: Selective, engine: CompiledEngine) -> None:
+        super().__init__(scheduler, engine)
+        self.cuts = np.array(scheduler.cuts, np.int64)
+        self.adaptive, self.bound = scheduler.fixed is None, scheduler.bound
+        self._slowdowns = np.zeros(len(scheduler.cuts) + 1)
+        self._ended = np.zeros(len(scheduler.cuts) + 1, np.int64)
+        self._thresholds = np.full(len(self._ended), scheduler.fixed or 1.0)
+
+    @override
+    def inherit(self, before: SelectivePass, ended: Int64s) -> None:
+        self._slowdowns, self._ended = before._slowdowns, before._ended
+        self._thresholds = before._thresholds
+        self._count(ended)
+
+    @override
+    def remember(self, ended: Int64s) -> None:
+        self._count(ended)
+
+    @override
+    def tell(self) -> None:
+        super().tell()
+        self.scheduler.hear(self._slowdowns.tolist(), self._ended.tolist())
+
+    def _count(self, ended: Int64s) -> None:
+        """Count the slowdowns of jobs that ended, if thresholds depend on them."""
+        if self.adaptive:
+            jobs = self.engine.jobs.matrix
+            K.count_slowdowns(
+                jobs, ended, self.cuts, self.bound, self._slowdowns, self._ended, self._thresholds
+            )
+
+
+def _blocks(count: int) -> tuple[Int64s, Int64s]:
+    """Return so many unused blocks and their heads."""
+    steps = np.zeros((count, 3, P.WIDTH), np.int64)
+    heads = np.zeros((P.HEADS, count), np.int64)
+    heads[P.BLOCK] = np.arange(count)
+    return steps, heads
+
+
+def _wider(array: Int64s, columns: int) -> Int64s:
+    wider = np.zeros((array.shape[0], columns), np.int64)
+    wider[:, : array.shape[1]] = array
+    return wider

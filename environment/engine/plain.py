@@ -1,0 +1,380 @@
+"""The plain engine: any scheduler, in readable Python, in the same order of time as compiled."""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left, insort
+from typing import Any, override
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hpcrowd.environment.engine.base import Engine
+from hpcrowd.environment.engine.lock_step import LockStep
+from hpcrowd.environment.errors import SchedulerError
+from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
+from hpcrowd.environment.quantities import time_at_pace
+from hpcrowd.environment.schedulers.base import EndedJob, RunningJob, Scheduler, WaitingJob
+from hpcrowd.environment.schedulers.estimates import Estimates, believed_end
+from hpcrowd.environment.stops import FOREVER, Stop
+
+
+class PlainEngine(Engine):
+    """Runs jobs under a :class:`~environment.schedulers.base.Scheduler`, or as recorded under None.
+
+    Parameters
+    ----------
+    jobs, processors, **options
+        See :class:`~hpcrowd.environment.engine.base.Engine`.
+    scheduler
+        Who decides; None starts every job its recorded wait after its submission, whether
+        processors are free or not.
+    """
+
+    def __init__(
+        self,
+        jobs: JobTable,
+        processors: int,
+        scheduler: Scheduler | None,
+        **options: Any,
+    ) -> None:
+        super().__init__(jobs, processors, **options)
+        self.scheduler = scheduler
+        self._now = 0
+        self._free = processors
+        self._arrivals: list[tuple[int, int]] = []
+        self._ends: list[tuple[int, int]] = []
+        self._queue: list[WaitingJob] = []
+        self._running: list[RunningJob] = []
+        self._events = 0
+        self._expected: dict[int, int] = {}
+        self._ended: list[int] = []
+        self._arrived: list[int] = []
+        self._wake = FOREVER
+        self._corrects = self.predictor is not None or (scheduler is not None and scheduler.plans)
+        if scheduler is not None:
+            scheduler.begin(processors)
+        self._alone = LockStep([self], self.units)
+
+    @property
+    @override
+    def now(self) -> int:
+        return self._now
+
+    @property
+    @override
+    def free(self) -> int:
+        return self._free
+
+    @property
+    @override
+    def events(self) -> int:
+        return self._events
+
+    @property
+    @override
+    def waiting(self) -> Int64s:
+        here = [(job.submit, job.row) for job in self._queue]
+        arrived = [(int(self.jobs.enqueued[row]), row) for row in self._arrived]
+        return np.array([row for _, row in sorted(here + arrived)], np.int64)
+
+    @property
+    @override
+    def unseen(self) -> Int64s:
+        return np.array(self._arrived, np.int64)
+
+    @property
+    @override
+    def running(self) -> Int64s:
+        return np.array([row for _, row in self._ends], np.int64)
+
+    @override
+    def next_time(self) -> int:
+        time = self._arrivals[0][0] if self._arrivals else FOREVER
+        if self._queue:
+            time = min(time, self._wake)
+        if self._ends:
+            time = min(time, self._ends[0][0])
+        if time < FOREVER or self._queue or self._arrived:
+            time = min(time, self.change_at)
+        return time
+
+    @property
+    @override
+    def arriving(self) -> bool:
+        return bool(self._arrivals)
+
+    @override
+    def submit(self, rows: ArrayLike, at: ArrayLike) -> None:
+        rows = np.atleast_1d(np.asarray(rows, np.int64))
+        if len(rows) == 0:
+            return
+        self.units.check_rows(rows)
+        times = np.broadcast_to(np.asarray(at, np.int64), rows.shape)
+        self._check_future(int(times.min()))
+        self._take(rows)
+        self._expect(rows, times)
+
+    @override
+    def submit_again(self, rows: ArrayLike, at: ArrayLike) -> None:
+        rows = np.atleast_1d(np.asarray(rows, np.int64))
+        times = np.broadcast_to(np.asarray(at, np.int64), rows.shape)
+        self._check_future(int(times.min()))
+        self._catch_up()
+        self._expect(rows, times)
+
+    @override
+    def _join(self, row: int) -> None:
+        heapq.heappush(self._arrivals, (self._now, row))
+
+    def _expect(self, rows: Int64s, times: Int64s) -> None:
+        for row, time in zip(rows.tolist(), times.tolist(), strict=True):
+            self.jobs.matrix[Column.SUBMIT, row] = time
+            heapq.heappush(self._arrivals, (time, row))
+
+    @override
+    def submit_unit(self, unit: int, at: int) -> None:
+        units = self.units
+        rows = units.rows[units.first[unit] : units.first[unit + 1]]
+        recorded = self.jobs.matrix[Column.RECORDED_SUBMIT, rows]
+        self.submit(rows, recorded - recorded[0] + at)
+
+    @override
+    def advance(self, halt: int = FOREVER, events: int = FOREVER) -> Stop:
+        stop = self._alone.advance(halt, events)
+        self.finished = self._alone.finished
+        return stop
+
+    @override
+    def pass_to(self, time: int) -> None:
+        self._now = time
+
+    @override
+    def complete(self) -> list[int]:
+        jobs = self.jobs
+        over = []
+        while self._ends and self._ends[0][0] == self._now:
+            row = heapq.heappop(self._ends)[1]
+            self._events += 1
+            outran = self.kill and jobs.run_time[row] > jobs.requested_time[row]
+            jobs.state[row] = State.KILLED if outran else State.COMPLETED
+            if self.scheduler is not None:
+                self._free += int(jobs.processors[row])
+                expected = self._expected.pop(row)
+                del self._running[bisect_left(self._running, (expected, row), key=_by_end)]
+                self._ended.append(row)
+            over.append(row)
+        return self._awaited(over)
+
+    @override
+    def arrive(self) -> list[int]:
+        jobs = self.jobs
+        over = []
+        while self._arrivals and self._arrivals[0][0] == self._now:
+            row = heapq.heappop(self._arrivals)[1]
+            self._events += 1
+            if jobs.state[row] == State.RENOUNCED:
+                jobs.submit[row] = jobs.cluster[row] = UNKNOWN
+                over.append(row)
+            elif jobs.processors[row] > self.processors:
+                jobs.state[row] = State.REJECTED
+                over.append(row)
+            elif self.scheduler is None:
+                jobs.enqueued[row] = self._now
+                self._estimate(row)
+                wait = jobs.recorded_start[row] - jobs.recorded_submit[row]
+                self._start(row, self._now + int(wait))
+            else:
+                if self.pace != 1:
+                    jobs.run_time[row] = time_at_pace(jobs.run_time[row], self.pace)
+                jobs.enqueued[row] = self._now
+                self._estimate(row)
+                self._arrived.append(row)
+        return self._awaited(over)
+
+    def _awaited(self, rows: list[int]) -> list[int]:
+        """Return those of the rows that users wait for."""
+        if not rows:
+            return rows
+        unit = self.jobs.unit
+        return [row for row in rows if unit[row] != UNKNOWN]
+
+    def _estimate(self, row: int) -> None:
+        if isinstance(self.estimates, Estimates):
+            requested, run = int(self.jobs.requested_time[row]), int(self.jobs.run_time[row])
+            run = min(run, requested) if self.kill else run
+            self.jobs.estimate[row] = self.estimates.of(requested, run)
+
+    def _start(self, row: int, at: int) -> None:
+        run = int(self.jobs.run_time[row])
+        if self.kill:
+            run = min(run, int(self.jobs.requested_time[row]))
+        self.jobs.start[row] = at
+        self.jobs.end[row] = at + run
+        heapq.heappush(self._ends, (at + run, row))
+
+    @override
+    def schedule(self) -> None:
+        scheduler = self.scheduler
+        if scheduler is None:
+            return
+        if self.closed:
+            self._wake = FOREVER
+            return
+        self.settle()
+        self._wake = FOREVER
+        if not self._queue:
+            return
+        scheduler.windows = self.windows
+        shown = self._queue
+        if self.windows and not scheduler.drains:
+            shown = [job for job in shown if self._now + job.estimate <= self.closes]
+        queue = {job.row: job for job in shown}
+        chosen = list(
+            scheduler.select(self._now, tuple(shown), self._expectations(), self._free, self.up)
+        )
+        for job in chosen:
+            if job.row not in queue:
+                raise SchedulerError(f"{scheduler.name}: job in row {job.row} is not waiting")
+            waiting = queue.pop(job.row)
+            if waiting.processors > self._free:
+                raise SchedulerError(
+                    f"{scheduler.name}: job in row {job.row} needs {waiting.processors} "
+                    f"processors, {self._free} are free at {self._now} s"
+                )
+            if self._now + waiting.estimate > self.closes:
+                raise SchedulerError(
+                    f"{scheduler.name}: job in row {job.row} is believed to run for "
+                    f"{waiting.estimate} s from {self._now} s, into the maintenance at "
+                    f"{self.closes} s; keep to Scheduler.windows, or set drains = False"
+                )
+            self._free -= waiting.processors
+            self._expected[job.row] = self._now + max(waiting.estimate, self._corrects)
+            self._start(job.row, self._now)
+            insort(self._running, self._as_running(job.row), key=_by_end)
+        if chosen:
+            started = {job.row for job in chosen}
+            self._queue = [job for job in self._queue if job.row not in started]
+        self._note(scheduler)
+
+    @override
+    def switch(self, scheduler: Scheduler) -> None:
+        self._check_switch(recorded=self.scheduler is None)
+        self.settle()
+        waiting, running = self.waiting, self.running
+        self.scheduler = scheduler
+        self._corrects = self.predictor is not None or scheduler.plans
+        scheduler.begin(self.up)
+        if scheduler.remembers:
+            scheduler.ended(
+                self._now, [self._as_ended(row) for row in self.jobs.ended(self.number).tolist()]
+            )
+        self.take_over(waiting, running)
+
+    @override
+    def take_over(self, waiting: Int64s, running: Int64s) -> None:
+        jobs = self.jobs
+        ends = jobs.start[running] + jobs.estimate[running]
+        self._expected = dict(zip(running.tolist(), ends.tolist(), strict=True))
+        self._running = sorted(map(self._as_running, running.tolist()), key=_by_end)
+        self._ends = sorted(zip(jobs.end[running].tolist(), running.tolist(), strict=True))
+        self._queue = sorted(map(self._as_waiting, waiting.tolist()), key=_by_arrival)
+        self._free = self.up - int(jobs.processors[running].sum())
+        self._wake = self._now
+        if self.scheduler is not None:
+            self.scheduler.take_over(self._now, tuple(self._running))
+            self.scheduler.changed(self._now)
+
+    @override
+    def settle(self) -> None:
+        scheduler, ended, arrived = self.scheduler, self._ended, self._arrived
+        if scheduler is None:
+            return
+        if self.predictor is not None:
+            self._predict(np.array(ended, np.int64), np.array(arrived, np.int64))
+        if ended:
+            scheduler.ended(self._now, [self._as_ended(row) for row in ended])
+        for row in arrived:
+            insort(self._queue, self._as_waiting(row), key=_by_arrival)
+        self._ended, self._arrived = [], []
+
+    def _note(self, scheduler: Scheduler) -> None:
+        """Note when to ask again, and what was promised."""
+        wake = scheduler.wake(self._now)
+        if wake is not None:
+            if wake <= self._now:
+                raise SchedulerError(
+                    f"{scheduler.name}: wants to be asked again at {wake} s and it is "
+                    f"{self._now} s already; wake() must name a later second or None"
+                )
+            self._wake = wake
+        for row, start in scheduler.promises.items():
+            if self.jobs.promised[row] == UNKNOWN:
+                self.jobs.promised[row] = start
+        scheduler.promises.clear()
+
+    def _as_waiting(self, row: int) -> WaitingJob:
+        jobs = self.jobs
+        return WaitingJob(
+            row,
+            int(jobs.processors[row]),
+            int(jobs.estimate[row]),
+            int(jobs.enqueued[row]),
+            int(jobs.requested_time[row]),
+            int(jobs.user[row]),
+            int(jobs.group[row]),
+            int(jobs.queue[row]),
+        )
+
+    def _as_running(self, row: int) -> RunningJob:
+        jobs = self.jobs
+        return RunningJob(
+            row,
+            int(jobs.processors[row]),
+            self._expected[row],
+            int(jobs.start[row]),
+            int(jobs.user[row]),
+            int(jobs.group[row]),
+            int(jobs.queue[row]),
+        )
+
+    def _as_ended(self, row: int) -> EndedJob:
+        jobs = self.jobs
+        return EndedJob(
+            row,
+            int(jobs.processors[row]),
+            int(jobs.estimate[row]),
+            int(jobs.enqueued[row]),
+            int(jobs.start[row]),
+            int(jobs.end[row]),
+            int(jobs.user[row]),
+            int(jobs.group[row]),
+            int(jobs.queue[row]),
+        )
+
+    def _expectations(self) -> tuple[RunningJob, ...]:
+        """Return the running jobs by expected end; what is late is believed to end now, or later.
+
+        Whoever plans ahead or predicts believes it to go on for a while.
+        """
+        late = bisect_left(self._running, (self._now + self._corrects, -1), key=_by_end)
+        if not late:
+            return tuple(self._running)
+        if not self._corrects:
+            overdue = [job._replace(expected_end=self._now) for job in self._running[:late]]
+            return tuple(sorted(overdue + self._running[late:], key=_by_end))
+        jobs = self.jobs
+        for job in self._running[:late]:
+            estimate, requested = int(jobs.estimate[job.row]), int(jobs.requested_time[job.row])
+            self._expected[job.row] = believed_end(job.start, estimate, requested, self._now)
+        again = [job._replace(expected_end=self._expected[job.row]) for job in self._running]
+        self._running = sorted(again, key=_by_end)
+        return tuple(self._running)
+
+
+def _by_end(job: RunningJob) -> tuple[int, int]:
+    return job.expected_end, job.row
+
+
+def _by_arrival(job: WaitingJob) -> tuple[int, int]:
+    return job.submit, job.row

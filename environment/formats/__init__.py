@@ -1,1 +1,0 @@
-"""Formats of traces: each file knows one of them, :mod:`environment.formats.registry` knows all."""

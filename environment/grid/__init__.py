@@ -1,0 +1,1 @@
+"""Several clusters and a broker between them."""

@@ -1,0 +1,343 @@
+"""Grids: how a broker chooses, from the jobs that it holds, which goes to which cluster.
+
+Where several clusters make up a grid, users submit to a cluster of their choice or to the grid. A
+broker keeps the grid's jobs in a queue of its own and sends them on, one after the other; there
+they join the local queue, behind the jobs of local users. Policies that a user chooses by name
+stand here; :class:`GridPolicy` is what to subclass for one's own.
+
+================== =============================================================================
+name               which job goes where
+================== =============================================================================
+first-fit          the first job for which a cluster has free processors enough, to the first such
+                   cluster (Minh 2012, section 6.3; which of several, the thesis does not tell)
+worst-fit          the same job, to the cluster with the most free processors (KOALA's default,
+                   unconfirmed)
+least-loaded       each job at once, to the cluster that is large enough and for whose processors
+                   the fewest are in use or asked for
+fastest-completion each job at once, to the cluster where by the estimates, with the queue served in
+                   its order, it ends first
+================== =============================================================================
+
+Free are processors that nobody uses after the local pass, less those that jobs of the grid ask for
+which wait in the local queue already: who counts them twice sends a whole queue on for one gap.
+"""
+
+from __future__ import annotations
+
+import heapq
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple, override
+
+import numpy as np
+
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.quantities import time_at_speed
+from hpcrowd.environment.schedulers.estimates import Estimates
+from hpcrowd.environment.stops import FOREVER
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.engine.base import Engine
+    from hpcrowd.environment.jobs import JobTable
+
+
+#: What users submit to when they submit to the grid.
+GRID = "grid"
+
+
+class GridJob(NamedTuple):
+    """A job that the broker holds."""
+
+    row: int  #: row in the table of jobs; of the first component where there are several
+    processors: int  #: of all components together
+    submit: int  #: s since the origin
+    requested_time: int  #: s on the first cluster's nodes, what the user asked for
+    run_time: int  #: s on the first cluster's nodes; only estimates that are exact look at it
+    user: int
+    components: tuple[int, ...]  #: processors of each component; they start together
+    rows: tuple[int, ...]  #: of the components
+
+
+class Site:
+    """A cluster, as its broker sees it.
+
+    Parameters
+    ----------
+    name
+        What users call it.
+    engine
+        What runs it.
+    """
+
+    def __init__(self, name: str, engine: Engine) -> None:
+        self.name = name
+        self.engine = engine
+        self.pending: list[int] = []
+
+    def __repr__(self) -> str:
+        return f"<Site {self.name}: {self.free} of {self.processors} processors free>"
+
+    @property
+    def processors(self) -> int:
+        """Its size."""
+        return self.engine.processors
+
+    @property
+    def free(self) -> int:
+        """Free processors, less those that jobs of the grid ask for which wait there."""
+        if not self.pending:
+            return self.engine.free
+        return self.engine.free - int(self.engine.jobs.processors[self.pending].sum())
+
+    @property
+    def load(self) -> Fraction:
+        """Processors in use and asked for, over its size."""
+        engine = self.engine
+        asked = int(engine.jobs.processors[engine.waiting].sum())
+        return Fraction(engine.up - engine.free + asked, engine.processors)
+
+    def look(self) -> None:
+        """Take notice of which jobs of the grid have started since."""
+        started = self.engine.jobs.start
+        self.pending = [row for row in self.pending if started[row] < 0]
+
+    def completion(self, job: GridJob, now: int) -> int:
+        """Return when a job would end here by what the scheduler believes of all run times.
+
+        The queue is taken to be served in its order, without backfilling; what outran its estimate
+        is taken to end now. FOREVER where processors that are down keep it from starting.
+        """
+        engine, jobs = self.engine, self.engine.jobs
+        running, waiting = engine.running, engine.waiting
+        until = np.maximum(jobs.start[running] + jobs.estimate[running], now)
+        ends = list(zip(until.tolist(), jobs.processors[running].tolist(), strict=True))
+        heapq.heapify(ends)
+        queue = zip(jobs.processors[waiting].tolist(), jobs.estimate[waiting].tolist(), strict=True)
+        free, time = engine.free, now
+        for need, length in (*queue, (job.processors, self.believed(job))):
+            while free < need:
+                if not ends:
+                    return FOREVER
+                end, back = heapq.heappop(ends)
+                time, free = max(time, end), free + back
+            free -= need
+            heapq.heappush(ends, (time + length, need))
+        return time + self.believed(job)
+
+    def believed(self, job: GridJob) -> int:
+        """Return the run time that the scheduler here would believe, s; predictors aside."""
+        engine = self.engine
+        times = time_at_speed(np.array([job.requested_time, job.run_time]), engine.speed)
+        requested, run = int(times[0]), int(times[1])
+        if not isinstance(engine.estimates, Estimates):
+            return requested
+        return engine.estimates.of(requested, min(run, requested) if engine.kill else run)
+
+
+class GridPolicy(ABC):
+    """Decides which job of the grid goes to which cluster next. Subclass it."""
+
+    #: To choose it by, and for summaries.
+    name = "own"
+
+    #: Whether it is asked before the local passes too, so that a job is in a local queue, and takes
+    #: part in its pass, in the second in which it is submitted.
+    at_once = False
+
+    @abstractmethod
+    def select(
+        self, now: int, waiting: Sequence[GridJob], sites: Sequence[Site]
+    ) -> tuple[GridJob, Sequence[Site]] | None:
+        """Name a job and the site of each of its components; None when all are to wait.
+
+        Asked at every instant at which anything happened, after the local passes, and again after
+        each job that it names and the pass that this job takes part in. See also :attr:`at_once`.
+
+        Parameters
+        ----------
+        now
+            The present second.
+        waiting
+            The jobs that the broker holds, by submission and number; at least one. Those that are
+            too large for all clusters are rejected before.
+        sites
+            The clusters, in their order.
+        """
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def first_that_fits(
+    waiting: Sequence[GridJob], sites: Sequence[Site], choose: Callable[[list[Site]], Site]
+) -> tuple[GridJob, Sequence[Site]] | None:
+    """Return the first job for which there are free processors, on a site ``choose`` names."""
+    rooms = rooms_of(sites)
+    most = rooms[0][0]
+    for job in waiting:
+        if len(job.components) > 1:
+            found = spread(job.components, rooms)
+            if found is not None:
+                return job, found
+        elif job.processors <= most:
+            return job, [choose([site for site in sites if site.free >= job.processors])]
+    return None
+
+
+def parts_of(processors: int, most: int) -> list[int]:
+    """Return the sizes of the fewest components of at most ``most`` processors, widest first.
+
+    They are as equal as can be, as Bucur and Epema split jobs for DAS (unconfirmed); Minh 2012
+    names KOALA, which starts such components together, and does not tell of sizes.
+    """
+    count = -(-processors // most)
+    size, wider = divmod(processors, count)
+    return [size + 1] * wider + [size] * (count - wider)
+
+
+def fits(components: Sequence[int], sizes: Sequence[int]) -> bool:
+    """Return whether clusters of these sizes, all free, hold each component on one of its own."""
+    if len(components) > len(sizes):
+        return False
+    pairs = zip(sorted(components, reverse=True), sorted(sizes, reverse=True), strict=False)
+    return all(part <= size for part, size in pairs)
+
+
+def rooms_of(sites: Sequence[Site]) -> list[tuple[int, Site]]:
+    """Return the sites with their free processors, most first."""
+    return sorted(((site.free, site) for site in sites), key=lambda room: -room[0])
+
+
+def spread(components: Sequence[int], rooms: Sequence[tuple[int, Site]]) -> list[Site] | None:
+    """Return a site of its own for each component, None when they do not all fit now.
+
+    The largest component goes to the site with the most free processors, and so on, which finds
+    room whenever there is some.
+
+    Parameters
+    ----------
+    components
+        Processors of each.
+    rooms
+        See :func:`rooms_of`.
+    """
+    if len(components) > len(rooms):
+        return None
+    order = sorted(range(len(components)), key=lambda place: -components[place])
+    found: dict[int, Site] = {}
+    for place, (free, site) in zip(order, rooms, strict=False):
+        if components[place] > free:
+            return None
+        found[place] = site
+    return [found[place] for place in range(len(components))]
+
+
+class FirstFit(GridPolicy):
+    """The first job that fits, to the first cluster with room (Minh 2012, section 6.3)."""
+
+    name = "first-fit"
+
+    @override
+    def select(
+        self, now: int, waiting: Sequence[GridJob], sites: Sequence[Site]
+    ) -> tuple[GridJob, Sequence[Site]] | None:
+        return first_that_fits(waiting, sites, lambda able: able[0])
+
+
+class WorstFit(GridPolicy):
+    """The first job that fits, to the cluster with the most free processors."""
+
+    name = "worst-fit"
+
+    @override
+    def select(
+        self, now: int, waiting: Sequence[GridJob], sites: Sequence[Site]
+    ) -> tuple[GridJob, Sequence[Site]] | None:
+        return first_that_fits(waiting, sites, lambda able: max(able, key=lambda site: site.free))
+
+
+class AtOnce(GridPolicy):
+    """Each job goes to a cluster when it is submitted; subclass it and write :meth:`cost`.
+
+    Jobs with several components wait until all can start.
+    """
+
+    at_once = True
+
+    @abstractmethod
+    def cost(self, job: GridJob, site: Site, now: int) -> Fraction | int:
+        """Return what is to be least."""
+
+    @override
+    def select(
+        self, now: int, waiting: Sequence[GridJob], sites: Sequence[Site]
+    ) -> tuple[GridJob, Sequence[Site]] | None:
+        rooms: list[tuple[int, Site]] = []
+        for job in waiting:
+            if len(job.components) > 1:
+                rooms = rooms or rooms_of(sites)
+                found = spread(job.components, rooms)
+                if found is not None:
+                    return job, found
+            else:
+                able = [site for site in sites if site.processors >= job.processors]
+                return job, [min(able, key=lambda site: self.cost(job, site, now))]
+        return None
+
+
+class LeastLoaded(AtOnce):
+    """Each job at once, to the cluster with the smallest load that is large enough."""
+
+    name = "least-loaded"
+
+    @override
+    def cost(self, job: GridJob, site: Site, now: int) -> Fraction | int:
+        return site.load
+
+
+class FastestCompletion(AtOnce):
+    """Each job at once, to the cluster where it ends first by the estimates."""
+
+    name = "fastest-completion"
+
+    @override
+    def cost(self, job: GridJob, site: Site, now: int) -> Fraction | int:
+        return site.completion(job, now)
+
+
+#: Policies by the name a user gives.
+GRID_POLICIES: dict[str, type[GridPolicy]] = {
+    policy.name: policy for policy in (FirstFit, WorstFit, LeastLoaded, FastestCompletion)
+}
+
+
+def parse_grid_policy(policy: str | GridPolicy) -> GridPolicy:
+    """Return the policy of a name; one's own as it is.
+
+    Raises
+    ------
+    QuantityError
+        When the name is not known.
+    """
+    if isinstance(policy, GridPolicy):
+        return policy
+    if policy not in GRID_POLICIES:
+        raise QuantityError(f"broker {policy!r}: not known; choose {', '.join(GRID_POLICIES)}")
+    return GRID_POLICIES[policy]()
+
+
+def grid_job(jobs: JobTable, rows: Sequence[int]) -> GridJob:
+    """Return a job as its broker sees it, whose components stand in ``rows``."""
+    first = rows[0]
+    components = tuple(int(jobs.processors[row]) for row in rows)
+    return GridJob(
+        first,
+        sum(components),
+        int(jobs.submit[first]),
+        int(jobs.requested_time[first]),
+        int(jobs.run_time[list(rows)].max()),
+        int(jobs.user[first]),
+        components,
+        tuple(rows),
+    )

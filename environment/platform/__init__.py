@@ -1,0 +1,1 @@
+"""What changes of a cluster during a run, and where its jobs are drawn."""

@@ -1,0 +1,348 @@
+"""Changes of a cluster during a run: what the machine room does while users work.
+
+Each change is plain data with the second at which it happens. What becomes of running jobs that a
+change stops, their *fate*, is said with it:
+
+``requeue``
+    The scheduler puts the job back at once; it keeps its submission, and so its place.
+``resubmit``
+    Its user notices and submits it again, after a pause of its own.
+``fail``
+    It is over for good, and its user goes on.
+
+The engine has no placement of jobs on nodes. Processors that fail are a stretch at a random place
+among those that are up, laid out as the free ones first, then those of running jobs by job number,
+and round to the first again; every job that the stretch touches is stopped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal
+
+from hpcrowd.environment.clock import WEEK
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.quantities import round_half_up
+from hpcrowd.environment.schedulers.base import Scheduler
+from hpcrowd.environment.schedulers.names import parse_scheduler
+from hpcrowd.environment.stops import FOREVER
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+#: What becomes of running jobs that a change stops.
+Fate = Literal["requeue", "resubmit", "fail"]
+
+FATES = ("requeue", "resubmit", "fail")
+
+#: Families of distributions of times between failures and of repairs.
+DISTRIBUTIONS = ("exponential", "weibull")
+
+
+@dataclass(frozen=True)
+class NodesDown:
+    """Processors go down, and come up again.
+
+    Attributes
+    ----------
+    at, until
+        s since the origin; None for good.
+    processors
+        How many.
+    jobs
+        Fate of the jobs that run there.
+    """
+
+    at: int
+    until: int | None = None
+    processors: int = 1
+    jobs: Fate = "requeue"
+
+
+@dataclass(frozen=True)
+class Failures:
+    """Nodes of a cluster fail at random, one at a time, and are repaired.
+
+    Attributes
+    ----------
+    mean, repair_mean
+        s; mean time from one failure in the cluster to the next, and mean time to repair.
+    distribution, shape
+        Of the times between failures: ``exponential``, or ``weibull`` with this shape. A shape
+        below 1 makes failures come in bursts: Schroeder and Gibson (2006) fit 0.7 to 0.8
+        (unconfirmed).
+    repair, repair_shape
+        The same of the times to repair.
+    processors
+        Processors of a node.
+    start, until
+        s since the origin; failures happen between them, the first a whole time after the start.
+    jobs
+        Fate of the jobs that run on a node that fails.
+    """
+
+    mean: float
+    repair_mean: float
+    distribution: str = "exponential"
+    shape: float = 1.0
+    repair: str = "exponential"
+    repair_shape: float = 1.0
+    processors: int = 1
+    start: int = 0
+    until: int | None = None
+    jobs: Fate = "requeue"
+
+
+@dataclass(frozen=True)
+class Maintenance:
+    """The whole cluster is closed for a while; before, it is drained.
+
+    From the announcement on no job starts that is believed to run into the window.
+
+    Attributes
+    ----------
+    start, end
+        s since the origin.
+    announced
+        s before the start; 0 for a window that nobody knew of. A week unless given (unconfirmed).
+    jobs
+        Fate of jobs that still run at the start; ``run`` lets them go on.
+    """
+
+    start: int
+    end: int
+    announced: int = WEEK
+    jobs: Fate | Literal["run"] = "requeue"
+
+
+@dataclass(frozen=True)
+class Resize:
+    """The cluster has another number of processors from now on.
+
+    When it shrinks, running jobs go on, and waiting jobs larger than it are rejected.
+
+    Attributes
+    ----------
+    at
+        s since the origin.
+    processors
+        The new size.
+    """
+
+    at: int
+    processors: int
+
+
+@dataclass(frozen=True)
+class SpeedChange:
+    """The nodes have another speed from now on.
+
+    What is left of running jobs, and the run times of all jobs to come, are divided by the factor,
+    rounded half up, at least 1 s. Requested times stay what users asked for.
+
+    Attributes
+    ----------
+    at
+        s since the origin.
+    factor
+        So many times as fast as before.
+    """
+
+    at: int
+    factor: float
+
+
+@dataclass(frozen=True)
+class SwitchPolicy:
+    """Another scheduler takes over queue and running jobs.
+
+    Attributes
+    ----------
+    at
+        s since the origin.
+    scheduler
+        Text of ``schedulers.names.parse_scheduler``, or a scheduler, which serves this
+        cluster only.
+    """
+
+    at: int
+    scheduler: str | Scheduler
+
+
+#: Any of them.
+Change = NodesDown | Failures | Maintenance | Resize | SpeedChange | SwitchPolicy
+
+
+def changes_until(now: int, changes: Sequence[Change], processors: int) -> dict[str, list[Any]]:
+    """Return sizes, speeds and schedulers that a cluster got until ``now``, fit for JSON.
+
+    Parameters
+    ----------
+    now
+        s since the origin.
+    changes
+        Of one cluster.
+    processors
+        Its size at first.
+
+    Returns
+    -------
+    dict
+        Lists by time: ``sizes`` of [s, processors before, processors after], ``speeds`` of
+        [s, factor] and ``schedulers`` of [s, text].
+    """
+    done = sorted(
+        (one for one in changes if isinstance(one, Resize | SpeedChange | SwitchPolicy)),
+        key=lambda one: one.at,
+    )
+    found: dict[str, list[Any]] = {"sizes": [], "speeds": [], "schedulers": []}
+    for one in done:
+        if one.at > now:
+            break
+        match one:
+            case Resize():
+                found["sizes"].append([one.at, processors, one.processors])
+                processors = one.processors
+            case SpeedChange():
+                found["speeds"].append([one.at, one.factor])
+            case SwitchPolicy():
+                found["schedulers"].append([one.at, str(one.scheduler)])
+    return found
+
+
+def check_changes(changes: Sequence[Change], processors: int) -> None:
+    """Make sure that changes can be, and do not contradict each other.
+
+    Parameters
+    ----------
+    changes
+        Of one cluster.
+    processors
+        Its size at first.
+
+    Raises
+    ------
+    QuantityError
+        Naming the first that cannot be, and the rule.
+    """
+    for change in changes:
+        _check_one(change)
+    for kind, what in ((Resize, "resize"), (SpeedChange, "speed change"), (SwitchPolicy, "switch")):
+        times = sorted(change.at for change in changes if isinstance(change, kind))
+        for one, other in pairwise(times):
+            if one == other:
+                raise QuantityError(f"{what} at {one} s: there are two in this second; keep one")
+    windows = sorted(
+        (change.start, change.end) for change in changes if isinstance(change, Maintenance)
+    )
+    for (start, end), (again, _) in pairwise(windows):
+        if again < end:
+            raise QuantityError(
+                f"maintenance from {again} s: another lasts from {start} to {end} s; make them one"
+            )
+    _check_processors(changes, processors)
+
+
+def _check_one(change: Change) -> None:
+    """Make sure that a change can be."""
+    name = type(change).__name__
+    for field in ("at", "start", "end", "until", "announced"):
+        value = getattr(change, field, None)
+        if value is not None and not (isinstance(value, int) and 0 <= value < FOREVER):
+            raise QuantityError(f"{name} with {field} {value!r}: must be whole s, 0 or more")
+    begin = getattr(change, "at", getattr(change, "start", 0))
+    end = getattr(change, "until", getattr(change, "end", None))
+    if end is not None and end <= begin:
+        raise QuantityError(f"{name} from {begin} to {end} s: must end after it begins")
+    if getattr(change, "processors", 1) < 1:
+        raise QuantityError(
+            f"{name} with processors {change.processors}: at least 1"  # type: ignore[union-attr]
+        )
+    fates = (*FATES, "run") if isinstance(change, Maintenance) else FATES
+    if (fate := getattr(change, "jobs", "requeue")) not in fates:
+        raise QuantityError(f"{name} with jobs {fate!r}: not known; choose {', '.join(fates)}")
+    if isinstance(change, Failures):
+        _check_failures(change)
+    if isinstance(change, SpeedChange) and not 1e-6 <= change.factor <= 1e6:
+        raise QuantityError(f"speed change by {change.factor}: from 0.000001 to 1000000")
+    if (
+        isinstance(change, SwitchPolicy)
+        and isinstance(change.scheduler, str)
+        and parse_scheduler(change.scheduler) is None
+    ):
+        raise QuantityError(
+            f"switch at {change.at} s to {change.scheduler!r}: not a scheduler to switch to"
+        )
+
+
+def _check_failures(change: Failures) -> None:
+    for field in ("mean", "repair_mean", "shape", "repair_shape"):
+        value = getattr(change, field)
+        if not (value > 0 and math.isfinite(value)):
+            raise QuantityError(f"Failures with {field} {value}: must be positive")
+    for field in ("distribution", "repair"):
+        if (family := getattr(change, field)) not in DISTRIBUTIONS:
+            raise QuantityError(
+                f"Failures with {field} {family!r}: not known; choose {' or '.join(DISTRIBUTIONS)}"
+            )
+
+
+def _check_processors(changes: Sequence[Change], processors: int) -> None:
+    """Make sure that never more processors are down, by the list, than there are."""
+    size, down = processors, 0
+    steps: list[tuple[int, int, int, int]] = []  # s; up, resize, down; size or processors
+    for change in changes:
+        if isinstance(change, NodesDown):
+            steps.append((change.at, 2, change.processors, change.processors))
+            if change.until is not None:
+                steps.append((change.until, 0, -change.processors, -change.processors))
+        elif isinstance(change, Resize):
+            steps.append((change.at, 1, change.processors, 0))
+    for at, kind, value, more in sorted(steps):
+        size = value if kind == 1 else size
+        down += more
+        if down > size:
+            raise QuantityError(
+                f"nodes down at {at} s: {down:,} processors would be down, the cluster has "
+                f"{size:,}; take fewer"
+            )
+    for change in changes:
+        if isinstance(change, Failures) and change.processors > processors:
+            raise QuantityError(
+                f"Failures of nodes with {change.processors:,} processors: the cluster has "
+                f"{processors:,}"
+            )
+
+
+def failure_times(failures: Failures, stream: np.random.Generator) -> Iterator[tuple[int, int]]:
+    """Yield when each failure happens and when it is repaired, s since the origin, for ever.
+
+    All times are rounded half up, at least 1 s. What happens in the run does not change them.
+
+    Parameters
+    ----------
+    failures
+        The process; from its end on nothing fails.
+    stream
+        Where the times are drawn from: one between failures, one to repair, in turn.
+    """
+    at = failures.start
+    until = FOREVER if failures.until is None else failures.until
+    while True:
+        at += _draw(stream, failures.distribution, failures.mean, failures.shape)
+        repair = _draw(stream, failures.repair, failures.repair_mean, failures.repair_shape)
+        if at >= until:
+            return
+        yield at, at + repair
+
+
+def _draw(stream: np.random.Generator, family: str, mean: float, shape: float) -> int:
+    if family == "exponential":
+        drawn = mean * stream.exponential()
+    else:
+        drawn = mean / math.gamma(1 + 1 / shape) * stream.weibull(shape)
+    return max(1, round_half_up(drawn))

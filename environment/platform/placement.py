@@ -1,0 +1,151 @@
+"""Which processors a job is drawn on: first fit, computed after the run.
+
+The cluster of a simulation is a pool: a job holds so many processors, not certain ones. A Gantt
+picture needs rows, so here every job is given the lowest row of consecutive processors that are
+free as long as it runs; where none is long enough it is split into as few pieces as possible.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+
+import numpy as np
+
+from hpcrowd.environment.jobs import Int64s
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Pieces of jobs on rows of processors, by start of their jobs.
+
+    Attributes
+    ----------
+    job
+        Place of the piece's job in what was placed, shape (pieces,).
+    row
+        Its first processor, counted from 0, shape (pieces,).
+    height
+        How many processors from there on, shape (pieces,).
+    rows
+        Rows that were needed: the size of the machine, or more where jobs ran on more processors
+        than there are (which the scheduler ``recorded`` and recorded traces may do).
+    """
+
+    job: Int64s
+    row: Int64s
+    height: Int64s
+    rows: int
+
+
+class FreeRows:
+    """Processors that are free, as stretches of consecutive rows in rising order.
+
+    Parameters
+    ----------
+    first, count
+        The rows that there are; all are free.
+    """
+
+    def __init__(self, first: int, count: int) -> None:
+        self._rows = [first] if count else []
+        self._counts = [count] if count else []
+        self.free = count  #: processors that are free
+
+    def take(self, count: int) -> list[tuple[int, int]]:
+        """Take ``count`` of the free processors; return them as stretches (first row, count)."""
+        self.free -= count
+        for place, found in enumerate(self._counts):
+            if found >= count:
+                return [self._cut(place, count)]
+        taken = []
+        while count:
+            largest = max(self._counts)
+            piece = self._cut(self._counts.index(largest), min(largest, count))
+            taken.append(piece)
+            count -= piece[1]
+        return sorted(taken)
+
+    def give_back(self, row: int, count: int) -> None:
+        """Make a stretch free again."""
+        self.free += count
+        rows, counts = self._rows, self._counts
+        place = bisect_left(rows, row)
+        if place < len(rows) and rows[place] == row + count:
+            count += counts[place]
+            del rows[place], counts[place]
+        if place and rows[place - 1] + counts[place - 1] == row:
+            counts[place - 1] += count
+        else:
+            rows.insert(place, row)
+            counts.insert(place, count)
+
+    def _cut(self, place: int, count: int) -> tuple[int, int]:
+        row = self._rows[place]
+        if count == self._counts[place]:
+            del self._rows[place], self._counts[place]
+        else:
+            self._rows[place] += count
+            self._counts[place] -= count
+        return row, count
+
+
+def place(begin: Int64s, end: Int64s, processors: Int64s, machine: int) -> Placement:
+    """Give each job rows of processors from its begin to its end.
+
+    Parameters
+    ----------
+    begin, end
+        s, shape (jobs,); at its end a job has left its processors already.
+    processors
+        How many each job holds, shape (jobs,).
+    machine
+        Processors that there are. Rows beyond them are only used while they do not suffice.
+
+    Returns
+    -------
+    Placement
+        No two jobs are on the same row at the same time, and each has its number of rows. The cost
+        grows with the jobs and with the stretches of free rows, not with the processors.
+    """
+    jobs = len(begin)
+    beyond = max(0, _peak(begin, end, processors) - machine)
+    regions = (FreeRows(0, machine), FreeRows(machine, beyond))
+    # At an instant: ends, then jobs of no length, which give their rows back at once, then starts.
+    order = np.lexsort((np.arange(jobs), begin != end, begin)).tolist()
+    leaving = np.lexsort((np.arange(jobs), end)).tolist()
+    begins, ends, sizes = begin.tolist(), end.tolist(), processors.tolist()
+    held: dict[int, list[tuple[int, int]]] = {}
+    pieces: list[tuple[int, int, int]] = []
+    left = 0
+    for job in order:
+        while left < jobs and ends[leaving[left]] <= begins[job]:
+            for row, count in held.pop(leaving[left], ()):
+                regions[row >= machine].give_back(row, count)
+            left += 1
+        below = min(sizes[job], regions[0].free)
+        found = regions[0].take(below) if below else []
+        if sizes[job] > below:
+            found += regions[1].take(sizes[job] - below)
+        pieces += [(job, row, count) for row, count in found]
+        if begins[job] != ends[job]:
+            held[job] = found
+        else:
+            for row, count in found:
+                regions[row >= machine].give_back(row, count)
+    columns = np.array(pieces, np.int64).reshape(-1, 3).T
+    return Placement(columns[0], columns[1], columns[2], machine + beyond)
+
+
+def _peak(begin: Int64s, end: Int64s, processors: Int64s) -> int:
+    """Return the most processors that are held at a time, also by jobs of no length."""
+    if not len(begin):
+        return 0
+    length = (end > begin).astype(np.int64)
+    times = np.concatenate([end, begin, begin])
+    # Ends, then each job of no length alone, then starts.
+    kind = np.repeat([0, 1, 2], len(begin))
+    changes = np.concatenate([-processors * length, processors * (1 - length), processors * length])
+    order = np.lexsort((kind, times))
+    level = np.cumsum(np.where(kind[order] == 1, 0, changes[order]))
+    return int((level + np.where(kind[order] == 1, changes[order], 0)).max())

@@ -1,0 +1,384 @@
+"""The changes of one cluster in the order of time, and what each does to its engine.
+
+At one second: an adaptive scheduler has its look, processors come up, maintenance ends, the size,
+the speed and the policy change, maintenance is announced, processors go down, maintenance begins.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from functools import partial
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpcrowd.environment.engine.interrupted_runs import Attempt
+from hpcrowd.environment.errors import SimulationError
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, State
+from hpcrowd.environment.platform.changes import (
+    Change,
+    Failures,
+    Maintenance,
+    NodesDown,
+    Resize,
+    SpeedChange,
+    SwitchPolicy,
+    changes_until,
+    check_changes,
+    failure_times,
+)
+from hpcrowd.environment.platform.reviews import Reviews
+from hpcrowd.environment.quantities import time_at_pace
+from hpcrowd.environment.schedulers.adaptive import Adaptive
+from hpcrowd.environment.schedulers.base import Scheduler
+from hpcrowd.environment.schedulers.estimates import Estimates
+from hpcrowd.environment.schedulers.names import parse_scheduler
+from hpcrowd.environment.stops import FOREVER
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.engine.base import Engine
+    from hpcrowd.environment.streams import Streams
+
+
+#: Runs of one job that may be stopped before that is an error: it would never end.
+LARGEST_RESTARTS = 10_000
+
+#: Who is told that running jobs were stopped and are to be submitted again: rows and the second.
+Lost = Callable[[Int64s, int], None]
+
+# The order within a second.
+UP, OPEN, SIZE, SPEED, POLICY, ANNOUNCE, DOWN, CLOSE = range(8)
+
+
+class Timeline:
+    """Changes an engine as time goes on.
+
+    Parameters
+    ----------
+    engine
+        Whose processors these are; it asks with :meth:`apply` when :attr:`next_at` has come.
+    changes
+        What is to change.
+    streams
+        Random streams of the run.
+    lost
+        Hears of jobs that their users have to submit again.
+    adaptive
+        Which scheduler decides of the policy from the beginning, if any.
+
+    Attributes
+    ----------
+    next_at
+        When the next change happens, FOREVER when none is left.
+    attempts
+        Runs of jobs that were stopped, in order.
+    down
+        Processors that are down.
+    failures
+        How often random failures have struck so far.
+    history
+        From which second on there were how many processors, and how many of these were neither
+        down nor closed for maintenance, in order.
+    reviews
+        Which policy is in charge.
+
+    Raises
+    ------
+    QuantityError
+        When changes contradict each other.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        changes: Sequence[Change],
+        streams: Streams,
+        lost: Lost,
+        adaptive: Adaptive | None = None,
+    ) -> None:
+        check_changes(changes, engine.processors)
+        self.engine = engine
+        self.next_at = FOREVER
+        self.attempts: list[Attempt] = []
+        self.down = 0
+        self.failures = 0
+        self.history = [(0, engine.processors, engine.processors)]
+        self.reviews = Reviews(engine, adaptive)
+        self._lost = lost
+        self._changes, self._size = tuple(changes), engine.processors
+        self._steps: list[tuple[int, int, int, int, Callable[[], None]]] = []
+        self._numbers = 0
+        self._single = 0  # steps to come that are not of a random process
+        self._since = self._now = 0
+        self._down_area = self._closed_s = 0
+        self._waiting: Int64s = np.zeros(0, np.int64)
+        self._running: Int64s = np.zeros(0, np.int64)
+        self._restarts: Counter[int] = Counter()
+        self._over: list[int] = []
+        self._told: list[int] = []
+        self._successor: Scheduler | None = None
+        if any(isinstance(change, SpeedChange) for change in changes):
+            engine.work = np.full(len(engine.jobs), UNKNOWN)
+        for index, change in enumerate(changes):
+            self._plan(change, index, streams)
+        self._look_ahead()
+
+    def _plan(self, change: Change, index: int, streams: Streams) -> None:
+        """Put the steps of a change into their places."""
+        name = ("failures", self.engine.number, index)
+        match change:
+            case NodesDown():
+                victims = streams.generator(*name, "victims")
+                down = partial(self._nodes_down, change, victims)
+                self._add(change.at, DOWN, down)
+            case Failures():
+                victims = streams.generator(*name, "victims")
+                times = failure_times(change, streams.generator(*name, "times"))
+                self._add_failure(change, times, victims)
+            case Maintenance():
+                window = (change.start, change.end)
+                announced = max(0, change.start - change.announced)
+                self._add(announced, ANNOUNCE, partial(self._announce, window))
+                self._add(change.start, CLOSE, partial(self._close, change))
+                self._add(change.end, OPEN, partial(self._open, window))
+            case Resize():
+                self._add(change.at, SIZE, partial(self._resize, change.processors))
+            case SpeedChange():
+                self._add(change.at, SPEED, partial(self._set_speed, change.factor))
+            case SwitchPolicy():
+                self._add(change.at, POLICY, partial(self._switch, change.scheduler))
+
+    def _add(self, at: int, kind: int, step: Callable[[], None], single: int = 1) -> None:
+        heappush(self._steps, (at, kind, self._numbers, single, step))
+        self._numbers += 1
+        self._single += single
+
+    def _add_failure(
+        self, change: Failures, times: Iterator[tuple[int, int]], victims: np.random.Generator
+    ) -> None:
+        """Put the next failure of a process into its place."""
+        for at, repaired in times:
+            step = partial(self._fail, change, repaired, times, victims)
+            self._add(at, DOWN, step, single=0)
+            return
+
+    def _look_ahead(self) -> None:
+        step = self._steps[0][0] if self._steps else FOREVER
+        self.next_at = min(step, self.reviews.next_at)
+
+    def catch_up(self, now: int) -> None:
+        """Do what happened before ``now`` while nothing ran, waited or was to arrive."""
+        self._look_ahead()
+        while self.next_at < now:
+            self.apply(self.next_at)
+
+    def apply(self, now: int) -> list[int]:
+        """Change what changes at ``now``; return rows of the jobs that are over by that."""
+        engine = self.engine
+        self._over, self._told, self._successor = [], [], None
+        if self._is_hopeless(now):
+            self.next_at = FOREVER
+            return self._over
+        if self.reviews.next_at <= now:
+            self._successor = self.reviews.look(now)
+            if self._successor is None and not (self._steps and self._steps[0][0] <= now):
+                self._look_ahead()
+                return self._over
+        engine.settle()
+        self._account(now)
+        self._waiting, self._running = engine.waiting, np.sort(engine.running)
+        while self._steps and self._steps[0][0] <= now:
+            *_, single, step = heappop(self._steps)
+            self._single -= single
+            step()
+        self._look_ahead()
+        engine.up = max(0, engine.processors - self.down)
+        there = (now, engine.processors, 0 if engine.closed else engine.up)
+        if there[1:] != self.history[-1][1:]:
+            self.history.append(there)
+        engine.take_over(self._waiting, self._running)
+        if self._successor is not None:
+            engine.switch(self._successor)
+            self.reviews.took_over(self._successor, now)
+        if self._told:
+            self._lost(np.array(sorted(self._told), np.int64), now)
+        return sorted(self._over)
+
+    def _is_hopeless(self, now: int) -> bool:
+        """Return whether jobs wait that would have started before now if they ever could.
+
+        Nothing runs and nothing will arrive, all that will ever be up is up, and nothing is to come
+        but random failures; those would go on for ever.
+        """
+        engine = self.engine
+        if self._single or engine.arriving or len(engine.running) or not len(engine.waiting):
+            return False
+        # Whoever arrives or has room made now has the pass of this second yet to come.
+        submits, ends = engine.jobs.enqueued[engine.waiting], engine.jobs.end
+        if np.any(submits >= now) or np.any(ends == now):
+            return False
+        return not self.reviews.would_switch(now)
+
+    def _account(self, now: int) -> None:
+        """Add up what was down or closed since the last change."""
+        passed = now - self._since
+        self._down_area += passed * (self.engine.processors - self.engine.up)
+        self._closed_s += passed * self.engine.closed
+        self._since = self._now = now
+
+    def account(self, now: int) -> dict[str, Any]:
+        """Return what happened until ``now``, fit for JSON."""
+        self._account(max(now, self._since))
+        self.reviews.account(max(now, self._since))
+        fates = [attempt.fate for attempt in self.attempts]
+        return {
+            "node_failures": self.failures,
+            "down_processor_s": self._down_area,
+            "maintenance_s": self._closed_s,
+            "runs_stopped": len(fates),
+            "runs_requeued": fates.count("requeue"),
+            "runs_resubmitted": fates.count("resubmit"),
+            "runs_failed": fates.count("fail"),
+            "lost_processor_s": sum(one.processor_seconds for one in self.attempts),
+            **changes_until(now, self._changes, self._size),
+            "policy_switches": self.reviews.switches,
+            "policies_s": dict(sorted(self.reviews.in_charge.items())),
+        }
+
+    # What the steps do.
+
+    def _nodes_down(self, change: NodesDown, victims: np.random.Generator) -> None:
+        struck = self._strike(change.processors, victims, "down", change.jobs)
+        if struck and change.until is not None:
+            self._add(change.until, UP, partial(self._come_up, struck))
+
+    def _fail(
+        self,
+        change: Failures,
+        repaired: int,
+        times: Iterator[tuple[int, int]],
+        victims: np.random.Generator,
+    ) -> None:
+        struck = self._strike(change.processors, victims, "failure", change.jobs)
+        self.failures += struck > 0
+        if struck:
+            self._add(repaired, UP, partial(self._come_up, struck))
+        self._add_failure(change, times, victims)
+
+    def _strike(self, processors: int, victims: np.random.Generator, cause: str, fate: str) -> int:
+        """Take processors down wherever they are; return how many, fewer where not as many are up.
+
+        Each strike takes one number from ``victims``, whatever happens in the run.
+        """
+        engine = self.engine
+        place = victims.random()
+        up = max(0, engine.processors - self.down)
+        held = engine.jobs.processors[self._running]
+        free = max(0, up - int(held.sum()))
+        width, struck = free + int(held.sum()), min(processors, up)
+        if struck == 0:
+            return 0
+        self.down += struck
+        first = min(int(place * width), width - 1)
+        last = first + struck  # beyond the width it goes on at the first place
+        ends = free + np.cumsum(held)
+        begins = ends - held
+        hit = (begins < last) & (ends > first) | (begins < last - width)
+        self._stop(self._running[hit], cause, fate)
+        return struck
+
+    def _come_up(self, processors: int) -> None:
+        self.down -= processors
+
+    def _announce(self, window: tuple[int, int]) -> None:
+        self.engine.windows = tuple(sorted((*self.engine.windows, window)))
+
+    def _close(self, change: Maintenance) -> None:
+        self.engine.closed = True
+        if change.jobs != "run":
+            self._stop(self._running, "maintenance", change.jobs)
+
+    def _open(self, window: tuple[int, int]) -> None:
+        self.engine.closed = False
+        self.engine.windows = tuple(one for one in self.engine.windows if one != window)
+
+    def _resize(self, processors: int) -> None:
+        self.engine.processors = processors
+        large = self.engine.jobs.processors[self._waiting] > processors
+        self._end(self._waiting[large], State.REJECTED)
+        self._waiting = self._waiting[~large]
+
+    def _switch(self, scheduler: str | Scheduler) -> None:
+        made = parse_scheduler(scheduler) if isinstance(scheduler, str) else scheduler
+        self.reviews.end()
+        if isinstance(made, Adaptive):
+            made = self.reviews.begin(made, self._now)
+        self._successor = made
+
+    def _set_speed(self, factor: float) -> None:
+        engine, jobs, running, now = self.engine, self.engine.jobs, self._running, self._now
+        before = engine.pace
+        pace = (before * Fraction(Decimal(str(factor)))).limit_denominator(10**6)
+        engine.pace = max(pace, Fraction(1, 10**6))
+        started = jobs.start[running]
+        left = started + jobs.run_time[running] - now
+        jobs.run_time[running] = now - started + time_at_pace(left, engine.pace / before)
+        jobs.end[running] = started + engine.stays(running)
+        if self._exact:
+            jobs.estimate[running] = engine.stays(running)
+        self._set_run_times(self._waiting)
+
+    @property
+    def _exact(self) -> bool:
+        found = self.engine.estimates
+        return isinstance(found, Estimates) and found.kind == "exact"
+
+    def _set_run_times(self, rows: Int64s) -> None:
+        """Let waiting jobs need as long as they do at the present speed."""
+        engine = self.engine
+        if engine.work is None:
+            return
+        engine.jobs.run_time[rows] = time_at_pace(engine.work[rows], engine.pace)
+        if self._exact:
+            engine.jobs.estimate[rows] = engine.stays(rows)
+
+    def _stop(self, rows: Int64s, cause: str, fate: str) -> None:
+        """Stop running jobs."""
+        jobs, now = self.engine.jobs, self._now
+        columns = (jobs.number, jobs.cluster, jobs.submit, jobs.start)
+        for row in rows.tolist():
+            number, cluster, submit, start = (int(column[row]) for column in columns)
+            held = int(jobs.processors[row])
+            self._restarts[row] += 1
+            if self._restarts[row] > LARGEST_RESTARTS:
+                raise SimulationError(
+                    f"job {number} was stopped {LARGEST_RESTARTS:,} times by {now} s: nodes fail "
+                    "faster than it can run; make failures rarer, or end them"
+                )
+            self.attempts.append(
+                Attempt(row, number, cluster, submit, start, now, held, cause, fate)
+            )
+        self._running = np.setdiff1d(self._running, rows)
+        if fate == "fail":
+            jobs.end[rows] = now
+            self._end(rows, State.FAILED)
+            return
+        jobs.start[rows] = jobs.end[rows] = UNKNOWN
+        if self.engine.work is not None:
+            jobs.run_time[rows] = self.engine.work[rows]
+        if fate == "resubmit":
+            self._told += rows.tolist()
+            return
+        large = jobs.processors[rows] > self.engine.processors
+        self._end(rows[large], State.REJECTED)
+        self._set_run_times(rows[~large])
+        self._waiting = np.append(self._waiting, rows[~large])
+
+    def _end(self, rows: Int64s, state: State) -> None:
+        """Note that jobs are over."""
+        self.engine.jobs.state[rows] = state
+        self._over += rows.tolist()

@@ -1,0 +1,163 @@
+"""What a predictor of run times is told, and what it is asked.
+
+A scheduler that predicts asks when a job arrives; what the predictor knows are the jobs that have
+ended until then. The simulation drives a predictor with :meth:`Predictor.ended`,
+:meth:`Predictor.arrived` and :meth:`Predictor.predict`, in this order within an instant. An
+evaluation over a recorded trace drives the very same object through :meth:`Predictor.follow`.
+
+A predictor reads what is known of a job when it arrives (user, group, executable, queue,
+processors, requested time and memory), and when it ends: it ran from ``jobs.start`` until now. It
+never reads ``run_time`` or ``end``, which a simulation knows beforehand.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from hpcrowd.environment.errors import PredictorError, QuantityError
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+
+#: What happens to a job, as far as a predictor hears of it; in this order within an instant.
+ENDED, ARRIVED = 0, 1
+
+
+@dataclass(frozen=True)
+class Events:
+    """Arrivals and ends in the order of time; at one instant ends come first.
+
+    Attributes
+    ----------
+    time
+        s since the origin, shape (events,).
+    row
+        The job, shape (events,).
+    kind
+        :data:`ENDED` or :data:`ARRIVED`, shape (events,).
+    """
+
+    time: Int64s
+    row: Int64s
+    kind: Int64s
+
+    @classmethod
+    def of(cls, submit: Int64s, end: Int64s) -> Events:
+        """Return the events of jobs that were submitted and ended then; ties go by row.
+
+        Parameters
+        ----------
+        submit, end
+            s since the origin, shape (jobs,). A job that ends in the second of its submission
+            ends after the arrivals of that second.
+
+        Raises
+        ------
+        QuantityError
+            When a job ends before it was submitted.
+        """
+        wrong = np.flatnonzero(end < submit)
+        if len(wrong):
+            job = int(wrong[0])
+            raise QuantityError(
+                f"job in row {job}: ends at {end[job]} s, before its submission at {submit[job]} s"
+            )
+        rows = np.arange(len(submit))
+        time = np.concatenate((end, submit))
+        order = np.concatenate((np.where(end == submit, 2, 0), np.ones(len(rows), np.int64)))
+        row = np.concatenate((rows, rows))
+        kind = np.repeat(np.array([ENDED, ARRIVED]), len(rows))
+        place = np.lexsort((row, order, time))
+        return cls(time[place], row[place], kind[place])
+
+    def batches(self) -> list[slice]:
+        """Return the runs of events of the same time and kind."""
+        change = (np.diff(self.time) != 0) | (np.diff(self.kind) != 0)
+        edges = [0, *(np.flatnonzero(change) + 1).tolist(), len(self.time)]
+        return [slice(a, b) for a, b in pairwise(edges) if a < b]
+
+
+class Predictor(ABC):
+    """Predicts run times online, from the jobs that have ended.
+
+    A predictor of one's own subclasses this and defines the four methods below.
+
+    Attributes
+    ----------
+    name
+        What it is called in tables and messages.
+    """
+
+    name: str = "predictor"
+
+    @abstractmethod
+    def begin(self, jobs: JobTable) -> None:
+        """Take the table of jobs, once and before anything else; forget what was before.
+
+        Parameters
+        ----------
+        jobs
+            All jobs. The table may grow later: take columns anew when they are needed.
+        """
+
+    @abstractmethod
+    def arrived(self, rows: Int64s, now: int) -> None:
+        """Hear of jobs that joined the queue now, by row."""
+
+    @abstractmethod
+    def ended(self, rows: Int64s, now: int) -> None:
+        """Hear of jobs that ran to their end now, by row; each ran for ``now - jobs.start``."""
+
+    @abstractmethod
+    def predict(self, rows: Int64s, now: int) -> Int64s:
+        """Return the predicted run times of jobs that have arrived.
+
+        Returns
+        -------
+        Int64s
+            s, at least 1, shape of ``rows``.
+
+        Raises
+        ------
+        PredictorError
+            When it has not begun, or a job has not arrived.
+        """
+
+    def check_ready(self) -> None:  # noqa: B027
+        """Make sure that :meth:`begin` may be called.
+
+        Raises
+        ------
+        PredictorError
+            When it has to be trained first.
+        """
+
+    def follow(self, events: Events) -> Int64s:
+        """Go through events, after :meth:`begin`, and predict each job at its arrival.
+
+        Returns
+        -------
+        Int64s
+            The predicted run times by row, s; -1 for jobs that did not arrive.
+        """
+        size = int(events.row.max()) + 1 if len(events.row) else 0
+        predicted = np.full(size, UNKNOWN, np.int64)
+        for batch in events.batches():
+            rows, now = events.row[batch], int(events.time[batch.start])
+            if events.kind[batch.start] == ENDED:
+                self.ended(rows, now)
+            else:
+                self.arrived(rows, now)
+                predicted[rows] = self.predict(rows, now)
+        return predicted
+
+    def __str__(self) -> str:
+        """Return its name."""
+        return self.name
+
+
+def not_begun(name: str) -> PredictorError:
+    """Return the error of a predictor that is asked before it knows any table of jobs."""
+    return PredictorError(f"{name}: asked before it has begun; call begin(jobs) first")

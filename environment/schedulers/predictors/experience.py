@@ -1,0 +1,225 @@
+"""What predictors that compare jobs have in common: their arrays, and how far back they look.
+
+Histories differ in which jobs are "the last N":
+
+``submission``
+    the N jobs submitted before this one; one that has not ended takes a place but is not used
+``completion``
+    the N jobs that ended last
+``category``
+    the N jobs that ended last among those that share the attributes of the template
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from hpcrowd.environment.engine.kernel import cache
+from hpcrowd.environment.errors import PredictorError, QuantityError
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+from hpcrowd.environment.schedulers.predictors.base import Events, Predictor, not_begun
+from hpcrowd.environment.schedulers.predictors.kernel import experience as K
+from hpcrowd.environment.schedulers.predictors.kernel import prediction as kernel
+from hpcrowd.environment.schedulers.predictors.kernel.experience import Experience, Float64s
+
+cache.drop_stale()
+
+History = Literal["submission", "completion", "category"]
+Bounds = Literal["table", "seen"]
+
+#: The kinds of history and of bounds, by name.
+HISTORIES: tuple[str, ...] = get_args(History)
+BOUNDS: tuple[str, ...] = get_args(Bounds)
+
+#: The nominal attributes of a job, in the order of thesis section 8.3.3, a letter each.
+ATTRIBUTES = "ugqj"
+
+#: Rows that arrays have at first, and buckets of each hash table for each row.
+FIRST_ROOM, BUCKETS = 256, 2
+
+
+class ComparingPredictor(Predictor):
+    """Base of the predictors that look for similar jobs.
+
+    Parameters
+    ----------
+    history
+        Which jobs are the last N, see :mod:`hpcrowd.environment.schedulers.predictors.experience`.
+    bounds
+        Where the least and largest values come from to which numeric attributes are normalized:
+        ``table``, all jobs known at the beginning (of a recorded trace, the whole trace; this looks
+        at what will be asked for, never at how long it runs), or ``seen``, those that have arrived.
+        Both become wider when a job lies outside.
+    """
+
+    #: The compiled model.
+    _model: int
+
+    #: Its settings, in the order of that.
+    _settings: Float64s
+
+    #: Whether numeric attributes tell jobs apart.
+    _numbers = True
+
+    #: The kinds of history that it knows.
+    _histories = HISTORIES
+
+    def __init__(self, history: str, bounds: str) -> None:
+        for what, value, known in (
+            ("history", history, self._histories),
+            ("bounds", bounds, BOUNDS),
+        ):
+            if value not in known:
+                raise QuantityError(f"{what} {value!r}: not known; choose {', '.join(known)}")
+        self.history = history
+        self.bounds = bounds
+        self._jobs: JobTable | None = None
+        self._memory: Experience | None = None
+        self._given: tuple[Any, ...] = ()
+
+    def _masks(self) -> tuple[int, int]:
+        """Return the nominal attributes that make a category, and those that make a class."""
+        raise NotImplementedError
+
+    def _most_neighbours(self) -> int:
+        """Return K, the larger one where there are two."""
+        raise NotImplementedError
+
+    def begin(self, jobs: JobTable) -> None:
+        """Take the table of jobs; forget what was before."""
+        self._jobs = jobs
+        counters = np.zeros(K.COUNTERS, np.int64)
+        counters[K.KIND] = HISTORIES.index(self.history)
+        counters[K.CATEGORY_MASK], counters[K.CLASS_MASK] = self._masks()
+        counters[K.NUMBERS] = K.NUMERIC if self._numbers else 0
+        bounds = np.array([[np.inf, -np.inf]] * K.NUMERIC)
+        if self.bounds == "table" and len(jobs):
+            columns = (jobs.processors, jobs.requested_time, jobs.requested_memory)
+            bounds[:] = [[column.min(), column.max()] for column in columns]
+        wanted = self._most_neighbours()
+        room = max(len(jobs), FIRST_ROOM)
+        self._memory = Experience(
+            counters=counters,
+            bounds=bounds,
+            keys=np.zeros(wanted, np.int64),
+            best=np.zeros(wanted, np.int64),
+            **_arrays(room),
+        )
+        self._given = tuple(self._memory)
+
+    def arrived(self, rows: Int64s, now: int) -> None:
+        """Hear of jobs that joined the queue."""
+        jobs, arrays = self._ready()
+        kernel.meet_all(arrays, jobs.matrix, np.asarray(rows, np.int64))
+
+    def ended(self, rows: Int64s, now: int) -> None:
+        """Hear of jobs that ran to their end."""
+        jobs, arrays = self._ready()
+        kernel.learn_all(arrays, jobs.matrix, np.asarray(rows, np.int64), now)
+
+    def predict(self, rows: Int64s, now: int) -> Int64s:
+        """Return the predicted run times of jobs that have arrived, s."""
+        jobs, arrays = self._ready()
+        rows = np.asarray(rows, np.int64)
+        predicted = np.empty(len(rows), np.int64)
+        absent = kernel.predict_all(
+            self._model, arrays, self._settings, jobs.matrix, rows, predicted
+        )
+        if absent != K.NONE:
+            raise PredictorError(
+                f"{self.name}: asked about job {jobs.number[absent]}, which has not arrived; call "
+                "arrived(rows, now) first"
+            )
+        return predicted
+
+    def follow(self, events: Events) -> Int64s:
+        """Go through events compiled; the same as one by one."""
+        jobs, arrays = self._ready()
+        predicted = np.full(len(jobs), UNKNOWN, np.int64)
+        kernel.follow(
+            self._model, arrays, self._settings, jobs.matrix,
+            events.time, events.row, events.kind, predicted,
+        )  # fmt: skip
+        return predicted
+
+    def _ready(self) -> tuple[JobTable, tuple[Any, ...]]:
+        """Return the table, and the arrays with room for every job of the table."""
+        if self._jobs is None or self._memory is None:
+            raise not_begun(self.name)
+        if len(self._jobs) > self._memory.jobs.shape[0]:
+            self._memory = _grown(self._memory, len(self._jobs))
+            self._given = tuple(self._memory)
+        return self._jobs, self._given
+
+
+def _arrays(room: int) -> dict[str, Any]:
+    """Return empty arrays for so many jobs."""
+    size = 1 << (BUCKETS * room - 1).bit_length()
+    return {
+        "jobs": np.full((room, K.JOB_FIELDS), K.NONE, np.int64),
+        "classes": np.empty((room, K.CLASS_FIELDS), np.int64),
+        "categories": np.empty((room, K.CATEGORY_FIELDS), np.int64),
+        "vectors": np.empty((room, K.NUMERIC + 1)),
+        "buckets": np.full((2, size), K.NONE, np.int64),
+    }
+
+
+def _grown(memory: Experience, needed: int) -> Experience:
+    """Return the same with room for ``needed`` jobs and more."""
+    old = memory.jobs.shape[0]
+    arrays = _arrays(max(needed, 2 * old))
+    for name in ("jobs", "classes", "categories", "vectors"):
+        arrays[name][:old] = getattr(memory, name)
+    grown = memory._replace(**arrays)
+    K.hash_anew(grown)
+    return grown
+
+
+def check_whole(name: str, value: Any, least: int) -> int:
+    """Return ``value`` if it is a whole number of at least ``least``.
+
+    Raises
+    ------
+    QuantityError
+        When it is not.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise QuantityError(f"{name} {value!r}: not a whole number of at least {least}")
+    return int(value)
+
+
+def check_number(name: str, value: Any, least: float = 0.0) -> float:
+    """Return ``value`` if it is a finite number of at least ``least``.
+
+    Raises
+    ------
+    QuantityError
+        When it is not.
+    """
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float | np.floating | np.integer)
+        or not np.isfinite(value)
+        or value < least
+    ):
+        raise QuantityError(f"{name} {value!r}: not a number of at least {least:g}")
+    return float(value)
+
+
+def template_mask(template: str) -> int:
+    """Return the attributes of a template such as ``ug.j`` as bits.
+
+    Raises
+    ------
+    QuantityError
+        When it holds anything but each of ``u``, ``g``, ``q`` and ``j`` at most once, and dots.
+    """
+    letters = [letter for letter in template if letter != "."]
+    if len(set(letters)) != len(letters) or not set(letters) <= set(ATTRIBUTES):
+        raise QuantityError(
+            f"template {template!r}: not made of u, g, q, j (user, group, queue, job name), each "
+            "at most once; write for example ug.j, or .... for none"
+        )
+    return sum(1 << ATTRIBUTES.index(letter) for letter in letters)

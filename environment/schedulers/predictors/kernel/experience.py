@@ -1,0 +1,329 @@
+"""What is kept of the jobs that a predictor has heard of, compiled.
+
+Jobs that are alike in all that a predictor compares form a *class*, and classes that share the
+nominal attributes of its template a *category*. A class keeps its jobs in a chain, latest first; a
+category keeps its classes in the order of their latest jobs. So a search looks at classes that
+occur in the window, not at jobs, and stops early: it costs what is different, not what is many.
+
+Several places hold linked lists in arrays; :data:`NONE` ends them.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcrowd.environment.engine.kernel.places import compiled, inlined
+from hpcrowd.environment.jobs import Column, Int64s
+
+NONE = -1
+
+Float64s = NDArray[np.float64]
+
+#: Columns of the table that tell jobs apart: nominal ones, then numeric ones.
+USER, GROUP = int(Column.USER), int(Column.GROUP)
+QUEUE, EXECUTABLE = int(Column.QUEUE), int(Column.EXECUTABLE)
+PROCESSORS, REQUESTED_TIME = int(Column.PROCESSORS), int(Column.REQUESTED_TIME)
+REQUESTED_MEMORY = int(Column.REQUESTED_MEMORY)
+START = int(Column.START)
+NOMINAL, NUMERIC = 4, 3
+
+# Which jobs are "the last N".
+BY_SUBMISSION, BY_COMPLETION, BY_CATEGORY = 0, 1, 2
+
+# What is kept of a job.
+(
+    CLASS,
+    SUBMITTED,  # its number in the order of submissions
+    RANK,  # its number in the history, by submission or completion; NONE when it is not there
+    PLACE,  # its number in the history of its category
+    OLDER,  # the next older job of its class
+    RAN,  # s; NONE until it has ended
+    JOB_FIELDS,
+) = range(7)
+
+# What is kept of a class: 4 nominal and 3 numeric attributes, then:
+(
+    CATEGORY,
+    LATEST,  # its latest job in the history
+    LATEST_RANK,  # and that one's RANK and PLACE
+    LATEST_PLACE,
+    FRESHER,  # neighbours in the category, by latest job
+    STALER,
+    NEXT_CLASS,  # in the same bucket
+    CLASS_FIELDS,
+) = range(7, 15)
+
+# What is kept of a category: 4 nominal attributes, then:
+(
+    FRESHEST,  # the class with the latest job
+    KNOWN,  # jobs of it in the history
+    NEXT_CATEGORY,
+    CATEGORY_FIELDS,
+) = range(4, 8)
+
+# Counters and settings.
+(
+    KIND,
+    CATEGORY_MASK,  # nominal attributes of the template, a bit each
+    CLASS_MASK,  # nominal attributes that tell classes apart
+    NUMBERS,  # numeric attributes that do: all of them or none
+    JOBS_SEEN,
+    JOBS_KNOWN,
+    CLASSES,
+    CATEGORIES,
+    WIDENED,  # bounds have changed since vectors were made
+    COUNTERS,
+) = range(10)
+
+
+class Experience(NamedTuple):
+    """Arrays of what is kept; the rows of each are jobs, classes, categories and so on."""
+
+    counters: Int64s
+    jobs: Int64s
+    classes: Int64s
+    categories: Int64s
+    buckets: Int64s  #: heads of hash chains of classes and categories, shape (2, power of two)
+    vectors: Float64s  #: normalized numeric attributes of classes and their length
+    bounds: Float64s  #: least and largest value of each numeric attribute, shape (3, 2)
+    keys: Int64s  #: the best found, best first: how near
+    best: Int64s  #: and the job
+
+
+@inlined
+def mixed(state, value):
+    """Return a hash with another value mixed in."""
+    state = (state ^ value) * 0x1E3779B97F4A7C15
+    return state ^ (state >> 29)
+
+
+@compiled
+def meet(memory, table, row):
+    """Take in a job that has arrived: its class, and its place when the history is by submission.
+
+    A job that comes again (it was requeued) keeps its place.
+    """
+    counters, jobs, bounds = memory.counters, memory.jobs, memory.bounds
+    if jobs[row, SUBMITTED] != NONE:
+        return
+    for which in range(counters[NUMBERS]):
+        value = float(numeric(table, row, which))
+        if value < bounds[which, 0]:
+            bounds[which, 0] = value
+            counters[WIDENED] = 1
+        if value > bounds[which, 1]:
+            bounds[which, 1] = value
+            counters[WIDENED] = 1
+    jobs[row, CLASS] = class_of(memory, table, row)
+    jobs[row, SUBMITTED] = counters[JOBS_SEEN]
+    counters[JOBS_SEEN] += 1
+    if counters[KIND] == BY_SUBMISSION:
+        remember(memory, row, jobs[row, SUBMITTED])
+
+
+@compiled
+def learn(memory, row, ran):
+    """Take in that a job has ended after ``ran`` seconds."""
+    counters = memory.counters
+    if memory.jobs[row, SUBMITTED] == NONE or memory.jobs[row, RAN] != NONE:
+        return  # it never arrived, or has ended before
+    memory.jobs[row, RAN] = ran
+    if counters[KIND] != BY_SUBMISSION:
+        remember(memory, row, counters[JOBS_KNOWN])
+    counters[JOBS_KNOWN] += 1
+
+
+@compiled
+def remember(memory, row, rank):
+    """Put a job at the end of the history, and its class at the head of its category."""
+    jobs, classes, categories = memory.jobs, memory.classes, memory.categories
+    which = jobs[row, CLASS]
+    category = classes[which, CATEGORY]
+    jobs[row, RANK] = rank
+    jobs[row, PLACE] = categories[category, KNOWN]
+    categories[category, KNOWN] += 1
+    jobs[row, OLDER] = classes[which, LATEST]
+    classes[which, LATEST] = row
+    classes[which, LATEST_RANK], classes[which, LATEST_PLACE] = rank, jobs[row, PLACE]
+    first = categories[category, FRESHEST]
+    if first == which:
+        return
+    before, after = classes[which, FRESHER], classes[which, STALER]
+    if before != NONE:
+        classes[before, STALER] = after
+        if after != NONE:
+            classes[after, FRESHER] = before
+    classes[which, FRESHER] = NONE
+    classes[which, STALER] = first
+    if first != NONE:
+        classes[first, FRESHER] = which
+    categories[category, FRESHEST] = which
+
+
+@inlined
+def numeric(table, row, which):
+    """Return processors, requested time or requested memory of a job."""
+    if which == 0:
+        return table[PROCESSORS, row]
+    if which == 1:
+        return table[REQUESTED_TIME, row]
+    return table[REQUESTED_MEMORY, row]
+
+
+@inlined
+def nominal(table, row, which):
+    """Return user, group, queue or executable of a job."""
+    if which == 0:
+        return table[USER, row]
+    if which == 1:
+        return table[GROUP, row]
+    if which == 2:
+        return table[QUEUE, row]
+    return table[EXECUTABLE, row]
+
+
+@compiled
+def class_of(memory, table, row):
+    """Return the class of a job; it is made when it is new."""
+    counters, classes, buckets = memory.counters, memory.classes, memory.buckets
+    mask, numbers = counters[CLASS_MASK], counters[NUMBERS]
+    code = 0
+    for which in range(NOMINAL):
+        code = mixed(code, nominal(table, row, which) if mask >> which & 1 else 0)
+    for which in range(NUMERIC):
+        code = mixed(code, numeric(table, row, which) if which < numbers else 0)
+    bucket = code & (buckets.shape[1] - 1)
+    found = buckets[0, bucket]
+    while found != NONE:
+        same = True
+        for which in range(NOMINAL):
+            value = nominal(table, row, which) if mask >> which & 1 else 0
+            same = same and classes[found, which] == value
+        for which in range(numbers):
+            same = same and classes[found, NOMINAL + which] == numeric(table, row, which)
+        if same:
+            return found
+        found = classes[found, NEXT_CLASS]
+    found = counters[CLASSES]
+    counters[CLASSES] += 1
+    for which in range(NOMINAL):
+        classes[found, which] = nominal(table, row, which) if mask >> which & 1 else 0
+    for which in range(NUMERIC):
+        value = numeric(table, row, which) if which < numbers else 0
+        classes[found, NOMINAL + which] = value
+    classes[found, CATEGORY] = category_of(memory, found)
+    classes[found, LATEST_RANK] = classes[found, LATEST_PLACE] = NONE
+    classes[found, LATEST] = classes[found, FRESHER] = classes[found, STALER] = NONE
+    classes[found, NEXT_CLASS] = buckets[0, bucket]
+    buckets[0, bucket] = found
+    normalize(memory, found)
+    return found
+
+
+@compiled
+def category_of(memory, which):
+    """Return the category of a class; it is made when it is new."""
+    counters, classes, categories = memory.counters, memory.classes, memory.categories
+    buckets, mask = memory.buckets, memory.counters[CATEGORY_MASK]
+    code = 1
+    for place in range(NOMINAL):
+        code = mixed(code, classes[which, place] if mask >> place & 1 else 0)
+    bucket = code & (buckets.shape[1] - 1)
+    found = buckets[1, bucket]
+    while found != NONE:
+        same = True
+        for place in range(NOMINAL):
+            value = classes[which, place] if mask >> place & 1 else 0
+            same = same and categories[found, place] == value
+        if same:
+            return found
+        found = categories[found, NEXT_CATEGORY]
+    found = counters[CATEGORIES]
+    counters[CATEGORIES] += 1
+    for place in range(NOMINAL):
+        categories[found, place] = classes[which, place] if mask >> place & 1 else 0
+    categories[found, FRESHEST] = NONE
+    categories[found, KNOWN] = 0
+    categories[found, NEXT_CATEGORY] = buckets[1, bucket]
+    buckets[1, bucket] = found
+    return found
+
+
+@compiled
+def normalize(memory, which):
+    """Make the vector of a class: Eq. 8.4 on each numeric attribute, and its length."""
+    classes, vectors, bounds = memory.classes, memory.vectors, memory.bounds
+    square = 0.0
+    for place in range(NUMERIC):
+        low, high = bounds[place, 0], bounds[place, 1]
+        value = 0.0
+        if high > low:
+            value = (classes[which, NOMINAL + place] - low) / (high - low)
+        vectors[which, place] = value
+        square += value * value
+    vectors[which, NUMERIC] = sqrt(square)
+
+
+@compiled
+def renew_vectors(memory):
+    """Make all vectors anew when the bounds have become wider."""
+    if memory.counters[WIDENED]:
+        memory.counters[WIDENED] = 0
+        for which in range(memory.counters[CLASSES]):
+            normalize(memory, which)
+
+
+@compiled
+def consider(memory, which, key, order, low, high, found, wanted):
+    """Put jobs of a class among the best: those that have ended, with low <= number < high.
+
+    The nearest (largest ``key``) come first, then the latest. Numbers are RANK or PLACE, as
+    ``order`` says. Returns how many jobs are among the best now.
+    """
+    jobs, keys, best = memory.jobs, memory.keys, memory.best
+    job = memory.classes[which, LATEST]
+    while job != NONE and jobs[job, order] >= low:
+        rank = jobs[job, RANK]
+        if found == wanted:
+            last = wanted - 1
+            if key < keys[last] or (key == keys[last] and rank < jobs[best[last], RANK]):
+                break
+        if jobs[job, order] < high and jobs[job, RAN] != NONE:
+            place = found if found < wanted else wanted - 1
+            while place > 0 and (
+                keys[place - 1] < key
+                or (keys[place - 1] == key and jobs[best[place - 1], RANK] < rank)
+            ):
+                keys[place] = keys[place - 1]
+                best[place] = best[place - 1]
+                place -= 1
+            keys[place] = key
+            best[place] = job
+            if found < wanted:
+                found += 1
+        job = jobs[job, OLDER]
+    return found
+
+
+@compiled
+def hash_anew(memory):
+    """Put all classes and categories into empty buckets."""
+    counters, classes, categories = memory.counters, memory.classes, memory.categories
+    buckets = memory.buckets
+    mask = buckets.shape[1] - 1
+    for which in range(counters[CLASSES]):
+        code = 0
+        for place in range(NOMINAL + NUMERIC):
+            code = mixed(code, classes[which, place])
+        classes[which, NEXT_CLASS] = buckets[0, code & mask]
+        buckets[0, code & mask] = which
+    for which in range(counters[CATEGORIES]):
+        code = 1
+        for place in range(NOMINAL):
+            code = mixed(code, categories[which, place])
+        categories[which, NEXT_CATEGORY] = buckets[1, code & mask]
+        buckets[1, code & mask] = which

@@ -1,0 +1,160 @@
+"""Predictors by name, and in small files: what the command line and configurations write.
+
+``last-two``, ``last-two:cap=yes``, ``nearest:n=2000,k=5``, ``history:SDSC04`` (published
+parameters), ``history:SDSC04,history=completion``, or the path of a file of a trained model.
+
+A file is JSON with the keys ``format``, ``version``, ``model``, ``settings`` and ``provenance``;
+the version counts up when an older program could no longer read what a newer one writes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from hpcrowd.environment.errors import HpcrowdError, ModelFileError, QuantityError
+from hpcrowd.environment.model_files import ModelFormat
+from hpcrowd.environment.schedulers.predictors.history import (
+    Group,
+    HistoryParameters,
+    HistoryPredictor,
+    published_names,
+)
+from hpcrowd.environment.schedulers.predictors.last_two import LastTwo
+from hpcrowd.environment.schedulers.predictors.nearest import Nearest
+
+#: Predictors whose settings can be written and read.
+Shipped = LastTwo | Nearest | HistoryPredictor
+
+#: What a file says it is, and the version that is written.
+FILES = ModelFormat(
+    "hpcrowd predictor",
+    1,
+    "a model of a predictor",
+    "hpcrowd predict --out",
+    "train the model again, or fetch the file again",
+)
+
+#: The predictors by name.
+PREDICTORS: dict[str, Callable[..., Shipped]] = {
+    "last-two": LastTwo,
+    "nearest": Nearest,
+    "history": HistoryPredictor,
+}
+
+#: Options that may be given in a text, and how each is read.
+OPTIONS: dict[str, dict[str, str]] = {
+    "last-two": {"jobs": "whole", "cap": "yes-no", "history": "word"},
+    "nearest": {
+        "n": "whole", "k": "whole", "bandwidth": "number", "cap": "yes-no",
+        "history": "word", "bounds": "word",
+    },
+    "history": {"history": "word", "bounds": "word"},
+}  # fmt: skip
+
+
+def parse_predictor(text: str) -> Shipped:
+    """Return the predictor that ``text`` means, see :mod:`predictors.models`.
+
+    Raises
+    ------
+    QuantityError
+        When there is no such predictor or option.
+    ModelFileError
+        When it names a file that cannot be used.
+    """
+    if text.endswith(".json"):
+        return read_predictor(text)
+    name, _, rest = text.partition(":")
+    if name not in PREDICTORS:
+        raise QuantityError(
+            f"predictor {text!r}: not known; choose {', '.join(PREDICTORS)}, or a file of a "
+            "trained model (.json)"
+        )
+    given: dict[str, Any] = {}
+    for word in filter(None, rest.split(",")):
+        key, equals, value = word.partition("=")
+        if not equals and name == "history" and "parameters" not in given:
+            given["parameters"] = HistoryParameters.published(key)
+            continue
+        if key not in OPTIONS[name] or not equals:
+            also = f", or {', '.join(published_names())}" if name == "history" else ""
+            raise QuantityError(
+                f"predictor {text!r}: {word!r} is no option of {name}; choose "
+                f"{', '.join(f'{option}=' for option in OPTIONS[name])}{also}"
+            )
+        given[key] = _read(text, key, value, OPTIONS[name][key])
+    return PREDICTORS[name](**given)
+
+
+def _read(text: str, key: str, value: str, kind: str) -> Any:
+    if kind == "word":
+        return value
+    if kind == "yes-no" and value in ("yes", "no"):
+        return value == "yes"
+    try:
+        if kind == "whole":
+            return int(value)
+        if kind == "number":
+            return float(value)
+    except ValueError:
+        pass
+    rule = {"whole": "a whole number", "number": "a number", "yes-no": "yes or no"}[kind]
+    raise QuantityError(f"predictor {text!r}: {key} {value!r}: not {rule}")
+
+
+def predictor_from(model: str, settings: dict[str, Any]) -> Shipped:
+    """Return the predictor of these settings, as :meth:`to_json` gives them."""
+    settings = dict(settings)
+    if model == "history":
+        found = dict(settings.pop("parameters"))
+        small, big = (Group(**found.pop(name)) for name in ("small", "big"))
+        settings["parameters"] = HistoryParameters(**found, small=small, big=big)
+    return PREDICTORS[model](**settings)
+
+
+def write_predictor(
+    predictor: Shipped,
+    path: str | os.PathLike[str],
+    provenance: dict[str, Any] | None = None,
+) -> None:
+    """Write a predictor to a file, which is whole or absent.
+
+    Parameters
+    ----------
+    predictor
+        What to write; not what it has heard of, only its settings.
+    path
+        Where to; should end in ``.json``.
+    provenance
+        Where the settings come from, plain data.
+
+    Raises
+    ------
+    ModelFileError
+        When it cannot be written.
+    """
+    content = {
+        "model": predictor.name,
+        "settings": predictor.to_json(),
+        "provenance": provenance or {},
+    }
+    FILES.write(content, path)
+
+
+def read_predictor(path: str | os.PathLike[str]) -> Shipped:
+    """Return the predictor of a file.
+
+    Raises
+    ------
+    ModelFileError
+        When the file is missing, damaged, or of a newer version.
+    """
+    wire = FILES.read(path)
+    try:
+        return predictor_from(wire["model"], wire["settings"])
+    except (KeyError, TypeError, ValueError, HpcrowdError) as error:
+        raise ModelFileError(
+            f"{os.fspath(path)}: not a whole model of a predictor ({error}); train it again"
+        ) from None

@@ -1,0 +1,1 @@
+"""Recorded and simulated logs: traces, their formats, windows, cleaning, the archive."""

@@ -1,0 +1,376 @@
+"""Logs of the Parallel Workloads Archive by name: known, fetched once, kept in a folder.
+
+``archive.csv`` has a row for each log whose checksum is known. A file counts as the log when its
+checksum says so (:mod:`hpcrowd.environment.traces.archive.logs`), whoever put it there.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import os
+import sys
+import zlib
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hpcrowd.environment.errors import ArchiveError
+from hpcrowd.environment.traces.formats.base import ARCHIVE_PREFIX
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.traces.archive.download import Progress
+
+
+#: Bytes taken at once.
+CHUNK = 1 << 20
+
+#: What a gzip file begins with.
+GZIP = b"\x1f\x8b"
+
+
+def flaw(path: Path, log: ArchiveLog) -> str:
+    """Return in words what is wrong with a file that should hold ``log``; empty when nothing is.
+
+    A file that holds the log unpacked is right, too, whatever its name.
+
+    Raises
+    ------
+    OSError
+        When it cannot be read.
+    """
+    found = _sum(path)
+    if found in (log.sha256, log.sha256_unpacked):
+        return ""
+    with path.open("rb") as file:
+        begin = file.read(512)
+    if not begin.startswith(GZIP):
+        if begin.lstrip()[:5].lower() in (b"<!doc", b"<html"):
+            return "a web page, not a log"
+        return f"SHA-256 {found}, expected {log.sha256_unpacked}"
+    try:
+        found = _sum_unpacked(path, log.bytes_unpacked)
+    except EOFError:
+        return f"a gzip file that is cut short: SHA-256 {found}, expected {log.sha256}"
+    except (gzip.BadGzipFile, zlib.error):
+        return f"a damaged gzip file: SHA-256 {found}, expected {log.sha256}"
+    if not found:
+        return f"more than {log.bytes_unpacked:,} bytes when unpacked"
+    if found != log.sha256_unpacked:
+        return f"SHA-256 of what is in it {found}, expected {log.sha256_unpacked}"
+    return ""
+
+
+def is_packed(path: Path) -> bool:
+    """Return whether a file is gzipped, whatever its name."""
+    with path.open("rb") as file:
+        return file.read(len(GZIP)) == GZIP
+
+
+def _sum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sum_unpacked(path: Path, most: int) -> str:
+    """Return the sum of the content; empty when it is longer than ``most`` bytes."""
+    digest, length = hashlib.sha256(), 0
+    with gzip.open(path) as file:
+        while chunk := file.read(CHUNK):
+            length += len(chunk)
+            if length > most:
+                return ""
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+#: The logs that are known.
+TABLE = Path(__file__).with_name("archive.csv")
+
+#: What files with logs end in, the usual one first.
+SUFFIXES = (".swf.gz", ".swf")
+
+#: What stands before the folder of a log in its address.
+BEFORE_FOLDER = "/l_"
+
+#: Environment variables: folder that fetched logs are kept in; address of a mirror; folder with
+#: logs that are there already.
+CACHE, MIRROR, TRACES = "HPCROWD_CACHE", "HPCROWD_ARCHIVE", "HPCROWD_TRACES"
+
+
+@dataclass(frozen=True)
+class ArchiveLog:
+    """A log of the archive.
+
+    Attributes
+    ----------
+    name
+        Name of its file, without ``.swf.gz``.
+    machine
+        Of which machine, in words.
+    jobs
+        Jobs in it.
+    processors
+        Processors of the machine.
+    bytes, bytes_unpacked
+        Size of the file, gzipped and unpacked.
+    sha256, sha256_unpacked
+        Checksums of both; that of the unpacked content decides.
+    url
+        Where the archive has it.
+    """
+
+    name: str
+    machine: str
+    jobs: int
+    processors: int
+    bytes: int
+    bytes_unpacked: int
+    sha256: str
+    sha256_unpacked: str
+    url: str
+
+    @property
+    def file(self) -> str:
+        """Name of its file."""
+        return self.name + SUFFIXES[0]
+
+    @property
+    def address(self) -> str:
+        """Where it is fetched from: ``url``, or the same on the mirror ``HPCROWD_ARCHIVE``."""
+        mirror = os.environ.get(MIRROR)
+        if not mirror:
+            return self.url
+        return mirror.rstrip("/") + BEFORE_FOLDER + self.url.split(BEFORE_FOLDER, 1)[1]
+
+
+def archive_logs() -> tuple[ArchiveLog, ...]:
+    """Return the logs that are known, by name."""
+    return _logs(TABLE)
+
+
+@lru_cache
+def _logs(table: Path) -> tuple[ArchiveLog, ...]:
+    with table.open(newline="", encoding="utf-8") as file:
+        return tuple(
+            ArchiveLog(
+                name=row["name"],
+                machine=row["machine"],
+                jobs=int(row["jobs"]),
+                processors=int(row["processors"]),
+                bytes=int(row["bytes"]),
+                bytes_unpacked=int(row["bytes_unpacked"]),
+                sha256=row["sha256"],
+                sha256_unpacked=row["sha256_unpacked"],
+                url=row["url"],
+            )
+            for row in csv.DictReader(file)
+        )
+
+
+def find_log(name: str) -> ArchiveLog:
+    """Return the log of a name, or the only one whose name begins so; upper and lower case alike.
+
+    Parameters
+    ----------
+    name
+        Such as ``KTH-SP2-1996-2.1-cln``, the same with ``.swf.gz``, or ``KTH``.
+
+    Raises
+    ------
+    ArchiveError
+        When there is none, or several.
+    """
+    asked = name.strip().casefold()
+    for suffix in SUFFIXES:
+        asked = asked.removesuffix(suffix)
+    logs = {log.name.casefold(): log for log in archive_logs()}
+    found = [log for key, log in logs.items() if asked and key.startswith(asked)]
+    if asked in logs:
+        return logs[asked]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(log.name for log in found)
+        raise ArchiveError(f"log {name!r}: could be {names}; give more of the name")
+    begins = {key[: len(asked)] for key in logs}
+    near = get_close_matches(asked, begins, 3) if asked else []
+    names = ", ".join(log.name for key, log in logs.items() if key.startswith(tuple(near)))
+    like = f"near: {names}; " if near else ""
+    raise ArchiveError(f"log {name!r}: not known; {like}`hpcrowd fetch --list` shows all")
+
+
+def cache_folder() -> Path:
+    """Return the folder that fetched logs are kept in.
+
+    That is ``HPCROWD_CACHE``, else ``hpcrowd/traces`` in the folder that the system has for a
+    user's caches (``XDG_CACHE_HOME``, ``~/.cache``).
+    """
+    own = os.environ.get(CACHE)
+    if own:
+        return Path(own).expanduser()
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not base.is_absolute():  # a relative one is to be ignored (XDG Base Directory, 0.8)
+        base = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
+    return base / "hpcrowd" / "traces"
+
+
+def stored(log: ArchiveLog, folder: Path) -> Path | None:
+    """Return the file in ``folder`` that holds ``log``, None where there is none.
+
+    Raises
+    ------
+    ArchiveError
+        When there is one of its name that holds something else, or cannot be read.
+    """
+    wrong = ""
+    for suffix in SUFFIXES:
+        path = folder / (log.name + suffix)
+        if not path.is_file():
+            continue
+        try:
+            found = flaw(path, log)
+        except OSError as error:
+            raise ArchiveError(
+                f"{path}: cannot be read: {error.strerror or error}; move it away"
+            ) from error
+        if not found:
+            return path
+        wrong = wrong or f"{path}: damaged or another file: {found}"
+    if wrong:
+        cure = "move it away"
+        if folder == cache_folder():
+            cure = f"`hpcrowd fetch {log.name}` fetches it anew"
+        raise ArchiveError(f"{wrong}; {cure}")
+    return None
+
+
+def trace_path(
+    path: str | os.PathLike[str],
+    *,
+    folder: str | os.PathLike[str] = "",
+    progress: Progress | None = None,
+) -> Path:
+    """Return the file that a path of a trace means.
+
+    Parameters
+    ----------
+    path
+        A path, returned as it is; or ``archive:NAME``, the log of that name: from the folder
+        ``HPCROWD_TRACES`` where that is set, else from the cache, else fetched into it.
+    folder
+        Where a relative path begins.
+    progress
+        Called with name, bytes there are and bytes there will be, when it is fetched.
+
+    Raises
+    ------
+    ArchiveError
+        When the log is not known, is damaged, or cannot be fetched.
+    """
+    text = os.fspath(path)
+    if not text.startswith(ARCHIVE_PREFIX):
+        return Path(folder, text)
+    log = find_log(text.removeprefix(ARCHIVE_PREFIX))
+    traces = os.environ.get(TRACES)
+    for place in (*([Path(traces)] if traces else []), cache_folder()):
+        found = stored(log, place)
+        if found is not None:
+            return found
+    return fetch(log.name, progress=progress)
+
+
+def fetch(
+    name: str,
+    *,
+    folder: str | os.PathLike[str] | None = None,
+    timeout_s: float = 30.0,
+    retries: int = 2,
+    pause_s: float = 1.0,
+    progress: Progress | None = None,
+) -> Path:
+    """Return the file of a log, fetched unless it is there; a damaged one is replaced.
+
+    What came of a download that broke off stays beside it as ``NAME.swf.gz.part``; the next one
+    asks for the rest only.
+
+    Parameters
+    ----------
+    name
+        See :func:`find_log`.
+    folder
+        Where to keep it; :func:`cache_folder` unless given.
+    timeout_s
+        Longest time without a byte, s.
+    retries
+        How often to go on after a failure that may pass, such as a broken connection.
+    pause_s
+        Time before the first of them, s; each next is twice as long.
+    progress
+        Called with name, bytes there are, and bytes there will be.
+
+    Raises
+    ------
+    ArchiveError
+        When the log is not known, cannot be had, or what came is not it.
+    """
+    from hpcrowd.environment.traces.archive.download import Patience, claimed, download
+
+    log = find_log(name)
+    place = cache_folder() if folder is None else Path(folder)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        found = _good(log, place)
+        if found is not None:
+            return found
+        with claimed(place / f"{log.file}.part") as file:
+            found = _good(log, place)  # another process may have fetched it meanwhile
+            if found is not None:
+                file.truncate(0)
+                return found
+            part = Path(file.name)
+            if not _is_whole(part, log):
+                download(
+                    log.address,
+                    file,
+                    most=log.bytes_unpacked,
+                    cure=(
+                        f"get {log.file} elsewhere and put it into {place}, or set {MIRROR} to the "
+                        "address of a mirror"
+                    ),
+                    patience=Patience(timeout_s, retries, pause_s),
+                    progress=lambda have, total: (
+                        progress(log.name, have, total or log.bytes) if progress else None
+                    ),
+                )
+            wrong = flaw(part, log)
+            if wrong:
+                file.truncate(0)
+                raise ArchiveError(
+                    f"{log.address}: what came is not {log.name}: {wrong}; thrown away, fetch it "
+                    "again"
+                )
+            os.fsync(file.fileno())
+            target = place / (log.name + SUFFIXES[0 if is_packed(part) else 1])
+            return part.replace(target)
+    except OSError as error:
+        raise ArchiveError(
+            f"{place}: cannot be written: {error.strerror or error}; choose another folder with "
+            f"--folder or {CACHE}"
+        ) from error
+
+
+def _is_whole(part: Path, log: ArchiveLog) -> bool:
+    """Return whether nothing is missing in a file that a download left."""
+    return part.stat().st_size >= log.bytes and not flaw(part, log)
+
+
+def _good(log: ArchiveLog, folder: Path) -> Path | None:
+    """Return the same as :func:`stored`; None also for a damaged file, which is to be replaced."""
+    try:
+        return stored(log, folder)
+    except ArchiveError:
+        return None

@@ -1,0 +1,1 @@
+"""Formats of traces: each file knows one of them, :mod:`formats.registry` knows all."""

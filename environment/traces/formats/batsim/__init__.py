@@ -1,0 +1,1 @@
+"""Batsim's workloads, and its table of simulated jobs."""

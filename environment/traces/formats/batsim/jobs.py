@@ -1,0 +1,430 @@
+r"""Jobs of a run as Batsim writes them, ``out_jobs.csv``, which evalys draws.
+
+::
+
+    job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,
+    success,final_state,starting_time,execution_time,finish_time,waiting_time,turnaround_time,
+    stretch,allocated_resources,consumed_energy,metadata
+
+One line a job below one line of names (here in three), which may stand in any order when a file is
+read; others are ignored, and so are older names of the same (``jobID``,
+``requested_number_of_processors``, ``allocated_processors``). Times are in s since the beginning.
+Resources are numbers from 0 on, written as ``0-3 5``. A job that never ran has no times but that of
+its submission, and no resources.
+
+A cluster of ours is a pool of processors, so when a trace is written its jobs are given certain
+ones by first fit (:mod:`environment.platform.placement`). States of jobs are those of Batsim:
+
+    status 1   COMPLETED_SUCCESSFULLY
+    status 0   COMPLETED_WALLTIME_REACHED if it ran as long as it might, else COMPLETED_FAILED
+    status 5   COMPLETED_KILLED if it ran (Batsim's scheduler killed it), else REJECTED
+
+Source: documentation of Batsim (Jobs; Interval set).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcrowd.environment.errors import ParseError, TraceError
+from hpcrowd.environment.header import decode
+from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.platform.placement import place
+from hpcrowd.environment.traces.formats.base import Format, Losses, as_bytes, first_line
+from hpcrowd.environment.traces.formats.batsim.workloads import LONGEST_NUMBER, numbered_ids
+from hpcrowd.environment.traces.formats.files import read_as, shown, write_file
+from hpcrowd.environment.traces.formats.headers import made_header, most_in_use
+from hpcrowd.environment.traces.formats.names import (
+    NAMED,
+    is_number,
+    known,
+    number_text,
+    parse_numbers,
+    plain,
+)
+from hpcrowd.environment.traces.trace import FIELDS, Trace, smallest
+
+# Numbers of resources have 15 digits at most, so that their counts are exact.
+_SETS = re.compile(r"[0-9]{1,15}(-[0-9]{1,15})?( [0-9]{1,15}(-[0-9]{1,15})?)*", re.ASCII)
+
+
+def count_of(text: str) -> int | None:
+    """Return how many resources a set has, 0 for empty text, None where it is no set."""
+    if not text:
+        return 0
+    if not _SETS.fullmatch(text):
+        return None
+    count, done = 0, -1  # resources up to ``done`` are counted
+    for first, last in sorted(_intervals(text)):
+        if last < first:
+            return None
+        count += max(0, last - max(first - 1, done))
+        done = max(done, last)
+    return count
+
+
+def last_of(text: str) -> int:
+    """Return the resource with the largest number of a set, -1 if it is empty."""
+    return max((last for _, last in _intervals(text)), default=-1)
+
+
+def _intervals(text: str) -> list[tuple[int, int]]:
+    found = []
+    for word in text.split():
+        first, _, last = word.partition("-")
+        found.append((int(first), int(last or first)))
+    return found
+
+
+def interval_texts(trace: Trace, placed: NDArray[np.bool_], size: Int64s) -> list[str]:
+    """Return which processors jobs are on, by first fit, shape (jobs,).
+
+    Parameters
+    ----------
+    trace
+        Tells when jobs run, and the size of the machine.
+    placed
+        Which jobs run, shape (jobs,); the others get empty sets.
+    size
+        Processors of each job, shape (jobs,).
+    """
+    rows = np.flatnonzero(placed)
+    begin: Any = (trace["submit"].astype(np.float64) + trace["wait"])[rows]
+    end = begin + trace["run"][rows]
+    machine = trace.header.processors or int(size.max(initial=1))
+    found = place(begin, end, size[rows], machine)
+    pieces: list[list[tuple[int, int]]] = [[] for _ in rows]
+    for job, row, height in zip(
+        found.job.tolist(), found.row.tolist(), found.height.tolist(), strict=True
+    ):
+        pieces[job].append((row, row + height - 1))
+    texts = [""] * len(trace)
+    for job, row in enumerate(rows.tolist()):
+        texts[row] = _text(sorted(pieces[job]))
+    return texts
+
+
+def _text(pieces: list[tuple[int, int]]) -> str:
+    """Return pieces that do not overlap as intervals as large as possible."""
+    joined: list[tuple[int, int]] = []
+    for first, last in pieces:
+        if joined and joined[-1][1] + 1 == first:
+            joined[-1] = joined[-1][0], last
+        else:
+            joined.append((first, last))
+    return " ".join(f"{a}-{b}" if a < b else f"{a}" for a, b in joined)
+
+
+#: The columns, in the order of Batsim.
+COLUMNS = (
+    "job_id", "workload_name", "profile", "submission_time", "requested_number_of_resources",
+    "requested_time", "success", "final_state", "starting_time", "execution_time", "finish_time",
+    "waiting_time", "turnaround_time", "stretch", "allocated_resources", "consumed_energy",
+    "metadata",
+)  # fmt: skip
+
+#: Names of columns in older files, and what they are now.
+OLDER = {"jobID": "job_id", "workload": "workload_name",
+         "requested_number_of_processors": "requested_number_of_resources",
+         "allocated_processors": "allocated_resources"}  # fmt: skip
+
+#: Columns that a trace keeps as they are, in :attr:`Trace.extra`.
+KEPT = ("workload_name", "profile", "allocated_resources", "consumed_energy", "metadata")
+
+#: Status by final state; in the others a job is not over.
+STATUS = {"COMPLETED_SUCCESSFULLY": 1, "COMPLETED_FAILED": 0, "COMPLETED_WALLTIME_REACHED": 0,
+          "COMPLETED_KILLED": 5, "REJECTED": 5}  # fmt: skip
+
+#: States of a job that is not over, or tells none.
+UNFINISHED = ("", "NOT_SUBMITTED", "SUBMITTED", "RUNNING")
+
+#: Words for no number.
+NO_NUMBER = frozenset((b"", b"nan", b"-nan", b"NaN"))
+
+#: Bytes; resources of a job in many pieces make long lines.
+LONGEST_ROW = 2**24
+
+
+def read_batsim_jobs(path: str | os.PathLike[str]) -> Trace:
+    """Read the jobs of a run of Batsim, plain or gzipped.
+
+    Raises
+    ------
+    TraceError
+        When the file is missing, cut short or something else.
+    ParseError
+        When a line is malformed; it names line, field and value.
+    """
+    return read_as(path, parse_batsim_jobs, LONGEST_ROW)
+
+
+def parse_batsim_jobs(data: bytes | str, source: str = "trace") -> Trace:
+    """Return the trace that ``data`` holds; ``source`` names it in messages.
+
+    Raises
+    ------
+    TraceError, ParseError
+        As :func:`read_batsim_jobs`.
+    """
+    lines, rows = _rows(as_bytes(data), source)
+    places = _places(lines, rows, source)
+    words = {name: [row[place] for row in rows[1:]] for name, place in places.items()}
+    lines = lines[1:]
+
+    def column(name: str) -> NDArray[np.float64] | None:
+        if name not in words:
+            return None
+        found = [b"-1" if word in NO_NUMBER else word for word in words[name]]
+        values = parse_numbers(found)
+        if values is None:
+            wrong = next(i for i, word in enumerate(found) if not is_number(word))
+            raise ParseError(source, lines[wrong], name, shown(found[wrong]), "not a number")
+        return values
+
+    unknown = np.full(len(lines), -1.0)
+    submit, start = column("submission_time"), None
+    assert submit is not None
+    wait, run = column("waiting_time"), column("execution_time")
+    if wait is None or run is None:
+        start = column("starting_time")
+    if wait is None and start is not None:
+        wait = np.where((start != -1) & (submit != -1), start - submit, -1)
+    if run is None and start is not None and (finish := column("finish_time")) is not None:
+        run = np.where((start != -1) & (finish != -1), finish - start, -1)
+    texts = {name: [decode(word) for word in words[name]] for name in KEPT if name in words}
+    resources = texts.get("allocated_resources", [""] * len(lines))
+    counts = [count_of(text) for text in resources]
+    if None in counts:
+        wrong = counts.index(None)
+        rule = "no set of resources, such as 0-3 5"
+        value = shown(resources[wrong].encode("ascii", "replace"))
+        raise ParseError(source, lines[wrong], "allocated_resources", value, rule)
+    repaired: Counter[str] = Counter()
+    number, ids = numbered_ids([decode(word) for word in words["job_id"]])
+    told = {
+        "number": number,
+        "submit": submit,
+        "wait": wait,
+        "run": run,
+        "allocated_processors": np.array([count or -1 for count in counts], np.float64),
+        "requested_processors": column("requested_number_of_resources"),
+        "requested_time": column("requested_time"),
+        "status": _status(words.get("final_state"), column("success"), repaired),
+    }
+    columns = {name: smallest(unknown if told.get(name) is None else told[name]) for name in FIELDS}
+    texts["job_id"] = ids
+    extra = {name: np.array(found, np.object_) for name, found in texts.items() if any(found)}
+    header = made_header(
+        jobs=len(lines), notes=["from the jobs of a run of Batsim", SIZE_NOTE],
+        processors=_machine(resources, columns),
+    )  # fmt: skip
+    return Trace(header, columns, source=source, extra=extra, repaired=repaired)
+
+
+#: Where the size of the machine comes from, which the file does not tell.
+SIZE_NOTE = "MaxProcs is as many as the resources that jobs were on tell"
+
+
+def _rows(data: bytes, source: str) -> tuple[list[int], list[list[bytes]]]:
+    """Return the fields of each line that is not blank, stripped, and the numbers of the lines."""
+    if not data.strip():
+        raise TraceError(f"{source}: is empty; jobs of Batsim have one line each")
+    if b'"' not in data:
+        numbered = enumerate(data.split(b"\n"), start=1)
+        split = [(line, text.split(b",")) for line, text in numbered if text.strip()]
+        rows = [[word.strip() for word in words] for _, words in split]
+        return [line for line, _ in split], rows
+    lines, rows = [], []
+    reader = csv.reader(io.StringIO(data.decode("latin-1"), newline=""), strict=True)
+    try:
+        for words in reader:
+            if words:
+                lines.append(reader.line_num)
+                rows.append([word.encode("latin-1").strip() for word in words])
+    except csv.Error as error:
+        raise ParseError(source, reader.line_num, None, "", f"no CSV: {error}") from None
+    return lines, rows
+
+
+def _places(lines: list[int], rows: list[list[bytes]], source: str) -> dict[str, int]:
+    """Return where the columns stand that are read; the lines have as many fields as the first."""
+    names = [decode(word) for word in rows[0]]
+    places = {OLDER.get(name, name): place for place, name in enumerate(names)}
+    for name in ("job_id", "submission_time"):
+        if name not in places:
+            raise TraceError(f"{source}: no column {name}; not the jobs of a run of Batsim")
+    if len(rows) == 1:
+        raise TraceError(f"{source}: holds no job")
+    for line, row in zip(lines[1:], rows[1:], strict=True):
+        if len(row) != len(names):
+            rule = f"{len(row)} fields; there are {len(names)} columns"
+            raise ParseError(source, line, None, shown(b",".join(row)), rule)
+        if b"\0" in b"".join(row):
+            rule = "holds a NUL byte, which no text does"
+            raise ParseError(source, line, None, shown(b",".join(row)), rule)
+    return {name: place for name, place in places.items() if name in COLUMNS}
+
+
+def _status(
+    states: list[bytes] | None, success: NDArray[np.float64] | None, repaired: Counter[str]
+) -> NDArray[np.float64] | None:
+    """Return the status of jobs from how they ended, else from whether they succeeded."""
+    if states is None:
+        return success if success is None else np.where(np.isin(success, (0, 1)), success, -1)
+    words = [decode(state) for state in states]
+    odd = sum(word not in STATUS and word not in UNFINISHED for word in words)
+    if odd:
+        repaired["final state that is not known: unknown"] = odd
+    status = np.array([STATUS.get(word, -1) for word in words], np.float64)
+    if success is None:
+        return status
+    empty = np.array([word == "" for word in words], bool)
+    return np.where(empty & np.isin(success, (0, 1)), success, status)
+
+
+def _machine(resources: list[str], columns: dict[str, NDArray[Any]]) -> int | None:
+    """Return how many processors the machine has at least, None if nothing tells."""
+    last = max(map(last_of, set(resources)))
+    if last >= 0:
+        return last + 1
+    ran = (columns["submit"] != -1) & (columns["wait"] >= 0) & (columns["run"] > 0)
+    ran &= columns["requested_processors"] > 0
+    start = np.floor(columns["submit"] + columns["wait"])[ran].astype(np.int64)
+    end = start + np.ceil(columns["run"])[ran].astype(np.int64)
+    size = np.ceil(columns["requested_processors"])[ran].astype(np.int64)
+    return most_in_use(start, end, size) or None
+
+
+def generate_batsim_jobs(trace: Trace, lost: Losses | None = None) -> bytes:
+    """Return ``trace`` as Batsim writes the jobs of a run.
+
+    Parameters
+    ----------
+    trace
+        The trace, such as that of a run.
+    lost
+        Counts what the format cannot hold.
+    """
+    lost = Losses() if lost is None else lost
+    unheld = ("average_cpu", "memory", "requested_memory", *NAMED, "preceding", "think_time")
+    lost.unheld(trace, unheld, "no column for it")
+    lost.add("header", len(trace.header.lines), "no place for it")
+    lost.add("comments", len(trace.comments), "no place for it")
+    submit, wait, run = (trace[name].astype(np.float64) for name in ("submit", "wait", "run"))
+    requested, allocated = trace["requested_processors"], trace["allocated_processors"]
+    placed = (submit != -1) & (wait >= 0) & (run >= 0) & ((allocated > 0) | (requested > 0))
+    size = np.where(placed, np.ceil(np.where(allocated > 0, allocated, requested)), -1)
+    lost.add("allocated_processors", allocated != size, "those that the job is placed on")
+    asked = np.where((requested == -1) & (allocated > 0), allocated, requested)
+    lost.add("requested_processors", asked != requested, "not told: the allocated ones")
+    resources = interval_texts(trace, placed, size.astype(np.int64))
+    numbers = _ids(trace, lost)
+    status = trace["status"]
+    lost.add("status", ~np.isin(status, (-1, 0, 1, 5)), "no state for it")
+    texts = {name: _kept(trace, name, resources, lost) for name in KEPT}
+    for name, values in trace.extra.items():
+        if name not in KEPT:
+            lost.add(name, known(values), "no column for it")
+    out = io.StringIO()
+    table = csv.writer(out, lineterminator="\n")
+    table.writerow(COLUMNS)
+    told = zip(
+        submit.tolist(), wait.tolist(), run.tolist(), asked.tolist(),
+        trace["requested_time"].tolist(), status.tolist(), strict=True,
+    )  # fmt: skip
+    for row, (at, waited, ran, processors, walltime, ended) in enumerate(told):
+        begins = at + waited if waited != -1 and at != -1 else None
+        over = begins is not None and ran != -1
+        table.writerow((
+            numbers[row], texts["workload_name"][row], texts["profile"][row], number_text(at),
+            number_text(processors), number_text(walltime), {1: "1", 0: "0", 5: "0"}.get(ended, ""),
+            _state(ended, ran, walltime), _time(begins), _time(ran if ran != -1 else None),
+            _time(begins + ran if over else None), _time(waited if waited != -1 else None),
+            _time(waited + ran if over else None),
+            _time((waited + ran) / ran if over and ran > 0 else None),
+            texts["allocated_resources"][row], texts["consumed_energy"][row],
+            texts["metadata"][row],
+        ))  # fmt: skip
+    return out.getvalue().encode()
+
+
+def _ids(trace: Trace, lost: Losses) -> list[str]:
+    """Return ids of jobs: their numbers if these are whole and different, else their places."""
+    numbers = trace["number"]
+    good = np.all((numbers >= 0) & (numbers < 10**LONGEST_NUMBER) & (numbers % 1 == 0))
+    if not good or len(np.unique(numbers)) < len(numbers):
+        places = np.arange(1, len(numbers) + 1)
+        lost.add("number", numbers != places, "ids are whole and different: counted from 1")
+        numbers = places
+    return [number_text(number) for number in numbers.tolist()]
+
+
+def _kept(trace: Trace, name: str, resources: list[str], lost: Losses) -> list[str]:
+    """Return a column of texts; resources are those of the trace if they fit all its jobs."""
+    given = trace.extra.get(name)
+    if name != "allocated_resources":
+        texts = [""] * len(trace) if given is None else [plain(text) for text in given]
+    elif given is None or any(
+        (text == "") != (new == "") or count_of(text) != count_of(new)
+        for text, new in zip(given, resources, strict=True)
+    ):
+        texts = resources
+    else:
+        texts = given.tolist()
+    if given is not None:
+        changed = known(given) & np.array([t != g for t, g in zip(texts, given, strict=True)], bool)
+        lost.add(name, changed, "not as it can be written")
+    return texts
+
+
+def _state(status: float, run: float, walltime: float) -> str:
+    match status:
+        case 1:
+            return "COMPLETED_SUCCESSFULLY"
+        case 0:
+            limit = 0 < walltime <= run
+            return "COMPLETED_WALLTIME_REACHED" if limit else "COMPLETED_FAILED"
+        case 5:
+            return "REJECTED" if run == -1 else "COMPLETED_KILLED"
+    return ""
+
+
+def _time(value: float | None) -> str:
+    return "" if value is None or not np.isfinite(value) else number_text(value)
+
+
+def write_batsim_jobs(trace: Trace, path: str | os.PathLike[str]) -> None:
+    """Write ``trace`` to ``path``, gzipped if that ends in ``.gz``; the file is whole or absent.
+
+    Raises
+    ------
+    TraceError
+        When it cannot be written.
+    """
+    write_file(generate_batsim_jobs(trace), path)
+
+
+def _looks_like(head: bytes) -> bool:
+    """Whether the first line names an id and a submission as Batsim does."""
+    names = {word.strip() for word in first_line(head).split(b",")}
+    return b"submission_time" in names and not names.isdisjoint((b"job_id", b"jobID"))
+
+
+#: Jobs of a run of Batsim.
+BATSIM_JOBS = Format(
+    "batsim-jobs",
+    "jobs of a run of Batsim (CSV)",
+    ("_jobs.csv",),
+    _looks_like,
+    lambda data, source, _: parse_batsim_jobs(data, source),
+    lambda trace, lost, _: generate_batsim_jobs(trace, lost),
+    longest_line=LONGEST_ROW,
+)

@@ -1,0 +1,510 @@
+r"""Workloads of Batsim: JSON with jobs and profiles.
+
+::
+
+    {"nb_res": 100,
+     "jobs": [
+      {"id": "1", "subtime": 0, "walltime": 90, "res": 4, "profile": "delay60", "user": 7},
+      ...],
+     "profiles": {
+      "delay60": {"type": "delay", "delay": 60}}}
+
+A profile of the type ``delay`` is a run time, and so is a sequence of them; the other types take
+as long as the platform makes them, so they tell no run time.
+
+Batsim passes any other key of a job on to the scheduler. So all that a trace knows is written under
+the names of :data:`FIELDS` and of the columns of other formats, and its header as
+a list of lines: reading it back gives the same trace. Batsim's own five keys hold what it can run.
+Where the trace holds something else (no processors, no time of submission, a run time of 0 or none
+at all) the key with our name tells, and it is what counts when the file is read.
+
+Source: documentation of Batsim (Workload), and what its reader demands (``Job::from_json``,
+``Profile::from_json``): numbers of resources are whole, walltimes -1 or positive, delays positive.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from hpcrowd.environment.errors import ParseError, TraceError
+from hpcrowd.environment.header import Header
+from hpcrowd.environment.traces.formats.base import (
+    LARGEST_EXACT,
+    LONGEST_DOCUMENT,
+    Format,
+    Losses,
+    as_bytes,
+)
+from hpcrowd.environment.traces.formats.files import read_as, shown, write_file
+from hpcrowd.environment.traces.formats.headers import made_header
+from hpcrowd.environment.traces.formats.json_text import line_of, parse_json
+from hpcrowd.environment.traces.formats.names import (
+    NAMED,
+    NOTHING,
+    known,
+    number_text,
+    numbered_words,
+    worded,
+)
+from hpcrowd.environment.traces.trace import FIELDS, Trace, smallest
+
+#: Types that wait for ``delay`` s: until version 4 of Batsim, and from then on.
+DELAYS = ("delay", "DelayProfile")
+
+#: Types that run the profiles of a list ``seq``, ``repeat`` times.
+SEQUENCES = ("composed", "SequentialCompositionProfile")
+
+#: Characters of the name of a type that messages show.
+LONGEST_TYPE = 40
+
+
+def run_times(profiles: dict[str, Any]) -> tuple[dict[str, float], dict[str, str]]:
+    """Return run times and types by profile.
+
+    Parameters
+    ----------
+    profiles
+        By name, as JSON has them.
+
+    Returns
+    -------
+    times, kinds
+        s, -1 where the profile tells no run time; and names of types. A sequence is of the type of
+        its part that tells none, if there is one.
+    """
+    times: dict[str, float] = {}
+    kinds: dict[str, str] = {}
+    for first in profiles:
+        stack = [first]
+        entered: set[str] = set()
+        while stack:
+            name = stack[-1]
+            profile = profiles.get(name)
+            if name in times:
+                stack.pop()
+                continue
+            parts = _parts(profile)
+            missing = [part for part in parts if part not in times]
+            if missing and name not in entered:
+                entered.add(name)
+                stack += dict.fromkeys(missing)
+                continue
+            stack.pop()
+            times[name], kinds[name] = _told(profile, parts, times, kinds)
+    return times, kinds
+
+
+def _parts(profile: Any) -> list[str]:
+    """Return the names of the profiles that a sequence is made of."""
+    if not isinstance(profile, dict) or profile.get("type") not in SEQUENCES:
+        return []
+    parts = profile.get("seq")
+    return [str(part) for part in parts] if isinstance(parts, list) else []
+
+
+def _told(
+    profile: Any, parts: list[str], times: dict[str, float], kinds: dict[str, str]
+) -> tuple[float, str]:
+    """Return the run time and the type of a profile, given those of its parts."""
+    kind = profile.get("type") if isinstance(profile, dict) else None
+    word = kind[:LONGEST_TYPE] if isinstance(kind, str) and kind.isprintable() else "unknown"
+    time: Any = -1
+    if kind in DELAYS:
+        time = profile.get("delay")
+    elif kind in SEQUENCES:
+        repeat = profile.get("repeat", 1)
+        for part in parts:
+            if times.get(part, -1) < 0:  # or a sequence within itself
+                return -1.0, kinds.get(part, word)
+        if type(repeat) in (int, float) and parts:
+            time = sum(times[part] for part in parts) * repeat
+    if type(time) not in (int, float) or not 0 <= time <= LARGEST_EXACT:
+        return -1.0, word
+    return float(time), word
+
+
+#: Keys of a job that Batsim reads, and the fields that they are.
+JOB_KEYS = {"id": "number", "subtime": "submit", "walltime": "requested_time",
+            "res": "requested_processors", "profile": "run"}  # fmt: skip
+
+#: Kinds of further keys that are kept; a file may have any number, each is a column of all jobs.
+MOST_COLUMNS = 100
+
+#: Digits of the longest whole number that an id is taken as.
+LONGEST_NUMBER = 15
+
+
+class WorkloadReader:
+    """Makes a trace of the jobs and profiles of a document.
+
+    Parameters
+    ----------
+    data, source
+        The file, and what messages call it.
+    document, jobs, profiles
+        What it holds, with its jobs (objects, or else an error) and its profiles by name.
+    """
+
+    def __init__(
+        self, data: bytes, source: str, document: Any, jobs: list[Any], profiles: dict[str, Any]
+    ) -> None:
+        self._data, self._source, self._document = data, source, document
+        self._jobs, self._profiles = jobs, profiles
+        self._repaired: Counter[str] = Counter()
+
+    def trace(self) -> Trace:
+        """Return the trace.
+
+        Raises
+        ------
+        TraceError, ParseError
+            What is wrong with a job, with its line.
+        """
+        for place, job in enumerate(self._jobs):
+            if not isinstance(job, dict):
+                raise TraceError(f"{self._source}: job {place + 1} of the list is no object")
+        columns: dict[str, Any] = {}
+        names: dict[str, dict[int, str]] = {}
+        for name in FIELDS:
+            if name in NAMED:
+                columns[name], found = numbered_words([_text(job.get(name)) for job in self._jobs])
+                if found:
+                    names[name] = found
+            else:
+                columns[name] = self._own(name)
+        batsim = {
+            "submit": self._required("subtime"),
+            "requested_time": self._walltimes(),
+            "requested_processors": self._required("res"),
+            "run": self._runs(),
+        }
+        for name, values in batsim.items():
+            told = np.array([name in job for job in self._jobs], bool)
+            columns[name] = np.where(told, columns[name], values)
+        columns["number"], ids = self._numbers(columns["number"])
+        extra = self._extra(ids)
+        header, comments = self._header(columns)
+        columns = {name: smallest(columns[name]) for name in FIELDS}
+        return Trace(
+            header, columns, comments, source=self._source, names=names, extra=extra,
+            repaired=self._repaired,
+        )  # fmt: skip
+
+    def _own(self, name: str) -> Any:
+        """Return a field under its own name; a word that is no number is unknown, and counted."""
+        values = [job.get(name, -1) for job in self._jobs]
+        good = [_is_number(value) for value in values]
+        if not all(good):
+            self._repaired[f"{name} is no number: unknown"] += len(good) - sum(good)
+        return np.array([v if g else -1 for v, g in zip(values, good, strict=True)], np.float64)
+
+    def _required(self, key: str) -> Any:
+        for place, job in enumerate(self._jobs):
+            if not _is_number(job.get(key)):
+                self._refuse(place, key, "not a number; Batsim demands one")
+        return np.array([job[key] for job in self._jobs], np.float64)
+
+    def _walltimes(self) -> Any:
+        """Return the most that jobs may run, s, -1 for no limit."""
+        values = [job.get("walltime", -1) for job in self._jobs]
+        for place, value in enumerate(values):
+            if not _is_number(value) or not (value == -1 or value > 0):
+                self._refuse(place, "walltime", "neither positive nor -1 for none")
+        return np.array(values, np.float64)
+
+    def _runs(self) -> Any:
+        """Return what jobs run, s, from their profiles; -1 where these do not tell."""
+        for place, job in enumerate(self._jobs):
+            name = job.get("profile")
+            if not isinstance(name, str) or not isinstance(self._profiles.get(name), dict):
+                self._refuse(place, "profile", "no profile of this name")
+        times, kinds = run_times(self._profiles)
+        runs = np.array([times[job["profile"]] for job in self._jobs], np.float64)
+        for place in np.flatnonzero(runs < 0).tolist():
+            if "run" not in self._jobs[place]:
+                kind = kinds[self._jobs[place]["profile"]]
+                self._repaired[f"profile of type {kind} tells no run time: unknown"] += 1
+        return runs
+
+    def _numbers(self, own: Any) -> tuple[Any, list[str]]:
+        """Return numbers of jobs, and their ids where these tell more than the number."""
+        ids = []
+        for place, job in enumerate(self._jobs):
+            value = job.get("id")
+            if not isinstance(value, str) and not _is_number(value):
+                self._refuse(place, "id", "neither text nor a number")
+            ids.append(_text(value))
+        told = np.array(["number" in job for job in self._jobs], bool)
+        rest = np.flatnonzero(~told)
+        found, texts = numbered_ids([ids[place] for place in rest])
+        more = np.full(len(ids), "", np.object_)
+        own[rest], more[rest] = found, texts
+        return own, more.tolist()
+
+    def _extra(self, ids: list[str]) -> dict[str, Any]:
+        """Return the keys that neither Batsim nor a trace has, as texts, shape (jobs,)."""
+        ours = {*FIELDS, *JOB_KEYS}
+        keys = [
+            key for key in dict.fromkeys(k for job in self._jobs for k in job) if key not in ours
+        ]
+        if len(keys) > MOST_COLUMNS:
+            rest = set(keys[MOST_COLUMNS:])
+            reason = f"keys beyond the first {MOST_COLUMNS} kinds: ignored"
+            self._repaired[reason] = sum(not rest.isdisjoint(job) for job in self._jobs)
+        columns = {key: [_text(job.get(key)) for job in self._jobs] for key in keys[:MOST_COLUMNS]}
+        if any(ids):
+            told = columns.get("job_id", [""] * len(ids))
+            columns["job_id"] = [one or other for one, other in zip(told, ids, strict=True)]
+        return {key: np.array(texts, np.object_) for key, texts in columns.items() if any(texts)}
+
+    def _header(self, columns: dict[str, Any]) -> tuple[Header, list[tuple[int, bytes]]]:
+        """Return the header that was written with the jobs, else one that tells the machine."""
+        lines, marks = self._document.get("header"), self._document.get("comments")
+        comments = []
+        if isinstance(marks, list):
+            for mark in marks:
+                match mark:
+                    case [int(before), str(text)] if 0 <= before <= len(self._jobs):
+                        comments += [(before, line) for line in _comment_lines(text)]
+        comments.sort(key=lambda comment: comment[0])
+        if isinstance(lines, list) and all(isinstance(line, str) for line in lines):
+            return Header([line for text in lines for line in _comment_lines(text)]), comments
+        processors = self._document.get("nb_res")
+        if not _is_number(processors) or processors < 1:
+            processors = None
+        notes = ["from a workload of Batsim"]
+        told = self._document.get("description")
+        if isinstance(told, str) and told.isprintable():
+            notes.append(told)
+        size = None if processors is None else int(processors)
+        return made_header(jobs=len(self._jobs), notes=notes, processors=size), comments
+
+    def _refuse(self, place: int, key: str, rule: str) -> None:
+        line = line_of(self._data, lambda document: document["jobs"][place])
+        value = self._jobs[place].get(key)
+        raise ParseError(
+            self._source, line, key, shown(_text(value).encode("ascii", "replace")), rule
+        )
+
+
+def numbered_ids(ids: list[str]) -> tuple[Any, list[str]]:
+    """Return ids of jobs as numbers, and the ids that say more.
+
+    Parameters
+    ----------
+    ids
+        Such as ``17`` or ``w0!17``, where a workload is named first.
+
+    Returns
+    -------
+    numbers, more
+        The whole numbers that ids end in, if these are different ones, else places counted from 1;
+        and the ids, "" where they are just the number; shape (jobs,).
+    """
+    last = [text.rpartition("!")[2] for text in ids]
+    whole = [word.isascii() and word.isdigit() and len(word) <= LONGEST_NUMBER for word in last]
+    found = [int(word) for word in last] if all(whole) else []
+    numbers = found if found and len(set(found)) == len(found) else range(1, len(ids) + 1)
+    more = ["" if text == str(number) else text for text, number in zip(ids, numbers, strict=True)]
+    return np.array(numbers, np.float64), more
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) <= LARGEST_EXACT
+
+
+def _text(value: Any) -> str:
+    """Return any value of JSON as text, "" for nothing."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    return number_text(value) if _is_number(value) else json.dumps(value)
+
+
+def _comment_lines(text: str) -> list[bytes]:
+    """Return text as lines of a header, which begin with a semicolon or are blank."""
+    try:
+        data = text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        data = text.encode("utf-8", "replace")
+    lines = data.split(b"\n")
+    return [line if line.lstrip()[:1] in (b";", b"") else b"; " + line for line in lines]
+
+
+#: s; what a job runs in Batsim that did not run at all, or for 0 s: its delays must be positive.
+SHORTEST_DELAY = 0.001
+
+
+def read_batsim(path: str | os.PathLike[str]) -> Trace:
+    """Read a workload of Batsim, plain or gzipped.
+
+    Raises
+    ------
+    TraceError
+        When the file is missing, cut short or no workload.
+    ParseError
+        When it is malformed; it names the line.
+    """
+    return read_as(path, parse_batsim, LONGEST_DOCUMENT)
+
+
+def parse_batsim(data: bytes | str, source: str = "trace") -> Trace:
+    """Return the trace that ``data`` holds; ``source`` names it in messages.
+
+    Raises
+    ------
+    TraceError, ParseError
+        As :func:`read_batsim`.
+    """
+    data = as_bytes(data)
+    if not data.strip():
+        raise TraceError(f"{source}: is empty; a workload of Batsim has jobs and profiles")
+    document = parse_json(data, source)
+    jobs = document.get("jobs") if isinstance(document, dict) else None
+    profiles = document.get("profiles") if isinstance(document, dict) else None
+    if not isinstance(jobs, list) or not isinstance(profiles, dict):
+        raise TraceError(
+            f"{source}: no workload of Batsim; that has a list jobs and a map profiles"
+        )
+    if not jobs:
+        raise TraceError(f"{source}: holds no job")
+    try:
+        return WorkloadReader(data, source, document, jobs, profiles).trace()
+    except RecursionError:
+        raise TraceError(f"{source}: a job is nested too deeply to be read") from None
+
+
+def generate_batsim(trace: Trace, lost: Losses | None = None) -> bytes:
+    """Return ``trace`` as a workload of Batsim, one job a line, one profile for each run time.
+
+    Parameters
+    ----------
+    trace
+        The trace.
+    lost
+        Counts what the format cannot hold.
+    """
+    lost = Losses() if lost is None else lost
+    words = {}
+    odd = NOTHING - {"-1"}
+    for name in NAMED:
+        words[name] = worded(trace, name)
+        lost.add(name, sum(w in odd for w in words[name]), "a word that stands for unknown")
+    extra = {}
+    for name, texts in trace.extra.items():
+        if name in FIELDS or name in JOB_KEYS:
+            lost.add(name, known(texts), "a name that stands for something else")
+        elif known(texts).any():
+            extra[name] = texts.tolist()
+    for name in list(extra)[MOST_COLUMNS:]:
+        lost.add(name, known(trace.extra[name]), f"more than {MOST_COLUMNS} columns")
+        del extra[name]
+    values = {name: trace[name].tolist() for name in FIELDS if name not in NAMED}
+    numbers: Counter[float] = Counter(values["number"])
+    delays: dict[str, float] = {}
+    largest = 1
+    jobs = []
+    for place in range(len(trace)):
+        row = {name: column[place] for name, column in values.items() if column[place] != -1}
+        job, delay = _job(row, place, numbers)
+        largest = max(largest, job["res"])
+        delays[job["profile"]] = delay
+        job |= {name: _brief(value) for name, value in row.items()}
+        for name in NAMED:
+            word = words[name][place]
+            if word != "-1":
+                job[name] = word if trace.names.get(name) else _brief(trace[name][place].item())
+        job |= {name: column[place] for name, column in extra.items() if column[place]}
+        jobs.append(json.dumps(job))
+    document: dict[str, Any] = {
+        "nb_res": trace.header.processors or largest,
+        "header": [line.decode("utf-8", "surrogateescape") for line in trace.header.lines],
+    }
+    if trace.comments:
+        comments = [
+            (place, line.decode("utf-8", "surrogateescape")) for place, line in trace.comments
+        ]
+        document["comments"] = comments
+    profiles = [
+        f"{json.dumps(name)}: " + json.dumps({"type": "delay", "delay": delay})
+        for name, delay in delays.items()
+    ]
+    parts = [json.dumps({key: value})[1:-1] for key, value in document.items()]
+    parts.append('"jobs": [\n' + ",\n".join(jobs) + "\n]")
+    parts.append('"profiles": {\n' + ",\n".join(profiles) + "\n}")
+    return ("{" + ",\n".join(parts) + "}\n").encode()
+
+
+def _job(
+    row: dict[str, float], place: int, numbers: Counter[float]
+) -> tuple[dict[str, Any], float]:
+    """Return what Batsim reads of a job, with its delay in s.
+
+    What that tells exactly is taken out of ``row``; the rest must be told by our own keys.
+    """
+    submit, run = row.get("submit", -1), row.get("run", -1)
+    number, walltime = row.get("number", -1), row.get("requested_time", -1)
+    requested = row.get("requested_processors", -1)
+    job: dict[str, Any] = {}
+    if 0 <= number < 10**LONGEST_NUMBER and number == int(number) and numbers[number] == 1:
+        job["id"] = number_text(row.pop("number"))
+    else:
+        job["id"] = f"line{place + 1}"
+        row["number"] = number
+    job["subtime"] = _brief(max(submit, 0))
+    row.pop("submit", None)
+    if submit < 0:
+        row["submit"] = submit
+    if walltime > 0:
+        job["walltime"] = _brief(row.pop("requested_time"))
+    size = requested if requested > 0 else row.get("allocated_processors", -1)
+    job["res"] = max(int(-(-size // 1)), 1)
+    row.pop("requested_processors", None)
+    if job["res"] != requested:
+        row["requested_processors"] = requested
+    delay = _brief(run if run > 0 else SHORTEST_DELAY)
+    job["profile"] = f"delay{number_text(delay)}"
+    row.pop("run", None)
+    if run <= 0:
+        row["run"] = run
+    return job, delay
+
+
+def _brief(value: float) -> float:
+    return int(value) if value == int(value) else value
+
+
+def write_batsim(trace: Trace, path: str | os.PathLike[str]) -> None:
+    """Write ``trace`` to ``path``, gzipped if that ends in ``.gz``; the file is whole or absent.
+
+    Raises
+    ------
+    TraceError
+        When it cannot be written.
+    """
+    write_file(generate_batsim(trace), path)
+
+
+def _looks_like(head: bytes) -> bool:
+    """Whether it begins as JSON with a key that workloads have."""
+    head = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    return head[:1] == b"{" and any(key in head for key in (b'"nb_res"', b'"jobs"', b'"profiles"'))
+
+
+#: Workloads of Batsim.
+BATSIM = Format(
+    "batsim",
+    "workload of Batsim (JSON)",
+    (".json",),
+    _looks_like,
+    lambda data, source, _: parse_batsim(data, source),
+    lambda trace, lost, _: generate_batsim(trace, lost),
+    longest_line=LONGEST_DOCUMENT,
+    holds_names=True,
+)

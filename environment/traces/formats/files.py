@@ -1,0 +1,263 @@
+"""Files of traces as bytes: plain or gzipped, never more in memory than a line too long for one."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import stat
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from hpcrowd.environment.errors import ParseError, TraceError
+from hpcrowd.environment.header import Header
+from hpcrowd.environment.traces.formats.base import HEAD, LONGEST_LINE
+from hpcrowd.environment.traces.trace import Trace
+
+#: Bytes that are read at once; no more than the longest line.
+PIECE = 2**20
+
+#: Bytes of what stands in a file that a message shows.
+SHOWN = 80
+
+#: What files begin with that are packed otherwise, and what unpacks them.
+OTHER_PACKING = {b"\xfd7zXZ\x00": "xz -d", b"BZh": "bunzip2", b"\x28\xb5\x2f\xfd": "zstd -d",
+                 b"PK\x03\x04": "unzip"}  # fmt: skip
+
+
+def read_head(path: str | os.PathLike[str]) -> bytes:
+    """Return the beginning of a file, unpacked, by which its format is found.
+
+    Raises
+    ------
+    TraceError
+        When it cannot be read, is packed otherwise than by gzip, or damaged.
+    """
+    with _opened(path) as file:
+        head = file.read(HEAD)
+    for magic, command in OTHER_PACKING.items():
+        if head.startswith(magic):
+            raise TraceError(f"{path}: is packed; unpack it first ({command}), or use gzip")
+    return head
+
+
+def read_file(path: str | os.PathLike[str], longest_line: int = LONGEST_LINE) -> tuple[bytes, str]:
+    """Return the content of a file, unpacked, and the SHA-256 of the file as it is.
+
+    Raises
+    ------
+    TraceError
+        When it cannot be read, or the gzip file is damaged.
+    ParseError
+        When a line is longer than ``longest_line`` bytes; it is not read to its end.
+    """
+    pieces: list[bytes] = []
+    line, length, begin = 1, 0, b""  # the line that is being read, its bytes so far, the first
+    with _opened(path) as file:
+        while piece := file.read(PIECE):
+            begin = begin if length else piece[:SHOWN]
+            end = piece.find(b"\n")
+            if length + (len(piece) if end < 0 else end) > longest_line:
+                rule = f"longer than {longest_line:,} bytes; no line of a trace is"
+                raise ParseError(os.fspath(path), line, None, shown(begin), rule)
+            if end < 0:
+                length += len(piece)
+            else:
+                last = piece.rfind(b"\n") + 1
+                line += piece.count(b"\n")
+                length, begin = len(piece) - last, piece[last : last + SHOWN]
+            pieces.append(piece)
+    data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    with Path(path).open("rb") as raw:
+        return data, hashlib.file_digest(raw, "sha256").hexdigest()
+
+
+def read_as(
+    path: str | os.PathLike[str],
+    parse: Callable[[bytes, str], Trace],
+    longest_line: int = LONGEST_LINE,
+) -> Trace:
+    """Return the trace that ``parse`` makes of the content of a file and its name.
+
+    Raises
+    ------
+    TraceError, ParseError
+        As :func:`read_file`, and what ``parse`` raises.
+    """
+    data, checksum = read_file(path, longest_line)
+    trace = parse(data, os.fspath(path))
+    trace.sha256 = checksum
+    return trace
+
+
+def write_file(data: bytes, path: str | os.PathLike[str]) -> None:
+    """Write a file, gzipped if its name ends in ``.gz``; it is whole or absent.
+
+    What is no file on a disk, such as a pipe, is written to; a link stays, and what it leads to is
+    written.
+
+    Raises
+    ------
+    TraceError
+        When it cannot be written.
+    """
+    if os.fspath(path).endswith(".gz"):
+        data = gzip.compress(data, compresslevel=6, mtime=0)
+    if is_stream(path):
+        try:
+            Path(path).write_bytes(data)
+        except OSError as error:
+            raise TraceError(f"{path}: cannot be written: {error.strerror or error}") from error
+        return
+    target = Path(os.path.realpath(path))
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(target)
+    except OSError as error:
+        raise TraceError(f"{path}: cannot be written: {error.strerror or error}") from error
+    finally:
+        with suppress(OSError):  # it may not even have a name that is short enough
+            temporary.unlink()
+
+
+def is_stream(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path is there but no file and no folder: a pipe, a device."""
+    try:
+        mode = Path(path).stat().st_mode
+    except OSError:
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+@contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Give a file to read unpacked; what goes wrong is told as what is wrong with it."""
+    name = os.fspath(path)
+    if is_stream(name):
+        raise TraceError(
+            f"{name}: is no file, which could be read twice; `hpcrowd convert` makes one of it"
+        )
+    try:
+        with Path(path).open("rb") as raw:
+            packed = raw.read(2) == b"\x1f\x8b"
+            raw.seek(0)
+            if packed:
+                with gzip.GzipFile(fileobj=raw) as unpacked:
+                    yield unpacked  # type: ignore[misc]
+            else:
+                yield raw
+    except EOFError:
+        raise TraceError(f"{name}: the gzip file is cut short; fetch it again") from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise TraceError(f"{name}: the gzip file is damaged ({error}); fetch it again") from None
+    except OSError as error:
+        raise TraceError(f"{name}: cannot be read: {error.strerror or error}") from None
+
+
+def shown(text: bytes) -> str:
+    """Return what stands in a file for a message of one line."""
+    return (text if len(text) < SHOWN else text[: SHOWN - 3] + b"...").decode("latin-1")
+
+
+#: What comment lines begin with in a :class:`~hpcrowd.environment.traces.trace.Trace`.
+MARK = b";"
+
+
+@dataclass(frozen=True)
+class CommentedLines:
+    """The lines of a file, told apart.
+
+    Attributes
+    ----------
+    header
+        Lines before the first job.
+    comments
+        Lines among the jobs and after them: (job they stand before, line).
+    jobs
+        Lines of jobs, without their line feed.
+    newline
+        Line end of the job lines.
+    line_number
+        From the place of a job to its line in the file, counted from 1.
+    """
+
+    header: Header
+    comments: list[tuple[int, bytes]]
+    jobs: list[bytes]
+    newline: bytes
+    line_number: Callable[[int], int]
+
+
+def split_lines(data: bytes, source: str, title: str, mark: bytes = MARK) -> CommentedLines:
+    """Tell comments and blank lines from lines of jobs.
+
+    Parameters
+    ----------
+    data
+        The file; ``title`` is the format that it should be of, for messages.
+    mark
+        What its comment lines begin with. They stand with :data:`MARK` instead in what is
+        returned, so that the header of a trace reads the same whatever the file was.
+
+    Raises
+    ------
+    TraceError
+        When there is no job, or the file is no text.
+    """
+    if not data.strip():
+        raise TraceError(f"{source}: is empty; a trace has one line a job")
+    if b"\0" in data[:4096]:
+        raise TraceError(f"{source}: is a binary file, not a trace in the {title}")
+    lines = data.split(b"\n")
+    if lines[-1] == b"":
+        lines.pop()
+    is_job = [not (line[:1] == mark or line.lstrip()[:1] in (mark, b"")) for line in lines]
+    if b"\0" in data:  # in a job it is told with its field
+        for number, (line, job) in enumerate(zip(lines, is_job, strict=True), start=1):
+            if not job and b"\0" in line:
+                raise ParseError(source, number, None, shown(line), "a zero byte; text holds none")
+    if not any(is_job):
+        raise TraceError(f"{source}: holds no job; not a trace in the {title}?")
+    first = is_job.index(True)
+
+    def comment(line: bytes) -> bytes:
+        return line if mark == MARK else line.replace(mark, MARK, 1)
+
+    header = Header([comment(line) for line in lines[:first]])
+    comments: list[tuple[int, bytes]] = []
+    if all(is_job[first:]):
+        jobs = lines[first:]
+        newline = b"\r\n" if jobs[0].endswith(b"\r") else b"\n"
+        return CommentedLines(header, comments, jobs, newline, lambda job: first + job + 1)
+    line_numbers = np.flatnonzero(is_job) + 1
+    jobs_before = np.cumsum(is_job)
+    jobs = [line for line, job in zip(lines, is_job, strict=True) if job]
+    comments = [
+        (int(jobs_before[i]), comment(lines[i])) for i in range(first, len(lines)) if not is_job[i]
+    ]
+    newline = b"\r\n" if jobs[0].endswith(b"\r") else b"\n"
+    return CommentedLines(header, comments, jobs, newline, lambda job: int(line_numbers[job]))
+
+
+def join_lines(trace: Trace, jobs: list[bytes], mark: bytes = MARK) -> bytes:
+    """Return lines of jobs with the header and the comments of their trace in their places."""
+
+    def comment(line: bytes) -> bytes:
+        return line if mark == MARK else line.replace(MARK, mark, 1)
+
+    tail = b"\r" if trace.newline == b"\r\n" else b""
+    parts = [comment(line) for line in trace.header.lines]
+    position = 0
+    for before, line in trace.comments:
+        parts += [job + tail for job in jobs[position:before]]
+        parts.append(comment(line))
+        position = before
+    parts += [job + tail for job in jobs[position:]]
+    return b"\n".join(parts) + b"\n"

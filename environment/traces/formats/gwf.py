@@ -1,0 +1,308 @@
+r"""The Grid Workload Format: one job a line, 29 fields, comments that begin with ``#``.
+
+::
+
+    # MaxProcs: 475
+    # JobID SubmitTime WaitTime RunTime NProcs ...
+    1 1136070024 203761 138467 1 138371 98652 1 259200 -1 1 U1 G1 -1 Q1 -1 O1 R1 UNITARY -1 ...
+
+Fields are apart by tabs or blanks; -1 is unknown. The first 16 are those of the Standard Workload
+Format (users, groups, executables, queues and partitions may be words), then come
+
+    17 OrigSiteID   18 LastRunSiteID   19 JobStructure     20 JobStructureParams   21 UsedNetwork
+    22 UsedLocalDiskSpace   23 UsedResources   24 ReqPlatform   25 ReqNetwork
+    26 ReqLocalDiskSpace    27 ReqResources    28 VOID          29 ProjectID
+
+which stand in :attr:`extra`. Preceding jobs and think times have no field.
+In memory ``#`` of comments is ``;``, so that header lines such as ``# MaxProcs: 475`` say in both
+formats the same. A log whose submissions are counted since 1970 is moved to its first submission.
+
+Source: Grid Workloads Archive (Iosup et al. 2008), fields as they are named in its logs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcrowd.environment.clock import Clock
+from hpcrowd.environment.errors import ParseError, TraceError
+from hpcrowd.environment.header import decode
+from hpcrowd.environment.traces.formats.base import Format, Losses, as_bytes, first_line
+from hpcrowd.environment.traces.formats.files import (
+    join_lines,
+    read_as,
+    shown,
+    split_lines,
+    write_file,
+)
+from hpcrowd.environment.traces.formats.headers import most_in_use
+from hpcrowd.environment.traces.formats.names import (
+    NAMED,
+    NOTHING,
+    is_number,
+    known,
+    number_text,
+    numbered,
+    parse_numbers,
+    plain,
+    worded,
+)
+from hpcrowd.environment.traces.trace import FIELDS, Trace, smallest
+from hpcrowd.environment.traces.truth import header_date
+
+#: Fields 17 to 29, by their names in :attr:`Trace.extra`.
+GRID_FIELDS = (
+    "orig_site",
+    "last_run_site",
+    "job_structure",
+    "job_structure_parameters",
+    "used_network",
+    "used_local_disk",
+    "used_resources",
+    "requested_platform",
+    "requested_network",
+    "requested_local_disk",
+    "requested_resources",
+    "virtual_organization",
+    "project",
+)
+
+#: Fields 1 to 16.
+SHARED_FIELDS = FIELDS[:16]
+
+ALL_FIELDS = SHARED_FIELDS + GRID_FIELDS
+
+#: s since 1970, the beginnings of 1980 and 2100: submissions between are times since 1970.
+SINCE_1970 = (315_532_800, 4_102_444_800)
+
+TITLE = "Grid Workload Format"
+
+_COMMENT = b"#"
+
+
+def read_gwf(path: str | os.PathLike[str]) -> Trace:
+    """Read a trace in the Grid Workload Format, plain or gzipped.
+
+    Raises
+    ------
+    TraceError
+        When the file is missing, empty, cut short or no trace.
+    ParseError
+        When a line is malformed; it names line, field and value.
+    """
+    return read_as(path, parse_gwf)
+
+
+def parse_gwf(data: bytes | str, source: str = "trace") -> Trace:
+    """Return the trace that ``data`` holds; ``source`` names it in messages.
+
+    Raises
+    ------
+    TraceError, ParseError
+        As :func:`read_gwf`.
+    """
+    data = as_bytes(data)
+    if _is_workflow(data[:4096]):
+        raise TraceError(
+            f"{source}: holds workflows (columns WorkflowID, JobID, ...), which the {TITLE} of "
+            f"{len(ALL_FIELDS)} fields a job does not; it cannot be read"
+        )
+    lines = split_lines(data, source, TITLE, _COMMENT)
+    rows = [_words(line) for line in lines.jobs]
+    words = dict(zip(ALL_FIELDS, zip(*rows, strict=False), strict=False))
+    numbers = {
+        name: parse_numbers(words.get(name, ()))
+        for name in SHARED_FIELDS
+        if name not in (*NAMED, "memory")
+    }
+    wrong = any(len(row) != len(ALL_FIELDS) for row in rows)
+    if wrong or any(values is None for values in numbers.values()) or b"\0" in data:
+        _explain(rows, lines.line_number, source)
+    repaired: Counter[str] = Counter()
+    columns: dict[str, Any] = {}
+    names: dict[str, dict[int, str]] = {}
+    for name in SHARED_FIELDS:
+        if name in NAMED:
+            columns[name], found = numbered(*_coded(words[name]))
+            if found:
+                names[name] = found
+        elif name == "memory":
+            columns[name], odd = _memory(words[name])
+            if odd:
+                repaired["memory is no number: unknown"] = odd
+        else:
+            columns[name] = numbers[name]
+    columns |= {name: np.full(len(rows), -1, np.int8) for name in FIELDS[16:]}
+    extra = {}
+    for name in GRID_FIELDS:
+        codes, texts = _coded(words[name])
+        if any(texts):
+            extra[name] = np.array(texts, np.object_)[codes]
+    columns = {name: smallest(columns[name]) for name in FIELDS}
+    trace = Trace(lines.header, columns, lines.comments, lines.newline, source, "", names, extra)
+    trace.repaired = repaired
+    _move_origin(trace)
+    return trace
+
+
+def _is_workflow(head: bytes) -> bool:
+    """Whether a file begins as the workflows of OpenDC do, whose names end in .gwf, too."""
+    return first_line(head, _COMMENT).lower().startswith(b"workflowid")
+
+
+def _words(line: bytes) -> list[bytes]:
+    """Return the fields of a line: apart by tabs where these are as many as are needed."""
+    if line.count(b"\t") == len(ALL_FIELDS) - 1:
+        return [word.strip() or b"-1" for word in line.split(b"\t")]
+    return line.split()
+
+
+def _coded(words: tuple[bytes, ...]) -> tuple[NDArray[np.int64], list[str]]:
+    """Return each word's place among the different ones, and these as text, "" for unknown."""
+    places: dict[bytes, int] = {}
+    codes = np.array([places.setdefault(word, len(places)) for word in words], np.int64)
+    return codes, ["" if word == b"-1" else decode(word) for word in places]
+
+
+def _memory(words: tuple[bytes, ...]) -> tuple[NDArray[np.float64], int]:
+    """Return the memory used, and of how many jobs it is no number, as in some logs."""
+    values = parse_numbers(words)
+    if values is not None:
+        return values, 0
+    good = [is_number(word) for word in words]
+    texts = [word if fine else b"-1" for word, fine in zip(words, good, strict=True)]
+    values = parse_numbers(texts)
+    assert values is not None
+    return values, len(words) - sum(good)
+
+
+def _explain(rows: list[list[bytes]], line_number: Any, source: str) -> None:
+    """Raise the error of the first malformed job line, if there is one."""
+    for job, words in enumerate(rows):
+        for name, word in zip(ALL_FIELDS, words, strict=False):
+            number = name in SHARED_FIELDS and name not in (*NAMED, "memory")
+            if number and not is_number(word):
+                rule = "not a number; -1 stands for unknown"
+                raise ParseError(source, line_number(job), name, shown(word), rule)
+            if b"\0" in word:
+                rule = "holds a NUL byte, which no text does"
+                raise ParseError(source, line_number(job), name, shown(word), rule)
+        if len(words) != len(ALL_FIELDS):
+            rule = f"{len(words)} fields; a job of the {TITLE} has {len(ALL_FIELDS)}"
+            raise ParseError(source, line_number(job), None, shown(b" ".join(words)), rule)
+
+
+def _since_1970(trace: Trace) -> int:
+    """Return the first submission if submissions are counted since 1970, else 0."""
+    submit = trace["submit"]
+    told = submit[submit != -1]
+    if not len(told) or trace.header.get("UnixStartTime") is not None:
+        return 0
+    first = int(told.min())
+    return first if SINCE_1970[0] < first < SINCE_1970[1] else 0
+
+
+def _move_origin(trace: Trace) -> None:
+    """Count submissions from the first one on; the header tells when that was, and the size."""
+    origin = _since_1970(trace)
+    if not origin:
+        return
+    submit = trace["submit"]
+    moved = submit != -1
+    trace.columns["submit"] = submit = smallest(np.where(moved, submit - origin, submit))
+    trace.repaired["submit counted since 1970: counted from the first one"] = int(moved.sum())
+    lines = [f"; UnixStartTime: {origin}"]
+    if trace.header.get("StartTime") is None:
+        lines.append(f"; StartTime: {header_date(Clock(origin), 0)}")
+    if trace.header.processors is None:
+        waited = np.maximum(trace["wait"], 0).astype(np.float64)  # small integers would run over
+        start = np.floor(submit + waited).astype(np.int64)
+        run, processors = trace["run"], trace["allocated_processors"]
+        ran = moved & (run > 0) & (processors > 0)
+        end = np.ceil(start + np.maximum(run, 0)).astype(np.int64)
+        most = most_in_use(start[ran], end[ran], np.ceil(processors[ran]).astype(np.int64))
+        if most:
+            lines += [
+                f"; MaxProcs: {most}",
+                "; Note: MaxProcs is the most processors that jobs held at one time",
+            ]
+    trace.header.lines += [line.encode() for line in lines]
+
+
+def generate_gwf(trace: Trace, lost: Losses | None = None) -> bytes:
+    """Return ``trace`` as text in the Grid Workload Format, fields apart by tabs.
+
+    Parameters
+    ----------
+    trace
+        The trace.
+    lost
+        Counts what the format cannot hold.
+    """
+    lost = Losses() if lost is None else lost
+    lost.unheld(trace, FIELDS[16:], "no field for it")
+    if _since_1970(trace):
+        known_times = trace["submit"] != -1
+        lost.add("submit", known_times, "after 1980: taken as counted since 1970")
+    for name, values in trace.extra.items():
+        if name not in GRID_FIELDS:
+            lost.add(name, known(values), "no field for it")
+    columns = []
+    for name in SHARED_FIELDS:
+        if name in NAMED:
+            columns.append(_written(worded(trace, name), name, lost, NOTHING - {"-1"}))
+        else:
+            columns.append(list(map(number_text, trace[name].tolist())))
+    for name in GRID_FIELDS:
+        if name in trace.extra:
+            texts = list(trace.extra[name])
+            columns.append(_written(texts, name, lost, frozenset(("-1",))))
+        else:
+            columns.append(["-1"] * len(trace))
+    jobs = ["\t".join(words).encode() for words in zip(*columns, strict=True)]
+    return join_lines(trace, jobs, _COMMENT)
+
+
+def _written(words: list[str], name: str, lost: Losses, nothing: frozenset[str]) -> list[str]:
+    """Return words as the format can hold them; those that are read as another are counted."""
+    table = {word: plain(word) or "-1" for word in set(words)}
+    changed = {word for word, text in table.items() if text != word and word}
+    empty = {word for word in table if word in nothing}
+    lost.add(name, sum(word in changed for word in words), "blanks and characters that no line has")
+    lost.add(name, sum(word in empty for word in words), "a word that stands for unknown")
+    return [table[word] for word in words]
+
+
+def write_gwf(trace: Trace, path: str | os.PathLike[str]) -> None:
+    """Write ``trace`` to ``path``, gzipped if that ends in ``.gz``; the file is whole or absent.
+
+    Raises
+    ------
+    TraceError
+        When it cannot be written.
+    """
+    write_file(generate_gwf(trace), path)
+
+
+def _looks_like(head: bytes) -> bool:
+    """Whether the first line that is no comment has as many fields, or names workflows."""
+    words = _words(first_line(head, _COMMENT))
+    job = len(words) == len(ALL_FIELDS) and is_number(words[0])
+    return job or _is_workflow(head)
+
+
+#: The Grid Workload Format.
+GWF = Format(
+    "gwf",
+    TITLE,
+    (".gwf",),
+    _looks_like,
+    lambda data, source, _: parse_gwf(data, source),
+    lambda trace, lost, _: generate_gwf(trace, lost),
+    holds_names=True,
+)

@@ -1,0 +1,173 @@
+"""Words of a log as numbers, and numbers as words: users, groups, programs, queues, partitions.
+
+The fields of a trace are numbers. Where a log has names, each gets a number from 1 on in the order
+in which they first appear, and :attr:`names` keeps what they stand for.
+Where all words of a column are whole numbers anyway, they are kept.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import hmac
+import io
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.environment.traces.formats.base import LARGEST_EXACT
+from hpcrowd.environment.traces.trace import Trace
+
+#: Fields that stand for something with a name.
+NAMED = ("user", "group", "executable", "queue", "partition")
+
+#: Fields whose names tell of people, which :func:`anonymised` takes out.
+OF_PEOPLE = ("user", "group", "executable")
+
+#: Columns of :attr:`extra` that tell of machines alone. Others go with the
+#: names of people: nobody knows what stands in a column of somebody's own.
+OF_MACHINES = frozenset((
+    "allocated_resources", "consumed_energy", "last_run_site", "orig_site", "requested_local_disk",
+    "requested_network", "requested_platform", "used_local_disk", "used_network",
+))  # fmt: skip
+
+#: Hexadecimal digits of a pseudonym: 48 bits, so that two of a million users hardly ever share one.
+PSEUDONYM = 12
+
+#: Values that stand in memory as objects of Python at a time, where a column is written.
+BLOCK = 2**16
+
+#: Words that stand for nothing.
+NOTHING = frozenset(("", "-1", "(null)", "None", "null", "N/A", "n/a", "Unknown", "unknown", "-"))
+
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,14}")
+
+
+def numbered(codes: NDArray[Any], words: Sequence[str]) -> tuple[Int64s, dict[int, str]]:
+    """Return words as numbers, and what the numbers stand for.
+
+    Parameters
+    ----------
+    codes
+        For each job the place of its word in ``words``, negative if it has none; shape (jobs,).
+    words
+        The different words, in the order in which they first appear.
+
+    Returns
+    -------
+    numbers, names
+        Shape (jobs,), -1 where the word says nothing (:data:`NOTHING`); and names by number, empty
+        where all words are whole numbers, which stand for themselves.
+    """
+    telling = [word for word in words if word not in NOTHING]
+    if all(_WHOLE.fullmatch(word) for word in telling):
+        numbers = [UNKNOWN if word in NOTHING else int(word) for word in words]
+        names: dict[int, str] = {}
+    else:
+        places = {word: number for number, word in enumerate(telling, start=1)}
+        numbers = [places.get(word, UNKNOWN) for word in words]
+        names = {number: word for word, number in places.items()}
+    table = np.array([*numbers, UNKNOWN], np.int64)
+    return table[np.where(np.asarray(codes) < 0, len(numbers), codes)], names
+
+
+def numbered_words(words: Sequence[str]) -> tuple[Int64s, dict[int, str]]:
+    """Return the words of all jobs as numbers, and what these stand for: see :func:`numbered`."""
+    places: dict[str, int] = {}
+    codes = np.array([places.setdefault(word, len(places)) for word in words], np.int64)
+    return numbered(codes, list(places))
+
+
+def worded(trace: Trace, name: str, nothing: str = "-1") -> list[str]:
+    """Return the values of a field as words, shape (jobs,): names where there are, else numbers."""
+    names = trace.names.get(name, {})
+    values = trace[name].tolist()
+    if not names:
+        return [nothing if value == UNKNOWN else number_text(value) for value in values]
+    return [
+        nothing if value == UNKNOWN else names.get(value) or number_text(value) for value in values
+    ]
+
+
+def in_blocks(values: NDArray[Any]) -> Iterator[Any]:
+    """Yield the values of an array as numbers of Python, few of them at a time in memory."""
+    for begin in range(0, len(values), BLOCK):
+        yield from values[begin : begin + BLOCK].tolist()
+
+
+def number_text(value: float) -> str:
+    """Return a number in the shortest text that reads back as the same."""
+    return str(int(value)) if value == int(value) else repr(value)
+
+
+def known(values: NDArray[np.object_]) -> NDArray[np.bool_]:
+    """Return which texts of a column of :attr:`extra` tell something."""
+    return np.array([value != "" for value in values], bool)
+
+
+def anonymised(trace: Trace, salt: str) -> Trace:
+    """Return ``trace`` with pseudonyms instead of the names of people, their groups and programs.
+
+    A pseudonym is the beginning of the HMAC-SHA256 of the name under the salt: the same name gets
+    the same one in every log that is treated with the same salt, and without the salt nobody can
+    try names. Numbers are given anew, from 1 on in the order of pseudonyms, so that neither the
+    numbers of the log nor the order of first submissions is left. Columns of text beyond the fields
+    go, identifiers of jobs with them, but for :data:`OF_MACHINES`. Header and comments stay.
+    """
+    columns, names = dict(trace.columns), dict(trace.names)
+    for field in OF_PEOPLE:
+        words = worded(trace, field, "")
+        table = {word: pseudonym(field, word, salt) for word in dict.fromkeys(words) if word}
+        places = {name: number for number, name in enumerate(sorted(set(table.values())), start=1)}
+        numbers = [places[table[word]] if word else UNKNOWN for word in words]
+        columns[field] = np.array(numbers, np.int64)
+        names[field] = {number: name for name, number in places.items()}
+    extra = {name: values for name, values in trace.extra.items() if name in OF_MACHINES}
+    return replace(trace, columns=columns, names=names, extra=extra)
+
+
+def pseudonym(field: str, word: str, salt: str) -> str:
+    """Return what stands for a name where names are not to be known."""
+    return hmac.new(salt.encode(), f"{field}:{word}".encode(), hashlib.sha256).hexdigest()[
+        :PSEUDONYM
+    ]
+
+
+def names_table(trace: Trace) -> str:
+    """Return names as CSV: ``field,number,name``, with the identifiers of jobs if there are."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(("field", "number", "name"))
+    for field in NAMED:
+        names = trace.names.get(field, {})
+        rows.writerows((field, number, names[number]) for number in sorted(names))
+    if "job_id" in trace.extra:
+        pairs = zip(trace["number"].tolist(), trace.extra["job_id"], strict=True)
+        rows.writerows(("job", number_text(number), name) for number, name in pairs)
+    return text.getvalue()
+
+
+def parse_numbers(words: Sequence[bytes]) -> NDArray[np.float64] | None:
+    """Return words as numbers, or None when one of them is none that is finite and exact."""
+    try:
+        values = np.array([float(word) for word in words], np.float64)
+    except ValueError:
+        return None
+    good = np.all(np.abs(values) <= LARGEST_EXACT) and b"_" not in b" ".join(words)
+    return values if good else None
+
+
+def is_number(word: bytes) -> bool:
+    """Return whether a word is a finite number that is exact as a floating point number."""
+    return parse_numbers([word]) is not None
+
+
+def plain(text: str) -> str:
+    """Return a text as one line without control characters and with single blanks."""
+    text = "".join(character if character.isprintable() else " " for character in text)
+    return " ".join(text.split())

@@ -1,0 +1,1 @@
+"""Accounting logs of PBS, PBS Professional and Torque."""

@@ -1,0 +1,330 @@
+r"""Accounting logs of PBS, PBS Professional and Torque: one record a line.
+
+::
+
+    04/18/2009 00:00:15;Q;123.server;queue=batch
+    04/18/2009 00:01:00;S;123.server;user=alice group=chem jobname=STDIN queue=batch ...
+    04/18/2009 00:21:00;E;123.server;user=alice ... ctime=1240012815 start=1240012860
+        exec_host=n1/0*8 Resource_List.ncpus=8 Resource_List.walltime=01:00:00 end=1240014060
+        Exit_status=0 resources_used.cput=00:10:00                        (in one line)
+
+Time of the record, its type, the job, what is said of it. Records of a job are put together; a
+later one counts where two say different things.
+
+===== ==================================================================================
+E     the job is over: status 1 if ``Exit_status`` is 0, else 0; 5 if there is a D, too
+D     it was deleted: status 5, over also without an E
+A     it was aborted by the server: status 0, over also without an E
+R     it is run again: what was said of the run before is forgotten; counted as repaired
+Q, S  submitted, started: of a job with no other record we do not know; dropped
+===== ==================================================================================
+
+Other records say nothing of jobs. A job array as a whole, ``123[].server``, is dropped: its jobs,
+such as ``123[4].server``, count one by one. A trace that is written stands in the records with its
+header in records of the type ``L`` (which PBS uses for licences) of ``hpcrowd``.
+
+Source: Torque Administrator Guide (Accounting records), and logs of PBS Professional.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import tzinfo
+from typing import Any
+
+import numpy as np
+
+from hpcrowd.environment.errors import ParseError, TraceError
+from hpcrowd.environment.header import Header, decode
+from hpcrowd.environment.traces.formats.base import Format, Losses, as_bytes
+from hpcrowd.environment.traces.formats.files import read_as, shown, write_file
+from hpcrowd.environment.traces.formats.headers import made_header, most_in_use, parse_zone
+from hpcrowd.environment.traces.formats.names import numbered_words
+from hpcrowd.environment.traces.formats.pbs.records import (
+    LAST_TIME,
+    OF_A_RUN,
+    OURS,
+    SERVER,
+    header_lines,
+    local_time,
+    record_lines,
+    understood,
+)
+from hpcrowd.environment.traces.trace import FIELDS, Trace, smallest
+
+#: Fields with names, and the keys of records.
+WORDS = {"user": "user", "group": "group", "executable": "executable", "queue": "queue"}
+
+_RECORD = re.compile(rb"[0-9]{2}/[0-9]{2}/[0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2};[A-Za-z];")
+
+
+def read_pbs(path: str | os.PathLike[str], zone: str | None = None) -> Trace:
+    """Read an accounting log of PBS or Torque, plain or gzipped.
+
+    Parameters
+    ----------
+    path
+        The file; the logs of several days may be put one after the other.
+    zone
+        Time zone of the server, such as ``Europe/Stockholm``; None is UTC. It matters for jobs that
+        never started, of which only the local time of their records is known.
+
+    Raises
+    ------
+    TraceError
+        When the file is missing, cut short or something else.
+    ParseError
+        When a line is malformed; it names line, field and value.
+    """
+    return read_as(path, lambda data, source: parse_pbs(data, source, zone))
+
+
+@dataclass
+class _Job:
+    """What the records of a job say."""
+
+    said: dict[str, Any] = field(default_factory=dict)
+    queued: int | None = None  # s since 1970, of the first record of the type Q
+    deleted: int | None = None
+    aborted: int | None = None
+    ended: bool = False
+    again: bool = False
+
+
+def parse_pbs(data: bytes | str, source: str = "trace", zone: str | None = None) -> Trace:
+    """Return the trace that ``data`` holds; ``source`` names it in messages.
+
+    Raises
+    ------
+    TraceError, ParseError
+        As :func:`read_pbs`.
+    QuantityError
+        When the zone is not known.
+    """
+    data = as_bytes(data)
+    if not data.strip():
+        raise TraceError(f"{source}: is empty; an accounting log has one record a line")
+    place = parse_zone(zone)
+    jobs, lines = _jobs(data, source, place)
+    dropped: Counter[str] = Counter()
+    over = {}
+    for identifier, job in jobs.items():
+        if "[]" in identifier:
+            dropped["array as a whole: its jobs count one by one"] += 1
+        elif not (job.ended or job.deleted is not None or job.aborted is not None):
+            dropped["not over when the log ends"] += 1
+        else:
+            over[identifier] = job
+    if not over:
+        raise TraceError(f"{source}: holds no job that is over")
+    trace = _trace(
+        over,
+        None if not lines else [line for text in lines for line in header_lines(text)],
+        zone,
+        place,
+    )
+    trace.source, trace.dropped = source, dropped
+    return trace
+
+
+def _jobs(data: bytes, source: str, zone: tzinfo | None) -> tuple[dict[str, _Job], list[str]]:
+    """Return what all records say of each job, and the lines of a header that we wrote."""
+    jobs: dict[str, _Job] = {}
+    header = []
+    for line, raw in enumerate(data.split(b"\n"), start=1):
+        if not (record := raw.strip()):
+            continue
+        parts = decode(record).split(";", 3)
+        if len(parts) < 3 or not _RECORD.match(record) or b"\0" in record:
+            rule = "no record: time;type;job;message"
+            raise ParseError(source, line, None, shown(record), rule)
+        time, kind, identifier = parts[0], parts[1], parts[2].strip()
+        message = parts[3] if len(parts) > 3 else ""
+        if kind == "L" and identifier == OURS:
+            header.append(message)
+        if kind not in "QSEDAR":
+            continue
+        job = jobs.setdefault(identifier, _Job())
+        if kind == "R":
+            job.again = True
+            job.ended = False
+            for name in OF_A_RUN:
+                job.said.pop(name, None)
+            continue
+        job.said |= understood(message, source, line)
+        if kind == "Q" and job.queued is None:
+            job.queued = local_time(time, zone, source, line)
+        elif kind == "D":
+            job.deleted = local_time(time, zone, source, line)
+        elif kind == "A":
+            job.aborted = local_time(time, zone, source, line)
+        elif kind == "E":
+            job.ended = True
+    return jobs, header
+
+
+def _trace(
+    jobs: dict[str, _Job], lines: list[bytes] | None, zone: str | None, place: tzinfo | None
+) -> Trace:
+    """Return the trace of jobs that are over, in the order of their first records."""
+    repaired: Counter[str] = Counter()
+    rows = [_row(job, repaired) for job in jobs.values()]
+    columns: dict[str, Any] = {
+        name: np.array([row.get(name, -1) for row in rows], np.float64) for name in FIELDS
+    }
+    header = Header(lines or [])
+    submit = columns["submit"]
+    told = submit != -1
+    origin = int(submit[told].min(initial=np.inf)) if told.any() else 0
+    if lines is not None:
+        origin = header.integer("UnixStartTime") or 0
+    columns["submit"] = np.where(told, submit - origin, -1)
+    columns["number"] = job_numbers(list(jobs), columns["submit"])
+    names = {}
+    for name, key in WORDS.items():
+        columns[name], found = numbered_words([job.said.get(key, "") for job in jobs.values()])
+        if found:
+            names[name] = found
+    accounts = [job.said.get("account") or job.said.get("project", "") for job in jobs.values()]
+    extra = {"job_id": np.array(list(jobs), np.object_)}
+    if any(accounts):
+        extra["project"] = np.array(accounts, np.object_)
+    if lines is None:
+        header = _header(columns, origin if told.any() else None, names, zone, place)
+    columns = {name: smallest(columns[name]) for name in FIELDS}
+    return Trace(header, columns, names=names, extra=extra, repaired=repaired)
+
+
+def _row(job: _Job, repaired: Counter[str]) -> dict[str, float]:
+    """Return the fields of a job that are known; its submission in s since 1970."""
+    said = job.said
+    row: dict[str, float] = {}
+    submit = said.get("ctime", said.get("qtime", job.queued))
+    start, end = said.get("start"), said.get("end")
+    if submit is not None and submit >= 0:
+        row["submit"] = submit
+        if start is not None and start >= submit:
+            row["wait"] = start - submit
+    if start is not None and end is None and not job.ended and "used_walltime" not in said:
+        end = job.deleted if job.deleted is not None else job.aborted
+        repaired["no record of its end: that of its deletion or abortion taken"] += 1
+    if start is not None and end is not None and end >= start:
+        row["run"] = end - start
+    elif "used_walltime" in said:
+        row["run"] = said["used_walltime"]
+    if job.again:
+        repaired["run again: the last run counts"] += 1
+    allocated = said.get("vnodes") or said.get("hosts") or 0
+    requested = said.get("select") or max(said.get(name, 0) for name in ("nodes", "ncpus", "procs"))
+    processors = max(allocated if allocated > 0 else requested, 1)
+    for name, value in (("allocated_processors", allocated), ("requested_processors", requested)):
+        if value > 0:
+            row[name] = value
+    if "walltime" in said:
+        row["requested_time"] = said["walltime"]
+    if "used_cput" in said:
+        row["average_cpu"] = said["used_cput"] / processors
+    if "used_mem" in said:
+        row["memory"] = said["used_mem"] / processors
+    if "pmem" in said:
+        row["requested_memory"] = said["pmem"]
+    elif "mem" in said:
+        row["requested_memory"] = said["mem"] / max(requested, 1)
+    if job.deleted is not None:
+        row["status"] = 5
+    elif "exit" in said:
+        row["status"] = 1 if said["exit"] == 0 else 0
+    elif job.aborted is not None:
+        row["status"] = 0
+    return row
+
+
+def job_numbers(identifiers: list[str], submit: Any) -> Any:
+    """Return numbers of jobs, shape (jobs,).
+
+    Those of the server, as in ``123.server``, if they are different ones; else, as where jobs of
+    arrays are among them or several servers, places in the order of submission from 1 on.
+    """
+    found = [re.match(r"([0-9]{1,15})(?:\.|$)", text) for text in identifiers]
+    numbers = [int(match[1]) for match in found if match]
+    if len(set(numbers)) == len(identifiers):
+        return np.array(numbers, np.float64)
+    ranks = np.empty(len(identifiers))
+    ranks[np.argsort(submit, kind="stable")] = np.arange(1, len(identifiers) + 1)
+    return ranks
+
+
+def _header(
+    columns: dict[str, Any], origin: int | None, names: dict[str, dict[int, str]],
+    zone: str | None, place: tzinfo | None,
+) -> Header:  # fmt: skip
+    """Return the header of a log that has none: when it begins, and how large the machine was."""
+    start = columns["submit"] + np.maximum(columns["wait"], 0)
+    end = start + np.maximum(columns["run"], 0)
+    size = columns["allocated_processors"]
+    size = np.where(size > 0, size, columns["requested_processors"])
+    ran = (columns["submit"] >= 0) & (columns["wait"] >= 0) & (columns["run"] > 0) & (size > 0)
+    most = most_in_use(*(one[ran].astype(np.int64) for one in (start, end, size)))
+    notes = ["from an accounting log of PBS"]
+    if zone is None:
+        notes.append("local times of records taken as UTC, as no zone was told")
+    if most:
+        notes.append("MaxProcs is the most processors that jobs held at one time")
+    return made_header(
+        jobs=len(size), notes=notes, unix_start=origin, zone=place, processors=most or None,
+        last=min(int(end.max()) + (origin or 0), LAST_TIME), names=names,
+    )  # fmt: skip
+
+
+def generate_pbs(trace: Trace, lost: Losses | None = None, zone: str | None = None) -> bytes:
+    """Return ``trace`` as an accounting log.
+
+    Parameters
+    ----------
+    trace
+        The trace.
+    lost
+        Counts what the format cannot hold.
+    zone
+        Time zone of the times of records; None is UTC.
+
+    Raises
+    ------
+    QuantityError
+        When the zone is not known.
+    """
+    lost = Losses() if lost is None else lost
+    lines, identifiers, submit = record_lines(trace, lost, parse_zone(zone))
+    numbers = job_numbers(identifiers, submit)
+    lost.add("number", numbers != trace["number"], f"ids of jobs at {SERVER} tell another")
+    return "".join(line + "\n" for line in lines).encode()
+
+
+def write_pbs(trace: Trace, path: str | os.PathLike[str], zone: str | None = None) -> None:
+    """Write ``trace`` to ``path``, gzipped if that ends in ``.gz``; the file is whole or absent.
+
+    Raises
+    ------
+    TraceError
+        When it cannot be written.
+    """
+    write_file(generate_pbs(trace, zone=zone), path)
+
+
+def _looks_like(head: bytes) -> bool:
+    return _RECORD.match(head.removeprefix(b"\xef\xbb\xbf").lstrip()) is not None
+
+
+#: Accounting logs of PBS and Torque.
+PBS = Format(
+    "pbs",
+    "accounting log of PBS or Torque",
+    (".pbs",),
+    _looks_like,
+    lambda data, source, options: parse_pbs(data, source, options.zone),
+    lambda trace, lost, options: generate_pbs(trace, lost, options.zone),
+    holds_names=True,
+)

@@ -1,0 +1,470 @@
+"""Records of PBS and Torque: what one line of an accounting log says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, tzinfo
+from functools import lru_cache
+from typing import Any
+from urllib.parse import quote, unquote_to_bytes
+
+import numpy as np
+
+from hpcrowd.environment.errors import ParseError
+from hpcrowd.environment.traces.formats.base import LARGEST_EXACT, Losses
+from hpcrowd.environment.traces.formats.files import shown
+from hpcrowd.environment.traces.formats.names import NOTHING, known, plain, worded
+from hpcrowd.environment.traces.trace import Trace
+
+#: s since 1970, the end of the year 9998: times of records have four digits for the year.
+LAST_TIME = 253_370_764_800
+
+#: KB of the units of memory; a word of PBS has 8 bytes.
+MEMORY_UNITS = {"b": 1 / 1024, "w": 8 / 1024, "kb": 1, "kw": 8, "mb": 1024, "mw": 8 * 1024,
+                "gb": 1024**2, "gw": 8 * 1024**2, "tb": 1024**3, "tw": 8 * 1024**3,
+                "pb": 1024**4, "pw": 8 * 1024**4, "": 1 / 1024}  # fmt: skip
+
+_LINE = re.compile(r"(\d\d)/(\d\d)/(\d{4}) (\d\d):(\d\d):(\d\d)", re.ASCII)
+_PAIR = re.compile(r"""(?:^|\s)([A-Za-z_][^\s=]*)=("[^"]*"(?=\s|$)|'[^']*'(?=\s|$)|\S*)""")
+_WHOLE = re.compile(r"-?\d{1,15}", re.ASCII)
+_CLOCK = re.compile(r"(?:(\d{1,9}):)??(?:(\d{1,9}):)?(\d{1,15})(?:\.\d{0,9})?", re.ASCII)
+_MEMORY = re.compile(r"(\d{1,15})([bw]|[kmgtp][bw]|)", re.ASCII)
+
+
+def pairs(message: str) -> list[tuple[str, str]]:
+    """Return the ``key=value`` of a message in order.
+
+    A value in quotes may hold blanks; without quotes, words without ``=`` belong to the value
+    before them, as in ``jobname=my job queue=batch``.
+    """
+    if '"' in message or "'" in message:
+        return [(key, _unquoted(value)) for key, value in _PAIR.findall(message)]
+    found: list[tuple[str, str]] = []
+    for word in message.split():
+        key, equals, value = word.partition("=")
+        if equals:
+            found.append((key, value))
+        elif found:
+            found[-1] = found[-1][0], f"{found[-1][1]} {word}"
+    return found
+
+
+def _unquoted(value: str) -> str:
+    return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
+
+
+def quoted(text: str) -> str:
+    """Return a text as :func:`pairs` reads it; of both kinds of quotes only one can be kept."""
+    if not any(character in text for character in " \"'"):
+        return text
+    return f"'{text}'" if '"' in text and "'" not in text else '"' + text.replace('"', "'") + '"'
+
+
+def unix_time(text: str) -> int:
+    """Return s since 1970.
+
+    Raises
+    ------
+    ValueError
+        When it is no whole number, or after :data:`LAST_TIME`.
+    """
+    if not _WHOLE.fullmatch(text) or int(text) > LAST_TIME:
+        raise ValueError("no whole number of s since 1970, up to the year 9998")
+    return int(text)
+
+
+@lru_cache(maxsize=2**16)  # few different ones, of short texts
+def duration(text: str) -> int:
+    """Return s of ``HH:MM:SS``, ``MM:SS`` or s.
+
+    Raises
+    ------
+    ValueError
+        When it is none.
+    """
+    match = _CLOCK.fullmatch(text)
+    if not match:
+        raise ValueError("no duration, such as 01:00:00")
+    hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    return hours * 3600 + minutes * 60 + seconds
+
+
+@lru_cache(maxsize=2**16)
+def memory(text: str) -> float:
+    """Return KB of a size such as ``2gb``.
+
+    Raises
+    ------
+    ValueError
+        When it is none.
+    """
+    match = _MEMORY.fullmatch(text.lower())
+    if not match:
+        raise ValueError("no size, such as 2gb")
+    return int(match[1]) * MEMORY_UNITS[match[2]]
+
+
+def count(text: str) -> int:
+    """Return a number of processors.
+
+    Raises
+    ------
+    ValueError
+        When it is none.
+    """
+    if not _WHOLE.fullmatch(text):
+        raise ValueError("no whole number")
+    return int(text)
+
+
+def of_hosts(text: str) -> int:
+    """Return how many processors ``n1/0+n1/1``, ``n1/0*8+n2/0*8`` or ``n1/0-7,9`` are.
+
+    Raises
+    ------
+    ValueError
+        When it is none of these.
+    """
+    total = 0
+    for entry in text.split("+"):
+        _, slash, places = entry.partition("/")
+        if not slash:
+            total += 1
+            continue
+        for place in places.split(","):
+            slot, times, copies = place.partition("*")
+            first, dash, last = slot.partition("-")
+            try:
+                total += int(copies) if times else int(last) - int(first) + 1 if dash else 1
+            except ValueError:
+                raise ValueError("no hosts, such as n1/0+n1/1 or n1/0*8") from None
+    return total
+
+
+def of_vnodes(text: str) -> int:
+    """Return how many processors ``(n1:ncpus=8:mem=4gb)+(n2:ncpus=8)`` are, 0 if it tells none.
+
+    Raises
+    ------
+    ValueError
+        When a number of them is none.
+    """
+    return sum(count(one) for one in re.findall(r"ncpus=([^:+)]*)", text))
+
+
+def of_select(text: str) -> int:
+    """Return how many processors ``2:ncpus=8:mem=4gb+1:ncpus=4`` asks for.
+
+    Raises
+    ------
+    ValueError
+        When a number is none.
+    """
+    return _of_chunks(text, "ncpus")
+
+
+def of_nodes(text: str) -> int:
+    """Return how many processors ``2:ppn=4+n17:ppn=2`` asks for.
+
+    Raises
+    ------
+    ValueError
+        When a number is none.
+    """
+    return _of_chunks(text, "ppn")
+
+
+def _of_chunks(text: str, per_chunk: str) -> int:
+    total = 0
+    for chunk in text.split("+"):
+        first, *rest = chunk.split(":")
+        chunks = int(first) if first.isascii() and first.isdigit() and len(first) < 10 else 1
+        each = [count(word.partition("=")[2]) for word in rest if word.startswith(per_chunk + "=")]
+        total += chunks * (each[0] if each else 1)
+    return total
+
+
+#: What is read of a message: names of ours, and how values are understood, by key.
+KEYS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "user": ("user", str),
+    "group": ("group", str),
+    "jobname": ("executable", str),
+    "queue": ("queue", str),
+    "account": ("account", str),
+    "project": ("project", str),
+    "ctime": ("ctime", unix_time),
+    "qtime": ("qtime", unix_time),
+    "start": ("start", unix_time),
+    "end": ("end", unix_time),
+    "exec_host": ("hosts", of_hosts),
+    "exec_vnode": ("vnodes", of_vnodes),
+    "Exit_status": ("exit", count),
+    "Resource_List.select": ("select", of_select),
+    "Resource_List.nodes": ("nodes", of_nodes),
+    "Resource_List.ncpus": ("ncpus", count),
+    "Resource_List.procs": ("procs", count),
+    "Resource_List.walltime": ("walltime", duration),
+    "Resource_List.mem": ("mem", memory),
+    "Resource_List.pmem": ("pmem", memory),
+    "resources_used.cput": ("used_cput", duration),
+    "resources_used.mem": ("used_mem", memory),
+    "resources_used.walltime": ("used_walltime", duration),
+}
+
+#: What of a run is forgotten when a job is run again.
+OF_A_RUN = ("start", "end", "hosts", "vnodes", "exit", "used_cput", "used_mem", "used_walltime")
+
+
+def understood(message: str, source: str, line: int) -> dict[str, Any]:
+    """Return what a message says, under the names of :data:`KEYS`.
+
+    Raises
+    ------
+    ParseError
+        When a value is malformed.
+    """
+    found = {}
+    for key, value in pairs(message):
+        if key in KEYS and value:
+            name, convert = KEYS[key]
+            try:
+                found[name] = convert(value)
+                good = convert is str or abs(found[name]) <= LARGEST_EXACT
+            except ValueError as error:
+                raise ParseError(source, line, key, _shown(value), str(error)) from None
+            if not good:
+                raise ParseError(source, line, key, _shown(value), "too large")
+    return found
+
+
+def local_time(text: str, zone: tzinfo | None, source: str, line: int) -> int:
+    """Return when a record was written, s since 1970.
+
+    Raises
+    ------
+    ParseError
+        When it is no date and time.
+    """
+    match = _LINE.fullmatch(text)
+    try:
+        month, day, year, *clock = map(int, match.groups() if match else ["0"] * 6)
+        local = datetime(year, month, day, clock[0], clock[1], clock[2], tzinfo=zone or UTC)
+        return int(local.timestamp())
+    except (ValueError, OverflowError):
+        rule = "no time, such as 04/18/2009 00:00:15"
+        raise ParseError(source, line, "time", _shown(text), rule) from None
+
+
+def _shown(text: str) -> str:
+    return shown(text.encode("ascii", "replace"))
+
+
+#: Who the records of the type L are of that hold the header of a trace.
+OURS = "hpcrowd"
+
+#: Server of jobs whose trace names none.
+SERVER = "hpcrowd"
+
+#: Characters of a line of the header that stand for themselves; ``=`` and ``;`` mean something.
+PLAIN = " !\"#$&'()*+,/:<>?@[\\]^`{|}~"
+
+#: What a line of the header begins with that does not begin with a semicolon; and no line at all.
+ODD_LINE, NO_LINE = b"\0", b"\0\0"
+
+#: Fields that no record has.
+UNHELD = ("partition", "preceding", "think_time")
+
+#: Keys of words, by field.
+WRITTEN_KEYS = {"user": "user", "group": "group", "executable": "jobname", "queue": "queue"}
+
+
+def header_lines(text: str) -> list[bytes]:
+    """Return the lines of a header that the message of a record holds, see :func:`_told`."""
+    line = unquote_to_bytes(text).replace(b"\n", b" ")
+    if line == NO_LINE:
+        return []
+    if not line.startswith(ODD_LINE):
+        return [b";" + line]
+    line = line.removeprefix(ODD_LINE)
+    return [line if line.lstrip()[:1] in (b";", b"") else b"; " + line]
+
+
+def _told(line: bytes) -> str:
+    """Return a line of a header, without its semicolon, as the message of a record."""
+    line = line[1:] if line.startswith(b";") else ODD_LINE + line
+    text = quote(line, safe=PLAIN)
+    kept = text.rstrip(" ")
+    return kept + "%20" * (len(text) - len(kept))
+
+
+def record_lines(
+    trace: Trace, lost: Losses, zone: tzinfo | None
+) -> tuple[list[str], list[str], Any]:
+    """Return the records of a trace.
+
+    Returns
+    -------
+    lines, identifiers, submit
+        The lines, by time where jobs stand by submission, else job by job; and what is read back
+        of each job's identifier and submission, shape (jobs,).
+    """
+    origin = trace.header.integer("UnixStartTime") or 0
+    origin = origin if 0 <= origin < LAST_TIME else 0
+    held = _held(trace, origin)
+    lost.unheld(trace, UNHELD, "no record tells it")
+    lost.add("comments", len(trace.comments), "no place for it")
+    reason = "times and sizes are whole and not negative, states those of PBS"
+    for name, values in held.items():
+        lost.add(name, values != trace[name], reason)
+    words = {name: _words(trace, name, lost) for name in WRITTEN_KEYS}
+    projects = [""] * len(trace)
+    for name, texts in trace.extra.items():
+        if name == "project":
+            projects = [plain(text) for text in texts]
+            changed = [_back(new) != old for new, old in zip(projects, texts, strict=True)]
+            lost.add(name, known(texts) & np.array(changed, bool), "characters that no line has")
+        elif name != "job_id":
+            lost.add(name, known(texts), "no record tells it")
+    identifiers = _identifiers(trace, lost)
+    rows = {name: values.tolist() for name, values in held.items()}
+    records: list[tuple[int, str, str, str]] = []
+    for place, identifier in enumerate(identifiers):
+        row = {name: column[place] for name, column in rows.items()}
+        said = [f"{key}={quoted(words[name][place])}" for name, key in WRITTEN_KEYS.items()
+                if words[name][place]]  # fmt: skip
+        if projects[place]:
+            said.append(f"account={quoted(projects[place])}")
+        records += _records(row, origin, said, identifier)
+    if np.all(held["submit"] != -1) and np.all(np.diff(held["submit"]) >= 0):
+        records.sort(key=lambda record: record[0])
+    begin = records[0][0] if records else 0
+    header = [_told(line) for line in trace.header.lines] or [quote(NO_LINE)]
+    lines = [f"{_date(begin, zone)};L;{OURS};{line}" for line in header]
+    lines += [f"{_date(t, zone)};{kind};{job};{message}" for t, kind, job, message in records]
+    return lines, identifiers, held["submit"]
+
+
+def _held(trace: Trace, origin: int) -> dict[str, Any]:
+    """Return the fields as they are read back, shape (jobs,)."""
+
+    def whole(name: str, least: int) -> Any:
+        values = np.floor(trace[name].astype(np.float64))
+        return np.where((values >= least) & (values < LAST_TIME), values, -1)
+
+    submit = np.floor(trace["submit"].astype(np.float64))
+    good = (submit != -1) & (submit >= -origin) & (submit < LAST_TIME - origin)
+    submit = np.where(good, submit, -1)
+    wait, run = whole("wait", 0), whole("run", 0)
+    wait = np.where((submit != -1) & (submit + wait < LAST_TIME - origin), wait, -1)
+    begin = submit + np.maximum(wait, 0)
+    run = np.where(begin + run < LAST_TIME - origin, run, -1)
+    allocated, requested = whole("allocated_processors", 1), whole("requested_processors", 1)
+    processors = np.maximum(np.where(allocated > 0, allocated, requested), 1)
+
+    def per_processor(name: str) -> Any:
+        total = np.round(trace[name].astype(np.float64) * processors)
+        return np.where((total >= 0) & (total < LAST_TIME), total / processors, -1)
+
+    status = trace["status"]
+    return {
+        "submit": submit, "wait": wait, "run": run,
+        "allocated_processors": allocated, "requested_processors": requested,
+        "average_cpu": per_processor("average_cpu"), "memory": per_processor("memory"),
+        "requested_time": whole("requested_time", 0),
+        "requested_memory": whole("requested_memory", 0),
+        "status": np.where(np.isin(status, (0, 1, 5)), status, -1),
+    }  # fmt: skip
+
+
+def _records(
+    row: dict[str, float], origin: int, said: list[str], identifier: str
+) -> list[tuple[int, str, str, str]]:
+    """Return the records of a job: time, type, identifier, message."""
+    submit, wait, run = int(row["submit"]), int(row["wait"]), int(row["run"])
+    created = origin + submit if submit != -1 else 0
+    start = created + wait if wait != -1 else created
+    end = min(start + max(run, 0), LAST_TIME)
+    if submit != -1:
+        said += [f"{key}={created}" for key in ("ctime", "qtime", "etime")]
+    if row["requested_processors"] > 0:
+        said.append(f"Resource_List.ncpus={row['requested_processors']:.0f}")
+    if row["requested_time"] != -1:
+        said.append(f"Resource_List.walltime={_clock(row['requested_time'])}")
+    if row["requested_memory"] != -1:
+        said.append(f"Resource_List.pmem={row['requested_memory']:.0f}kb")
+    ran = []
+    if wait != -1:
+        ran.append(f"start={start}")
+    processors = row["allocated_processors"]
+    if processors > 0:
+        ran.append(f"exec_host={SERVER}/0*{processors:.0f}")
+    processors = max(processors if processors > 0 else row["requested_processors"], 1)
+    first = " ".join(said)
+    found = [(created, "Q", identifier, first)] if submit != -1 else []
+    used = []
+    if wait != -1 and run != -1:
+        used.append(f"end={end}")
+    if row["average_cpu"] != -1:
+        used.append(f"resources_used.cput={_clock(round(row['average_cpu'] * processors))}")
+    if row["memory"] != -1:
+        used.append(f"resources_used.mem={round(row['memory'] * processors)}kb")
+    if run != -1:
+        used.append(f"resources_used.walltime={_clock(run)}")
+    status = row["status"]
+    if not ran and not used and status in (0, 5):  # it never started
+        return [*found, (end, "D" if status == 5 else "A", identifier, first)]
+    if ran:
+        found.append((start, "S", identifier, " ".join([*said, *ran])))
+    if status == 5:
+        found.append((end, "D", identifier, f"requestor={SERVER}"))
+    if status in (0, 1, 5):
+        used.append(f"Exit_status={ {1: 0, 0: 1, 5: 271}[int(status)] }")
+    found.append((end, "E", identifier, " ".join([*said, *ran, *used])))
+    return found
+
+
+def _words(trace: Trace, name: str, lost: Losses) -> list[str]:
+    """Return the names of a field as records can hold them, "" for none."""
+    words = worded(trace, name, "")
+    table = {word: plain(word) for word in set(words)}
+    changed = {word for word, text in table.items() if _back(text) != word and word != "-1"}
+    nothing = {word for word in table if word in NOTHING - {"", "-1"}} - changed
+    lost.add(name, sum(word in changed for word in words), "characters that no line has")
+    lost.add(name, sum(word in nothing for word in words), "a word that stands for unknown")
+    return [table[word] for word in words]
+
+
+def _back(text: str) -> str:
+    """Return what is read back of a text: of both kinds of quotes only one is kept."""
+    return text.replace('"', "'") if '"' in text and "'" in text else text
+
+
+def _identifiers(trace: Trace, lost: Losses) -> list[str]:
+    """Return the identifiers of jobs: those that the trace has, else numbers at our server."""
+    given = trace.extra.get("job_id")
+    texts = [""] * len(trace) if given is None else given.tolist()
+    used: set[str] = set()
+    found = []
+    for text, number in zip(texts, trace["number"].tolist(), strict=True):
+        good = re.fullmatch(r"[!-:<-~]+", text) and "[]" not in text and text not in used
+        if not good:
+            whole = number == int(number) and number >= 0
+            text = first = f"{int(number)}.{SERVER}" if whole else f"x{number:.0f}.{SERVER}"
+            while text in used:
+                text = f"{first}.{len(used)}"
+        used.add(text)
+        found.append(text)
+    if given is not None:
+        other = [one != two for one, two in zip(texts, found, strict=True)]
+        lost.add("job_id", known(given) & np.array(other, bool), "no identifier of PBS")
+    return found
+
+
+def _clock(seconds: float) -> str:
+    whole = int(seconds)
+    return f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}"
+
+
+def _date(unix: int, zone: tzinfo | None) -> str:
+    return f"{datetime.fromtimestamp(unix, zone or UTC):%m/%d/%Y %H:%M:%S}"

@@ -1,0 +1,139 @@
+"""All formats of traces: find which one a file is in, read it, write it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from hpcrowd.environment.errors import QuantityError, TraceError
+from hpcrowd.environment.traces.archive.logs import trace_path
+from hpcrowd.environment.traces.formats.base import Format, FormatOptions, Losses
+from hpcrowd.environment.traces.formats.batsim.jobs import BATSIM_JOBS
+from hpcrowd.environment.traces.formats.batsim.workloads import BATSIM
+from hpcrowd.environment.traces.formats.files import read_as, read_head, write_file
+from hpcrowd.environment.traces.formats.gwf import GWF
+from hpcrowd.environment.traces.formats.pbs.accounting import PBS
+from hpcrowd.environment.traces.formats.slurm.accounting import SACCT
+from hpcrowd.environment.traces.formats.swf import SWF
+from hpcrowd.environment.traces.formats.tables.columns import CSV, PARQUET
+from hpcrowd.environment.traces.formats.tables.own_table import TABLE
+from hpcrowd.environment.traces.trace import Trace
+
+#: Formats by name, in the order in which they are looked for.
+FORMATS: dict[str, Format] = {
+    one.name: one for one in (PARQUET, BATSIM, SWF, GWF, SACCT, PBS, BATSIM_JOBS, CSV, TABLE)
+}
+
+
+def parse_format(name: str) -> Format:
+    """Return the format of a name.
+
+    Raises
+    ------
+    QuantityError
+        When there is none.
+    """
+    try:
+        return FORMATS[name.lower()]
+    except KeyError:
+        raise QuantityError(
+            f"format {name!r}: not known; choose one of {', '.join(FORMATS)}"
+        ) from None
+
+
+def format_by_name(path: str | os.PathLike[str]) -> Format | None:
+    """Return the format that the name of a file tells, None if it tells none."""
+    name = Path(path).name.lower().removesuffix(".gz")
+    for one in FORMATS.values():
+        if name.endswith(one.suffixes):
+            return one
+    return None
+
+
+def find_format(path: str | os.PathLike[str]) -> Format:
+    """Return the format of a file: what its content looks like, else what its name tells.
+
+    Raises
+    ------
+    TraceError
+        When it cannot be read, is empty, or neither tells.
+    """
+    head = read_head(path)
+    if not head.strip():
+        raise TraceError(f"{path}: is empty; a trace has one line a job")
+    found = next((one for one in FORMATS.values() if one.looks_like(head)), None)
+    found = found or format_by_name(path)
+    if found is None:
+        known = ", ".join(FORMATS)
+        raise TraceError(
+            f"{path}: no trace in a format that is known; say which with `hpcrowd convert --from` "
+            f"({known})"
+        )
+    return found
+
+
+def read_trace(
+    path: str | os.PathLike[str], kind: Format | None = None, options: FormatOptions | None = None
+) -> Trace:
+    """Read a trace in any of the formats, plain or gzipped.
+
+    Parameters
+    ----------
+    path
+        The file, or ``archive:NAME`` for a log of the archive, see
+        :func:`hpcrowd.environment.traces.archive.logs.trace_path`.
+    kind
+        Its format; found from the content unless given.
+    options
+        What the file does not say of itself.
+
+    Raises
+    ------
+    TraceError
+        When it cannot be read, or is in no known format.
+    ParseError
+        When a line is malformed; it names line, field and value.
+    """
+    place = trace_path(path)
+    kind = kind or find_format(place)
+    told = options or FormatOptions()
+    return read_as(place, lambda data, source: kind.parse(data, source, told), kind.longest_line)
+
+
+def write_trace(
+    trace: Trace,
+    path: str | os.PathLike[str],
+    kind: Format | None = None,
+    options: FormatOptions | None = None,
+) -> Losses:
+    """Write a trace in any of the formats, gzipped if the name ends in ``.gz``.
+
+    Parameters
+    ----------
+    trace
+        The trace.
+    path
+        The file; it is whole or absent.
+    kind
+        Its format; found from the name unless given.
+    options
+        What writing needs to know beside the trace.
+
+    Returns
+    -------
+    Losses
+        What the format could not hold.
+
+    Raises
+    ------
+    TraceError
+        When it cannot be written.
+    QuantityError
+        When the name tells no format.
+    """
+    kind = kind or format_by_name(path)
+    if kind is None:
+        raise QuantityError(f"{path}: the name tells no format; choose one of {', '.join(FORMATS)}")
+    lost = Losses()
+    write_file(kind.generate(trace, lost, options or FormatOptions()), path)
+    return lost

@@ -1,0 +1,372 @@
+r"""Slurm's accounting: what ``sacct -P`` writes, read as a trace, and a trace written so.
+
+::
+
+    JobID|User|JobName|Partition|Submit|Start|End|ElapsedRaw|State|AllocCPUS|...   columns by name
+    77|ada|relax|long|2024-01-31T12:00:00|2024-01-31T12:05:00|...|CANCELLED by 1000|64|...
+    77.batch||batch||2024-01-31T12:05:00|2024-01-31T12:05:00|...                   steps of job 77
+    78_5|ada|scan|short|...                                                 task 5 of an array
+
+Columns stand in any order, others are left aside. The fields of a trace come from
+
+    ======================  =====================================================================
+    number                  counted in the order of submissions; JobID is kept in ``extra``
+    submit                  Submit; of a job that ran again the first
+    wait                    Start - Submit; of a job that never started until its End
+    run                     ElapsedRaw, Elapsed, else End - Start; -1 if it never started
+    allocated_processors    AllocCPUS, NCPUS, or ``cpu=`` of AllocTRES
+    average_cpu             TotalCPU / AllocCPUS, to a thousandth of a second
+    memory                  the largest MaxRSS (else AveRSS) of the steps, that of one task, kB
+    requested_processors    ReqCPUS, or ``cpu=`` of ReqTRES
+    requested_time          TimelimitRaw minutes, else Timelimit; none: -1
+    requested_memory        ReqMem in kB for each of requested_processors; 0, all there is: -1
+    status                  State: COMPLETED 1, CANCELLED 5, other ends 0
+    user, group             User, else UID; Account, else Group, else GID
+    executable              JobName
+    queue, partition        Partition and Cluster, or QOS and Partition, as is asked for
+    preceding, think_time   -1
+    ======================  =====================================================================
+
+How rows become jobs is told in :mod:`hpcrowd.environment.traces.formats.slurm.jobs`. Text pairs:
+:func:`parse_sacct` and :func:`generate_sacct` on bytes, :func:`read_sacct` and :func:`write_sacct`
+on paths.
+
+Source: man page of ``sacct``; the mapping is ours.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcrowd.environment.errors import TraceError
+from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.environment.quantities import round_half_up
+from hpcrowd.environment.traces.formats.base import (
+    LARGEST_EXACT,
+    Format,
+    FormatOptions,
+    Losses,
+    as_bytes,
+)
+from hpcrowd.environment.traces.formats.files import read_as, write_file
+from hpcrowd.environment.traces.formats.headers import parse_zone
+from hpcrowd.environment.traces.formats.names import NAMED, known, number_text, worded
+from hpcrowd.environment.traces.formats.slurm.jobs import (
+    STEPS_ALONE,
+    Fields,
+    Times,
+    find_jobs,
+    first_told,
+    with_steps,
+)
+from hpcrowd.environment.traces.formats.slurm.table import COLUMNS, find_layout, read_rows
+from hpcrowd.environment.traces.formats.slurm.values import (
+    FIRST_TIME,
+    LAST_TIME,
+    MOST,
+    NO_TIME,
+    duration_text,
+    parse_state,
+    time_texts,
+)
+from hpcrowd.environment.traces.trace import FIELDS, Trace
+
+#: The delimiter of ``sacct -P``; what stands for it, and for line ends, in names.
+DELIMITER, INSTEAD = "|", "_"
+
+#: States that stand for a status, the nearest where Slurm has none; for others the first.
+STATES = {1: "COMPLETED", 0: "FAILED", 5: "CANCELLED", 2: "COMPLETED", 3: "COMPLETED", 4: "FAILED"}
+
+#: s, the longest time that is written; longer ones lie after the last year that is read.
+LONGEST = LAST_TIME - FIRST_TIME
+
+#: Columns that hold the fields of words, by what is the queue.
+WORD_COLUMNS = {
+    "partition": {"user": "User", "group": "Account", "executable": "JobName",
+                  "queue": "Partition", "partition": "Cluster"},
+    "qos": {"user": "User", "group": "Account", "executable": "JobName", "queue": "QOS",
+            "partition": "Partition"},
+}  # fmt: skip
+
+#: Why a field differs after reading back.
+REASONS = {
+    "number": "jobs are numbered in the order of submissions",
+    "submit": "no whole second from 1970 to 2200",
+    "wait": "no whole seconds, or of a job whose submission is not known",
+    "run": "no whole seconds, or 0 of a job that looks as if it never started",
+    "allocated_processors": "no whole number of processors",
+    "average_cpu": "of a job without allocated processors, or finer than TotalCPU",
+    "memory": "no size of memory",
+    "requested_processors": "no whole number of processors",
+    "requested_time": "time limits are whole minutes, rounded up",
+    "requested_memory": "0 asks for all there is",
+    "status": "no state of Slurm stands for it",
+    "preceding": "no field for it",
+    "think_time": "no field for it",
+    **dict.fromkeys(NAMED, "no word that a row can hold, or one that stands for unknown"),
+}
+
+_ID = re.compile(r"[0-9]{1,18}(_([0-9]{1,18}|\[[-0-9,:%.]+\])|\+[0-9]{1,18})?")
+_BREAKS = re.compile(r"[|\r\n\0]")
+
+
+def written(trace: Trace, options: FormatOptions) -> tuple[bytes, Int64s]:
+    """Return a trace as ``sacct -P`` would write it, and its jobs in the order of reading.
+
+    Jobs are ordered by submission; those without one come first.
+    """
+    zone = parse_zone(options.zone)
+    submit = _submissions(trace)
+    wait, run = _whole(trace["wait"]), _whole(trace["run"])
+    placed = (submit != NO_TIME) & (wait >= 0) & (wait <= LONGEST)
+    begin = np.where(placed, submit + np.where(placed, wait, 0), NO_TIME)
+    begin[begin >= LAST_TIME] = NO_TIME
+    ran = run >= 0
+    end = np.where(ran & (run <= LONGEST) & (begin != NO_TIME), begin + np.maximum(run, 0), NO_TIME)
+    end = np.where(ran, end, begin)
+    end[end >= LAST_TIME] = NO_TIME
+    status = trace["status"]
+    state = [STATES.get(value, "COMPLETED") for value in status.tolist()]
+    cancelled = status == 5
+    allocated = _count(trace["allocated_processors"])
+    nothing = [""] * len(trace)
+    texts: dict[str, list[str]] = dict.fromkeys(COLUMNS, nothing)
+    texts |= {
+        "Submit": time_texts(submit, zone),
+        "Start": time_texts(np.where(ran, begin, NO_TIME), zone),
+        "End": time_texts(end, zone),
+        "ElapsedRaw": _number_texts(np.where(~ran & cancelled, 0, run)),
+        "State": state,
+        "AllocCPUS": _number_texts(allocated),
+        "ReqCPUS": _number_texts(_count(trace["requested_processors"])),
+        "TimelimitRaw": _limits(trace["requested_time"]),
+        "ReqMem": [f"{text}Kc" if text else "" for text in _sizes(trace["requested_memory"])],
+        "TotalCPU": _cpu_times(trace["average_cpu"], allocated),
+    }
+    for name, column in WORD_COLUMNS[options.queue].items():
+        words = worded(trace, name, "")
+        table = {word: _BREAKS.sub(INSTEAD, word) for word in set(words)}
+        texts[column] = [table[word] for word in words]
+    texts["JobID"] = _ids(trace, submit)
+    order = np.argsort(submit, kind="stable")
+    lines = list(map(DELIMITER.join, zip(*texts.values(), strict=True)))
+    for place, memory in enumerate(_sizes(trace["memory"])):
+        if memory:
+            step = _step(texts, place, memory)
+            lines[place] = f"{lines[place]}\n{step}"
+    rows = [DELIMITER.join(texts), *(lines[place] for place in order)]
+    return "\n".join(rows).encode("utf-8", "replace") + b"\n", order
+
+
+def _submissions(trace: Trace) -> Int64s:
+    """Return when jobs were submitted, s since 1970; NO_TIME where that cannot be written."""
+    origin = trace.header.integer("UnixStartTime") or 0
+    if not 0 <= origin < LAST_TIME:
+        origin = 0
+    submit = trace["submit"]
+    whole = _whole(submit)
+    fine = (whole >= 0) & (whole < LAST_TIME - origin)
+    return np.where(fine, np.where(fine, whole, 0) + origin, NO_TIME)
+
+
+def _whole(values: NDArray[Any]) -> Int64s:
+    """Return values as whole numbers, rounded half up; -1 for all that are negative."""
+    return np.where(values < 0, UNKNOWN, round_half_up(np.maximum(values, 0))).astype(np.int64)
+
+
+def _count(values: NDArray[Any]) -> Int64s:
+    """Return numbers of processors as whole ones; -1 for those that no machine has."""
+    whole = _whole(values)
+    return np.where(whole <= MOST, whole, UNKNOWN)
+
+
+def _number_texts(values: Int64s) -> list[str]:
+    return [str(value) if value >= 0 else "" for value in values.tolist()]
+
+
+def _limits(seconds: NDArray[Any]) -> list[str]:
+    """Return time limits in whole minutes, rounded up."""
+    minutes = np.ceil(np.asarray(seconds, np.float64) / 60)
+    fine = (minutes >= 0) & (seconds >= 0) & (minutes * 60 <= LARGEST_EXACT)
+    return _number_texts(np.where(fine, minutes, UNKNOWN).astype(np.int64))
+
+
+def _sizes(kilobytes: NDArray[Any]) -> list[str]:
+    """Return sizes of memory without their unit, kB."""
+    return [
+        np.format_float_positional(size, trim="-") if 0 <= size <= LARGEST_EXACT else ""
+        for size in kilobytes.astype(np.float64).tolist()
+    ]
+
+
+def _cpu_times(average: NDArray[Any], processors: Int64s) -> list[str]:
+    """Return the processor time of whole jobs, to a thousandth of a second."""
+    total = np.where((average >= 0) & (processors > 0), average.astype(float) * processors, -1.0)
+    return [
+        duration_text(int(seconds * 1000 + 0.5)) if 0 <= seconds < LARGEST_EXACT / 2000 else ""
+        for seconds in total.tolist()
+    ]
+
+
+def _ids(trace: Trace, submit: Int64s) -> list[str]:
+    """Return a number of Slurm for each job: what it had there, else its own, else its place."""
+    found = [str(one) for one in trace.extra.get("job_id", ())]
+    if found and all(map(_ID.fullmatch, found)) and _differ(found, submit):
+        return found
+    numbers = trace["number"]
+    fine = bool(np.all((numbers > 0) & (numbers == np.floor(numbers))))
+    if fine and len(np.unique(numbers)) == len(trace):
+        return [number_text(number) for number in numbers.tolist()]
+    return [str(place) for place in range(1, len(trace) + 1)]
+
+
+def _differ(ids: list[str], submit: Int64s) -> bool:
+    """Whether no two jobs have a number and submission that one job tells, or parts of one."""
+    numbers = [one.partition("+")[0] for one in ids]
+    return len(set(zip(numbers, submit.tolist(), strict=True))) == len(ids)
+
+
+def _step(texts: dict[str, list[str]], place: int, memory: str) -> str:
+    """Return the row of the step that tells how much memory a job used."""
+    told = {name: texts[name][place] for name in ("Cluster", "Submit", "Start", "End", "State")}
+    told |= {"JobID": f"{texts['JobID'][place]}.batch", "JobName": "batch", "MaxRSS": f"{memory}K"}
+    return DELIMITER.join(told.get(name, "") for name in texts)
+
+
+def count_losses(trace: Trace, again: Trace, order: Int64s, lost: Losses) -> None:
+    """Count what differs in ``again``, which was read from what was written of ``trace``.
+
+    Parameters
+    ----------
+    trace, again
+        Before and after.
+    order
+        The jobs of ``trace`` in the order of ``again``.
+    lost
+        Counts it, by field.
+    """
+    for field in FIELDS:
+        if field in NAMED:
+            before = np.array(worded(trace, field), object)[order]
+            lost.add(field, before != np.array(worded(again, field), object), REASONS[field])
+            continue
+        one, other = trace[field][order].astype(float), again[field].astype(float)
+        if field == "submit":  # the same moment may be counted from another origin
+            one, other = (
+                _since_1970(told, values) for told, values in ((trace, one), (again, other))
+            )
+        lost.add(field, one != other, REASONS[field])
+    for name, values in trace.extra.items():
+        told = again.extra.get(name)
+        differ = known(values) if told is None else (values[order] != told) & known(values[order])
+        lost.add(name, differ, "no field for it" if told is None else "no number of a job of Slurm")
+    kept = Counter(again.header.lines)
+    gone = Counter(line for line in trace.header.lines if line.strip(b"; \t\r")) - kept
+    lost.add("header", gone.total(), "accounting has no header")
+    lost.add("comments", len(trace.comments), "accounting has no comments")
+
+
+def _since_1970(trace: Trace, submit: NDArray[np.float64]) -> NDArray[np.float64]:
+    origin = trace.header.integer("UnixStartTime") or 0
+    return np.where(submit == UNKNOWN, submit, submit + origin)
+
+
+def read_sacct(path: str | os.PathLike[str], options: FormatOptions | None = None) -> Trace:
+    """Read what ``sacct -P`` wrote, plain or gzipped.
+
+    Parameters
+    ----------
+    path
+        The file.
+    options
+        The time zone of the machine, and what becomes the queue.
+
+    Raises
+    ------
+    TraceError
+        When the file cannot be read, or holds no job that is over.
+    ParseError
+        When the header lacks columns or a line is malformed; it names line, field and value.
+    """
+    return read_as(path, lambda data, source: parse_sacct(data, source, options))
+
+
+def parse_sacct(
+    data: bytes | str, source: str = "trace", options: FormatOptions | None = None
+) -> Trace:
+    """Return the trace that ``data`` holds; ``source`` names it in messages.
+
+    Raises
+    ------
+    TraceError, ParseError
+        As :func:`read_sacct`.
+    """
+    options = options or FormatOptions()
+    zone = parse_zone(options.zone)
+    rows = read_rows(as_bytes(data), source)
+    states = [parse_state(word) for word in rows.words["state"][1]]
+    times = Times(rows, zone)
+    memory, alone = with_steps(rows)
+    jobs = find_jobs(rows, states, first_told(rows, "user"), times.submit, times.start)
+    if alone:
+        jobs.dropped[STEPS_ALONE] = alone
+    if not len(jobs.row):
+        most = jobs.dropped.most_common(3)
+        why = ", ".join(f"{count} {reason}" for reason, count in most) or "headers alone"
+        raise TraceError(f"{source}: holds no job that is over ({why})")
+    return Fields(rows, jobs, times, states, memory).trace(source, zone, options.queue)
+
+
+def generate_sacct(
+    trace: Trace, lost: Losses | None = None, options: FormatOptions | None = None
+) -> bytes:
+    """Return ``trace`` as ``sacct -P`` would write it.
+
+    Times are local times of the zone that is asked for, else UTC; one that clocks show twice has
+    its offset after it. Memory that was used stands in the row of a step, as in Slurm.
+
+    Parameters
+    ----------
+    trace
+        The trace.
+    lost
+        Counts what Slurm's accounting does not hold: what differs when the text is read again.
+    options
+        The time zone, and what the queue is.
+    """
+    options = options or FormatOptions()
+    data, order = written(trace, options)
+    if lost is not None and len(trace):
+        count_losses(trace, parse_sacct(data, trace.source, options), order, lost)
+    return data
+
+
+def write_sacct(
+    trace: Trace, path: str | os.PathLike[str], options: FormatOptions | None = None
+) -> None:
+    """Write ``trace`` to ``path``, gzipped if that ends in ``.gz``; the file is whole or absent.
+
+    Raises
+    ------
+    TraceError
+        When it cannot be written.
+    """
+    write_file(generate_sacct(trace, options=options), path)
+
+
+#: What ``sacct -P`` writes.
+SACCT = Format(
+    "sacct",
+    "Slurm's accounting, sacct -P",
+    (".sacct",),
+    lambda head: find_layout(head) is not None,
+    parse_sacct,
+    generate_sacct,
+    holds_names=True,
+)

@@ -1,0 +1,488 @@
+"""The fields of a trace from columns of Slurm's accounting, as its format's page draws them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcrowd.environment.header import decode
+from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.environment.traces.formats.base import LARGEST_EXACT
+from hpcrowd.environment.traces.formats.headers import made_header, most_in_use
+from hpcrowd.environment.traces.formats.names import NAMED, NOTHING, numbered
+from hpcrowd.environment.traces.formats.slurm.table import Rows
+from hpcrowd.environment.traces.formats.slurm.values import (
+    ENDED,
+    LAST_TIME,
+    NO_TIME,
+    RUN_AGAIN,
+    count_tasks,
+    local,
+    parse_requested_memory,
+    to_unix,
+)
+from hpcrowd.environment.traces.trace import FIELDS, Trace, smallest
+
+#: Why rows are dropped or jobs repaired.
+STEPS_ALONE = "steps alone, without a row of their job"
+TOLD_TWICE = "the same run told twice"
+NEVER_STARTED = "tasks of an array that never started, told in one row: one of them kept"
+RAN_AGAIN = "ran again after it failed or was preempted: the last run, from the first submission"
+PARTS = "parts of a heterogeneous job taken as one, processors added up"
+
+
+@dataclass
+class Jobs:
+    """Rows of jobs that became jobs, one after the other.
+
+    Attributes
+    ----------
+    row
+        The row of the text that tells of the job, as a place in :class:`Rows`, shape (jobs,).
+    submit
+        When it was first submitted, shape (jobs,).
+    parts
+        For each heterogeneous job its place among the jobs and its rows.
+    ids
+        Number of each job, as text.
+    repaired, dropped
+        How many jobs were, by reason.
+    """
+
+    row: Int64s
+    submit: Int64s
+    parts: dict[int, Int64s]
+    ids: NDArray[np.object_]
+    repaired: Counter[str]
+    dropped: Counter[str]
+
+
+def job_keys(rows: Rows) -> tuple[Int64s, Int64s]:
+    """Return what is the same for rows of one job, of jobs and steps: number and cluster."""
+    job, step = rows.job, rows.step_job
+    if "cluster" not in rows.words:
+        return job, step
+    codes, names = rows.words["cluster"]
+    many = len(names)
+    if np.all(codes == codes[:1]):  # steps need not say which
+        return job, step
+    return job * many + codes, step * many + rows.step_cluster
+
+
+def with_steps(rows: Rows) -> tuple[NDArray[np.float64], int]:
+    """Return the memory of each row of a job with its steps, kB, and how many jobs are steps alone.
+
+    A step belongs to the last row of its job before it, else to the first after it.
+    """
+    memory = rows.memory.copy()
+    keys, step_keys = job_keys(rows)
+    if not len(step_keys):
+        return memory, 0
+    key = np.concatenate((keys, step_keys))
+    order = np.lexsort((np.concatenate((rows.place, rows.step_place)), key))
+    key = key[order]
+    jobs = len(keys)
+    is_job = order < jobs
+    at = np.arange(len(order))
+    before = np.maximum.accumulate(np.where(is_job, at, -1))
+    after = np.minimum.accumulate(np.where(is_job, at, len(order))[::-1])[::-1]
+    steps = np.flatnonzero(~is_job)
+    before, after = before[steps], np.minimum(after[steps], len(order) - 1)
+    has_before = (before >= 0) & (key[before] == key[steps])
+    owner = np.where(has_before, before, after)
+    owned = is_job[owner] & (key[owner] == key[steps])
+    told = rows.step_memory[order[steps] - jobs]
+    np.maximum.at(memory, order[owner[owned]], told[owned])
+    return memory, len(np.unique(key[steps[~owned]]))
+
+
+def find_jobs(rows: Rows, states: list[str], user: Int64s, submit: Int64s, start: Int64s) -> Jobs:
+    """Return which rows are jobs.
+
+    Parameters
+    ----------
+    rows
+        What the text holds.
+    states
+        What the words of column ``state`` mean.
+    user
+        The user of each row.
+    submit, start
+        When, s since 1970.
+    """
+    repaired: Counter[str] = Counter()
+    dropped: Counter[str] = Counter()
+    state = rows.words["state"][0]
+    keys, _ = job_keys(rows)
+    order = np.lexsort((rows.place, submit, keys))  # the runs of each job, one after the other
+    link = np.zeros(len(order), bool)
+    one, other = order[:-1], order[1:]
+    same = keys[one] == keys[other]
+    if same.any():
+        again = np.array([name in RUN_AGAIN for name in states], bool)[state]
+        twice = same & (user[one] == user[other]) & (submit[one] != NO_TIME)
+        twice &= (submit[one] == submit[other]) & (start[one] == start[other])
+        twice &= (start[one] != NO_TIME) | ~again[one]
+        if twice.any():
+            dropped[TOLD_TWICE] = int(twice.sum())
+            order = order[np.concatenate((~twice, [True]))]
+            one, other = order[:-1], order[1:]
+        link = np.zeros(len(order), bool)
+        link[1:] = (keys[one] == keys[other]) & (user[one] == user[other]) & again[one]
+    first = np.flatnonzero(~link)  # where each job begins
+    last = np.append(first[1:], len(order))[: len(first)] - 1  # none where steps are alone
+    row, when, runs = order[last], submit[order[first]], last - first + 1
+    ids = np.array(rows.ids, np.object_)[rows.job[row]]
+    del order, link
+
+    told = state[row]
+    ended = np.array([name in ENDED for name in states], bool)[told]
+    whole = np.ones(len(row), bool)  # all but the later parts of heterogeneous jobs
+    leaders: dict[int, Int64s] = {}
+    for places in _parts(rows, row, when, ids):
+        leader = places[0]
+        whole[places[1:]] = False
+        ids[leader] = ids[leader].partition("+")[0]
+        unfinished = [place for place in places if not ended[place]]
+        if unfinished:
+            told[leader], ended[leader] = told[unfinished[0]], False
+        else:
+            leaders[leader] = row[places]
+    for place in np.flatnonzero(~ended & whole):
+        dropped[f"state {states[told[place]]}"] += count_tasks(ids[place])
+    keep = ended & whole
+    bracket = np.array(["[" in text for text in rows.ids], bool)[rows.job[row]]
+    for place in np.flatnonzero(bracket & keep):
+        if (rest := count_tasks(ids[place]) - 1) > 0:
+            dropped[NEVER_STARTED] += rest
+    if requeued := int(np.count_nonzero(keep & (runs > 1))):
+        repaired[RAN_AGAIN] = requeued
+    if leaders:
+        repaired[PARTS] = len(leaders)
+    kept = np.flatnonzero(keep)
+    kept = kept[np.lexsort((rows.place[row[kept]], when[kept]))]
+    position = np.full(len(keep), -1)
+    position[kept] = np.arange(len(kept))
+    return Jobs(
+        row[kept],
+        when[kept],
+        {int(position[leader]): found for leader, found in leaders.items()},
+        ids[kept],
+        repaired,
+        dropped,
+    )
+
+
+def _parts(rows: Rows, row: Int64s, submit: Int64s, ids: NDArray[np.object_]) -> list[list[int]]:
+    """Return the places of the parts of each heterogeneous job that has several, in their order."""
+    plus = np.array(["+" in text for text in rows.ids], bool)[rows.job[row]]
+    if not plus.any():
+        return []
+    cluster = rows.words["cluster"][0] if "cluster" in rows.words else np.zeros(len(rows.job), int)
+    found: dict[tuple[str, int, int], list[tuple[int, int]]] = {}
+    for place in np.flatnonzero(plus):
+        number, _, offset = ids[place].partition("+")
+        key = (number, int(cluster[row[place]]), int(submit[place]))
+        found.setdefault(key, []).append((int(offset), int(place)))
+    return [[place for _, place in sorted(parts)] for parts in found.values() if len(parts) > 1]
+
+
+#: Decimals of s to which used processor time is read; sacct tells thousandths.
+DECIMALS = 3
+
+#: What is repaired.
+NO_ZONE = "no time zone told: taken as UTC"
+FIRST_SHOWN = "a time that clocks showed twice: the first taken"
+LAST_SHOWN = "a time that clocks showed twice: the second taken, which fits the other times"
+NEVER_SHOWN = "a time that clocks never showed: moved to when they go on"
+BEFORE_SUBMIT = "started before it was submitted: wait taken as 0"
+BEFORE_START = "ended before it started: run time unknown"
+
+#: Columns of times.
+MOMENTS = ("submit", "start", "end")
+
+#: Columns that tell a field of words. The first that says anything does, of users for each row.
+WORDS_OF = {
+    "user": ("user", "uid"),
+    "group": ("account", "group", "gid"),
+    "executable": ("jobname",),
+}
+
+#: The column that is the queue, field 15, and that of the partition, field 16, by what is asked.
+QUEUES = {"partition": ("partition", "cluster"), "qos": ("qos", "partition")}
+
+#: How columns are called in notes.
+CALLED = {"partition": "Partition", "cluster": "Cluster", "qos": "QOS"}
+
+SIZE_NOTE = "MaxProcs is the most processors in use at one time; sacct tells no size of the machine"
+
+
+class Times:
+    """When each row's run was submitted, began and ended.
+
+    A time that clocks show twice is the first, unless the run would begin before its submission or
+    end before it begins, or only the second makes it as long as it was.
+
+    Attributes
+    ----------
+    submit, start, end
+        s since 1970, shape (rows,); ``NO_TIME`` if not told.
+    elapsed
+        How long it ran as the log tells, s; -1 if not told.
+    local, skipped, first_shown, last_shown
+        Who has local times; whose are never shown; whose are shown twice, and which was taken.
+    """
+
+    def __init__(self, rows: Rows, zone: tzinfo | None) -> None:
+        told, nothing = rows.numbers, np.full(len(rows.job), NO_TIME)
+        submit, start, end = (to_unix(told.get(key, nothing), zone) for key in MOMENTS)
+        self.elapsed = told.get("elapsed", np.full(len(rows.job), UNKNOWN))
+        self.local = np.any([local(told.get(key, nothing)) for key in MOMENTS], axis=0)
+        self.submit = submit.unix
+        self.skipped = submit.skipped | start.skipped | end.skipped
+        early = start.unix < self.submit
+        fits = (end.unix - start.unix != self.elapsed) & (end.unix != NO_TIME)
+        fits &= end.unix - start.unix - start.again == self.elapsed
+        late_start = (start.again > 0) & (early | fits)
+        self.start = start.unix + np.where(late_start, start.again, 0)
+        early = end.unix < np.maximum(self.start, self.submit)
+        fits = (end.unix - self.start != self.elapsed) & (self.start != NO_TIME)
+        fits &= end.unix + end.again - self.start == self.elapsed
+        late_end = (end.again > 0) & (early | fits)
+        self.end = end.unix + np.where(late_end, end.again, 0)
+        self.last_shown = late_start | late_end
+        twice = (submit.again > 0) | (start.again > 0) | (end.again > 0)
+        self.first_shown = twice & ~self.last_shown
+
+
+def first_told(rows: Rows, name: str) -> Int64s:
+    """Return which word tells a field of words in each row, as its place; -1 for none."""
+    return _words(rows, name)[0]
+
+
+def _words(rows: Rows, name: str) -> tuple[Int64s, list[str]]:
+    """Return which word tells a field in each row, as its place among the words, and these."""
+    codes = np.full(len(rows.job), -1, np.int64)
+    words: list[str] = []
+    for column in WORDS_OF[name]:
+        if column not in rows.words or (name != "user" and np.any(codes >= 0)):
+            continue
+        found, texts = rows.words[column]
+        decoded = [decode(text) for text in texts]
+        telling = np.array([text not in NOTHING for text in decoded], bool)
+        free = (codes < 0) & telling[found]
+        codes[free] = found[free] + len(words)
+        words += decoded
+    return codes, words
+
+
+class Fields:
+    """The fields of the jobs.
+
+    Parameters
+    ----------
+    rows, jobs, times
+        What the text holds, which rows are jobs, and when they were.
+    states
+        What the words of column ``state`` mean.
+    memory
+        What each row used with its steps, kB.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        jobs: Jobs,
+        times: Times,
+        states: list[str],
+        memory: NDArray[np.float64],
+    ) -> None:
+        self.rows, self.jobs, self.times = rows, jobs, times
+        row = jobs.row
+        self.submit, self.start, self.end = jobs.submit, times.start[row], times.end[row]
+        self.elapsed, self.memory = times.elapsed[row], memory[row]
+        self.allocated, self.requested = self._told("allocated", row), self._told("requested", row)
+        self.limit, self.cpu = self._told("limit", row), self._told("total_cpu", row).astype(float)
+        self.asked = self._asked(row)
+        status = np.array([ENDED.get(name, UNKNOWN) for name in states])[rows.words["state"][0]]
+        self.status = status[row]
+        for place, parts in jobs.parts.items():
+            self._join(place, parts, memory[parts], status[parts])
+
+    def _told(self, key: str, row: Int64s) -> NDArray[Any]:
+        told = self.rows.numbers.get(key)
+        return np.full(len(row), UNKNOWN) if told is None else told[row]
+
+    def _asked(self, row: Int64s) -> NDArray[np.float64]:
+        """Return the memory that rows ask for, per processor, kB."""
+        if "reqmem" not in self.rows.words:
+            return np.full(len(row), float(UNKNOWN))
+        codes, words = self.rows.words["reqmem"]
+        asked = [parse_requested_memory(word) for word in words]
+        size = np.array([one.kilobytes for one in asked])[codes[row]]
+        of = np.array([one.of for one in asked])[codes[row]]
+        requested, allocated = self._told("requested", row), self._told("allocated", row)
+        processors = np.where(requested > 0, requested, allocated)
+        times = np.where(of == "n", self._told("nodes", row), 1)
+        shared = np.floor(size * times / np.maximum(processors, 1) + 0.5)
+        known = (size >= 0) & (processors > 0) & (times > 0) & (shared <= LARGEST_EXACT)
+        shared = np.where(known, shared, UNKNOWN)
+        return np.where(of == "c", size, shared)
+
+    def _join(self, place: int, parts: Int64s, memory: NDArray[np.float64], status: Int64s) -> None:
+        """Make one job of the parts of a heterogeneous one, which begin together."""
+
+        def total(values: NDArray[Any]) -> float:
+            return float(values[values != UNKNOWN].sum()) if np.any(values != UNKNOWN) else UNKNOWN
+
+        asked, shares = self._asked(parts), self._told("requested", parts)
+        shares = np.where(shares > 0, shares, self._told("allocated", parts))
+        known = (asked >= 0) & (shares > 0)
+        if known.any():
+            mean = (asked * shares)[known].sum() / shares[known].sum()
+            self.asked[place] = np.floor(mean + 0.5)
+        self.allocated[place] = total(self._told("allocated", parts))
+        self.requested[place] = total(self._told("requested", parts))
+        self.cpu[place] = total(self._told("total_cpu", parts))
+        self.limit[place] = self._told("limit", parts).max()
+        self.memory[place] = memory.max()
+        start, end, elapsed = (
+            values[parts] for values in (self.times.start, self.times.end, self.times.elapsed)
+        )
+        began = start[start != NO_TIME]
+        self.end[place] = end.max()
+        if len(began):
+            ends = np.where(elapsed >= 0, start + elapsed, end)[start != NO_TIME]
+            self.start[place] = began.min()
+            self.elapsed[place] = min(max(ends.max() - began.min(), UNKNOWN), LARGEST_EXACT)
+        unfit = status[status != ENDED["COMPLETED"]]
+        self.status[place] = unfit[0] if len(unfit) else ENDED["COMPLETED"]
+
+    def trace(self, source: str, zone: tzinfo | None, queue: str) -> Trace:
+        """Return the trace; ``queue`` is the column that becomes the queue."""
+        jobs, unknown = self.jobs, np.full(len(self.jobs.row), UNKNOWN, np.int8)
+        known = self.submit != NO_TIME
+        origin = int(self.submit[known].min()) if known.any() else None
+        wait, run = self._wait_and_run()
+        ran = run >= 0
+        used = (self.cpu >= 0) & (self.allocated > 0) & (ran | (self.cpu > 0))
+        mean = np.round(self.cpu / np.maximum(self.allocated, 1), DECIMALS)
+        columns = {
+            "number": smallest(np.arange(1, len(jobs.row) + 1)),
+            "submit": smallest(np.where(known, self.submit - (origin or 0), UNKNOWN)),
+            "wait": smallest(wait),
+            "run": smallest(run),
+            "allocated_processors": smallest(self.allocated),
+            "average_cpu": smallest(np.where(used, mean, UNKNOWN)),
+            "memory": smallest(self.memory),
+            "requested_processors": smallest(self.requested),
+            "requested_time": smallest(self.limit),
+            "requested_memory": smallest(self.asked),
+            "status": smallest(self.status),
+            "preceding": unknown,
+            "think_time": unknown.copy(),
+        }
+        names: dict[str, dict[int, str]] = {}
+        for field in NAMED:
+            numbers, table = _numbered(*self._words(field, queue))
+            columns[field] = smallest(numbers)
+            if table:
+                names[field] = table
+        placed = known & ran & (wait >= 0) & (self.allocated > 0)
+        begin = (self.submit + wait)[placed]
+        end = begin + run[placed]
+        most = most_in_use(begin, end, self.allocated[placed])
+        clusters = list(names.get("partition", {}).values()) if queue == "partition" else []
+        header = made_header(
+            jobs=len(jobs.row),
+            notes=self._notes(zone, queue, bool(most)),
+            unix_start=origin,
+            last=min(int(end.max(initial=origin or 0)), LAST_TIME),
+            zone=zone,
+            processors=most or None,
+            computer=clusters[0] if len(clusters) == 1 else "",
+            names=names,
+        )
+        self._count(zone)
+        return Trace(
+            header,
+            {name: columns[name] for name in FIELDS},
+            source=source,
+            names=names,
+            extra={"job_id": jobs.ids},
+            repaired=jobs.repaired,
+            dropped=jobs.dropped,
+        )
+
+    def _wait_and_run(self) -> tuple[Int64s, Int64s]:
+        """Return how long jobs waited and ran, s; -1 unknown, and for run of those that did not."""
+        began, over = self.start != NO_TIME, self.end != NO_TIME
+        length = np.where(began & over, self.end - self.start, UNKNOWN)
+        unknown = self.elapsed < 0
+        backward = unknown & began & over & (length < 0)
+        run = np.where(unknown, np.where(backward, UNKNOWN, length), self.elapsed)
+        sure = (self.status == ENDED["COMPLETED"]) | (began & (self.allocated != 0))
+        run = np.where((run > 0) | ((run == 0) & sure), run, UNKNOWN)
+        derived = np.where(over, self.end - run, NO_TIME)
+        start = np.where(began, self.start, derived)
+        start = np.where(run >= 0, start, np.where(over, self.end, self.start))
+        told = (start != NO_TIME) & (self.submit != NO_TIME)
+        wait = np.where(told, start - self.submit, UNKNOWN)
+        early = told & (wait < 0)
+        self._repair(BEFORE_START, backward)
+        self._repair(BEFORE_SUBMIT, early)
+        return np.where(early, 0, wait), run
+
+    def _words(self, field: str, queue: str) -> tuple[Int64s, list[str]]:
+        """Return which word tells a field of each job, and the words."""
+        if field in WORDS_OF:
+            codes, words = _words(self.rows, field)
+            return codes[self.jobs.row], words
+        column = QUEUES[queue][field == "partition"]
+        if column not in self.rows.words:
+            return np.full(len(self.jobs.row), -1, np.int64), []
+        codes, texts = self.rows.words[column]
+        return codes[self.jobs.row], [decode(text) for text in texts]
+
+    def _repair(self, reason: str, which: NDArray[np.bool_]) -> None:
+        if count := int(np.count_nonzero(which)):
+            self.jobs.repaired[reason] = count
+
+    def _count(self, zone: tzinfo | None) -> None:
+        """Count what was taken for times that do not tell which moment they are."""
+        row, times = self.jobs.row, self.times
+        if zone is None:
+            self._repair(NO_ZONE, times.local[row])
+        self._repair(FIRST_SHOWN, times.first_shown[row])
+        self._repair(LAST_SHOWN, times.last_shown[row])
+        self._repair(NEVER_SHOWN, times.skipped[row])
+
+    def _notes(self, zone: tzinfo | None, queue: str, sized: bool) -> list[str]:
+        """Return how the trace was made of the log, for its header."""
+        line, part = (CALLED[name] for name in QUEUES[queue])
+        notes = [
+            "made from the accounting of Slurm, written by sacct",
+            "submissions are counted from the first one; jobs are numbered in their order",
+            "a job that never started has no run time, and waited until its end",
+            "memory is the largest that one task of a job used, requested memory is per processor",
+            f"queue is Slurm's {line}, partition its {part}",
+        ]
+        if zone is None and self.times.local[self.jobs.row].any():
+            notes.append("the log tells no time zone; times were taken as UTC")
+        return notes + ([SIZE_NOTE] if sized else [])
+
+
+def _numbered(codes: Int64s, words: list[str]) -> tuple[Int64s, dict[int, str]]:
+    """Return words as numbers, given in the order in which jobs use them, and their names."""
+    found, first = np.unique(codes, return_index=True)
+    found = found[np.argsort(first)]
+    found = found[found >= 0]
+    places: dict[str, int] = {}
+    place = np.full(len(words) + 1, -1)  # the last is that of no word
+    place[found] = [places.setdefault(words[code], len(places)) for code in found]
+    return numbered(place[codes], list(places))

@@ -1,0 +1,521 @@
+"""The text of Slurm's accounting as columns: header, delimiter, rows of jobs and rows of steps.
+
+Arrow splits the lines, a piece at a time, and only the columns that are used leave the text. Each
+piece becomes numbers at once; of words only the different ones are looked at. When anything does
+not fit, a slow second pass over that piece finds the first bad line.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcrowd.environment.errors import ParseError, TraceError
+from hpcrowd.environment.header import decode
+from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.quantities import plural
+from hpcrowd.environment.traces.formats.base import LONGEST_LINE
+from hpcrowd.environment.traces.formats.files import shown
+from hpcrowd.environment.traces.formats.slurm import values
+from hpcrowd.environment.traces.formats.slurm.values import (
+    FIRST_TIME,
+    LAST_TIME,
+    NO_TIME,
+    SINCE_1970,
+    parse_duration,
+    parse_time,
+    parse_used_memory,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+#: Columns that are of use, in the order in which they are written.
+COLUMNS = (
+    *("JobID", "User", "Account", "JobName", "Partition", "QOS", "Cluster", "Submit", "Start"),
+    *("End", "ElapsedRaw", "State", "AllocCPUS", "ReqCPUS", "NNodes", "TimelimitRaw", "ReqMem"),
+    *("MaxRSS", "TotalCPU"),
+)
+
+#: A command that writes them.
+COMMAND = f"sacct -a -D -P -S 2024-01-01 --format={','.join(COLUMNS)}"
+
+#: What each value is read as, by what columns are called in lower case; of those of the same key
+#: the first that the header has counts.
+READ_AS: dict[str, dict[str, Callable[[bytes], Any]]] = {
+    "submit": {"submit": parse_time},
+    "start": {"start": parse_time},
+    "end": {"end": parse_time},
+    "elapsed": {"elapsedraw": values.parse_whole, "elapsed": values.parse_seconds},
+    "allocated": {"alloccpus": values.parse_count, "ncpus": values.parse_count,
+                  "alloctres": values.parse_cpus},
+    "requested": {"reqcpus": values.parse_count, "reqtres": values.parse_cpus},
+    "nodes": {"nnodes": values.parse_count, "allocnodes": values.parse_count,
+              "reqnodes": values.parse_count},
+    "limit": {"timelimitraw": values.parse_limit_minutes, "timelimit": values.parse_limit},
+    "total_cpu": {"totalcpu": values.parse_duration},
+}  # fmt: skip
+
+#: Columns of words, of which numbers are made when all is read.
+WORDS: dict[str, Callable[[bytes], Any]] = {
+    "state": values.parse_state,
+    "reqmem": values.parse_requested_memory,
+    **dict.fromkeys(
+        ("user", "uid", "account", "group", "gid", "jobname", "partition", "qos", "cluster"), decode
+    ),
+}
+
+#: Columns of steps.
+MEMORY = {"maxrss": values.parse_used_memory, "averss": values.parse_used_memory}
+
+#: Columns that number the jobs. The second tells neither arrays nor heterogeneous jobs.
+IDS = ("jobid", "jobidraw")
+
+#: Groups of columns of which one is needed.
+NEEDED = (
+    ("JobID", "JobIDRaw"),
+    ("Submit",),
+    ("State",),
+    ("Start", "End"),
+    ("ElapsedRaw", "Elapsed", "End"),
+    ("AllocCPUS", "NCPUS", "AllocTRES", "ReqCPUS", "ReqTRES"),
+)
+
+_FIRST_NAME = re.compile(rb"\s*[A-Za-z]+([^A-Za-z0-9_])")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a text of Slurm's accounting is laid out.
+
+    Attributes
+    ----------
+    names
+        Columns in lower case, "" for the one that ``-p`` leaves empty at the end.
+    delimiter
+        The character between values.
+    line, begin
+        Line of the header, from 1, and where the rows begin, in bytes.
+    header
+        The line itself.
+    """
+
+    names: tuple[str, ...]
+    delimiter: bytes
+    line: int
+    begin: int
+    header: bytes
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Where each of the columns that are used stands, by name."""
+        wanted = {
+            *IDS[:1],
+            *WORDS,
+            *MEMORY,
+            *(name for names in READ_AS.values() for name in names),
+        }
+        if IDS[0] not in self.names:
+            wanted.add(IDS[1])
+        for names in READ_AS.values():  # the first that there is counts
+            wanted -= set([name for name in names if name in self.names][1:])
+        return {name: self.names.index(name) for name in sorted(wanted) if name in self.names}
+
+    @property
+    def id(self) -> str:
+        """The column that numbers the jobs."""
+        return IDS[0] if IDS[0] in self.names else IDS[1]
+
+    def key(self, name: str) -> str | None:
+        """Return what a column is read as; None for words, memory and numbers of jobs."""
+        return next((key for key, names in READ_AS.items() if name in names), None)
+
+    def called(self, name: str) -> str:
+        """Return a column's name as the header spells it."""
+        return self.header.split(self.delimiter)[self.names.index(name)].strip().decode("latin-1")
+
+
+def find_layout(head: bytes) -> Layout | None:
+    """Return the layout of a text by its beginning; None if it has no header of sacct."""
+    begin, line = 0, 1
+    for raw in head.splitlines(keepends=True):
+        if raw.strip():
+            break
+        begin, line = begin + len(raw), line + 1
+    else:
+        return None
+    match = _FIRST_NAME.match(raw)
+    if match is None or match[1] in b" \r\n":
+        return None
+    header = raw.rstrip(b"\r\n")
+    names = tuple(name.strip().lower().decode("latin-1") for name in header.split(match[1]))
+    if not set(IDS) & set(names) or not {"submit", "state", "start", "end"} & set(names):
+        return None
+    return Layout(names, match[1], line, begin + len(raw), header)
+
+
+#: A job, a task of an array, what is left of an array, or a part of a heterogeneous job; a step.
+ID = r"^[0-9]{1,18}(_[0-9]{1,18}|_\[[-0-9,:%.]*\]?|\+[0-9]{1,18})?(\.[^.]*)?$"
+
+#: Of these a step: the point of ``77_[1,3,...]`` is none.
+STEP = r"^[^\[]*\.|\]\."
+
+#: Bytes that Arrow splits at once; more than a line may have.
+PIECE = 2**21
+
+#: Bytes of a time as sacct writes it, of one with its offset (Z, +0100 or +01:00), of a Unix time.
+LOCAL, WITH_OFFSET, UNIX = frozenset((19,)), frozenset((20, 24, 25)), frozenset((9, 10))
+
+#: What some texts in UTF-8 begin with.
+MARK = b"\xef\xbb\xbf"
+
+_ID, _STEP = re.compile(ID.encode(), re.DOTALL), re.compile(STEP.encode())
+_SOMETHING = re.compile(rb"\S")
+_BLANK_LINE = re.compile(rb"(?:(?<=[\r\n])|\A)[ \t\v\f]+(?=[\r\n]|\Z)")
+
+
+class _Refused(Exception):
+    """A piece of the text does not fit; the slow pass tells what."""
+
+
+class Rows(NamedTuple):
+    """What a text holds.
+
+    Attributes
+    ----------
+    layout
+        How it is laid out.
+    place, step_place
+        Rows of jobs and of steps, counted from 0 in the order of the text.
+    job, step_job
+        Place in ``ids`` of what each row is numbered by.
+    ids
+        The different numbers of jobs, as text.
+    numbers
+        Columns of jobs by key: s, processors, times as
+        :func:`~hpcrowd.environment.traces.formats.slurm.values.parse_time` gives them.
+    words
+        Columns of jobs by name: place of each row's word, and the words.
+    memory, step_memory
+        Largest memory, kB, else the average; -1 if unknown.
+    step_cluster
+        Words of the steps' cluster, as in ``words``.
+    """
+
+    layout: Layout
+    place: Int64s
+    step_place: Int64s
+    job: Int64s
+    step_job: Int64s
+    ids: list[str]
+    numbers: dict[str, NDArray[Any]]
+    words: dict[str, tuple[NDArray[Any], list[bytes]]]
+    memory: NDArray[np.float64]
+    step_memory: NDArray[np.float64]
+    step_cluster: NDArray[Any]
+
+
+def read_rows(data: bytes, source: str) -> Rows:
+    """Return what the text of Slurm's accounting holds.
+
+    Raises
+    ------
+    TraceError
+        When it holds no job.
+    ParseError
+        When the header lacks columns, or a row is malformed: the first such line.
+    """
+    layout = find_layout(data[: 2 * LONGEST_LINE])
+    if layout is None:
+        _explain_header(data, source)
+    assert layout is not None
+    for names in NEEDED:
+        if not {name.lower() for name in names} & set(layout.names):
+            rule = f"no column {' or '.join(names)}; write one with {COMMAND}"
+            raise ParseError(source, layout.line, None, shown(layout.header)[:40], rule)
+    if (zero := data.find(b"\0")) >= 0:
+        line = data.count(b"\n", 0, zero) + 1
+        raise ParseError(source, line, None, "\\0", "a zero byte; text holds none")
+    if not _SOMETHING.search(data, layout.begin):
+        raise TraceError(f"{source}: holds no job; it has a header alone")
+    most = data.count(b"\n", layout.begin) + data.count(b"\r", layout.begin) + 1
+    reading = _Reading(layout, most)
+    try:
+        reading.read(memoryview(data)[layout.begin :])
+    except _Refused:
+        _explain(data, layout, source, reading.rows)
+        reading = _Reading(layout, most)  # lines of blanks are all that can be wrong
+        try:
+            reading.read(memoryview(_BLANK_LINE.sub(b"", data[layout.begin :])))
+        except _Refused:
+            raise TraceError(f"{source}: cannot be read as Slurm's accounting") from None
+    return reading.finished()
+
+
+@dataclass
+class _Reading:
+    """What has been read so far, piece by piece."""
+
+    layout: Layout
+    most: int  # rows that there may be
+    rows: int = 0
+    ids: list[pa.Array] = field(default_factory=list)
+    step_ids: list[pa.Array] = field(default_factory=list)
+    columns: dict[str, NDArray[Any]] = field(default_factory=dict)
+    held: Counter[str] = field(default_factory=Counter)
+    codes: dict[str, dict[bytes, int]] = field(default_factory=dict)
+
+    def read(self, body: memoryview) -> None:
+        """Read all rows.
+
+        Raises
+        ------
+        _Refused
+            When one is malformed; ``rows`` is how many were read before its piece.
+        """
+        import pyarrow as pa
+        from pyarrow import csv as arrow
+
+        names = [str(place) for place in range(len(self.layout.names))]
+        used = {name: str(place) for name, place in self.layout.places.items()}
+        try:
+            reader = arrow.open_csv(
+                pa.BufferReader(pa.py_buffer(body)),
+                arrow.ReadOptions(use_threads=False, block_size=PIECE, column_names=names),
+                arrow.ParseOptions(
+                    delimiter=self.layout.delimiter.decode("latin-1"),
+                    quote_char=False,
+                    double_quote=False,
+                    escape_char=False,
+                ),
+                arrow.ConvertOptions(
+                    check_utf8=False,
+                    column_types=dict.fromkeys(used.values(), pa.binary()),
+                    include_columns=list(used.values()),
+                    strings_can_be_null=False,
+                ),
+            )
+            for batch in reader:
+                self._add(batch.rename_columns(list(used)))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            raise _Refused from None
+
+    def _add(self, batch: pa.RecordBatch) -> None:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        place = np.arange(self.rows, self.rows + len(batch))
+        ids = batch.column(self.layout.id)
+        step = np.asarray(pc.match_substring_regex(ids, STEP))
+        header = np.asarray(pc.equal(ids, self.layout.called(self.layout.id).encode()))
+        if header.any():
+            self._check_headers(batch.filter(pa.array(header)))
+        fine = np.asarray(pc.match_substring_regex(ids, ID))
+        if not np.all(fine | header):
+            raise _Refused
+        jobs, steps = batch.filter(pa.array(~step & ~header)), batch.filter(pa.array(step))
+        for name in self.layout.places:
+            key = self.layout.key(name)
+            if key in ("submit", "start", "end"):
+                self._keep(key, _times(jobs.column(name)))
+            elif key is not None:
+                self._keep(key, _numbers(jobs.column(name), READ_AS[key][name]))
+            elif name in WORDS:
+                self._keep(name, self._coded(name, jobs.column(name)))
+        self._keep("memory", self._memory(jobs))
+        self._keep("step_memory", self._memory(steps))
+        if "cluster" in self.layout.places:
+            self._keep("step_cluster", self._coded("cluster", steps.column("cluster")))
+        self._keep("place", place[~step & ~header])
+        self._keep("step_place", place[step])
+        self.ids.append(jobs.column(self.layout.id))
+        numbers = pc.split_pattern(steps.column(self.layout.id), ".", max_splits=1, reverse=True)
+        self.step_ids.append(pc.list_element(numbers, 0))
+        self.rows += len(batch)
+
+    def _check_headers(self, lines: pa.RecordBatch) -> None:
+        """Refuse lines that begin as the header and are not the same."""
+        for name in self.layout.places:
+            if set(lines.column(name).to_pylist()) != {self.layout.called(name).encode("latin-1")}:
+                raise _Refused
+
+    def _keep(self, name: str, part: NDArray[Any]) -> None:
+        """Put what was read behind what is there.
+
+        A column is as long as it may become from the beginning: memory that is not written to
+        costs nothing, and many small arrays would leave holes.
+        """
+        if name not in self.columns:
+            self.columns[name] = np.empty(self.most, part.dtype)
+        begin = self.held[name]
+        self.columns[name][begin : begin + len(part)] = part
+        self.held[name] += len(part)
+
+    def _memory(self, rows: pa.RecordBatch) -> NDArray[np.float64]:
+        memory = np.full(len(rows), -1.0)
+        for name in MEMORY:
+            if name in self.layout.places:
+                told = _numbers(rows.column(name), MEMORY[name])
+                memory = np.where(memory < 0, told, memory)
+        return memory
+
+    def _coded(self, name: str, column: pa.Array) -> NDArray[np.int32]:
+        """Return each word's place among the different ones so far."""
+        table = self.codes.setdefault(name, {})
+        encoded = column.dictionary_encode()
+        words = encoded.dictionary.to_pylist()
+        for word in words:
+            if word not in table:
+                _checked(WORDS[name], word)
+                table[word] = len(table)
+        codes = np.array([table[word] for word in words], np.int32)
+        return np.asarray(codes[encoded.indices.to_numpy(zero_copy_only=False)])
+
+    def finished(self) -> Rows:
+        """Return all that was read."""
+        import pyarrow as pa
+
+        ids = pa.chunked_array([*self.ids, *self.step_ids], pa.binary()).dictionary_encode()
+        ids = ids.combine_chunks()
+        ids = ids.chunk(0) if isinstance(ids, pa.ChunkedArray) else ids
+        codes = ids.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        jobs = sum(map(len, self.ids))
+        whole = {name: column[: self.held[name]] for name, column in self.columns.items()}
+        words = {
+            name: (whole[name], list(table)) for name, table in self.codes.items() if name in whole
+        }
+        nothing = np.full(len(codes) - jobs, -1, np.int32)
+        return Rows(
+            self.layout,
+            whole["place"],
+            whole["step_place"],
+            codes[:jobs],
+            codes[jobs:],
+            [decode(word) for word in ids.dictionary.to_pylist()],
+            {key: whole[key] for key in READ_AS if key in whole},
+            words,
+            whole["memory"],
+            whole["step_memory"],
+            whole.get("step_cluster", nothing),
+        )
+
+
+def _checked(convert: Callable[[bytes], Any], word: bytes) -> Any:
+    try:
+        return convert(word)
+    except ValueError:
+        raise _Refused from None
+
+
+def _numbers(column: pa.Array, convert: Callable[[bytes], Any]) -> NDArray[Any]:
+    """Return a column as numbers: each different word is looked at once."""
+    encoded = column.dictionary_encode()
+    kind = np.float64 if convert in (parse_duration, parse_used_memory) else np.int64
+    words = encoded.dictionary.to_pylist()
+    table = np.array([_checked(convert, word) for word in words], kind)
+    return np.asarray(table[encoded.indices.to_numpy(zero_copy_only=False)])
+
+
+def _times(column: pa.Array) -> Int64s:
+    """Return a column as times: those as sacct writes them at once, else word by word."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    told = pc.invert(pc.is_in(column, value_set=pa.array([b"Unknown", b"None", b""])))
+    lengths = set(pc.unique(pc.binary_length(column.filter(told))).to_pylist())
+    kind, first, add = pa.timestamp("s"), FIRST_TIME, 0
+    if lengths <= WITH_OFFSET:
+        kind, add = pa.timestamp("s", "UTC"), SINCE_1970
+    elif lengths <= UNIX:
+        kind, first, add = pa.int64(), 1, SINCE_1970
+    elif not lengths <= LOCAL:
+        return np.asarray(_numbers(column, parse_time))
+    try:
+        texts = pc.if_else(told, column, pa.scalar(None, pa.binary())).cast(pa.string())
+        if lengths <= UNIX and not pc.all(pc.ascii_is_decimal(texts)).as_py():
+            return np.asarray(_numbers(column, parse_time))
+        seconds = texts.cast(kind).cast(pa.int64()).fill_null(NO_TIME)
+    except pa.ArrowInvalid:
+        return np.asarray(_numbers(column, parse_time))
+    times = seconds.to_numpy(zero_copy_only=False)
+    known = times != NO_TIME
+    if np.all(~known | ((times >= first) & (times < LAST_TIME))):
+        return np.asarray(np.where(known, times + add, NO_TIME))
+    return np.asarray(_numbers(column, parse_time))
+
+
+def _lines(data: bytes, begin: int, first: int) -> Iterator[tuple[int, bytes]]:
+    """Yield (line, text) from a place in a text on; ``first`` is the number of the first line."""
+    text = io.BytesIO(data)
+    text.seek(begin)
+    number = first
+    for raw in text:
+        for line in raw.splitlines():
+            yield number, line
+            number += 1
+
+
+def _explain_header(data: bytes, source: str) -> None:
+    """Raise the error of a text that does not begin with a header of sacct."""
+    if not data.strip():
+        raise TraceError(f"{source}: is empty; Slurm's accounting has a header and a line a job")
+    if b"\0" in data[:4096]:
+        raise TraceError(f"{source}: is a binary file, not what sacct writes")
+    number, line = next((n, text) for n, text in _lines(data, 0, 1) if text.strip())
+    rule = (
+        f"no header of sacct with JobID, Submit and State, by one character apart; write one with "
+        f"{COMMAND}"
+    )
+    raise ParseError(source, number, None, shown(line)[:40], rule)
+
+
+def _explain(data: bytes, layout: Layout, source: str, rows: int) -> None:
+    """Raise the error of the first malformed line after so many rows, if there is one."""
+    checks: dict[str, Callable[[bytes], Any]] = {**WORDS, **MEMORY}
+    for name in layout.places:
+        if (key := layout.key(name)) is not None:
+            checks[name] = READ_AS[key][name]
+    header = {name: layout.called(name).encode("latin-1") for name in layout.places}
+    row = 0
+    for number, line in _lines(data, layout.begin, layout.line + 1):
+        if not line.strip(b" \t\v\f"):
+            continue
+        row += 1
+        if row == 1:
+            line = line.removeprefix(MARK)  # as Arrow does
+        if row <= rows:
+            continue
+        if len(line) > LONGEST_LINE:
+            rule = f"longer than {LONGEST_LINE:,} bytes; no line of a trace is"
+            raise ParseError(source, number, None, shown(line), rule)
+        words = line.split(layout.delimiter)
+        if len(words) != len(layout.names):
+            found, mark = plural(len(words), "value"), layout.delimiter.decode("latin-1")
+            rule = (
+                f"{found} where the header has {len(layout.names)}; does a name hold {mark!r}? "
+                "Leave JobName out, or use --delimiter"
+            )
+            raise ParseError(source, number, None, shown(line), rule)
+        if all(words[place] == header[name] for name, place in layout.places.items()):
+            continue  # the header once more
+        job_id = words[layout.names.index(layout.id)]
+        if not _ID.fullmatch(job_id):
+            rule = "not the number of a job or step, such as 1234, 1234_5, 1234+0 or 1234.batch"
+            raise ParseError(source, number, layout.called(layout.id), shown(job_id), rule)
+        for name, place in layout.places.items():
+            if _STEP.search(job_id) and name not in MEMORY and name != "cluster":
+                continue
+            try:
+                checks.get(name, decode)(words[place])
+            except ValueError as error:
+                called, word = layout.called(name), shown(words[place])
+                raise ParseError(source, number, called, word, str(error)) from None

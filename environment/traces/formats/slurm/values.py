@@ -1,0 +1,362 @@
+"""Single values of Slurm's accounting: durations, counts, memory, limits and states.
+
+Every function takes what stands between two delimiters and returns what it means; a word that means
+nothing raises ``ValueError`` with the rule.
+
+Source: man page of ``sacct``, sections "Job Accounting Fields" and "Job state codes", of Slurm's
+master branch in August 2026; memory of a request per CPU or per node as Slurm told it up to 20.11.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcrowd.environment.clock import FIRST_MONDAY, QUARTER, Clock
+from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.traces.formats.base import LARGEST_EXACT
+
+#: Processors or nodes; no machine has more.
+MOST = 2**31
+
+#: What stands for a value that is not known, in lower case.
+EMPTY = frozenset((b"", b"unknown", b"none", b"n/a", b"na", b"(null)", b"null", b"invalid"))
+
+#: Time limits that are none, in lower case.
+NO_LIMIT = frozenset((b"partition_limit", b"unlimited", b"infinite", b"not_set"))
+
+#: kB in a unit of memory.
+KILOBYTES = {b"K": 1, b"M": 2**10, b"G": 2**20, b"T": 2**30, b"P": 2**40, b"E": 2**50}
+
+#: How many one stands for in a large count, such as nodes: sacct writes 1K for 1024.
+THOUSANDS = {b"": 1, b"K": 2**10, b"M": 2**20, b"G": 2**30}
+
+#: States of jobs that are over, and the status that stands for each.
+ENDED = {
+    "COMPLETED": 1,
+    "FAILED": 0,
+    "TIMEOUT": 0,
+    "NODE_FAIL": 0,
+    "OUT_OF_MEMORY": 0,
+    "BOOT_FAIL": 0,
+    "DEADLINE": 0,
+    "PREEMPTED": 0,
+    "LAUNCH_FAILED": 0,
+    "RECONFIG_FAIL": 0,
+    "CANCELLED": 5,
+}
+
+#: States of jobs that are not over, or whose record is not that of a run.
+NOT_ENDED = (
+    "PENDING",
+    "RUNNING",
+    "SUSPENDED",
+    "REQUEUED",
+    "REQUEUE_HOLD",
+    "REQUEUE_FED",
+    "SPECIAL_EXIT",
+    "RESIZING",
+    "REVOKED",
+    "CONFIGURING",
+    "COMPLETING",
+    "STOPPED",
+    "SIGNALING",
+    "STAGE_OUT",
+    "RESV_DEL_HOLD",
+    "POWER_UP_NODE",
+    "UPDATE_DB",
+    "EXPEDITING",
+)
+
+#: States of a run after which Slurm runs the same job again.
+RUN_AGAIN = frozenset(
+    ("NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "LAUNCH_FAILED", "RECONFIG_FAIL", "REQUEUED",
+     "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT")
+)  # fmt: skip
+
+#: Short forms of states.
+SHORT = {
+    "BF": "BOOT_FAIL",
+    "CA": "CANCELLED",
+    "CD": "COMPLETED",
+    "CF": "CONFIGURING",
+    "CG": "COMPLETING",
+    "DL": "DEADLINE",
+    "F": "FAILED",
+    "NF": "NODE_FAIL",
+    "OOM": "OUT_OF_MEMORY",
+    "PD": "PENDING",
+    "PR": "PREEMPTED",
+    "R": "RUNNING",
+    "RD": "RESV_DEL_HOLD",
+    "RF": "REQUEUE_FED",
+    "RH": "REQUEUE_HOLD",
+    "RQ": "REQUEUED",
+    "RS": "RESIZING",
+    "RV": "REVOKED",
+    "S": "SUSPENDED",
+    "SE": "SPECIAL_EXIT",
+    "SI": "SIGNALING",
+    "SO": "STAGE_OUT",
+    "ST": "STOPPED",
+    "TO": "TIMEOUT",
+}
+
+STATES = frozenset((*ENDED, *NOT_ENDED))
+
+_DIGITS = re.compile(rb"[0-9]{1,18}")
+_COUNT = re.compile(rb"([0-9]{1,18}|[0-9]{1,12}\.[0-9]{1,6})([KMG]?)")
+_DURATION = re.compile(
+    rb"(?:(?:([0-9]{1,9})-)?([0-9]{1,9}):)?([0-9]{1,9}):([0-5]?[0-9](?:\.[0-9]{1,6})?)"
+)
+_MEMORY = re.compile(rb"([0-9]{1,18}(?:\.[0-9]{1,20})?)([KMGTPE]?)B?([cn]?)")
+_CPUS = re.compile(rb"(?:^|,)cpu=([^,]*)")
+_TASKS = re.compile(rb"([0-9]{1,10})(?:-([0-9]{1,10})(?::([0-9]{1,10}))?)?")
+
+
+class RequestedMemory(NamedTuple):
+    """Memory that was asked for: kB, and of what: ``c`` a CPU, ``n`` a node, else the job."""
+
+    kilobytes: float
+    of: str
+
+
+def parse_whole(word: bytes) -> int:
+    """Return a whole number, such as ``ElapsedRaw`` in s; -1 where there is none."""
+    if _DIGITS.fullmatch(word) and (value := int(word)) <= LARGEST_EXACT:
+        return value
+    if word.strip().lower() in EMPTY:
+        return -1
+    raise ValueError("not a whole number; empty or Unknown where there is none")
+
+
+def parse_count(word: bytes) -> int:
+    """Return how many processors or nodes there are: ``16``, ``1K``; -1 where it is not told."""
+    match = _COUNT.fullmatch(word)
+    if match:
+        number = float(match[1]) if b"." in match[1] else int(match[1])
+        count = number * THOUSANDS[match[2]]
+        if count == int(count) and count <= MOST:
+            return int(count)
+    if word.strip().lower() in EMPTY:
+        return -1
+    raise ValueError("not a number of processors or nodes, such as 16 or 1K")
+
+
+def parse_cpus(word: bytes) -> int:
+    """Return the processors of trackable resources: ``billing=4,cpu=4,mem=16G,node=1``."""
+    match = _CPUS.search(word)
+    return parse_count(match[1]) if match else -1
+
+
+def parse_duration(word: bytes) -> float:
+    """Return a duration, ``[DD-[HH:]]MM:SS[.mmm]``, in s; -1 where it is not told."""
+    match = _DURATION.fullmatch(word)
+    if match:
+        days, hours, minutes, seconds = match.groups()
+        told = int(days or 0) * 86400 + int(hours or 0) * 3600 + int(minutes) * 60
+        return told + float(seconds)
+    if word.strip().lower() in EMPTY:
+        return -1
+    raise ValueError("not a duration, such as 1-02:03:04 or 02:03.500")
+
+
+def parse_seconds(word: bytes) -> int:
+    """Return a duration in whole seconds, the rest left out; -1 where it is not told."""
+    return int(parse_duration(word))
+
+
+def parse_limit(word: bytes) -> int:
+    """Return a time limit, ``[DD-[HH:]]MM:SS``, in s; -1 where there is none."""
+    return -1 if word.strip().lower() in NO_LIMIT else parse_seconds(word)
+
+
+def parse_limit_minutes(word: bytes) -> int:
+    """Return a time limit in minutes, as ``TimelimitRaw`` is, in s; -1 where there is none."""
+    if word.strip().lower() in NO_LIMIT:
+        return -1
+    minutes = parse_whole(word)
+    if minutes * 60 > LARGEST_EXACT:
+        raise ValueError("more minutes than a trace can hold")
+    return minutes * 60 if minutes >= 0 else -1
+
+
+def parse_used_memory(word: bytes) -> float:
+    """Return memory in kB: ``20480K``, ``1.5G``, bytes without a unit; -1 if not told."""
+    match = _MEMORY.fullmatch(word)
+    if match and not match[3]:
+        size = float(match[1]) * (KILOBYTES[match[2]] if match[2] else 1 / 1024)
+        if size <= LARGEST_EXACT:
+            return size
+    if word.strip().lower() in EMPTY:
+        return -1
+    raise ValueError("not a size of memory, such as 20480K or 1.5G")
+
+
+def parse_requested_memory(word: bytes) -> RequestedMemory:
+    """Return requested memory: ``4G`` of the job, ``4Gc`` of a CPU, ``4Gn`` of a node.
+
+    Without a unit it is MB. 0 asks for all the memory of the nodes, which is not known.
+    """
+    match = _MEMORY.fullmatch(word)
+    if match:
+        size = float(match[1]) * KILOBYTES[match[2] or b"M"]
+        if size <= LARGEST_EXACT:
+            return RequestedMemory(size or -1, match[3].decode())
+    if word.strip().lower() in EMPTY:
+        return RequestedMemory(-1, "")
+    raise ValueError("not a size of memory, such as 4G, 2000Mc (a CPU) or 16Gn (a node)")
+
+
+def parse_state(word: bytes) -> str:
+    """Return a state in its long form: ``CANCELLED by 1000`` and ``CA+`` are ``CANCELLED``."""
+    words = word.split(None, 1)
+    state = words[0].rstrip(b"+").upper().decode("latin-1") if words else ""
+    state = SHORT.get(state, state)
+    if state in STATES:
+        return state
+    raise ValueError("not a state of a job that is known, such as COMPLETED or CANCELLED by 1000")
+
+
+def count_tasks(job_id: str) -> int:
+    """Return how many tasks of an array a row stands for: ``77_[6-10,12%2]`` for six.
+
+    A list that sacct has cut short (``...``) counts as far as it is shown; at least one.
+    """
+    listed = job_id.encode().partition(b"_[")[2].partition(b"]")[0].partition(b"%")[0]
+    tasks = 0
+    for part in listed.split(b","):
+        match = _TASKS.fullmatch(part)
+        if match:
+            first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
+            tasks += max((last - first) // max(step, 1) + 1, 0)
+    return max(tasks, 1)
+
+
+def duration_text(milliseconds: int) -> str:
+    """Return a duration as sacct writes it: ``02:03.500``, ``01:02:03``, ``4-01:02:03``."""
+    seconds, rest = divmod(milliseconds, 1000)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    fraction = f".{rest:03}" if rest else ""
+    before = f"{days}-{hours:02}:" if days else f"{hours:02}:" if hours or not rest else ""
+    return f"{before}{minutes:02}:{seconds:02}{fraction}"
+
+
+#: A time that is not told.
+NO_TIME = -(2**62)
+
+#: What is added to times that are told since 1970, so that one number tells which kind it is.
+SINCE_1970 = 2**40
+
+#: s since 1970, the day before 1970 (its first hours in zones west of Greenwich), and year 2200.
+FIRST_TIME, LAST_TIME = -86400, 7_258_118_400
+
+_ISO = re.compile(
+    rb"([0-9]{4})-([0-9]{2})-([0-9]{2})[T ]([0-9]{2}):([0-9]{2}):([0-9]{2})"
+    rb"(?:(Z)|([+-])([0-9]{2}):?([0-9]{2}))?"
+)
+_RULE = (
+    "not a time like 2024-01-31T12:00:00, nor seconds since 1970, from 1970 to 2200; "
+    "leave SLURM_TIME_FORMAT alone"
+)
+
+
+class Moments(NamedTuple):
+    """Times as seconds since 1970, all of shape (times,).
+
+    Attributes
+    ----------
+    unix
+        The first moment at which clocks show the time; :data:`NO_TIME` where it is not told.
+    again
+        s from then until clocks show it again; 0 where they do not.
+    skipped
+        Whether clocks never show it: they are put forward over it, and that moment is taken.
+    """
+
+    unix: Int64s
+    again: Int64s
+    skipped: NDArray[np.bool_]
+
+
+def parse_time(word: bytes) -> int:
+    """Return a time as on the wall, in s since 1970 there; with :data:`SINCE_1970` if in UTC.
+
+    :data:`NO_TIME` where it is not told.
+    """
+    match = _ISO.fullmatch(word)
+    if match:
+        try:
+            year, month, day, hour, minute, second = map(int, match.groups()[:6])
+            moment = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+        except ValueError:
+            raise ValueError(_RULE) from None
+        seconds, told = int(moment.timestamp()), 0
+        if match[7] or match[8]:
+            ahead = int(match[9] or 0) * 3600 + int(match[10] or 0) * 60
+            seconds, told = seconds + (ahead if match[8] == b"-" else -ahead), SINCE_1970
+    elif word.isdigit() and len(word) <= 12:
+        if not int(word):
+            return NO_TIME
+        seconds, told = int(word), SINCE_1970
+    elif word.strip().lower() in EMPTY:
+        return NO_TIME
+    else:
+        raise ValueError(_RULE)
+    if not FIRST_TIME <= seconds < LAST_TIME:
+        raise ValueError(_RULE)
+    return seconds + told
+
+
+def to_unix(times: Int64s, zone: tzinfo | None) -> Moments:
+    """Return times, as :func:`parse_time` gives them, as moments; without ``zone`` as in UTC."""
+    unix = np.where(times >= SINCE_1970 + FIRST_TIME, times - SINCE_1970, times)
+    again, skipped = np.zeros(len(times), np.int64), np.zeros(len(times), bool)
+    walls = np.flatnonzero(local(times))
+    if zone is None or not len(walls):
+        return Moments(unix, again, skipped)
+    quarters, where = np.unique(times[walls] // QUARTER, return_inverse=True)
+    table = np.array([_ahead(zone, int(quarter)) for quarter in quarters], np.int64)
+    first, second = table[where].T
+    unix[walls] -= first
+    again[walls] = np.maximum(first - second, 0)
+    gaps = walls[first < second]
+    skipped[gaps] = True
+    clock = Clock(0, zone)
+    for place in gaps:
+        unix[place] = clock.second_at(int(times[place]) - FIRST_MONDAY)
+    return Moments(unix, again, skipped)
+
+
+def local(times: Int64s) -> NDArray[np.bool_]:
+    """Return which times are those of a clock on the wall, shape (times,)."""
+    return np.asarray((times != NO_TIME) & (times < SINCE_1970 + FIRST_TIME))
+
+
+def _ahead(zone: tzinfo, quarter: int) -> tuple[int, int]:
+    """Return how far clocks may be ahead that show a quarter since 1970, s: the first, the last."""
+    shown = datetime(1970, 1, 1) + timedelta(seconds=quarter * QUARTER)
+    first, last = (zone.utcoffset(shown.replace(fold=fold)) or timedelta() for fold in (0, 1))
+    return int(first.total_seconds()), int(last.total_seconds())
+
+
+def time_texts(unix: Int64s, zone: tzinfo | None) -> list[str]:
+    """Return moments as sacct writes them in ``zone``, else in UTC; with offset if shown twice."""
+    told = unix != NO_TIME
+    walls = np.where(told, unix, 0)
+    if zone is not None:
+        walls = Clock(0, zone).walls(walls) + FIRST_MONDAY
+    texts = np.datetime_as_string(walls.astype("datetime64[s]")).tolist()
+    for place in np.flatnonzero(~told):
+        texts[place] = "Unknown"
+    for place in np.flatnonzero(told & (to_unix(walls, zone).again > 0)):
+        minutes = int(walls[place] - unix[place]) // 60
+        sign = "-" if minutes < 0 else "+"
+        texts[place] += f"{sign}{abs(minutes) // 60:02}{abs(minutes) % 60:02}"
+    return list(texts)

@@ -1,0 +1,1 @@
+"""Tables: with hpcrowd's columns, or your own with a mapping."""

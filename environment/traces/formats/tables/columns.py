@@ -1,0 +1,381 @@
+"""Traces as tables with our columns: what CSV and Parquet have in common.
+
+======================= ==========================================================================
+number ... think_time   the 18 fields of :data:`FIELDS`; ``submit`` is needed
+user_name ...           names, where the log has some: of users, groups, executables, queues and
+                        partitions
+start, end              instead of ``wait`` and ``run``, s since the origin
+processors              instead of ``allocated_processors`` and ``requested_processors``
+run_time                instead of ``run``
+state                   instead of ``status``: completed, killed, failed, cancelled ...
+anything else           kept as text, :attr:`hpcrowd.environment.traces.trace.Trace.extra`
+======================= ==========================================================================
+
+The middle rows are the words of ``jobs.parquet``, so that a run's table of jobs is read, too: as
+what was simulated.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcrowd.environment.errors import ParseError, TraceError
+from hpcrowd.environment.header import Header
+from hpcrowd.environment.jobs import UNKNOWN, Column
+from hpcrowd.environment.traces.formats.base import (
+    LARGEST_EXACT,
+    LONGEST_DOCUMENT,
+    Format,
+    Losses,
+    as_bytes,
+    first_line,
+)
+from hpcrowd.environment.traces.formats.files import read_as, write_file
+from hpcrowd.environment.traces.formats.names import (
+    NAMED,
+    in_blocks,
+    known,
+    number_text,
+    numbered_words,
+)
+from hpcrowd.environment.traces.formats.tables.text import Table, listed, write_table
+from hpcrowd.environment.traces.trace import FIELDS, Trace, smallest
+
+#: Status of the Standard Workload Format for what became of a job.
+STATUS_OF = {
+    "completed": 1,
+    "killed": 0,
+    "failed": 0,
+    "unfinished": -1,
+    "rejected": 5,
+    "cancelled": 5,
+    "renounced": 5,
+}
+
+#: Columns that stand for one or two fields under another name.
+OTHER_NAMES = {
+    "processors": ("allocated_processors", "requested_processors"),
+    "run_time": ("run",),
+}
+
+#: Columns of a table of jobs that a trace has no place for.
+OF_RUNS = frozenset(column.name.lower() for column in Column) - set(FIELDS)
+
+#: Columns with names.
+NAME_COLUMNS = {f"{field}_name": field for field in NAMED}
+
+
+def looks_like_columns(names: list[str]) -> bool:
+    """Whether a table with columns of these names is one of jobs in our words."""
+    return "submit" in names and bool({"run", "run_time", "end"} & set(names))
+
+
+def trace_of_columns(
+    names: list[str],
+    numbers: Callable[[str], NDArray[Any]],
+    words: Callable[[str], list[str]],
+    source: str,
+    header: Header | None = None,
+) -> Trace:
+    """Return the trace that a table holds.
+
+    Parameters
+    ----------
+    names
+        The columns that there are.
+    numbers, words
+        Return a column as numbers, -1 where unknown, and as text; shape (jobs,).
+    source
+        Names the table in messages.
+    header
+        Its header, if it has one.
+
+    Raises
+    ------
+    TraceError
+        When a column that is needed is missing.
+    """
+    if not looks_like_columns(names):
+        raise TraceError(
+            f"{source}: no columns submit and run; it has {listed(names)}. Say what its columns "
+            "mean with --map"
+        )
+    columns = {name: _wide(numbers(name)) for name in FIELDS if name in names}
+    jobs = len(columns["submit"])
+    for other, fields in OTHER_NAMES.items():
+        for field in fields:
+            if other in names and field not in columns:
+                columns[field] = _wide(numbers(other))
+    if "start" in names:
+        start = _wide(numbers("start"))
+        if "wait" not in columns:
+            told = (start != UNKNOWN) & (columns["submit"] != UNKNOWN)
+            columns["wait"] = np.where(told, start - columns["submit"], UNKNOWN)
+        if "end" in names and "run" not in names:
+            end = _wide(numbers("end"))
+            told = (start != UNKNOWN) & (end != UNKNOWN)
+            columns["run"] = np.where(told, end - start, UNKNOWN)
+    if "state" in names and "status" not in columns:
+        columns["status"] = np.array([STATUS_OF.get(word, UNKNOWN) for word in words("state")])
+    columns.setdefault("number", np.arange(1, jobs + 1))
+    for field in FIELDS:
+        columns.setdefault(field, np.full(jobs, UNKNOWN))
+    trace = Trace(header or Header(), columns, source=source)
+    for column, field in NAME_COLUMNS.items():
+        if column in names:
+            _name(trace, field, words(column), field in names)
+    for name in names:
+        if name not in FIELDS and name not in OF_RUNS and name not in NAME_COLUMNS and name:
+            trace.extra[name] = np.array(words(name), object)
+    trace.columns = {name: smallest(np.asarray(columns[name])) for name in FIELDS}
+    return trace
+
+
+def _wide(values: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers that can be added without running over."""
+    return values.astype(np.int64 if values.dtype.kind in "iu" else np.float64)
+
+
+def _name(trace: Trace, field: str, words: list[str], given: bool) -> None:
+    """Give names to the numbers of a field, or numbers to its names where it has none."""
+    if not given:
+        trace.columns[field], names = numbered_words(words)
+    else:
+        pairs = zip(trace.columns[field].tolist(), words, strict=True)
+        told = [(int(number), word) for number, word in pairs if word and number != UNKNOWN]
+        names = dict(told)
+        other = sum(names[number] != word for number, word in told)
+        if other:
+            trace.repaired[f"{field} with several names: the last one"] = other
+    if names:
+        trace.names[field] = names
+
+
+def named_columns(trace: Trace, lost: Losses | None = None) -> dict[str, list[str]]:
+    """Return the columns of names and other text that a table of ``trace`` has.
+
+    ``lost`` counts text whose name stands for another column already.
+    """
+    found: dict[str, list[str]] = {}
+    for column, field in NAME_COLUMNS.items():
+        if trace.names.get(field):
+            names = trace.names[field]
+            found[column] = [names.get(value, "") for value in trace[field].tolist()]
+    for name, values in trace.extra.items():
+        if name not in FIELDS and name not in OF_RUNS and name not in NAME_COLUMNS:
+            found[name] = list(values)
+        elif lost is not None:
+            lost.add(name, known(values), "the name means another column")
+    return found
+
+
+def read_csv(path: str | os.PathLike[str]) -> Trace:
+    """Read a trace in CSV with our columns, plain or gzipped.
+
+    Raises
+    ------
+    TraceError
+        When it cannot be read, or a column that is needed is missing.
+    ParseError
+        When a line is malformed; it names line, field and value.
+    """
+    return read_as(path, parse_csv)
+
+
+def parse_csv(data: bytes | str, source: str = "trace") -> Trace:
+    """Return the trace that text in CSV holds; ``source`` names it in messages."""
+    table = Table(as_bytes(data), source)
+    return trace_of_columns(table.names, table.numbers, table.words, source)
+
+
+def generate_csv(trace: Trace, lost: Losses | None = None) -> bytes:
+    """Return ``trace`` as CSV; ``lost`` counts the lines of the header and comments."""
+    if lost is not None:
+        lost.add("header", len(trace.header.lines), "CSV has no place for it")
+        lost.add("comments", len(trace.comments), "CSV has no place for them")
+    numbers: dict[str, Iterable[str]] = {
+        name: map(number_text, in_blocks(trace[name])) for name in FIELDS
+    }
+    return write_table(numbers | _texts(trace, lost))
+
+
+def _texts(trace: Trace, lost: Losses | None) -> dict[str, Iterable[str]]:
+    """Return columns of text as CSV holds them; what it does not hold of them is counted."""
+    found: dict[str, Iterable[str]] = {}
+    lost = Losses() if lost is None else lost
+    for name, words in named_columns(trace, lost).items():
+        if not name.isprintable() or name != name.strip() or not name:
+            lost.add(name, sum(map(bool, words)), "no name that a line of names can hold")
+            continue
+        table = {word: word.replace("\0", "").strip() for word in set(words)}
+        changed = {word for word, text in table.items() if text != word}
+        field = NAME_COLUMNS.get(name, name)
+        lost.add(field, sum(word in changed for word in words), "blanks around, or zero bytes")
+        found[name] = [table[word] for word in words] if changed else words
+    return found
+
+
+def write_csv(trace: Trace, path: str | os.PathLike[str]) -> None:
+    """Write ``trace`` as CSV, gzipped if the name ends in ``.gz``; the file is whole or absent.
+
+    Raises
+    ------
+    TraceError
+        When it cannot be written.
+    """
+    write_file(generate_csv(trace), path)
+
+
+def _looks_like(head: bytes) -> bool:
+    names = first_line(head).removeprefix(b"\xef\xbb\xbf").decode("latin-1").split(",")
+    return looks_like_columns([name.strip().strip('"') for name in names])
+
+
+#: CSV with our columns.
+CSV = Format(
+    "csv",
+    "CSV with the columns of hpcrowd",
+    (".csv",),
+    _looks_like,
+    lambda data, source, _: parse_csv(data, source),
+    lambda trace, lost, _: generate_csv(trace, lost),
+    holds_names=True,
+)
+
+#: What a Parquet file begins and ends with.
+MAGIC = b"PAR1"
+
+#: Where header, comments and line ends stand in the metadata: JSON, lines in Base64.
+KEY = b"hpcrowd.trace"
+
+
+def read_parquet(path: str | os.PathLike[str]) -> Trace:
+    """Read a trace in Parquet with our columns.
+
+    Raises
+    ------
+    TraceError
+        When it cannot be read, or a column that is needed is missing.
+    """
+    return read_as(path, parse_parquet, LONGEST_DOCUMENT)
+
+
+def parse_parquet(data: bytes, source: str = "trace") -> Trace:
+    """Return the trace that a Parquet file holds; ``source`` names it in messages."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(pa.BufferReader(data), use_threads=False)
+        table.validate(full=True)
+    except (pa.ArrowException, OSError, MemoryError, ValueError, UnicodeDecodeError) as error:
+        text = " ".join(str(error).split())[:160]
+        raise TraceError(f"{source}: the Parquet file is damaged ({text})") from None
+    if not len(table):
+        raise TraceError(f"{source}: holds no job")
+
+    def numbers(name: str) -> NDArray[Any]:
+        return _numbers(table.column(name), name, source)
+
+    def words(name: str) -> list[str]:
+        values = table.column(name).to_pylist()
+        return ["" if value is None else str(value) for value in values]
+
+    kept = _kept(table.schema.metadata or {}, source)
+    trace = trace_of_columns(table.column_names, numbers, words, source, Header(kept[0]))
+    trace.comments, trace.newline = kept[1], kept[2]
+    return trace
+
+
+def _numbers(column: Any, name: str, source: str) -> NDArray[Any]:
+    """Return a column as numbers, -1 where there is none."""
+    import pyarrow as pa
+
+    kind = column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)):
+        raise TraceError(f"{source}: column {name} holds {kind}, not numbers")
+    values = column.to_numpy()
+    if values.dtype.kind not in "iu":
+        values = values.astype(np.float64)
+        values = np.where(np.isnan(values), UNKNOWN, values)
+    good = np.abs(values.astype(np.float64)) <= LARGEST_EXACT
+    if not good.all():
+        row = int(np.argmin(good))
+        rule = "in this row; numbers are finite and exact"
+        raise ParseError(source, row + 1, name, str(values[row]), rule)
+    found: NDArray[Any] = values
+    return found
+
+
+def _kept(
+    metadata: dict[bytes, bytes], source: str
+) -> tuple[list[bytes], list[tuple[int, bytes]], bytes]:
+    """Return header, comments and line end from the metadata of a file."""
+    if KEY not in metadata:
+        return [], [], b"\n"
+    try:
+        kept = json.loads(metadata[KEY])
+        header = [base64.b64decode(line, validate=True) for line in kept["header"]]
+        comments = [
+            (int(place), base64.b64decode(line, validate=True)) for place, line in kept["comments"]
+        ]
+        return header, comments, b"\r\n" if kept["newline"] == "crlf" else b"\n"
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        what = type(error).__name__
+        raise TraceError(f"{source}: metadata {KEY.decode()} is damaged ({what})") from None
+
+
+def generate_parquet(trace: Trace, lost: Losses | None = None) -> bytes:
+    """Return ``trace`` as a Parquet file, which holds all of it but odd names of text."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from hpcrowd.environment.traces.trace import MEANING
+
+    fields, arrays = [], []
+    for name in FIELDS:
+        arrays.append(pa.array(trace[name]))
+        fields.append(pa.field(name, arrays[-1].type, metadata={"meaning": MEANING[name]}))
+    for name, words in named_columns(trace, lost).items():
+        arrays.append(pa.array(words, pa.string()).dictionary_encode())
+        fields.append(pa.field(name, arrays[-1].type))
+    kept = {
+        "header": [base64.b64encode(line).decode() for line in trace.header.lines],
+        "comments": [[place, base64.b64encode(line).decode()] for place, line in trace.comments],
+        "newline": "crlf" if trace.newline == b"\r\n" else "lf",
+    }
+    schema = pa.schema(fields, metadata={KEY: json.dumps(kept).encode()})
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), sink, compression="zstd")
+    return bytes(sink.getvalue())
+
+
+def write_parquet(trace: Trace, path: str | os.PathLike[str]) -> None:
+    """Write ``trace`` as Parquet; the file is whole or absent.
+
+    Raises
+    ------
+    TraceError
+        When it cannot be written.
+    """
+    write_file(generate_parquet(trace), path)
+
+
+#: Parquet with our columns.
+PARQUET = Format(
+    "parquet",
+    "Parquet with the columns of hpcrowd",
+    (".parquet",),
+    lambda head: head.startswith(MAGIC),
+    lambda data, source, _: parse_parquet(data, source),
+    lambda trace, lost, _: generate_parquet(trace, lost),
+    longest_line=LONGEST_DOCUMENT,
+    holds_names=True,
+)

@@ -1,0 +1,486 @@
+"""Somebody's own table, in text: columns that a mapping names, in units that it tells.
+
+:mod:`tables.mapped` has the file that says what the columns mean. Moments may be
+local times: the origin is then the first submission, and the header tells when that was.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from datetime import UTC, datetime, tzinfo
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from hpcrowd.environment.errors import QuantityError, first_mistake
+from hpcrowd.environment.header import Header
+from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.toml_files import read_toml
+from hpcrowd.environment.traces.formats.base import LARGEST_EXACT, Losses, as_bytes
+from hpcrowd.environment.traces.formats.files import read_as, write_file
+from hpcrowd.environment.traces.formats.headers import (
+    LATEST,
+    made_header,
+    most_in_use,
+    parse_zone,
+    unix_origin,
+)
+from hpcrowd.environment.traces.formats.names import (
+    NAMED,
+    known,
+    number_text,
+    numbered_words,
+    worded,
+)
+from hpcrowd.environment.traces.formats.slurm.jobs import BEFORE_START, BEFORE_SUBMIT, LAST_SHOWN
+from hpcrowd.environment.traces.formats.tables.text import Table, listed, write_table
+from hpcrowd.environment.traces.trace import FIELDS, Trace, smallest
+
+#: Seconds of each unit of durations.
+SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+#: Kilobytes of 1,024 bytes, the unit of fields 7 and 10, in each unit of memory.
+KILOBYTES = {"B": 1 / 1024, "kB": 1.0, "MB": 1024.0, "GB": 1024.0**2, "TB": 1024.0**3}
+
+#: What stands for a moment, s since the origin, and not for a field.
+MOMENTS = ("submit", "start", "end")
+
+#: Fields that last, in s; with ``unit = "clock"`` they read ``[days-]hours:minutes:seconds``.
+LASTING = ("wait", "run", "average_cpu", "requested_time", "think_time")
+
+#: Fields in kB per processor.
+OF_MEMORY = ("memory", "requested_memory")
+
+#: How moments that are no numbers of seconds since the origin may be written.
+TIMES = ("seconds", "unix", "unix-ms", "iso")
+
+
+class ColumnMapping(BaseModel):
+    """One column of somebody's own table."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    column: str = Field(min_length=1, description="its name in the first line")
+    unit: Literal["ms", "s", "min", "h", "d", "clock", "B", "kB", "MB", "GB", "TB"] | None = Field(
+        None, description="unit of durations (s unless given) and of memory (kB unless given)"
+    )
+    time: str = Field(
+        "seconds",
+        description="how moments are written: seconds since the origin, unix, unix-ms, iso, or "
+        "with % as for strptime",
+    )
+    per: Literal["processor", "job"] = Field(
+        "processor", description="what memory is told of: each processor, or the whole job"
+    )
+    values: dict[str, int] | None = Field(None, description="numbers that words stand for")
+
+    @field_validator("time")
+    @classmethod
+    def _is_known(cls, time: str) -> str:
+        if time not in TIMES and "%" not in time:
+            raise QuantityError(
+                f"time {time!r}: not known; choose {', '.join(TIMES)}, or a pattern such as "
+                "%d/%m/%Y %H:%M:%S"
+            )
+        return time
+
+
+class TableMapping(BaseModel):
+    """What the columns of somebody's own table mean."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    delimiter: str = Field(",", min_length=1, max_length=1, description="between values")
+    decimal: Literal[".", ","] = Field(".", description="before fractions")
+    zone: str | None = Field(None, description="time zone of local times; UTC unless given")
+    processors: int | None = Field(None, gt=0, description="processors of the machine")
+    columns: dict[str, ColumnMapping] = Field(description="column of each field")
+
+    @field_validator("zone")
+    @classmethod
+    def _is_a_zone(cls, zone: str | None) -> str | None:
+        parse_zone(zone)
+        return zone
+
+    @field_validator("columns", mode="before")
+    @classmethod
+    def _names_alone(cls, columns: Any) -> Any:
+        """Take a name alone as a column without further settings."""
+        if not isinstance(columns, dict):
+            return columns
+        return {
+            field: {"column": value} if isinstance(value, str) else value
+            for field, value in columns.items()
+        }
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> Self:
+        if self.decimal == self.delimiter:
+            raise QuantityError(f"decimal {self.decimal!r}: is the delimiter, too; say another one")
+        known = (*FIELDS, "start", "end")
+        for field, column in self.columns.items():
+            if field not in known:
+                raise QuantityError(f"columns.{field}: no such field; choose {', '.join(known)}")
+            units = KILOBYTES if field in OF_MEMORY else {**SECONDS, "clock": 0}
+            if column.unit is not None and (
+                field not in OF_MEMORY + LASTING or column.unit not in units
+            ):
+                raise QuantityError(f"columns.{field}.unit {column.unit!r}: is no unit of it")
+            if column.time != "seconds" and field not in MOMENTS:
+                raise QuantityError(f"columns.{field}.time: is no moment")
+        for needed, instead in (("submit", ()), ("run", ("start", "end"))):
+            if needed not in self.columns and not (
+                instead and all(field in self.columns for field in instead)
+            ):
+                hint = f", nor {' and '.join(instead)}" if instead else ""
+                raise QuantityError(f"columns: no {needed}{hint}; a trace needs it")
+        return self
+
+
+def read_mapping(path: Path) -> TableMapping:
+    """Return what a TOML file says of the columns of a table.
+
+    Raises
+    ------
+    QuantityError
+        When it cannot be read, or something in it is wrong.
+    """
+    values, _ = read_toml(path)
+    try:
+        return TableMapping(**values)
+    except ValidationError as error:
+        raise QuantityError(f"{path}: {first_mistake(error)}") from None
+
+
+Numbers = NDArray[np.float64]
+
+
+def read_mapped(path: str | os.PathLike[str], mapping: TableMapping) -> Trace:
+    """Read a table in text with columns of somebody's own.
+
+    Raises
+    ------
+    TraceError
+        When it cannot be read, or a column that the mapping names is missing.
+    ParseError
+        When a line is malformed; it names line, field and value.
+    """
+    return read_as(path, lambda data, source: parse_mapped(data, mapping, source))
+
+
+def parse_mapped(data: bytes | str, mapping: TableMapping, source: str = "trace") -> Trace:
+    """Return the trace that a table in text holds; ``source`` names it in messages."""
+    table = Table(as_bytes(data), source, mapping.delimiter, mapping.decimal)
+    for field, column in mapping.columns.items():
+        if column.column not in table.names:
+            raise QuantityError(
+                f"{source}: no column {column.column!r}, which the mapping names for {field}; it "
+                f"has {listed(table.names)}"
+            )
+    found: dict[str, Any] = {}
+    again: dict[str, Numbers] = {}
+    repaired: Counter[str] = Counter()
+    names: dict[str, dict[int, str]] = {}
+    for field, column in mapping.columns.items():
+        if field in NAMED and column.values is None:
+            found[field], told = numbered_words(table.words(column.column))
+            if told:
+                names[field] = told
+        else:
+            found[field] = _numbers(table, field, mapping, again)
+    _set_order(found, again, repaired)
+    origin = _origin(mapping, found)
+    for field in MOMENTS:
+        if field in found:
+            found[field] = np.where(np.isnan(found[field]), UNKNOWN, found[field] - (origin or 0))
+    for field in OF_MEMORY:
+        if field in found and mapping.columns[field].per == "job":
+            found[field] = _per_processor(found, field, 1)
+    _fill(found, repaired)
+    columns = {name: smallest(np.asarray(found[name])) for name in FIELDS}
+    trace = Trace(Header(), columns, source=source, names=names, repaired=repaired)
+    trace.header = _header(trace, mapping, origin)
+    return trace
+
+
+def _numbers(table: Table, field: str, mapping: TableMapping, again: dict[str, Numbers]) -> Numbers:
+    """Return a column in the unit of its field; moments that are unknown are NaN.
+
+    ``again`` gets, for moments, how long after each clocks show the same once more, s; else 0.
+    """
+    column = mapping.columns[field]
+    words = table.words(column.column)
+    if column.values is not None:
+        for row, word in enumerate(words):
+            if word and word not in column.values:
+                rule = f"the mapping's values have {listed(list(column.values))}"
+                raise table.error(row, column.column, word, rule)
+        return np.array([column.values.get(word, UNKNOWN) for word in words], np.float64)
+    if field in MOMENTS:
+        found, again[field] = _moments(table, field, mapping, words)
+        return found
+    if column.unit == "clock":
+        return np.array([_clock(table, row, column.column, word) for row, word in enumerate(words)])
+    values = table.numbers(column.column)
+    scale = SECONDS[column.unit or "s"] if field in LASTING else 1.0
+    if field in OF_MEMORY:
+        scale = KILOBYTES[column.unit or "kB"]
+    if scale == 1.0:
+        return values
+    # Halves of hours are not exact in decimal: whole seconds and kilobytes are what was meant.
+    scaled = np.where(values == UNKNOWN, UNKNOWN, np.round(values * scale, 3))
+    large = np.abs(scaled) > LARGEST_EXACT
+    if large.any():
+        row = int(np.argmax(large))
+        raise table.error(row, column.column, words[row], "too large; numbers are exact")
+    return scaled
+
+
+def _moments(
+    table: Table, field: str, mapping: TableMapping, words: list[str]
+) -> tuple[Numbers, Numbers]:
+    """Return moments, and how long after them clocks show the same once more."""
+    column = mapping.columns[field]
+    if column.time in ("seconds", "unix", "unix-ms"):
+        values = table.numbers(column.column, np.nan)
+        values = np.where(values == UNKNOWN, np.nan, values)
+        values = values / 1000 if column.time == "unix-ms" else values
+        late = np.abs(values) > LATEST
+        if late.any() and column.time != "seconds":
+            row = int(np.argmax(late))
+            raise table.error(row, column.column, words[row], "no Unix time of this age")
+        return values, np.zeros(len(values))
+    zone = parse_zone(mapping.zone) or UTC
+    nothing = np.nan, 0.0
+    known = {"": nothing, "Unknown": nothing, "None": nothing, "-": nothing, "-1": nothing}
+    for row, word in enumerate(words):
+        if word not in known:
+            known[word] = _moment(table, row, column.column, word, column.time, zone)
+    told = np.array([known[word] for word in words], np.float64).reshape(-1, 2)
+    return told[:, 0], told[:, 1]
+
+
+def _moment(
+    table: Table, row: int, name: str, word: str, how: str, zone: tzinfo
+) -> tuple[float, float]:
+    try:
+        moment = datetime.fromisoformat(word) if how == "iso" else datetime.strptime(word, how)
+        if moment.tzinfo:
+            return moment.timestamp(), 0.0
+        first, second = (moment.replace(tzinfo=zone, fold=fold).timestamp() for fold in (0, 1))
+        return first, max(second - first, 0.0)  # clocks that are put forward skip a time instead
+    except (ValueError, OverflowError, OSError):
+        expected = "2024-01-31T13:45:00" if how == "iso" else how
+        raise table.error(row, name, word, f"no time; the mapping expects {expected}") from None
+
+
+def _set_order(found: dict[str, Any], again: dict[str, Numbers], repaired: Counter[str]) -> None:
+    """Of two moments that clocks show alike, take the second where the first is too early."""
+    for earlier, later in pairwise(field for field in MOMENTS if field in found):
+        second = found[later] + again[later]
+        early = (found[later] < found[earlier]) & (found[earlier] <= second)
+        found[later] = np.where(early, second, found[later])
+        _repair(repaired, LAST_SHOWN, early)
+
+
+def _repair(repaired: Counter[str], reason: str, which: NDArray[np.bool_]) -> None:
+    if which.any():
+        repaired[reason] += int(np.count_nonzero(which))
+
+
+def _clock(table: Table, row: int, name: str, word: str) -> float:
+    """Return a duration that reads ``[days-]hours:minutes:seconds``, s."""
+    if word in ("", "-1"):
+        return UNKNOWN
+    days, _, rest = word.rpartition("-")
+    parts = rest.split(":")
+    if not all(part.replace(".", "", 1).isdecimal() for part in (*parts, days or "0")) or not (
+        2 <= len(parts) <= 3
+    ):
+        raise table.error(row, name, word, "no duration; the mapping expects [days-]h:mm:ss")
+    seconds = 0.0
+    for part in parts:
+        seconds = 60 * seconds + float(part)
+    found = float(days or 0) * SECONDS["d"] + seconds
+    if found > LARGEST_EXACT:
+        raise table.error(row, name, word, "too long; numbers are exact")
+    return found
+
+
+def _origin(mapping: TableMapping, found: dict[str, Any]) -> int | None:
+    """Return the Unix time of the first submission, None where moments are told from an origin."""
+    if mapping.columns["submit"].time == "seconds":
+        return None
+    known = found["submit"][~np.isnan(found["submit"])]
+    return int(np.floor(known.min())) if len(known) else None
+
+
+def _per_processor(found: dict[str, Any], field: str, sign: int) -> Numbers:
+    """Return memory of jobs as that of each processor (``sign`` 1), or back (-1)."""
+    unknown = np.full(len(found[field]), float(UNKNOWN))
+    processors = found.get("allocated_processors", unknown)
+    other = found.get("requested_processors", unknown)
+    count = np.maximum(np.where(processors > 0, processors, other), 1)
+    scaled = found[field] / count if sign > 0 else found[field] * count
+    return np.where(found[field] == UNKNOWN, UNKNOWN, np.round(scaled, 3))
+
+
+def _fill(found: dict[str, Any], repaired: Counter[str]) -> None:
+    """Find wait and run from start and end, and let what is not told be unknown."""
+    submit, jobs = found["submit"], len(found["submit"])
+    start, end = found.pop("start", None), found.pop("end", None)
+    if start is not None and "wait" not in found:
+        told = (start != UNKNOWN) & (submit != UNKNOWN)
+        _repair(repaired, BEFORE_SUBMIT, told & (start < submit))
+        found["wait"] = np.where(told, np.maximum(start - submit, 0), UNKNOWN)
+    if start is not None and end is not None and "run" not in found:
+        told = (start != UNKNOWN) & (end != UNKNOWN)
+        _repair(repaired, BEFORE_START, told & (end < start))
+        found["run"] = np.where(told & (end >= start), end - start, UNKNOWN)
+    found.setdefault("number", np.arange(1, jobs + 1))
+    for field in FIELDS:
+        found.setdefault(field, np.full(jobs, UNKNOWN))
+
+
+def _header(trace: Trace, mapping: TableMapping, origin: int | None) -> Header:
+    notes = ["read from a table; what is not told below is unknown"]
+    processors = mapping.processors
+    start = trace["submit"] + np.maximum(trace["wait"], 0.0)
+    end = start + np.maximum(trace["run"], 0.0)
+    held = trace["allocated_processors"]
+    if processors is None and (held > 0).any():
+        ran = (trace["run"] >= 0) & (held > 0)
+        processors = most_in_use(start[ran], end[ran], held[ran]) or None
+        notes.append("MaxProcs is the most processors in use at one time; the table tells no size")
+    return made_header(
+        jobs=len(trace),
+        notes=notes,
+        unix_start=origin,
+        last=0 if origin is None else origin + int(end.max()),
+        zone=None if origin is None else parse_zone(mapping.zone),
+        processors=processors,
+        names=trace.names,
+    )
+
+
+def generate_mapped(trace: Trace, mapping: TableMapping, lost: Losses | None = None) -> bytes:
+    """Return ``trace`` as a table in text with the columns and units of ``mapping``.
+
+    ``lost`` counts the jobs that read back otherwise.
+    """
+    columns = {
+        column.column: _written(trace, field, mapping) for field, column in mapping.columns.items()
+    }
+    data = write_table(columns, mapping.delimiter)
+    if lost is not None:
+        _count(trace, data, mapping, lost)
+    return data
+
+
+def _count(trace: Trace, data: bytes, mapping: TableMapping, lost: Losses) -> None:
+    """Count what a table does not hold: units and patterns are anybody's, so it is read back."""
+    lost.add("header", len(trace.header.lines), "a table of one's own has no place for it")
+    lost.add("comments", len(trace.comments), "a table of one's own has no place for them")
+    for name, values in trace.extra.items():
+        lost.add(name, known(values), "the mapping has no column for it")
+    again = parse_mapped(data, mapping)
+    moved = 0
+    if mapping.columns["submit"].time != "seconds":
+        moved = unix_origin(again.header) - unix_origin(trace.header)
+    for field in FIELDS:
+        if field in NAMED:
+            pairs = zip(worded(trace, field), worded(again, field), strict=True)
+            differ = sum(before != after for before, after in pairs)
+        else:
+            later = again[field].astype(np.float64) + (moved if field == "submit" else 0)
+            back = np.where(again[field] == UNKNOWN, UNKNOWN, later)
+            differ = int(np.count_nonzero(back != trace[field]))
+        held = field in mapping.columns or field in ("wait", "run", "number")
+        reason = "its unit or pattern does not hold it" if held else "the mapping has no column"
+        lost.add(field, differ, reason)
+
+
+def _written(trace: Trace, field: str, mapping: TableMapping) -> list[str]:
+    """Return a column of the table as text."""
+    column = mapping.columns[field]
+    if column.values is not None:
+        words = {number: word for word, number in reversed(column.values.items())}
+        return [words.get(value, "") for value in trace[field].tolist()]
+    if field in NAMED:
+        return worded(trace, field, "")
+    if field in MOMENTS:
+        return _moments_written(trace, field, mapping)
+    values = trace[field].astype(np.float64)
+    if field in OF_MEMORY and column.per == "job":
+        values = _per_processor({name: trace[name] for name in FIELDS} | {field: values}, field, -1)
+    scale = KILOBYTES[column.unit or "kB"] if field in OF_MEMORY else 1.0
+    if field in LASTING and column.unit == "clock":
+        return ["" if value < 0 else _clock_text(value) for value in values.tolist()]
+    scale = SECONDS[column.unit or "s"] if field in LASTING else scale
+    held = (values != UNKNOWN) & (np.abs(values) <= LARGEST_EXACT)
+    held &= np.abs(values / scale) <= LARGEST_EXACT
+    pairs = zip((values / scale).tolist(), held.tolist(), strict=True)
+    return [_number_text(value, mapping) if fits else "" for value, fits in pairs]
+
+
+def _moments_written(trace: Trace, field: str, mapping: TableMapping) -> list[str]:
+    how = mapping.columns[field].time
+    submit, wait, run = (
+        np.where(trace[name] == UNKNOWN, np.nan, trace[name]) for name in ("submit", "wait", "run")
+    )
+    moments = {"submit": submit, "start": submit + wait, "end": submit + wait + run}[field]
+    if how == "seconds":
+        return _numbers_text(moments, mapping)
+    unix = moments + unix_origin(trace.header)
+    if how in ("unix", "unix-ms"):
+        scale = 1000 if how == "unix-ms" else 1
+        return _numbers_text(unix * scale, mapping)
+    zone = parse_zone(mapping.zone) or UTC
+    found = []
+    for value in unix.tolist():
+        if np.isnan(value):
+            found.append("")
+            continue
+        try:
+            local = datetime.fromtimestamp(value, zone)
+        except (ValueError, OverflowError, OSError):  # beyond what a calendar has
+            found.append("")
+            continue
+        found.append(
+            local.replace(tzinfo=None).isoformat() if how == "iso" else local.strftime(how)
+        )
+    return found
+
+
+def _number_text(value: float, mapping: TableMapping) -> str:
+    return number_text(value).replace(".", mapping.decimal)
+
+
+def _numbers_text(values: Numbers, mapping: TableMapping) -> list[str]:
+    """Return numbers as text, nothing where there is none."""
+    return ["" if np.isnan(value) else _number_text(value, mapping) for value in values.tolist()]
+
+
+def _clock_text(seconds: float) -> str:
+    days, rest = divmod(seconds, SECONDS["d"])
+    hours, rest = divmod(rest, 3600)
+    minutes, rest = divmod(rest, 60)
+    second = f"{int(rest):02d}" if rest == int(rest) else f"{rest:06.3f}"
+    text = f"{int(hours):02d}:{int(minutes):02d}:{second}"
+    return f"{int(days)}-{text}" if days else text
+
+
+def write_mapped(trace: Trace, path: str | os.PathLike[str], mapping: TableMapping) -> None:
+    """Write ``trace`` as a table in text with the columns and units of ``mapping``.
+
+    Raises
+    ------
+    TraceError
+        When it cannot be written.
+    """
+    write_file(generate_mapped(trace, mapping), path)

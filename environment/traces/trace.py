@@ -1,0 +1,337 @@
+"""A trace: what was recorded of each job, with the header that says of which machine.
+
+A :class:`Trace` holds the 18 fields of the Standard Workload Format in columns, exactly as
+recorded. :func:`jobs_from_trace` turns it into the :class:`~environment.jobs.JobTable` that is
+simulated, and counts everything it repairs or drops on the way, by reason.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcrowd.environment.errors import QuantityError, TraceError
+from hpcrowd.environment.header import Header
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+from hpcrowd.environment.quantities import plural, round_half_up
+from hpcrowd.environment.traces.requested_times import RequestedTimes
+
+#: The 18 fields of a job, in the order of the Standard Workload Format: meaning and unit.
+MEANING = {
+    "number": "job number",
+    "submit": "s since the origin; submission",
+    "wait": "s; from submission to start",
+    "run": "s; from start to end",
+    "allocated_processors": "processors that the job held",
+    "average_cpu": "s; processor time used, per processor",
+    "memory": "kB per processor; memory used",
+    "requested_processors": "processors that the user asked for",
+    "requested_time": "s; run time that the user asked for",
+    "requested_memory": "kB per processor; memory that the user asked for",
+    "status": "1 completed, 0 failed or killed, 5 cancelled; 2 to 4 parts of a job",
+    "user": "user number",
+    "group": "group number",
+    "executable": "executable (application) number",
+    "queue": "queue number",
+    "partition": "partition number",
+    "preceding": "number of the job that this one waited for",
+    "think_time": "s; from the end of the preceding job to this submission",
+}
+
+#: Names of the fields.
+FIELDS = tuple(MEANING)
+
+
+@dataclass
+class Trace:
+    """A recorded or simulated log.
+
+    Attributes
+    ----------
+    header
+        The header.
+    columns
+        One array per field of :data:`FIELDS`, shape (jobs,), each in the smallest type that holds
+        its values exactly; -1 is unknown.
+    comments
+        Comment lines among the jobs: (job they stand before, line).
+    newline
+        Line end of the job lines.
+    source
+        Where it comes from, for messages.
+    sha256
+        Checksum of the file it was read from, empty otherwise.
+    names
+        What numbers in the columns stand for where the log has words, by field and number:
+        ``names["user"][3]`` is the name of user 3.
+    extra
+        What other formats tell of jobs beyond the fields, one array of text per column, shape
+        (jobs,); empty text is unknown.
+    repaired, dropped
+        How many jobs of the log were repaired or dropped when it was read, by reason.
+    """
+
+    header: Header
+    columns: dict[str, NDArray[Any]]
+    comments: list[tuple[int, bytes]] = field(default_factory=list)
+    newline: bytes = b"\n"
+    source: str = "trace"
+    sha256: str = ""
+    names: dict[str, dict[int, str]] = field(default_factory=dict)
+    extra: dict[str, NDArray[np.object_]] = field(default_factory=dict)
+    repaired: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
+
+    def __len__(self) -> int:
+        return len(self.columns["number"])
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self.columns[name]
+
+    def __repr__(self) -> str:
+        return f"<Trace {self.source}: {len(self):,} jobs>"
+
+    @property
+    def processors(self) -> int:
+        """Processors of the machine: from the header, else the largest job's.
+
+        Raises
+        ------
+        TraceError
+            When neither says.
+        """
+        count = self.header.processors
+        if count is None and len(self):
+            largest = max(
+                self["allocated_processors"].max(), self["requested_processors"].max(), UNKNOWN
+            )
+            count = int(largest)
+        if count is None or count < 1:
+            raise TraceError(
+                f"{self.source}: no MaxProcs in the header and no job with processors; "
+                "say how many with --nodes"
+            )
+        return count
+
+
+def smallest(values: NDArray[Any]) -> NDArray[Any]:
+    """Return ``values`` in the smallest integer type that holds them exactly, else unchanged."""
+    if len(values) == 0:
+        return values.astype(np.int64)
+    low, high = values.min(), values.max()
+    for kind in (np.int8, np.int16, np.int32, np.int64):
+        info = np.iinfo(kind)
+        if info.min <= low and high <= info.max:
+            whole = values.astype(kind)
+            return whole if np.array_equal(whole, values) else values
+    return values
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """How a trace becomes jobs to simulate.
+
+    Attributes
+    ----------
+    processors
+        ``requested`` (field 8, else 5) or ``allocated`` (field 5, else 8).
+    requested
+        ``given`` (field 9, else the recorded run time); ``at-least:2x``: the larger of that and
+        that many times the recorded run time; ``tsafrir:18h``: where there is none, drawn from
+        the :class:`RequestModel` with this longest request, or with
+        ``tsafrir:fitted`` from the one of the other jobs; with ``+all`` for all jobs.
+    speed
+        Speed of the nodes against the recorded ones; run times are divided by it (Madon et al.
+        2024, section 4.1), requested times are not.
+    seed
+        Seed of what is drawn; the same as that of the run.
+    """
+
+    processors: Literal["requested", "allocated"] = "requested"
+    requested: str = "given"
+    speed: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.processors not in ("requested", "allocated"):
+            raise QuantityError(
+                f"processors {self.processors!r}: not known; choose requested or allocated"
+            )
+        if not 0 < self.speed < float("inf"):
+            raise QuantityError(f"speed {self.speed}: must be positive, for example 2x or 0.5x")
+        RequestedTimes.parse(self.requested)
+
+    def run_time(self, recorded: Int64s) -> Int64s:
+        """Return the run times that jobs need at the speed of the nodes, s."""
+        if self.speed == 1:
+            return recorded
+        return np.asarray(round_half_up(recorded / self.speed))
+
+
+@dataclass
+class Conversions:
+    """What :func:`jobs_from_trace` did.
+
+    Attributes
+    ----------
+    jobs
+        The jobs to simulate.
+    source_row
+        For each job its place in the trace, shape (jobs,).
+    repaired, dropped
+        How many jobs were repaired or dropped, by reason, those of reading the trace with them.
+    """
+
+    jobs: JobTable
+    source_row: Int64s
+    repaired: Counter[str]
+    dropped: Counter[str]
+
+
+def jobs_from_trace(
+    trace: Trace,
+    conversion: Conversion | None = None,
+    *,
+    strict: bool = False,
+    runnable: bool = True,
+) -> Conversions:
+    """Turn a trace into the table of jobs to simulate.
+
+    Parameters
+    ----------
+    trace
+        What was recorded.
+    conversion
+        How to read it; the default takes requested processors and times as given.
+    strict
+        Make the first repair or drop an error, also one of reading the trace.
+    runnable
+        False keeps jobs without processors: they cannot run, but a user did submit them, so they
+        count when sessions are looked for.
+
+    Raises
+    ------
+    TraceError
+        When no job is left, or ``strict`` and something had to be repaired or dropped.
+    """
+    conversion = conversion or Conversion()
+    repaired = Counter(trace.repaired)
+    dropped = Counter(trace.dropped)
+
+    first, second = "requested_processors", "allocated_processors"
+    if conversion.processors == "allocated":
+        first, second = second, first
+    exact = np.where(trace[first] > 0, trace[first], trace[second])
+    processors = np.asarray(round_half_up(exact.astype(np.float64)))
+
+    keep = np.ones(len(trace), bool)
+
+    def drop(reason: str, which: NDArray[np.bool_]) -> None:
+        count = int(np.count_nonzero(which & keep))
+        if count:
+            dropped[reason] += count
+            keep[which] = False
+
+    def repair(reason: str, which: NDArray[np.bool_]) -> None:
+        count = int(np.count_nonzero(which))
+        if count:
+            repaired[reason] += count
+
+    drop("no submit time", trace["submit"] < 0)
+    drop("no run time (never ran)", trace["run"] < 0)
+    if runnable:
+        drop("no processors", processors <= 0)
+
+    rows = np.flatnonzero(keep)
+    numbers = trace["number"][rows]
+    rows = rows[np.argsort(numbers, kind="stable")]  # ties in time go by job number
+    same = len(rows) - len(np.unique(numbers))
+    if same:
+        repaired["job number used before: order of the lines kept"] = same
+
+    def take(name: str) -> NDArray[Any]:
+        return trace[name][rows]
+
+    def whole(name: str) -> Int64s:
+        values = take(name)
+        if values.dtype.kind == "f":
+            repair(f"{name} with a fraction: rounded half up", values != np.floor(values))
+            return np.asarray(round_half_up(values))
+        return values.astype(np.int64)
+
+    jobs = JobTable(len(rows))
+    jobs.number[:] = whole("number")
+    jobs.user[:] = whole("user")
+    jobs.group[:] = whole("group")
+    jobs.executable[:] = whole("executable")
+    jobs.queue[:] = whole("queue")
+    jobs.processors[:] = processors[rows]
+    repair("processors with a fraction: rounded half up", (processors != exact)[rows])
+    repair(f"no {first.replace('_', ' ')}: {second.replace('_', ' ')} used", take(first) <= 0)
+    repair("no user: all such jobs taken as one user's", jobs.user < 0)
+
+    submit, run, wait = whole("submit"), whole("run"), whole("wait")
+    repair("no wait time: taken as 0", wait < 0)
+    wait = np.maximum(wait, 0)
+    jobs.recorded_submit[:] = submit
+    jobs.recorded_start[:] = submit + wait
+    jobs.recorded_end[:] = submit + wait + run
+    jobs.run_time[:] = conversion.run_time(run)
+
+    requested = whole("requested_time")
+    rule = RequestedTimes.parse(conversion.requested)
+    try:
+        jobs.requested_time[:] = rule.times(requested, run, conversion.seed, repair)
+    except QuantityError as error:
+        raise TraceError(f"{trace.source}: {error}") from None
+    jobs.requested_memory[:] = np.floor(take("requested_memory"))
+
+    if strict and (repaired or dropped):
+        reason, count = next(iter((dropped or repaired).items()))
+        what = f"{plural(count, 'job')} {'dropped' if dropped else 'repaired'}: {reason}"
+        raise TraceError(f"{trace.source}: {what}; leave out --strict to accept that")
+    if not len(jobs):
+        raise TraceError(
+            f"{trace.source}: none of its {plural(len(trace), 'job')} can be simulated"
+        )
+    return Conversions(jobs, rows.astype(np.int64), repaired, dropped)
+
+
+def take_jobs(trace: Trace, rows: Int64s | NDArray[np.bool_]) -> Trace:
+    """Return a trace of some jobs, unchanged and in their order.
+
+    Header and line ends stay; a comment among the jobs stays before the next job that is kept.
+
+    Parameters
+    ----------
+    trace
+        All jobs.
+    rows
+        Which of them: their places in ascending order, or for each whether it stays, shape (jobs,).
+    """
+    rows = np.flatnonzero(rows) if rows.dtype == bool else rows
+    columns = {name: smallest(values[rows]) for name, values in trace.columns.items()}
+    extra = {name: values[rows] for name, values in trace.extra.items()}
+    comments = [(int(np.searchsorted(rows, job)), line) for job, line in trace.comments]
+    return replace(trace, columns=columns, extra=extra, comments=comments, sha256="")
+
+
+def cut_references(whole: Trace, part: Trace) -> tuple[Trace, int]:
+    """Return ``part`` without references to jobs that only ``whole`` has, and how many there were.
+
+    Where the preceding job (field 17) is gone it becomes -1, and so does the think time since its
+    end (field 18). References that led nowhere before stay.
+    """
+    preceding = part["preceding"]
+    lost = np.isin(preceding, whole["number"]) & ~np.isin(preceding, part["number"])
+    lost &= preceding != UNKNOWN
+    if not lost.any():
+        return part, 0
+    changed: dict[str, NDArray[Any]] = {
+        name: smallest(np.where(lost, UNKNOWN, part[name])) for name in ("preceding", "think_time")
+    }
+    return replace(part, columns=part.columns | changed), int(np.count_nonzero(lost))

@@ -1,0 +1,229 @@
+"""The command ``hpcrowd convert``: one trace from one format into another."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from hpcrowd.environment.errors import HpcrowdError
+from hpcrowd.environment.header import Header
+from hpcrowd.environment.quantities import plural
+from hpcrowd.environment.traces.formats.base import Format, FormatOptions
+from hpcrowd.environment.traces.formats.files import is_stream
+from hpcrowd.environment.traces.formats.names import anonymised
+from hpcrowd.environment.traces.formats.registry import (
+    FORMATS,
+    find_format,
+    format_by_name,
+    parse_format,
+    read_trace,
+)
+from hpcrowd.environment.traces.formats.tables.text import listed
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.environment.traces.truth import with_values
+from hpcrowd.scenarios.commands.options import at_hand
+from hpcrowd.scenarios.terminal import print_json, progress_bar, say, standard_output
+from hpcrowd.scenarios.trace_files import STANDARD, Kept, keep_trace, reading_lines
+from hpcrowd.scenarios.whole_file import check_writable
+
+#: The run as a trace, in a folder of results.
+RUN_TRACE = "trace.swf.gz"
+
+
+@dataclass(frozen=True)
+class ConvertRequest:
+    """What is asked for on the command line; see ``hpcrowd convert --help``."""
+
+    source: str | None
+    target: str | None
+    from_format: str | None = None
+    to_format: str | None = None
+    mapping: Path | None = None
+    zone: str | None = None
+    queue: Literal["partition", "qos"] = "partition"
+    processors: int | None = None
+    anonymise: bool = False
+    salt: str | None = None
+    strict: bool = False
+
+
+def list_formats(*, as_json: bool) -> None:
+    """Print the formats that there are."""
+    if as_json:
+        print_json({one.name: {"title": one.title, "suffixes": one.suffixes}
+                    for one in FORMATS.values()})  # fmt: skip
+        return
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for column in ("format", "what it is", "names end in"):
+        table.add_column(column)
+    for one in FORMATS.values():
+        table.add_row(one.name, one.title, ", ".join(one.suffixes))
+    standard_output(markup=False).print(table)
+
+
+def convert_command(request: ConvertRequest, *, as_json: bool) -> None:
+    """Read, write, and tell what was repaired, dropped and lost.
+
+    Raises
+    ------
+    HpcrowdError
+        When something is wrong with the request or the trace; nothing is written then.
+    """
+    if request.source is None or request.target is None:
+        raise HpcrowdError("convert: needs IN and OUT; `hpcrowd convert --list` shows the formats")
+    if as_json and request.target == STANDARD:
+        raise HpcrowdError("--json: standard output is OUT already; name a file")
+    options = _options(request)
+    to_format = _target_format(request)
+    if request.target != STANDARD:
+        _check_target(request.source, Path(request.target))
+    with _source(request.source) as path:
+        try:
+            from_format = _source_format(request, path, to_format)
+            with _told(f"reading {request.source}", 0):
+                trace = read_trace(path, from_format, options)
+        except HpcrowdError as error:  # it is not the copy of a pipe that people know
+            raise HpcrowdError(str(error).replace(str(path), request.source)) from None
+    if path != Path(request.source):
+        trace.source = request.source
+    if request.processors is not None:
+        trace.header = _with_processors(trace.header, request.processors)
+    left_out: list[str] = []
+    if request.anonymise:
+        texts = trace.extra
+        trace = anonymised(trace, request.salt or secrets.token_hex(16))
+        left_out = [name for name in texts if name not in trace.extra]
+    with _told(f"writing {request.target}", 1):
+        kept = keep_trace(trace, request.target, to_format, options, strict=request.strict)
+    wire = _wire(trace, from_format, to_format, request.target, kept) | {"left_out": left_out}
+    if as_json:
+        print_json(wire)
+    else:
+        _tell(trace, wire, kept)
+
+
+@contextmanager
+def _told(step: str, done: int) -> Iterator[None]:
+    """Show a step of the two, which millions of jobs take a minute for, on a terminal."""
+    with progress_bar() as progress:
+        if progress is not None:
+            progress(step, done, 2)
+        yield
+
+
+def _check_target(source: str, target: Path) -> None:
+    """Make sure that a trace may be written, and that it is not the one that is read."""
+    check_writable(target, "OUT")
+    there = not is_stream(target) and target.exists() and Path(source).exists()
+    if there and target.samefile(source):
+        raise HpcrowdError(f"{target}: OUT is IN itself; name another file")
+
+
+def _options(request: ConvertRequest) -> FormatOptions:
+    mapping = None
+    if request.mapping is not None:
+        from hpcrowd.environment.traces.formats.tables.mapped import read_mapping
+
+        mapping = read_mapping(request.mapping)
+    from hpcrowd.environment.traces.formats.headers import parse_zone
+
+    parse_zone(request.zone)
+    return FormatOptions(zone=request.zone, queue=request.queue, mapping=mapping)
+
+
+def _target_format(request: ConvertRequest) -> Format:
+    if request.to_format is not None:
+        return parse_format(request.to_format)
+    found = None if request.target == STANDARD else format_by_name(request.target or "")
+    if found is None:
+        raise HpcrowdError(
+            f"{request.target}: the name tells no format; say --to with one of {', '.join(FORMATS)}"
+        )
+    return found
+
+
+def _source_format(request: ConvertRequest, path: Path, to_format: Format) -> Format:
+    if request.from_format is not None:
+        return parse_format(request.from_format)
+    if request.mapping is not None and to_format.name != "table":
+        return parse_format("table")
+    return find_format(path)
+
+
+@contextmanager
+def _source(source: str) -> Iterator[Path]:
+    """Give the file to read: the trace of a run, or a copy of what comes through a pipe."""
+    if source != STANDARD and not is_stream(source):
+        path = at_hand([Path(source)])[0]
+        if path.is_dir():
+            if not (path / RUN_TRACE).is_file():
+                raise HpcrowdError(f"{path}: no {RUN_TRACE} in it; it is no folder of results")
+            path /= RUN_TRACE
+        yield path
+        return
+    if source == STANDARD and sys.stdin.isatty():
+        raise HpcrowdError("-: standard input is a terminal; pipe a trace into it")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "standard input"
+        try:
+            with (
+                (
+                    nullcontext(sys.stdin.buffer) if source == STANDARD else Path(source).open("rb")
+                ) as pipe,
+                path.open("wb") as file,
+            ):
+                shutil.copyfileobj(pipe, file)
+        except OSError as error:
+            raise HpcrowdError(f"{source}: cannot be read: {error.strerror or error}") from None
+        yield path
+
+
+def _with_processors(header: Header, processors: int) -> Header:
+    """Return a header with another size of the machine."""
+    lines = with_values(header, {"MaxProcs": str(processors)}).lines
+    told = header.get("MaxProcs") is not None
+    return Header(lines if told else [*lines, f"; MaxProcs: {processors}".encode()])
+
+
+def _wire(
+    trace: Trace, from_format: Format, to_format: Format, target: str, kept: Kept
+) -> dict[str, Any]:
+    return {
+        "source": trace.source,
+        "from": from_format.name,
+        "target": target,
+        "to": to_format.name,
+        "jobs": len(trace),
+        "dropped": dict(trace.dropped),
+        "repaired": dict(trace.repaired),
+        "lost": [
+            {"field": field, "reason": reason, "count": count}
+            for (field, reason), count in kept.lost.counts.items()
+        ],
+        "names": None if kept.names is None else str(kept.names),
+        "named": kept.named,
+    }
+
+
+def _tell(trace: Trace, wire: dict[str, Any], kept: Kept) -> None:
+    """Tell people what was done; on standard error where standard output is the trace."""
+    piped = wire["target"] == STANDARD or is_stream(wire["target"])
+    tell = say if piped else print
+    tell(f"{wire['source']} ({wire['from']}): {plural(wire['jobs'], 'job')}")
+    for line in reading_lines(trace):
+        tell(f"  {line}")
+    if wire["left_out"]:
+        tell(f"  left out, as they may tell of people: {listed(wire['left_out'])}")
+    target = "standard output" if wire["target"] == STANDARD else wire["target"]
+    tell(f"{target} ({wire['to']}): {'written' if kept.lost else 'nothing is lost'}")
+    for line in kept.lines():
+        tell(line)

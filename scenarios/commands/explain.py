@@ -1,0 +1,251 @@
+"""The command ``hpcrowd explain``: what a user of a run did and why, in words."""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpcrowd.agents.behaviours.decisions import Kind, What
+from hpcrowd.environment.clock import moment
+from hpcrowd.environment.errors import QuantityError, ResultsError
+from hpcrowd.environment.jobs import UNKNOWN, State
+from hpcrowd.environment.quantities import format_duration, plural
+from hpcrowd.scenarios.kinds.fields import parse_moment
+from hpcrowd.scenarios.terminal import print_json
+
+if TYPE_CHECKING:
+    from hpcrowd.agents.behaviours.decisions import Decision, DecisionLog, Decisions
+    from hpcrowd.analysis.run import Run
+    from hpcrowd.environment.clock import Clock
+
+
+#: Known numbers of users that an error names.
+NEAREST = 5
+
+
+def log_for(asked: bool, out: Path | None) -> DecisionLog | None:
+    """Return the log that ``--log-decisions`` asks for; None where it does not.
+
+    Raises
+    ------
+    QuantityError
+        When there is no folder to keep it in.
+    """
+    if not asked:
+        return None
+    if out is None:
+        raise QuantityError("--log-decisions: is kept with the results; give --out FOLDER")
+    from hpcrowd.agents.behaviours.decisions import DecisionLog
+
+    return DecisionLog()
+
+
+def explain_command(
+    folder: Path,
+    user: int,
+    *,
+    begin: str | None,
+    end: str | None,
+    jobs: bool = False,
+    as_json: bool = False,
+) -> None:
+    """Print what a user did and why.
+
+    Parameters
+    ----------
+    folder
+        Results of a run with ``--log-decisions``.
+    user
+        Its number.
+    begin, end
+        Moments between which decisions are told, see :func:`scenarios.kinds.fields.parse_moment`.
+    jobs
+        Tell what became of the jobs of each submission.
+    as_json
+        Print one JSON object.
+
+    Raises
+    ------
+    HpcrowdError
+        When there is no log, no such user, or the span is none.
+    """
+    from hpcrowd.analysis.loading import read_results
+
+    moments = [None if text is None else parse_moment(text) for text in (begin, end)]
+    run = read_results(folder)
+    if run.decisions is None:
+        raise ResultsError(
+            f"{folder}: no decisions.parquet in it; run it again with --log-decisions --out FOLDER"
+        )
+    first, last = span = [_second(moment, run.clock) for moment in moments]
+    if first is not None and last is not None and first >= last:
+        raise QuantityError(f"from {begin} to {end}: is empty; --to has to come after --from")
+    check_known(run.decisions, user)
+    found = list(run.decisions.of_user(user, *span))
+    own = OwnJobs(run, user) if jobs else None
+    if as_json:
+        print_json(
+            {
+                "run": run.label,
+                "user": user,
+                "from_s": first,
+                "to_s": last,
+                "decisions": [wire(decision, run.clock, own) for decision in found],
+                "dropped": run.decisions.dropped,
+            }
+        )
+        return
+    for line in lines(found, run.clock, own):
+        sys.stdout.write(f"{line}\n")
+    sys.stdout.write(f"{plural(len(found), 'decision')} of user {user}, {run.label}\n")
+    if not found:
+        sys.stdout.write(f"{_when(run.decisions, user, run.clock)}\n")
+    if run.decisions.dropped:
+        sys.stdout.write(
+            f"the log was full: {plural(run.decisions.dropped, 'later decision')} of all users "
+            "not kept\n"
+        )
+    if run.clock.note:
+        sys.stdout.write(f"{run.clock.note}\n")
+
+
+def check_known(decisions: Decisions, user: int) -> None:
+    """Make sure that a user decided anything.
+
+    Raises
+    ------
+    QuantityError
+        When it did not; with the nearest numbers that are known.
+    """
+    known = np.unique(decisions.columns["user"])
+    if user in known:
+        return
+    if not len(known):
+        raise QuantityError(f"user {user}: nobody decided anything in this run")
+    near = np.sort(known[np.argsort(np.abs(known - user), kind="stable")[:NEAREST]])
+    raise QuantityError(
+        f"user {user}: not in this run, or nothing of it is in the log; nearest of "
+        f"{plural(len(known), 'user')}: {', '.join(map(str, near.tolist()))}"
+    )
+
+
+def lines(decisions: list[Decision], clock: Clock, own: OwnJobs | None = None) -> list[str]:
+    """Return a line for each decision: local time, what and why; and, indented, for its jobs."""
+    from hpcrowd.environment.clock import moment
+
+    found = []
+    for one in decisions:
+        when = moment(clock, one.time)
+        found.append(f"{when}  {one.words()}")
+        if own is not None:
+            found += [f"{'':{len(when)}}    {line}" for line in own.lines(one)]
+    return found
+
+
+def wire(decision: Decision, clock: Clock, own: OwnJobs | None = None) -> dict[str, Any]:
+    """Return a decision fit for JSON, with its local time, its words and, if asked, its jobs."""
+    from hpcrowd.analysis.record_files import word
+    from hpcrowd.environment.clock import moment
+
+    return {
+        **decision._asdict(),
+        **{name: word(getattr(decision, name).name) for name in ("what", "why", "kind")},
+        "local_time": moment(clock, decision.time),
+        "words": decision.words(),
+        **({} if own is None else {"jobs": own.of(decision)}),
+    }
+
+
+def _when(decisions: Decisions, user: int, clock: Clock) -> str:
+    """Return when a user decided anything, for who has looked elsewhere."""
+    from hpcrowd.environment.clock import moment
+
+    times = decisions.columns["time"][decisions.columns["user"] == user]
+    first, last = moment(clock, int(times[0])), moment(clock, int(times[-1]))
+    return f"its first one was on {first}, its last one on {last}"
+
+
+def _second(moment: Any, clock: Clock) -> int | None:
+    from hpcrowd.environment.clock import second_of
+
+    return None if moment is None else second_of(moment, clock)
+
+
+#: Most jobs of a unit that have a line each.
+MOST = 10
+
+
+class OwnJobs:
+    """The jobs of a user, by the units that its decisions name.
+
+    Parameters
+    ----------
+    run
+        The run.
+    user
+        Its number.
+    """
+
+    def __init__(self, run: Run, user: int) -> None:
+        self.run = run
+        self._rows: dict[tuple[Kind, int], list[int]] = defaultdict(list)
+        jobs = run.jobs
+        mine = np.flatnonzero(jobs.user == user)
+        mine = mine[np.argsort(jobs.submit[mine], kind="stable")]
+        for kind, column in ((Kind.SESSION, jobs.session), (Kind.BATCH, jobs.batch)):
+            for row, unit in zip(mine.tolist(), column[mine].tolist(), strict=True):
+                self._rows[kind, unit].append(row)
+        lost = () if run.decisions is None else run.decisions.of_user(user)
+        self._stopped = {one.cause for one in lost if one.what == What.LOST}
+        # The accounts of a grid end with that of all its jobs.
+        self._clusters = [*run.sites][:-1]
+
+    def of(self, decision: Decision) -> list[dict[str, Any]]:
+        """Return the jobs of a submission by their columns, s; none for other decisions."""
+        if decision.what != What.SUBMITTED:
+            return []
+        jobs = self.run.jobs
+        return [
+            {
+                "number": int(jobs.number[row]),
+                "processors": int(jobs.processors[row]),
+                "submit": int(jobs.submit[row]),
+                "start": int(jobs.start[row]),
+                "end": int(jobs.end[row]),
+                "state": State(jobs.state[row]).name.lower(),
+                "cluster": self._cluster(int(jobs.cluster[row])),
+            }
+            for row in self._rows[decision.kind, decision.unit]
+        ]
+
+    def lines(self, decision: Decision) -> list[str]:
+        """Return a line for each job of a submission, and one for those that are too many."""
+        found = self.of(decision)
+        lines = [self._line(one) for one in found[:MOST]]
+        if rest := found[MOST:]:
+            last = max(one["end"] for one in rest)
+            over = "" if last == UNKNOWN else f", the last one until {moment(self.run.clock, last)}"
+            lines.append(f"and {plural(len(rest), 'job')} more{over}")
+        return lines
+
+    def _cluster(self, number: int) -> str:
+        return self._clusters[number] if 0 <= number < len(self._clusters) else ""
+
+    def _line(self, job: dict[str, Any]) -> str:
+        where = f" on {job['cluster']}" if job["cluster"] else ""
+        name = f"job {job['number']}"
+        if job["start"] == UNKNOWN:
+            return f"{name}: {job['state']}"
+        waited = f"waited {format_duration(job['start'] - job['submit'])}"
+        if job["number"] in self._stopped:
+            again = moment(self.run.clock, job["submit"])
+            waited = f"was stopped, submitted again {again}, {waited}"
+        if job["end"] == UNKNOWN:
+            return f"{name}: {waited}, then ran{where}, {job['state']}"
+        ran = f"ran {format_duration(job['end'] - job['start'])}{where}"
+        state = "" if job["state"] == "completed" else f", {job['state']}"
+        return f"{name}: {waited}, {ran} until {moment(self.run.clock, job['end'])}{state}"

@@ -1,0 +1,127 @@
+"""The command ``hpcrowd fetch``: logs of the archive, where they are, whom to acknowledge."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from hpcrowd.environment.errors import ArchiveError, QuantityError
+from hpcrowd.environment.header import Header
+from hpcrowd.environment.traces.archive.logs import (
+    ArchiveLog,
+    archive_logs,
+    cache_folder,
+    fetch,
+    find_log,
+    stored,
+)
+from hpcrowd.environment.traces.formats.swf import read_swf
+from hpcrowd.scenarios.terminal import print_json, progress_bar, say, standard_output
+from hpcrowd.scenarios.unfinished import Interrupted
+
+#: Keys of a header that tell whose a log is and what may be done with it.
+TOLD = ("Computer", "Installation", "Acknowledge", "Copyright", "Conversion", "Information")
+
+#: What the archive asks of those who use its logs.
+REQUEST = (
+    "The Parallel Workloads Archive asks to be acknowledged, with those who provided the log, in "
+    "what you publish."
+)
+
+
+def list_command(names: list[str], *, folder: Path | None, as_json: bool) -> None:
+    """Print the logs of some names, or all, and whether each is in the folder."""
+    place = cache_folder() if folder is None else folder
+    logs = [find_log(name) for name in names] or archive_logs()
+    states = {log.name: state(log, place) for log in logs}
+    if as_json:
+        rows = [asdict(log) | {"address": log.address, "state": states[log.name]} for log in logs]
+        print_json({"folder": str(place), "logs": rows})
+        return
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("name", "machine"):
+        table.add_column(title, no_wrap=title == "name")
+    for title in ("jobs", "processors", "size"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("here", no_wrap=True)
+    for log in logs:
+        size = f"{log.bytes / 1e6:.1f} MB"
+        table.add_row(
+            log.name, log.machine, f"{log.jobs:,}", f"{log.processors:,}", size, states[log.name]
+        )
+    console = standard_output(highlight=False, markup=False)
+    console.print(table)
+    console.print(f"\nThe folder is {place}; `hpcrowd fetch NAME` fetches NAME.", soft_wrap=True)
+
+
+def state(log: ArchiveLog, folder: Path) -> str:
+    """Return in a word whether a log is in a folder: yes, no, part or damaged."""
+    try:
+        found = stored(log, folder)
+    except ArchiveError:
+        return "damaged"
+    if found is None:
+        return "part" if (folder / f"{log.file}.part").exists() else "no"
+    return "yes"
+
+
+def fetch_command(names: list[str], *, folder: Path | None, timeout_s: int, as_json: bool) -> None:
+    """Fetch logs one after the other; tell of each where it is and what its header asks for.
+
+    Raises
+    ------
+    HpcrowdError
+        When one is not known or cannot be had; those before it are there then.
+    """
+    if timeout_s < 1:
+        raise QuantityError(f"timeout {timeout_s} s: must be 1 s or more, for example 30s")
+    logs = list(dict.fromkeys(find_log(name) for name in names))  # each once, and all known
+    place = cache_folder() if folder is None else folder
+    rows = []
+    for log in logs:
+        before = state(log, place)
+        try:
+            with progress_bar() as progress:
+                path = fetch(log.name, folder=place, timeout_s=timeout_s, progress=progress)
+        except KeyboardInterrupt:
+            raise Interrupted(
+                f"interrupted: what came of {log.name} is kept; the same command goes on from there"
+            ) from None
+        header = read_swf(path).header
+        if as_json:
+            told = {key: values for key in TOLD if (values := values_of(header, key))}
+            row: dict[str, Any] = {"name": log.name, "path": str(path), "fetched": before != "yes"}
+            rows.append(row | {"header": told})
+            continue
+        if before == "damaged":
+            say(f"{log.name} was damaged here; it was replaced.")
+        show(log, path, header, "was here" if before == "yes" else "fetched and checked")
+    if as_json:
+        print_json({"folder": str(place), "logs": rows, "request": REQUEST})
+        return
+    standard_output(highlight=False, markup=False).print(REQUEST)
+
+
+def values_of(header: Header, key: str) -> list[str]:
+    """Return all that a header says of a key; of ``Information``, the lines with an address."""
+    values = [value for found, value in header.entries() if found.lower() == key.lower()]
+    if key == "Information":
+        values = [line.strip() for value in values for line in value.splitlines() if "://" in line]
+    return [value for value in values if value]
+
+
+def show(log: ArchiveLog, path: Path, header: Header, how: str) -> None:
+    """Print where a log is, and what its header says of its people."""
+    console = standard_output(highlight=False, markup=False)
+    console.print(f"{path}: {how}", soft_wrap=True)
+    console.print(f"  {log.jobs:,} jobs, {log.processors:,} processors")
+    for key in TOLD:
+        for value in values_of(header, key):
+            first, *more = value.splitlines()
+            console.print(f"  {key}: {first}", soft_wrap=True)
+            for line in more:
+                console.print(f"  {'':{len(key) + 1}} {line}", soft_wrap=True)
+    console.print()

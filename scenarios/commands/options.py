@@ -1,0 +1,57 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+AsJson = Annotated[
+    bool, typer.Option("--json", help="One JSON object on standard output, and nothing else.")
+]
+
+LogDecisions = Annotated[
+    bool,
+    typer.Option(
+        "--log-decisions",
+        help="Keep what each user decided and why, for `hpcrowd explain`; needs --out.",
+    ),
+]
+
+#: What a trace may be, in the words of a help text.
+TRACE_HELP = "Trace in any format (`hpcrowd convert --list`), or archive:NAME."
+
+
+def at_hand(paths: list[Path]) -> list[Path]:
+    """Return the files that paths mean; logs of the archive are fetched unless they are there."""
+    from hpcrowd.environment.traces.formats.base import ARCHIVE_PREFIX
+
+    if not any(str(path).startswith(ARCHIVE_PREFIX) for path in paths):
+        return paths
+    from hpcrowd.environment.traces.archive.logs import trace_path
+    from hpcrowd.scenarios.terminal import progress_bar
+
+    with progress_bar() as progress:
+        return [trace_path(path, progress=progress) for path in paths]
+
+
+def _one_at_hand(path: Path) -> Path:
+    return at_hand([path])[0]
+
+
+def all_at_hand(paths: list[Path] | None) -> list[Path] | None:
+    """Return the same for an argument that may be left out."""
+    return at_hand(paths) if paths else paths
+
+
+TracePath = Annotated[Path, typer.Argument(metavar="TRACE", help=TRACE_HELP, callback=_one_at_hand)]
+
+TraceOrRun = Annotated[
+    Path,
+    typer.Argument(
+        metavar="TRACE",
+        help=f"{TRACE_HELP.removesuffix('.')}; or a folder of results.",
+        callback=_one_at_hand,
+    ),
+]

@@ -1,0 +1,138 @@
+"""The command ``hpcrowd policies``: what policies there are and what each can be told.
+
+The tables of the documentation say the same; all of it comes from the docstrings of the policies.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.schedulers.base import Scheduler, options_of
+from hpcrowd.environment.schedulers.names import SCHEDULERS
+from hpcrowd.scenarios.terminal import print_json, standard_output
+
+
+@dataclass(frozen=True)
+class Option:
+    """Something that a policy can be told.
+
+    Attributes
+    ----------
+    name
+        As in ``name:option=value``.
+    default
+        In text; empty where it is not set.
+    meaning
+        In words.
+    """
+
+    name: str
+    default: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A policy with a name.
+
+    Attributes
+    ----------
+    name
+        What users give.
+    does
+        A few words.
+    options
+        What it can be told.
+    """
+
+    name: str
+    does: str
+    options: list[Option]
+
+
+def policies() -> list[Policy]:
+    """Return every policy with its options."""
+    return [
+        Policy(name, first_sentence(policy.__doc__ or ""), options(policy))
+        for name, policy in SCHEDULERS.items()
+    ]
+
+
+def options(policy: type[Scheduler]) -> list[Option]:
+    """Return the options of a policy, told by its docstring or that of the class it comes from."""
+    meanings: dict[str, str] = {}
+    for base in reversed(policy.__mro__):
+        meanings |= _parameters(inspect.getdoc(base) or "" if "__doc__" in vars(base) else "")
+    return [
+        Option(option.replace("_", "-"), _text(default), meanings[option])
+        for option, default in options_of(policy).items()
+    ]
+
+
+def first_sentence(doc: str) -> str:
+    """Return the first paragraph of a docstring in one line, its marks made plain backticks."""
+    line = (inspect.cleandoc(doc) + "\n").split("\n\n")[0].replace("\n", " ").strip()
+    return re.sub(r":\w+:`~?(?:[\w.]+\.)?(\w+)`", r"`\1`", line).replace("``", "`")
+
+
+def _parameters(doc: str) -> dict[str, str]:
+    """Return the parameters that a docstring in numpy style describes."""
+    section = re.search(r"^Parameters\n-+\n(.*?)(?=^\w[^\n]*\n-+$|\Z)", doc, re.M | re.S)
+    if section is None:
+        return {}
+    found: dict[str, str] = {}
+    for each in re.finditer(r"^(\w[\w, ]*)\n((?:^    .*\n?|^\n)+)", section[1] + "\n", re.M):
+        text = " ".join(each[2].split())
+        found |= {name.strip(): first_sentence(text) for name in each[1].split(",")}
+    return found
+
+
+def _text(default: object) -> str:
+    if default is None:
+        return ""
+    return ("yes" if default else "no") if isinstance(default, bool) else str(default)
+
+
+def policies_command(name: str | None, *, as_json: bool) -> None:
+    """Print all policies, or the options of one, as a table or as JSON.
+
+    Raises
+    ------
+    QuantityError
+        When there is no policy of this name.
+    """
+    found = [policy for policy in policies() if name in (None, policy.name)]
+    if not found:
+        raise QuantityError(f"policy {name!r}: not known; choose {', '.join(SCHEDULERS)}")
+    if as_json:
+        wire: dict[str, Any] = {"policies": [asdict(policy) for policy in found]}
+        print_json(wire)
+        return
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    console = standard_output()
+    if name is None:
+        table.add_column("policy", no_wrap=True)
+        table.add_column("what it does")
+        for policy in found:
+            table.add_row(policy.name, policy.does)
+        console.print(table)
+        console.print("\n`hpcrowd policies NAME` tells what NAME can be told.", highlight=False)
+        return
+    policy = found[0]
+    console.print(f"{policy.name}: {policy.does}", highlight=False)
+    if not policy.options:
+        console.print("It has no options.")
+        return
+    table.add_column("option", no_wrap=True)
+    table.add_column("default", no_wrap=True)
+    table.add_column("meaning")
+    for option in policy.options:
+        table.add_row(option.name, option.default or "not set", option.meaning)
+    console.print(table)
+    console.print(f"\nSuch as --scheduler {policy.name}:OPTION=VALUE,...", highlight=False)

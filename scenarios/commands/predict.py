@@ -1,0 +1,285 @@
+"""The command ``hpcrowd predict``: how well run times of a trace are predicted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hpcrowd.environment.errors import ModelFileError, PredictorError, QuantityError
+from hpcrowd.environment.quantities import plural
+from hpcrowd.environment.traces.formats.registry import read_trace
+from hpcrowd.scenarios.terminal import print_json, progress_bar, standard_output
+
+if TYPE_CHECKING:
+    from hpcrowd.analysis.prediction.scores import Accuracy, PastJobs
+    from hpcrowd.analysis.prediction.training import Trained
+    from hpcrowd.environment.schedulers.predictors.models import Shipped
+
+
+#: Models that are set side by side unless others are asked for.
+DEFAULT_MODELS = ("last-two", "nearest")
+
+#: The baseline of every table: what users ask for.
+REQUESTED = "requested time"
+
+
+@dataclass(frozen=True)
+class Line:
+    """A model and how well it predicts.
+
+    Attributes
+    ----------
+    model
+        As it was asked for.
+    settings
+        Its settings as plain data, None for the baseline.
+    test, training
+        Figures of the test part, and of the training part by itself; None where nothing trained.
+    """
+
+    model: str
+    settings: dict[str, Any] | None
+    test: Accuracy
+    training: Accuracy | None
+
+
+def predict_command(
+    path: Path,
+    models: Sequence[str],
+    *,
+    history: str | None,
+    split: str,
+    years: str | None,
+    train: bool,
+    budget: str,
+    evaluations: int | None,
+    seeds: int,
+    seed: int,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Predict the run times of a trace with each model and print how well.
+
+    Parameters
+    ----------
+    path
+        The trace.
+    models
+        Texts of predictors; empty for the default ones.
+    history
+        Kind of history for all of them; None leaves each its own.
+    split
+        Jobs that train, see :func:`hpcrowd.analysis.prediction.scores.training_jobs`.
+    years
+        Calendar years to take, None for all.
+    train
+        Train the model ``history`` on the first part.
+    budget, evaluations, seeds, seed
+        How long to train: a duration, or so many evaluations for each seed.
+    out
+        File for the trained model.
+    as_json
+        Print exactly one JSON object.
+    """
+    from hpcrowd.analysis.prediction.scores import parse_years
+    from hpcrowd.environment.quantities import parse_duration
+
+    if out is not None and not train:
+        raise QuantityError(f"--out {out}: only a trained model is written; add --train")
+    if out is not None and out.suffix != ".json":
+        raise QuantityError(f"--out {out}: a model is read by its ending; write a name in .json")
+    if out is not None and not os.access(out.parent, os.W_OK):
+        raise ModelFileError(f"{out}: cannot be written: {out.parent} is no folder to write to")
+    budget_s = float(parse_duration(budget))
+    asked = list(models) or [*DEFAULT_MODELS, *(["history"] if train else [])]
+    if train and "history" not in asked:
+        raise QuantityError('--train trains the model "history"; add --model history')
+    chosen = {text: _with_history(text, history, untrained=train) for text in asked}
+    cut = None if years is None else parse_years(years)
+
+    from hpcrowd.analysis.prediction.scores import past_jobs, training_jobs
+
+    past = past_jobs(read_trace(path), cut)
+    training = training_jobs(split, len(past))
+    found: Trained | None = None
+    if train:
+        found = _train(past.first(training), chosen["history"], budget_s, evaluations, seeds, seed)
+        chosen["history"].use(found.parameters)  # type: ignore[union-attr]
+        if out is not None:
+            from hpcrowd.environment.schedulers.predictors.models import write_predictor
+
+            write_predictor(chosen["history"], out, _provenance(past, training, found, evaluations))
+    lines = [_baseline(past, training)]
+    for text, predictor in chosen.items():
+        label = "history, trained here" if found and text == "history" else text
+        lines.append(_line(past, training, label, predictor))
+    if as_json:
+        print_json(_wire(past, training, lines, found))
+    else:
+        _show(past, training, lines, found, out)
+
+
+def _with_history(text: str, history: str | None, *, untrained: bool) -> Shipped:
+    """Return the predictor that ``text`` means, with another kind of history if one is given."""
+    from hpcrowd.environment.schedulers.predictors.history import HistoryPredictor, published_names
+    from hpcrowd.environment.schedulers.predictors.models import PREDICTORS, parse_predictor
+
+    predictor = parse_predictor(text)
+    if isinstance(predictor, HistoryPredictor) and predictor.parameters is None:
+        if not (untrained and text == "history"):
+            raise PredictorError(
+                f"model {text!r}: asked before it was trained; add --train, name published "
+                f"parameters ({', '.join(f'history:{name}' for name in published_names())}), or "
+                "give the file of a trained model"
+            )
+        return HistoryPredictor(history=history or predictor.history)
+    if history is None:
+        return predictor
+    if isinstance(predictor, HistoryPredictor):
+        return HistoryPredictor(predictor.parameters, history=history, bounds=predictor.bounds)
+    return PREDICTORS[predictor.name](**(predictor.to_json() | {"history": history}))
+
+
+def _train(
+    part: PastJobs,
+    model: Shipped,
+    budget_s: float,
+    evaluations: int | None,
+    seeds: int,
+    seed: int,
+) -> Trained:
+    from hpcrowd.analysis.prediction.training import train
+
+    with progress_bar() as progress:
+        return train(
+            part,
+            history=model.history,
+            budget_s=budget_s,
+            evaluations=evaluations,
+            seeds=seeds,
+            seed=seed,
+            progress=progress,
+        )
+
+
+def _baseline(past: PastJobs, training: int) -> Line:
+    from hpcrowd.analysis.prediction.scores import accuracy
+
+    figures = accuracy(past, past.jobs.requested_time, training)
+    part = past.first(training)
+    return Line(
+        REQUESTED, None, figures, accuracy(part, part.jobs.requested_time) if training else None
+    )
+
+
+def _line(past: PastJobs, training: int, label: str, predictor: Shipped) -> Line:
+    from hpcrowd.analysis.prediction.scores import evaluate
+
+    test = evaluate(past, predictor, training)
+    part = evaluate(past.first(training), predictor) if training else None
+    return Line(label, predictor.to_json(), test, part)
+
+
+def _provenance(
+    past: PastJobs, training: int, found: Trained, evaluations: int | None
+) -> dict[str, Any]:
+    """Return where trained parameters come from: enough to find them again."""
+    from importlib.metadata import version
+
+    from hpcrowd.analysis.results import versions
+
+    return {
+        "trace": past.facts,
+        "training_jobs": training,
+        "training": _search(found),
+        "repeatable": evaluations is not None,
+        "versions": versions() | {"scipy": version("scipy")},
+    }
+
+
+def _search(found: Trained) -> dict[str, Any]:
+    return {
+        "fitness": found.fitness,
+        "seed": found.seed,
+        "fitness_by_seed": {str(seed): fitness for seed, fitness in found.each.items()},
+        "evaluations": found.evaluations,
+        "wall_s": round(found.wall_s, 1),
+    }
+
+
+def _figures(accuracy: Accuracy | None) -> dict[str, Any] | None:
+    return None if accuracy is None else {**asdict(accuracy), "fitness": accuracy.fitness}
+
+
+def _wire(
+    past: PastJobs, training: int, lines: Sequence[Line], found: Trained | None
+) -> dict[str, Any]:
+    return {
+        "trace": past.facts,
+        "training_jobs": training,
+        "test_jobs": len(past) - training,
+        "training": None if found is None else _search(found),
+        "models": [
+            {
+                "model": line.model,
+                "settings": line.settings,
+                "test": _figures(line.test),
+                "training": _figures(line.training),
+            }
+            for line in lines
+        ],
+    }
+
+
+def _show(
+    past: PastJobs,
+    training: int,
+    lines: Sequence[Line],
+    found: Trained | None,
+    out: Path | None,
+) -> None:
+    from rich.table import Table
+
+    console = standard_output()
+    console.print(
+        f"{past.facts['source']}: {plural(len(past), 'job')}, the first {training:,} train, "
+        f"{len(past) - training:,} test",
+        highlight=False,
+    )
+    for reason, count in past.left_out.items():
+        console.print(f"  {plural(count, 'job')} left out: {reason}", highlight=False)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("model")
+    for heading in ("underestimated", "MAE (min)", "WAE (min)", "fitness", "in training"):
+        table.add_column(heading, justify="right")
+    for line in lines:
+        test = line.test
+        table.add_row(
+            line.model,
+            f"{test.underestimated_share:.1%}".replace("%", " %"),
+            f"{test.mae_min:,.1f}",
+            f"{test.wae_min:,.0f}",
+            f"{test.fitness:.3f}",
+            "-" if line.training is None else f"{line.training.fitness:.3f}",
+        )
+    console.print(table)
+    if found is not None:
+        console.print(
+            f"Trained in {found.wall_s:.0f} s, {found.evaluations:,} sets of parameters: "
+            f"{_in_words(found)}",
+            highlight=False,
+        )
+    if out is not None:
+        console.print(f"Written to {out}", highlight=False, soft_wrap=True)
+
+
+def _in_words(found: Trained) -> str:
+    parameters = found.parameters
+    groups = (
+        f"{name} N {group.n:,}, K {group.k}, alpha {group.alpha:g}, beta {group.beta:g}"
+        for name, group in (("small", parameters.small), ("big", parameters.big))
+    )
+    return f"template {parameters.template}, pivot {parameters.pivot_s:,.0f} s, {'; '.join(groups)}"

@@ -1,0 +1,150 @@
+"""The command ``hpcrowd report``: one HTML file on a run, or on several side by side."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hpcrowd.environment.errors import HpcrowdError, QuantityError, ResultsError
+from hpcrowd.scenarios.kinds.replay import ReplayConfig
+from hpcrowd.scenarios.terminal import progress_bar, say
+from hpcrowd.scenarios.whole_file import check_writable, write_whole
+
+if TYPE_CHECKING:
+    from hpcrowd.analysis.run import Run
+
+
+#: Where a report says what made it, letters from the beginning.
+HEAD = 2000
+
+#: What stands for a file whose settings the report shows but whose name it does not know.
+FILES = {"users": "USERS.toml", "platform": "PLATFORM.toml"}
+
+#: Options that a command names also where they are the defaults.
+ALWAYS = ("users", "scheduler")
+
+
+def report_command(
+    paths: Sequence[Path], *, out: Path, title: str = "", figures: Path | None = None
+) -> None:
+    """Write a report on the runs at ``paths``, and their pictures if asked for.
+
+    Parameters
+    ----------
+    paths
+        Folders of results, folders that hold several of them, or recorded traces.
+    out
+        The HTML file.
+    title
+        Its heading; the labels of the runs unless given.
+    figures
+        Folder for every picture as PNG and SVG with its data as CSV; None for none.
+
+    Raises
+    ------
+    HpcrowdError
+        When a run cannot be read, or a file or folder would be replaced that is not hpcrowd's.
+    """
+    from hpcrowd.analysis.loading import read_run
+    from hpcrowd.analysis.results import check_replaceable, whole_folder
+
+    check_report(out)
+    found = [folder for path in paths for folder in runs_in(path)]
+    if figures is not None:
+        check_replaceable(figures, "--figures")
+        inside = [
+            path for path in (*found, out) if path.resolve().is_relative_to(figures.resolve())
+        ]
+        if inside:
+            raise QuantityError(f"--figures {figures}: would replace {inside[0]}; choose another")
+    with progress_bar() as progress:
+        runs = []
+        for number, path in enumerate(found):
+            if progress is not None:
+                progress(f"reading {path.name}", number, len(found))
+            runs.append(read_run(path))
+        from hpcrowd.analysis.comparison.groups import group_runs
+        from hpcrowd.analysis.comparison.numbers import Comparison
+        from hpcrowd.analysis.report.runs import report_html, write_report_figures
+
+        comparison = Comparison(group_runs(runs))
+        commands = [_command(paths, out, title, figures)]
+        commands += dict.fromkeys(filter(None, map(command_of, comparison.runs)))
+        page = report_html(comparison, title=title, again=commands, progress=progress)
+        if figures is None:
+            write_whole(out, page)
+        else:
+            if progress is not None:
+                progress("writing pictures and data", 1, 1)
+            with whole_folder(figures) as place:
+                write_report_figures(comparison, place)
+                write_whole(out, page)
+    say(f"The report is {out} ({out.stat().st_size / 1e6:.1f} MB)")
+    if figures is not None:
+        say(f"Pictures and their data are in {figures}")
+
+
+def check_report(path: Path) -> None:
+    """Make sure that a report may be written, and replaces nothing but a report.
+
+    Raises
+    ------
+    HpcrowdError
+        When something else is there, or it cannot be written.
+    """
+    from hpcrowd.analysis.report.html import GENERATOR
+
+    check_writable(path, "--out")
+    if not path.exists() or not path.stat().st_size:
+        return
+    with path.open("rb") as file:
+        head = file.read(HEAD)
+    if GENERATOR.encode() not in head:
+        raise HpcrowdError(f"{path}: exists and is no report of hpcrowd; choose another --out")
+
+
+def runs_in(path: Path) -> list[Path]:
+    """Return the runs at a path: itself, or the folders of results in a folder.
+
+    Raises
+    ------
+    ResultsError
+        When it is the folder of a sweep, which keeps numbers but no runs.
+    """
+    if path.is_dir() and not (path / "jobs.parquet").exists():
+        if (path / "study.json").exists():
+            raise ResultsError(
+                f"{path}: a folder of a sweep, which keeps numbers of its runs but not what is "
+                "drawn; see its summary.csv and pictures, or write runs with --out"
+            )
+        inside = sorted(file.parent for file in path.glob("*/jobs.parquet"))
+        if inside:
+            return inside
+    return [path]
+
+
+def command_of(run: Run) -> str:
+    """Return the command that makes a replay again; empty for other runs."""
+    if run.configuration.get("kind") != "replay" or run.source is None:
+        return ""
+    words = ["hpcrowd", "replay", run.source["source"]]
+    for name, field in ReplayConfig.model_fields.items():
+        value: Any = run.configuration.get(name, field.default)
+        is_default = value == field.default and name not in ALWAYS
+        if is_default or value is None or value is False:
+            continue
+        words.append(f"--{name}")
+        if isinstance(value, dict):
+            words.append(FILES.get(name) or str(value.get("name")))
+        elif value is not True:
+            words.append(str(value))
+    return shlex.join(words)
+
+
+def _command(paths: Sequence[Path], out: Path, title: str, figures: Path | None) -> str:
+    words = ["hpcrowd", "report", *map(str, paths), "-o", str(out)]
+    words += ["--title", title] if title else []
+    words += ["--figures", str(figures)] if figures is not None else []
+    return shlex.join(words)

@@ -1,0 +1,215 @@
+"""The command ``hpcrowd stats``: what workloads are like, side by side, and how alike two are."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from hpcrowd.analysis.comparison.words import letter
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.quantities import format_duration, plural
+from hpcrowd.scenarios.commands.feature_tables import Reasons, plain_table
+from hpcrowd.scenarios.terminal import print_json, progress_bar, say, standard_output
+from hpcrowd.scenarios.whole_file import check_writable, write_whole
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hpcrowd.analysis.features.distance import Difference, Distance
+    from hpcrowd.analysis.features.feature import Feature, Features
+
+
+def stats_command(
+    paths: Sequence[Path],
+    *,
+    which: Literal["completed", "all"],
+    time_scale_s: int,
+    bag_gap_s: int,
+    session_gap_s: int,
+    distance: bool,
+    html: Path | None,
+    as_json: bool,
+) -> None:
+    """Measure the workloads at ``paths`` and print what they are like.
+
+    Parameters
+    ----------
+    paths
+        Traces, or folders of results.
+    which
+        Jobs that completed, or all.
+    time_scale_s, bag_gap_s, session_gap_s
+        Settings of the measurement, s.
+    distance
+        Tell how alike the two are, instead of each alone.
+    html
+        File for a report with pictures.
+    as_json
+        Print one JSON object instead of tables.
+    """
+    if not paths:
+        raise QuantityError("stats: no trace given; name one or several, or ask for --list")
+    if distance and len(paths) != 2:
+        raise QuantityError(f"--distance: {plural(len(paths), 'trace')} given; it compares two")
+    if distance and html is not None:
+        raise QuantityError("--html is not drawn with --distance; leave one of them out")
+    if html is not None:
+        check_writable(html)
+    from hpcrowd.analysis.features.stats import measure_all, read_workload, stats_json
+    from hpcrowd.analysis.features.workload import Settings
+
+    settings = Settings(time_scale_s, bag_gap_s, session_gap_s)
+    with progress_bar() as progress:
+        workloads = []
+        for place, path in enumerate(paths):
+            if progress is not None:
+                progress(f"reading {path.name}", place, len(paths))
+            workloads.append(read_workload(path, which, settings))
+        measured = measure_all(workloads, progress=progress)
+        if html is not None:
+            from hpcrowd.analysis.features.report import features_html
+
+            if progress is not None:
+                progress("drawing", 1, 1)
+            words = ["hpcrowd", "stats", *map(str, paths), "--html", str(html)]
+            write_whole(html, features_html(measured, again=shlex.join(words)))
+    if html is not None:
+        say(f"The report is {html}")
+    if distance:
+        from hpcrowd.analysis.features.distance import distance_of
+
+        apart = distance_of(*measured)
+        if as_json:
+            print_json(apart.to_json())
+        else:
+            show_distance(apart)
+    elif as_json:
+        print_json(stats_json(measured))
+    else:
+        show(measured)
+
+
+def list_command(*, as_json: bool) -> None:
+    """Print all features: name, definition, source."""
+    from hpcrowd.analysis.features.stats import GROUPS
+
+    if as_json:
+        print_json(
+            {
+                one.name: {
+                    "group": group.name,
+                    "title": one.title.strip(),
+                    "unit": one.unit,
+                    "definition": one.definition,
+                    "source": one.source,
+                }
+                for group in GROUPS
+                for one in group.features
+            }
+        )
+        return
+    console = standard_output(highlight=False, markup=False)
+    for group in GROUPS:
+        table = plain_table(group.title)
+        table.add_column("feature", no_wrap=True)
+        for title in ("definition", "source"):
+            table.add_column(title, overflow="fold")
+        for one in group.features:
+            table.add_row(one.name, one.definition, one.source)
+        console.print(table)
+        console.print()
+
+
+def show(measured: Sequence[Features]) -> None:
+    """Print what was measured, then a table for each group of features."""
+    from hpcrowd.analysis.features.report import format_value
+    from hpcrowd.analysis.features.stats import GROUPS
+
+    console = standard_output(highlight=False, markup=False)
+    many = len(measured) > 1
+    for place, features in enumerate(measured):
+        _say_what(console, features, f"{letter(place)}  " if many else "")
+    reasons = Reasons()
+    for group in GROUPS:
+        table = plain_table(group.title, "", *map(letter, range(len(measured))))
+        table.show_header = many
+        for one in group.features:
+            cells = []
+            for features in measured:
+                value = features[one.name]
+                cells.append(
+                    format_value(one, value)
+                    if value.number is not None
+                    else reasons.mark(value.reason)
+                )
+            table.add_row(one.title, *cells)
+        console.print()
+        console.print(table)
+    reasons.say(console)
+
+
+def show_distance(apart: Distance) -> None:
+    """Print how far distributions are apart, then the differences of all features."""
+    from hpcrowd.analysis.features.distance import VARIABLES
+    from hpcrowd.analysis.features.report import format_value
+    from hpcrowd.analysis.features.stats import FEATURES, GROUPS
+
+    console = standard_output(highlight=False, markup=False)
+    for place, features in enumerate((apart.first, apart.second)):
+        _say_what(console, features, f"{letter(place)}  ")
+    reasons = Reasons()
+    title = "How far the distributions are apart"
+    table = plain_table(title, "", "KS", "Wasserstein", "of the mean of A")
+    for name, found in apart.distributions.items():
+        variable = VARIABLES[name]
+        if isinstance(found, str):
+            table.add_row(variable.title, reasons.mark(found), "", "")
+            continue
+        moved, of_mean = found.wasserstein, found.wasserstein_relative
+        table.add_row(
+            variable.title,
+            f"{found.ks:.3f}",
+            format_duration(moved) if variable.unit == "s" else f"{moved:,.3g}",
+            "" if of_mean is None else f"{100 * of_mean:,.1f} %",
+        )
+    console.print()
+    console.print(table)
+    differences = apart.differences
+    for group in GROUPS:
+        table = plain_table(group.title, "", "A", "B", "B - A")
+        for one in group.features:
+            difference = differences[one.name]
+            if isinstance(difference, str):
+                table.add_row(one.title, reasons.mark(difference), "", "")
+                continue
+            table.add_row(
+                one.title,
+                format_value(one, apart.first[one.name]),
+                format_value(one, apart.second[one.name]),
+                _difference(one, difference),
+            )
+        console.print()
+        console.print(table)
+    assert set(differences) == set(FEATURES)
+    reasons.say(console)
+
+
+def _difference(feature: Feature, found: Difference) -> str:
+    """Return a difference for people: relative, or as it is where it may lie around 0."""
+    if feature.name.endswith("_share"):
+        return f"{100 * found.difference:+.1f} points"
+    if not feature.unit and max(abs(found.first), abs(found.second)) <= 1:
+        return f"{found.difference:+.3f}"
+    return "" if found.relative is None else f"{100 * found.relative:+,.1f} %"
+
+
+def _say_what(console: Console, features: Features, letter: str) -> None:
+    workload = features.workload
+    console.print(f"{letter}{workload.name}: {plural(len(workload), 'job')} measured")
+    for reason, count in workload.left_out.items():
+        console.print(f"  {plural(count, 'job')} left out: {reason}")
+    for note in (*workload.notes, workload.clock.note, *workload.remarks):
+        if note:
+            console.print(f"  {note}")

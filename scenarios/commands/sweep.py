@@ -1,0 +1,214 @@
+"""The command ``hpcrowd sweep``: every run of a study, in parallel, then means and differences."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hpcrowd.environment.errors import HpcrowdError, QuantityError
+from hpcrowd.environment.quantities import format_duration, plural
+from hpcrowd.scenarios.sweeps.study import Study, read_study, study_toml
+from hpcrowd.scenarios.terminal import print_json, say, say_if_compiling, standard_output
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hpcrowd.analysis.comparison.sweeps import SweepResult
+    from hpcrowd.scenarios.sweeps.runs import Sweep, Tell
+
+
+#: s between two lines of progress where there is no terminal.
+TELL_EVERY = 30.0
+
+#: Most lines of a table; the rest is in summary.csv.
+MOST_LINES = 60
+
+
+class RunsFailed(HpcrowdError):
+    """Some runs of a sweep failed; the others are there."""
+
+    exit_code = 1
+
+
+def sweep_command(
+    path: Path,
+    *,
+    out: Path | None,
+    executor: str,
+    workers: int | None,
+    address: str | None,
+    resume: bool,
+    show: bool,
+    status: bool,
+    as_json: bool,
+) -> None:
+    """Do the runs of the study in a TOML file.
+
+    Parameters
+    ----------
+    path
+        The file.
+    out
+        Folder for everything.
+    executor, workers, address
+        Who does the runs, :func:`hpcrowd.scenarios.sweeps.engines.engine_of`.
+    resume
+        Go on where runs are there already.
+    show
+        Only print the completed study, as TOML.
+    status
+        Only tell how far the sweep in the folder is.
+    as_json
+        Print the summary as one JSON object.
+
+    Raises
+    ------
+    RunsFailed
+        When all is done, and some runs failed.
+    """
+    study = read_study(path)
+    if show:
+        sys.stdout.write(study_toml(study))
+        return
+    if out is None:
+        raise QuantityError("sweep: give a folder for the runs, --out DIR")
+    if status:
+        _tell_status(study, out, as_json=as_json)
+        return
+    from hpcrowd.scenarios.sweeps.engines import engine_of
+    from hpcrowd.scenarios.sweeps.runs import sweep
+
+    say_if_compiling()
+    engine = engine_of(executor, address=address, workers=workers)
+    try:
+        with _progress(len(study)) as progress:
+            found = sweep(study, out, engine=engine, resume=resume, progress=progress)
+    finally:
+        engine.close()
+    for note in found.notes:
+        say(f"note: {note}")
+    if found.result is None:
+        return
+    if as_json:
+        print_json(found.result.to_json())
+    else:
+        _show(study, found, found.result, out)
+    if found.failed:
+        first = found.result.frame.query("state != 'done'")["error"].iloc[0]
+        raise RunsFailed(
+            f"{plural(found.failed, 'run')} of {found.total:,} failed; the first: {first}; all "
+            f"errors are in {out / 'frame.csv'}, and --resume tries these runs again"
+        )
+
+
+def _tell_status(study: Study, out: Path, *, as_json: bool) -> None:
+    from hpcrowd.scenarios.sweeps.runs import status
+
+    if not out.is_dir():
+        raise QuantityError(f"--out {out}: no such folder, so nothing is done yet")
+    found = status(study, out)
+    if as_json:
+        print_json(found)
+        return
+    print(f"{found['study']}: {found['done']:,} of {found['runs']:,} runs done", end="")
+    print(f", {found['failed']:,} failed" if found["failed"] else "")
+    for error in found["errors"]:
+        print(f"  {error}")
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Tell]:
+    """Give a function that shows runs done and the time left: a bar on a terminal, else lines."""
+    if not sys.stderr.isatty():
+        yield _Lines(total).tell
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Left
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Left())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("runs", total=total)
+
+        def show(over: int, _total: int, failed: int) -> None:
+            name = f"runs, {failed:,} failed" if failed else "runs"
+            bar.update(task, completed=over, description=name)
+
+        yield show
+
+
+class _Lines:
+    """Tells progress in a line now and then, as for a log."""
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self.began = self.told = time.monotonic()
+        self.first: int | None = None
+
+    def tell(self, over: int, total: int, failed: int) -> None:
+        """Say how many are over and how long the rest takes."""
+        now = time.monotonic()
+        if self.first is None:
+            self.first, self.began = over - 1, now
+        if now - self.told < TELL_EVERY:
+            return
+        self.told = now
+        left = (now - self.began) / max(1, over - self.first - 1) * (total - over)
+        wrong = f", {failed:,} failed" if failed else ""
+        say(f"{over:,} of {total:,} runs{wrong}, {format_duration(left)} left")
+
+
+def _show(study: Study, found: Sweep, result: SweepResult, out: Path) -> None:
+    """Print means, and differences to the first value of each axis."""
+    console = standard_output(highlight=False, markup=False)
+    done = found.total - found.failed
+    kept = f", {found.kept:,} of them before" if found.kept else ""
+    console.print(f"{study.name}: {done:,} of {plural(found.total, 'run')} done{kept}")
+    for note in result.notes:
+        console.print(note)
+    trim = study.trim
+    if trim.warm_up or trim.cool_down:
+        console.print(
+            f"without the first {format_duration(trim.warm_up)} and the last "
+            f"{format_duration(trim.cool_down)} of submissions"
+        )
+    seeds = len(study.axes.get("seed", ()))
+    if seeds > 1:
+        console.print(f"means over {seeds} seeds ± {100 * result.confidence:g} % interval")
+    kinds = dict.fromkeys(line.against for line in result.lines)
+    for against in kinds:
+        console.print()
+        if against is not None:
+            paired = ", paired by seed" if seeds > 1 else ""
+            console.print(f"difference to {against[0]} = {against[1]}{paired}")
+        _table(result, against, console)
+    console.print(f"Frame, summary and pictures are in {out}", soft_wrap=True)
+
+
+def _table(result: SweepResult, against: tuple[str, object] | None, console: Console) -> None:
+    from rich.table import Table
+
+    from hpcrowd.analysis.comparison.sweeps import scale_of
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for axis in result.varied:
+        table.add_column(axis)
+    scales: dict[str, float] = {}
+    for metric in result.metrics:
+        means = [line.estimate.mean for line in result.lines if line.metric == metric]
+        scales[metric], unit = scale_of(metric, means)
+        table.add_column(f"{metric}\n{unit}", justify="right", overflow="fold")
+    cells: dict[tuple[str, ...], dict[str, str]] = {}
+    for line in result.lines:
+        if line.against == against:
+            place = tuple(str(value) for value in line.point.values())
+            cells.setdefault(place, {})[line.metric] = line.text(scales[line.metric])
+    for place, texts in list(cells.items())[:MOST_LINES]:
+        table.add_row(*place, *(texts.get(metric, "-") for metric in result.metrics))
+    console.print(table)
+    if len(cells) > MOST_LINES:
+        console.print(f"... and {len(cells) - MOST_LINES:,} more, in summary.csv")

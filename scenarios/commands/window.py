@@ -1,0 +1,105 @@
+"""The command ``hpcrowd window``: a part of a trace, by time and by user."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from hpcrowd.environment.clock import Clock, moment
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.quantities import plural
+from hpcrowd.environment.traces.formats.registry import read_trace
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.environment.traces.window import window
+from hpcrowd.scenarios.commands.clean import check_target, format_of
+from hpcrowd.scenarios.kinds.fields import parse_moment
+from hpcrowd.scenarios.terminal import print_json, standard_output
+from hpcrowd.scenarios.trace_files import keep_trace, reading_lines
+
+_USERS = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
+
+
+def window_command(
+    path: Path,
+    *,
+    out: Path,
+    begin: str | None,
+    end: str | None,
+    users: str | None,
+    as_json: bool,
+) -> None:
+    """Write a part of a trace, and print what is in it and what is not.
+
+    Raises
+    ------
+    HpcrowdError
+        When an option cannot be understood, the trace cannot be read or written, or nothing is
+        left of it.
+    """
+    if begin is None and end is None and users is None:
+        raise QuantityError("window: cuts nothing; say which part with --from, --to or --users")
+    edges = [None if each is None else parse_moment(each) for each in (begin, end)]
+    wanted = None if users is None else parse_users(users)
+    check_target(path, out)
+    trace = read_trace(path)
+    part, windowed = window(trace, *edges, users=wanted)
+    kept = keep_trace(part, str(out), format_of(out))
+    if as_json:
+        wire = {
+            "trace": path.name,
+            "out": str(out),
+            "jobs": len(trace),
+            "kept": len(part),
+            "users": _users(part),
+            "begin_s": windowed.begin,
+            "end_s": windowed.end,
+            "moved_s": windowed.moved,
+            "left_out": dict(windowed.left_out),
+            "references_cut": windowed.cut,
+        }
+        print_json(wire)
+        return
+    console = standard_output(highlight=False, markup=False)
+    console.print(f"{path.name}: {plural(len(trace), 'job')}, {plural(_users(trace), 'user')}")
+    for line in reading_lines(trace):
+        console.print(f"  {line}", soft_wrap=True)
+    for reason, count in windowed.left_out.items():
+        console.print(f"  {plural(count, 'job')} left out: {reason}")
+    if windowed.cut:
+        console.print(f"  {plural(windowed.cut, 'reference')} to jobs left out made -1")
+    clock = Clock.of(part.header)
+    console.print(
+        f"{out}: {plural(len(part), 'job')}, {plural(_users(part), 'user')}, "
+        f"origin {moment(clock, 0)}",
+        soft_wrap=True,
+    )
+    if clock.note:
+        console.print(f"  {clock.note}", soft_wrap=True)
+    for line in kept.lines():
+        console.print(line, soft_wrap=True)
+
+
+def parse_users(text: str) -> list[int | range]:
+    """Return the users that a text such as ``3,17,20-30`` names.
+
+    Raises
+    ------
+    QuantityError
+        When it is no list of numbers and ranges.
+    """
+    found: list[int | range] = []
+    for part in text.split(","):
+        match = _USERS.fullmatch(part.strip())
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if match is None or first > last:
+            raise QuantityError(f"users {text!r}: not numbers and ranges such as 3,17,20-30")
+        found.append(range(first, last + 1) if match[2] else first)
+    return found
+
+
+def _users(trace: Trace) -> int:
+    """Return how many users there are."""
+    user = trace["user"]
+    return len(np.unique(user[user >= 0]))

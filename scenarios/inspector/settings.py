@@ -1,0 +1,132 @@
+"""What a reader of the page may set, and what it may be set to.
+
+A setting comes from a browser, so it is taken only if it is one of the choices that the page
+offers, or a plain number: no name of a file can come in this way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.grid.policies import GRID_POLICIES
+from hpcrowd.environment.schedulers.names import RECORDED, SCHEDULERS
+from hpcrowd.scenarios.kinds.resample import DOING, NONE
+
+#: Schedulers that the page offers: none of them needs a file.
+OFFERED_SCHEDULERS = (*SCHEDULERS, "easy:backfill=sjbf", RECORDED)
+
+#: A number, or a multiple of what is recorded.
+MULTIPLE = re.compile(r"\d{1,9}(\.\d{1,6})?x?")
+
+#: The largest seed that the page takes.
+LARGEST_SEED = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Control:
+    """A setting of a scenario that the page offers.
+
+    Attributes
+    ----------
+    name
+        Of the setting in a scenario file.
+    label
+        What the page calls it.
+    choices
+        What it may be set to; empty for a number or a multiple.
+    value
+        What the scenario says.
+    """
+
+    name: str
+    label: str
+    choices: tuple[str, ...] = ()
+    value: str = ""
+
+    def check(self, text: str) -> str:
+        """Return a value from a browser if it may be set so.
+
+        Raises
+        ------
+        QuantityError
+            When it is none of the choices, or no number.
+        """
+        if text == self.value or text in self.choices:
+            return text
+        if self.choices:
+            raise QuantityError(f"{self.name} {text[:40]!r}: not offered; choose one of the list")
+        if self.name == "seed":
+            if not text.isascii() or not text.isdigit() or int(text[:12]) > LARGEST_SEED:
+                raise QuantityError(
+                    f"seed {text[:40]!r}: must be a whole number from 0 to {LARGEST_SEED}"
+                )
+        elif not MULTIPLE.fullmatch(text):
+            raise QuantityError(
+                f"{self.name} {text[:40]!r}: must be a number such as 200, or a multiple such as 2x"
+            )
+        return text
+
+
+def _behaviours() -> tuple[str, ...]:
+    from hpcrowd.agents.presets import PRESETS
+
+    return tuple(PRESETS)
+
+
+def controls_of(values: Mapping[str, Any]) -> tuple[Control, ...]:
+    """Return what the page offers to set of a scenario.
+
+    Parameters
+    ----------
+    values
+        The completed settings of the scenario; tables among them cannot be set here.
+    """
+    users = _behaviours()
+    offered = (
+        Control("users", "Users", users if values.get("kind") in ("replay", "grid") else ()),
+        Control("doing", "Users", tuple(DOING)),
+        Control("satisfaction", "Satisfaction", (NONE, "habit", "requested", "alea")),
+        Control("scheduler", "Scheduler", OFFERED_SCHEDULERS),
+        Control("broker", "Broker", tuple(GRID_POLICIES)),
+        Control("nodes", "Nodes"),
+        Control("speed", "Speed"),
+        Control("seed", "Seed"),
+    )
+    found = []
+    for control in offered:
+        value = values.get(control.name)
+        if isinstance(value, str | int | float):
+            found.append(replace(control, value=str(value), label=_label(control, values)))
+    return tuple(found)
+
+
+def _label(control: Control, values: Mapping[str, Any]) -> str:
+    # In a resampled population ``users`` is how many there are.
+    if control.name == "users" and values.get("kind") == "resample":
+        return "How many users"
+    return control.label
+
+
+def settings_of(controls: tuple[Control, ...], given: Mapping[str, str]) -> dict[str, Any]:
+    """Return what a reader has changed, checked, as settings of a scenario.
+
+    Raises
+    ------
+    QuantityError
+        When a setting is not offered, or not with this value.
+    """
+    known = {control.name: control for control in controls}
+    settings: dict[str, Any] = {}
+    for name, text in given.items():
+        if name not in known:
+            raise QuantityError(
+                f"{name[:40]!r}: no such setting here; there are {', '.join(known)}"
+            )
+        value = known[name].check(text)
+        if value != known[name].value:
+            settings[name] = int(value) if name == "seed" else value
+    return settings

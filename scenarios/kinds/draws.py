@@ -1,0 +1,164 @@
+"""How near populations drawn from a trace are to it: jobs per week, rhythm, think times.
+
+A draw is a run of the rigid population with recorded waits: what was recorded, moved by whole
+weeks. It is held against the log, and against the same draw with each user moved by a random part
+of a week besides, which keeps all but day and hour. Closed loops under a scheduler are set beside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hpcrowd.agents.populations.component_users import AsRecorded
+from hpcrowd.agents.populations.made_up import ComponentWork
+from hpcrowd.agents.populations.openness import Openness
+from hpcrowd.agents.populations.semi_open import add_members, draw_roster
+from hpcrowd.analysis.accounts.population import (
+    ks_distance,
+    think_times,
+    week_distance,
+    week_shares,
+)
+from hpcrowd.environment.clock import WEEK
+from hpcrowd.environment.jobs import JobTable
+from hpcrowd.environment.simulation import Simulation
+from hpcrowd.environment.streams import Streams
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.kinds.resample import ResampleConfig, pool_of, resample
+from hpcrowd.scenarios.studies.pages import markdown_table
+from hpcrowd.scenarios.terminal import Progress
+
+SEEDS = 10  # draws
+
+#: Kinds of populations by name: fields of :class:`~scenarios.kinds.resample.ResampleConfig`.
+KINDS: dict[str, dict[str, Any]] = {
+    "draw": {"doing": "rigid", "scheduler": "recorded"},
+    "think-time, EASY": {"doing": "think-time"},
+    "think-time-windows, EASY": {"doing": "think-time-windows"},
+}
+
+#: The draw without day and hour, for comparison.
+SHUFFLED = "draw, shuffled in the week"
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What was measured of one population.
+
+    Attributes
+    ----------
+    jobs_per_week
+        Submitted.
+    week
+        Total variation distance of its weekly profile of submissions from the log's.
+    think
+        Kolmogorov-Smirnov distance of its think times between sessions from the log's.
+    """
+
+    jobs_per_week: float
+    week: float
+    think: float
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Populations drawn from a trace.
+
+    Attributes
+    ----------
+    jobs_per_week
+        Of the log, in its calendar weeks.
+    kinds
+        By kind, one for each seed.
+    """
+
+    jobs_per_week: float
+    kinds: Mapping[str, Sequence[Draw]]
+
+
+def draws_of(
+    trace: Trace,
+    kinds: Mapping[str, Mapping[str, Any]] = KINDS,
+    *,
+    seeds: int = SEEDS,
+    progress: Progress | None = None,
+) -> Draws:
+    """Draw populations as long as the log and measure them.
+
+    Parameters
+    ----------
+    trace
+        The log.
+    kinds
+        What is drawn, by name; the shuffled draw is added.
+    seeds
+        How many of each, from seed 0 on.
+    progress
+        Called before each.
+    """
+    pool, converted = pool_of(trace, ResampleConfig())
+    log_week = week_shares(converted.jobs.recorded_submit, pool.recorded_clock)
+    log_think = think_times(converted.jobs, pool.work)
+
+    def measured(jobs: JobTable) -> Draw:
+        return Draw(
+            len(jobs) / pool.weeks,
+            week_distance(week_shares(jobs.submit, pool.clock), log_week),
+            ks_distance(think_times(jobs), log_think),
+        )
+
+    found: dict[str, list[Draw]] = {}
+    total = (len(kinds) + 1) * seeds
+    for seed in range(seeds):
+        for name, choices in kinds.items():
+            if progress is not None:
+                progress(f"{name}, seed {seed}", sum(map(len, found.values())), total)
+            run = resample(trace, seed=seed, **choices)
+            found.setdefault(name, []).append(measured(run.jobs))
+        roster = draw_roster(pool, pool.weeks, Openness(shuffled=True), Streams(seed))
+        model = Simulation(JobTable(), trace.processors, "recorded", clock=pool.clock, seed=seed)
+        horizon = pool.clock.second_at(pool.clock.wall(0) + pool.weeks * WEEK)
+        add_members(model, ComponentWork(pool, AsRecorded()), roster, horizon=horizon)
+        model.run()
+        found.setdefault(SHUFFLED, []).append(measured(model.jobs))
+    return Draws(len(converted.jobs) / pool.weeks, found)
+
+
+def draws_rows(found: Draws) -> str:
+    """Return the table in Markdown: means, and the smallest and largest of the draws."""
+    rows = [["log", f"{found.jobs_per_week:,.1f}", "", "", ""]]
+    for name, draws in found.kinds.items():
+        jobs = np.array([draw.jobs_per_week for draw in draws])
+        texts = [f"{jobs.mean():,.1f}", f"{jobs.min():,.0f} to {jobs.max():,.0f}"]
+        for values in ([draw.week for draw in draws], [draw.think for draw in draws]):
+            texts.append(f"{np.mean(values):.3f} ({min(values):.3f} to {max(values):.3f})")
+        rows.append([name, *texts])
+    heading = ["population", "jobs per week", "smallest to largest", "weekly profile", "think time"]
+    return markdown_table(heading, rows, 1)
+
+
+def logs_rows(found: Mapping[str, Draws]) -> str:
+    """Return a table in Markdown with a row for each log: draws against the log, by name."""
+    rows = []
+    for name, draws in found.items():
+        jobs = np.array([draw.jobs_per_week for draw in draws.kinds["draw"]])
+        week, shuffled = (
+            np.mean([draw.week for draw in draws.kinds[kind]]) for kind in ("draw", SHUFFLED)
+        )
+        think = [draw.think for draw in draws.kinds["draw"]]
+        rows.append(
+            [
+                name, f"{draws.jobs_per_week:,.1f}", f"{jobs.mean():,.1f}",
+                f"{jobs.mean() / draws.jobs_per_week - 1:+.1%}", f"{jobs.std(ddof=1):,.1f}",
+                f"{week:.3f}", f"{shuffled:.3f}", f"{np.mean(think):.3f}", f"{max(think):.3f}",
+            ]
+        )  # fmt: skip
+    heading = [
+        "log", "jobs per week", "of draws", "off by", "sd", "weekly profile", "of shuffled",
+        "think time", "largest",
+    ]  # fmt: skip
+    return markdown_table(heading, rows, 1)

@@ -1,0 +1,75 @@
+"""Kinds of values that configurations share: durations, moments, days, hours."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, time
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.quantities import parse_duration
+
+Day = Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
+
+#: Names of days, Monday first.
+DAYS: tuple[Day, ...] = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+
+
+def _seconds(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise QuantityError("a duration is seconds, or text such as 90s, 60m, 2h or 1d")
+    return parse_duration(value) if isinstance(value, str) else value
+
+
+#: Seconds, or a text such as ``30m``.
+Duration = Annotated[int, BeforeValidator(_seconds)]
+
+
+class Strict(BaseModel):
+    """A part of a configuration: unknown settings are errors, nothing changes later."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class HoursConfig(Strict):
+    """The same hours for all, in local time."""
+
+    opens: Duration = Field(description="after midnight, s or a duration such as 8h")
+    closes: Duration = Field(description="after midnight; before opens means at night")
+    days: tuple[Day, ...] = Field(DAYS[:5], description="days of the week, Mon to Sun")
+
+
+def parse_moment(value: Any) -> int | datetime:
+    """Return a second of the run, or a local date and time.
+
+    Parameters
+    ----------
+    value
+        Seconds; durations since the origin, such as ``2d 16h``; or a date and time of ISO 8601,
+        such as ``1996-10-14 16:00``, as text or as TOML has it.
+
+    Raises
+    ------
+    QuantityError
+        When it is none of these.
+    """
+    if isinstance(value, datetime):
+        return value
+    if isinstance(value, date):
+        return datetime.combine(value, time())
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.strip():
+        try:
+            return sum(parse_duration(part) for part in value.split())
+        except QuantityError:
+            pass
+        try:
+            return datetime.fromisoformat(value.strip())
+        except ValueError:
+            pass
+    raise QuantityError(
+        f"moment {value!r}: neither s of the run, nor durations such as '2d 16h', nor a date such "
+        "as '1996-10-14 16:00'"
+    )

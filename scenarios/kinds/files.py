@@ -1,0 +1,208 @@
+"""Scenarios in TOML files: what one run is made of, checked before anything runs.
+
+    [scenario]
+    kind = "replay"
+    trace = "log.swf.gz"
+    users = "think-time"
+    nodes = "2x"
+
+``kind`` says what is run; :data:`KINDS` has the settings of each kind. Files are looked for beside
+the TOML file. A mistake is told with file, line, setting, value, rule and cure.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from hpcrowd.environment.errors import HpcrowdError, QuantityError, first_mistake
+from hpcrowd.environment.toml_files import line_of, read_toml
+from hpcrowd.scenarios.kinds.base import Scenario
+from hpcrowd.scenarios.kinds.grid import GridScenario
+from hpcrowd.scenarios.kinds.populate import PopulateScenario
+from hpcrowd.scenarios.kinds.replay import ReplayScenario
+from hpcrowd.scenarios.kinds.resample import ResampleScenario
+
+if TYPE_CHECKING:
+    from tomlkit.items import Table
+
+
+#: Kinds of scenarios by the word that files have; a new kind is a class and an entry here.
+KINDS: dict[str, type[Scenario]] = {
+    "replay": ReplayScenario,
+    "populate": PopulateScenario,
+    "resample": ResampleScenario,
+    "grid": GridScenario,
+}
+
+#: Letters in a line of a file that is written.
+WIDTH = 100
+
+
+class SettingError(QuantityError):
+    """A setting is wrong.
+
+    Attributes
+    ----------
+    place
+        Keys and elements that lead to it.
+    """
+
+    def __init__(self, message: str, place: Sequence[str | int]) -> None:
+        super().__init__(message)
+        self.place = tuple(place)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A TOML file, to tell mistakes with the line in which they are.
+
+    Attributes
+    ----------
+    path
+        Its name.
+    values
+        What stands in it.
+    text
+        The whole file.
+    """
+
+    path: Path
+    values: dict[str, Any]
+    text: str
+
+    @classmethod
+    def read(cls, path: Path) -> Source:
+        """Read a TOML file.
+
+        Raises
+        ------
+        QuantityError
+            When it cannot be read or is no TOML.
+        """
+        values, content = read_toml(path)
+        return cls(path, values, content.decode("utf-8"))
+
+    def mistake(self, message: str, place: Sequence[str | int]) -> QuantityError:
+        """Return the error that tells a mistake in a place of this file."""
+        line = line_of(self.text, place)
+        where = str(self.path) if line is None else f"{self.path}, line {line}"
+        return QuantityError(f"{where}: {message}")
+
+    def only(self, known: Sequence[str]) -> None:
+        """Make sure that the file has no other settings and tables than these.
+
+        Raises
+        ------
+        QuantityError
+            Naming the first other one.
+        """
+        for name in self.values:
+            if name not in known:
+                raise self.mistake(f"{name}: no such setting; there are {', '.join(known)}", [name])
+
+
+def scenario_of(values: Mapping[str, Any], folder: Path) -> Scenario:
+    """Return the scenario that settings describe.
+
+    Parameters
+    ----------
+    values
+        Settings by name, as a TOML file has them.
+    folder
+        Where files are looked for.
+
+    Raises
+    ------
+    SettingError
+        When one is wrong, with its place.
+    """
+    kind = values.get("kind")
+    if kind is None:
+        raise SettingError(f"kind: missing; choose {', '.join(KINDS)}", ["kind"])
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise SettingError(f"kind {kind!r}: not known; choose {', '.join(KINDS)}", ["kind"])
+    for name in values:
+        if name == "folder" or name not in KINDS[kind].model_fields:
+            known = ", ".join(field for field in KINDS[kind].model_fields if field != "folder")
+            raise SettingError(f"{name}: {kind} has no such setting; it has {known}", [name])
+    try:
+        return KINDS[kind](**{"folder": folder, **values})
+    except ValidationError as error:
+        place: list[str | int] = list(error.errors()[0]["loc"])
+        message = first_mistake(error)
+        name = str(place[0]) if place else ""
+        if name and not message.startswith(name):
+            message = f"{name}: {message}"
+        # A mistake in the settings as a whole begins with the name of one.
+        begins = message.split(maxsplit=1)[0].strip(":")
+        raise SettingError(message, place or [begins]) from None
+    except HpcrowdError as error:
+        raise SettingError(str(error), []) from None
+
+
+def read_scenario(path: Path) -> Scenario:
+    """Read a scenario from a TOML file.
+
+    Raises
+    ------
+    QuantityError
+        When it cannot be read or something in it is wrong; with file, line, value and rule.
+    """
+    source = Source.read(path)
+    source.only(["scenario"])
+    return scenario_in(source)
+
+
+def scenario_in(source: Source) -> Scenario:
+    """Return the scenario in the table ``[scenario]`` of a file.
+
+    Raises
+    ------
+    QuantityError
+        When there is none, or something in it is wrong.
+    """
+    values = source.values.get("scenario")
+    if not isinstance(values, dict):
+        raise source.mistake(
+            f"scenario {values!r}: must be a table; write [scenario] and its settings below",
+            ["scenario"],
+        )
+    try:
+        return scenario_of(values, source.path.parent)
+    except SettingError as error:
+        raise source.mistake(str(error), ["scenario", *error.place]) from None
+
+
+def scenario_toml(scenario: Scenario) -> str:
+    """Return a scenario as TOML with every setting and what it means; it can be read again."""
+    import tomlkit
+
+    document = tomlkit.document()
+    document.add("scenario", scenario_table(scenario))
+    return tomlkit.dumps(document)
+
+
+def scenario_table(scenario: Scenario) -> Table:
+    """Return the table of a scenario, each setting with a comment."""
+    import tomlkit
+
+    table, values = tomlkit.table(), scenario.completed()
+    fields = {name: one for name, one in type(scenario).model_fields.items() if name != "folder"}
+    # In TOML, tables stand below the plain values.
+    for name, field in sorted(
+        fields.items(), key=lambda item: isinstance(values.get(item[0]), dict)
+    ):
+        meaning = f"{name}: {field.description}"
+        if name not in values:
+            meaning += " (not given)"
+        for line in textwrap.wrap(meaning, WIDTH - 2, break_on_hyphens=False):
+            table.add(tomlkit.comment(line))
+        if name in values:
+            table.add(name, values[name])
+    return table

@@ -1,0 +1,646 @@
+"""Run a grid: workloads of its clusters and of its own, users who submit here or there."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from hpcrowd.agents.behaviours.decisions import DecisionLog
+from hpcrowd.agents.generative.generated import Generating
+from hpcrowd.agents.populations.population import add_users, maker_of
+from hpcrowd.agents.work.recorded import Work
+from hpcrowd.agents.work.sessions import SessionDefinition
+from hpcrowd.analysis.accounts.grid import grid_accounts
+from hpcrowd.analysis.models.generation import generate
+from hpcrowd.analysis.models.registry import model_of
+from hpcrowd.analysis.run import Run
+from hpcrowd.environment.clock import Clock
+from hpcrowd.environment.cluster import ClusterSpec
+from hpcrowd.environment.errors import QuantityError, first_mistake
+from hpcrowd.environment.grid.broker import GridSpec
+from hpcrowd.environment.grid.policies import GRID, parse_grid_policy
+from hpcrowd.environment.jobs import UNKNOWN, Column, JobTable
+from hpcrowd.environment.quantities import round_half_up
+from hpcrowd.environment.schedulers.estimates import parse_estimates
+from hpcrowd.environment.schedulers.names import parse_scheduler
+from hpcrowd.environment.schedulers.predictors.base import Predictor
+from hpcrowd.environment.simulation import Simulation
+from hpcrowd.environment.streams import Streams
+from hpcrowd.environment.toml_files import read_toml
+from hpcrowd.environment.traces.archive.logs import trace_path
+from hpcrowd.environment.traces.formats.base import ARCHIVE_PREFIX
+from hpcrowd.environment.traces.formats.registry import read_trace
+from hpcrowd.environment.traces.merging import Joined, join
+from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
+from hpcrowd.scenarios.kinds.base import Scenario, checksum, same
+from hpcrowd.scenarios.kinds.fields import Strict
+from hpcrowd.scenarios.kinds.grid_components import Split, split_wide
+from hpcrowd.scenarios.kinds.population_files import (
+    ClusterConfig,
+    UsersConfig,
+    mixture_of,
+    switches_of,
+)
+from hpcrowd.scenarios.kinds.replay import BEHAVIOURS, units_waited_for
+from hpcrowd.scenarios.kinds.staged import Staged
+
+#: Grids that come with hpcrowd, by name: their files.
+READY = {path.stem: path for path in sorted((Path(__file__).parent / "grids").glob("*.toml"))}
+
+
+class WorkloadConfig(Strict):
+    """Where jobs come from: a trace, or a model."""
+
+    trace: Path | None = Field(
+        None, description="in any format, relative to this file; or `archive:NAME`"
+    )
+    model: str | None = Field(
+        None, description="file of a fitted model, or one with published parameters, such as lublin"
+    )
+    days: float = Field(28, gt=0, description="of a model: days in which jobs arrive")
+    load: float | None = Field(
+        None,
+        gt=0,
+        description="of a model: offered load of the cluster; of the grid, over the processors "
+        "that local load leaves (Minh 2012, section 6.2)",
+    )
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if self.trace is not None and self.model is not None:
+            raise ValueError("trace and model: both say where jobs come from; leave one")
+        if self.model is None and self.load is not None:
+            raise ValueError("load: is for a model; a trace has the load that it has")
+        return self
+
+    @property
+    def empty(self) -> bool:
+        """Whether nobody submits."""
+        return self.trace is None and self.model is None
+
+
+class SiteConfig(WorkloadConfig, ClusterConfig):
+    """A cluster of a grid and its own users."""
+
+    speed: float = Field(
+        1.0, gt=0, allow_inf_nan=False,
+        description="of its nodes, against those that jobs of the grid are measured on; run times "
+        "of its own trace or model are those on its own nodes",
+    )  # fmt: skip
+    grid_share: float = Field(
+        0.0, ge=0, le=1, description="share of its users, by lot, who submit to the grid instead"
+    )
+
+    @model_validator(mode="after")
+    def _knows_free_processors(self) -> Self:
+        if parse_scheduler(self.scheduler) is None:
+            raise ValueError(
+                "scheduler 'recorded': knows no free processors, which a broker asks for; choose "
+                "another"
+            )
+        parse_estimates(self.estimates)
+        return self
+
+
+class GridConfig(Strict):
+    """Clusters that make up a grid, and their users."""
+
+    name: str = Field("grid", description="for tables and pictures")
+    broker: str = Field(
+        "first-fit",
+        description="where jobs of the grid go: first-fit, worst-fit, least-loaded, "
+        "fastest-completion",
+    )
+    clusters: dict[str, SiteConfig] = Field(min_length=1, description="by name, in their order")
+    grid: WorkloadConfig = Field(
+        WorkloadConfig(), description="users of no cluster, who submit to the grid"
+    )
+    users: str | tuple[UsersConfig, ...] = Field(
+        "rigid", description="how all users behave: a name, or entries as in a population file"
+    )
+    sessions: str = Field("arrival:60m", description="how sessions are told apart")
+    components: int | None = Field(
+        None,
+        description="jobs of the grid wider than this are split into components of at most so many "
+        "processors, which start together on several clusters; not given: none is split",
+    )
+    seed: int = Field(0, ge=0, description="seed of everything random")
+    folder: Path = Field(Path(), exclude=True, description="where files that it names are")
+
+    @field_validator("broker")
+    @classmethod
+    def _known_broker(cls, broker: str) -> str:
+        parse_grid_policy(broker)
+        return broker
+
+    @field_validator("components")
+    @classmethod
+    def _some_processors(cls, components: int | None) -> int | None:
+        if components is not None and components < 1:
+            raise ValueError("a component has 1 processor or more; leave it out to split no job")
+        return components
+
+    @field_validator("sessions")
+    @classmethod
+    def _known_sessions(cls, sessions: str) -> str:
+        SessionDefinition.parse(sessions)
+        return sessions
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if GRID in self.clusters:
+            raise ValueError(f"clusters.{GRID}: the broker is called so; choose another name")
+        if self.grid.empty and all(site.empty for site in self.clusters.values()):
+            raise ValueError(
+                "clusters: nobody submits; give one of them, or grid, a trace or model"
+            )
+        if isinstance(self.users, str):
+            if self.users not in BEHAVIOURS:
+                raise ValueError(f"users {self.users!r}: not known; choose {', '.join(BEHAVIOURS)}")
+        else:
+            mixture_of(self.users, self.folder)
+            switches_of(self.users, [*self.clusters, GRID])
+        if self.components is not None:
+            self._can_split()
+        return self
+
+    def _can_split(self) -> None:
+        """Make sure that nothing tears components apart, and no predictor would miss them."""
+        for name, site in self.clusters.items():
+            predicted = isinstance(parse_estimates(self.estimates_of(name)), Predictor)
+            if predicted:
+                raise ValueError(
+                    f"components {self.components}: clusters.{name}.estimates {site.estimates!r}: "
+                    "learn from a queue that components do not stand in; choose requested, exact "
+                    "or such as 1.5x, or leave components out"
+                )
+        for place, entry in enumerate(() if isinstance(self.users, str) else self.users):
+            if entry.reactions:
+                raise ValueError(
+                    f"components {self.components}: users[{place}].reactions: users react job by "
+                    "job, and what they do to a component would tear its job apart; leave out "
+                    "reactions or components"
+                )
+
+    def estimates_of(self, name: str) -> str:
+        """Return the estimates of a cluster; the file of a model by its path."""
+        text = self.clusters[name].estimates
+        return str(self.folder / text) if text.endswith(".json") else text
+
+    def behaviour(self) -> Any:
+        """Return how users behave, for ``hpcrowd.agents.populations.population.add_users``."""
+        if isinstance(self.users, str):
+            return self.users
+        return mixture_of(self.users, self.folder)
+
+
+def read_grid(source: str, **changes: Any) -> GridConfig:
+    """Return the grid of a TOML file, or one that comes with hpcrowd.
+
+    Parameters
+    ----------
+    source
+        A path, or a name of :data:`READY`.
+    **changes
+        Settings that take the place of those in the file.
+
+    Raises
+    ------
+    QuantityError
+        When it cannot be read or something in it is wrong; with file, place, value and rule.
+    """
+    place = READY.get(source, Path(source))
+    if place.suffix != ".toml":
+        raise QuantityError(
+            f"grid {source!r}: neither a file FILE.toml nor a grid that is there; choose "
+            f"{', '.join(READY)}"
+        )
+    values, _ = read_toml(place)
+    try:
+        return GridConfig(**{"name": place.stem, "folder": place.parent, **values, **changes})
+    except ValidationError as error:
+        raise QuantityError(f"{place}: {first_mistake(error)}") from None
+    except QuantityError as error:
+        raise QuantityError(f"{place}: {error}") from None
+
+
+def with_share(config: GridConfig, share: float) -> GridConfig:
+    """Return a grid whose clusters' users submit to it in this share.
+
+    Raises
+    ------
+    QuantityError
+        When it is not from 0 to 1.
+    """
+    if not 0 <= share <= 1:
+        raise QuantityError(f"grid_share {share}: must be from 0 to 1")
+    sites = {
+        name: site.model_copy(update={"grid_share": share})
+        for name, site in config.clusters.items()
+    }
+    return config.model_copy(update={"clusters": sites})
+
+
+@dataclass
+class Workloads:
+    """The jobs of a grid: of each cluster, then of the grid itself.
+
+    Attributes
+    ----------
+    names
+        Of the clusters, then ``grid``.
+    tables
+        The jobs; times are those on nodes as fast as the first cluster's.
+    clock
+        Local time, of the first trace.
+    files
+        SHA-256 of the files that were read.
+    repaired, dropped
+        Jobs repaired and dropped when traces were read, by reason.
+    """
+
+    names: list[str]
+    tables: list[JobTable]
+    clock: Clock
+    files: dict[str, str]
+    repaired: Counter[str]
+    dropped: Counter[str]
+
+
+def run_grid(
+    config: GridConfig,
+    *,
+    workloads: Workloads | None = None,
+    progress: Callable[[Simulation], Any] | None = None,
+    log: DecisionLog | None = None,
+) -> Run:
+    """Run a grid and return what came of it.
+
+    Parameters
+    ----------
+    config
+        The grid, :func:`hpcrowd.scenarios.kinds.grid.read_grid`.
+    workloads
+        Its jobs, :func:`load_workloads`, where many runs share them; they stay as they are.
+    progress
+        Called now and then with the simulation.
+    log
+        Where users note what they decide.
+
+    Raises
+    ------
+    HpcrowdError
+        One line that says what is wrong.
+    """
+    return stage_grid(config, workloads=workloads, log=log).run(progress)
+
+
+def stage_grid(
+    config: GridConfig, *, workloads: Workloads | None = None, log: DecisionLog | None = None
+) -> Staged:
+    """Return a grid before it begins; parameters and errors as :func:`run_grid`."""
+    began = time.perf_counter()
+    streams = Streams(config.seed)
+    loaded = load_workloads(config) if workloads is None else workloads
+    joined = join(loaded.tables)
+    work = Work.of(joined.jobs, SessionDefinition.parse(config.sessions))
+    sites = _sites(config, loaded.names, joined, work, streams)
+    split = _split(config, loaded.names, joined, work, sites)
+    if split is not None:
+        work = split.work
+    jobs = work.jobs
+    clusters = {
+        name: ClusterSpec(site.processors, site.scheduler, site.speed, config.estimates_of(name))
+        for name, site in config.clusters.items()
+    }
+    # The first cluster is where others measure their speed.
+    first, *others = clusters
+    model = Simulation(
+        jobs,
+        clusters[first].processors,
+        clusters[first].scheduler,
+        estimates=clusters[first].estimates,
+        others={name: _relative(clusters[name], clusters[first].speed) for name in others},
+        clock=loaded.clock,
+        seed=config.seed,
+        grid=GridSpec(config.broker, split is not None and split.any),
+        name=first,
+    )
+    broker = model.broker
+    assert broker is not None
+    for rows in split.rows if split is not None else ():
+        broker.bind(rows)
+    behaviour = config.behaviour()
+    _check_replays(behaviour)
+    users = add_users(model, work, behaviour, sites=sites, log=log)
+
+    def finish() -> Run:
+        sizes = {name: cluster.processors for name, cluster in clusters.items()}
+        components = split.first_of if split is not None and split.any else None
+        accounts = grid_accounts(jobs, broker.submitted, sizes, components)
+        if split is not None:
+            accounts[GRID] |= {"jobs_split": len(split.first), "components": int(split.count.sum())}
+        return Run(
+            jobs=jobs,
+            processors=sum(cluster.processors for cluster in clusters.values()),
+            label=f"{config.name}, {_users(config)}, {config.broker}",
+            configuration={
+                "kind": "grid",
+                **config.model_dump(mode="json"),
+                **({"files_sha256": loaded.files} if loaded.files else {}),
+            },
+            clock=loaded.clock,
+            work=work,
+            waits=units_waited_for(work, users),
+            sites=accounts,
+            components=components,
+            repaired=loaded.repaired,
+            dropped=loaded.dropped,
+        )
+
+    return Staged(model, users, finish, work, log, time.perf_counter() - began)
+
+
+def _users(config: GridConfig) -> str:
+    return config.users if isinstance(config.users, str) else "mixed users"
+
+
+def _split(
+    config: GridConfig, names: list[str], joined: Joined, work: Work, sites: list[str]
+) -> Split | None:
+    """Return the work with components of wide jobs; None where the grid does without."""
+    if config.components is None:
+        return None
+    goes = np.array(sites) == GRID
+    by_grid = goes[np.searchsorted(work.sessions.users, work.jobs.user)]
+    sizes = [cluster.processors for cluster in config.clusters.values()]
+
+    def whose(row: int) -> str:
+        place, user = int(joined.table[row]), int(work.jobs.user[row])
+        own = user if user == UNKNOWN else user - int(joined.first_user[place])
+        return f"of user {own} of {names[place]}"
+
+    return split_wide(work, by_grid, config.components, sizes, whose)
+
+
+def _relative(spec: ClusterSpec, speed: float) -> ClusterSpec:
+    return ClusterSpec(spec.processors, spec.scheduler, spec.speed / speed, spec.estimates)
+
+
+def _check_replays(behaviour: Any) -> None:
+    parts = getattr(behaviour, "parts", None)
+    makers = [behaviour] if parts is None else [part.behaviour for part in parts]
+    for maker in makers:
+        if getattr(maker_of(maker), "generates", False) or isinstance(maker, Generating):
+            raise QuantityError(
+                f"users {maker}: make up their work for one cluster; in a grid choose users who "
+                "replay, such as rigid or think-time"
+            )
+
+
+def load_workloads(config: GridConfig) -> Workloads:
+    """Read or generate the jobs of a grid.
+
+    Raises
+    ------
+    HpcrowdError
+        When a trace or a model cannot be used, or there is no room for the load of the grid.
+    """
+    streams = Streams(config.seed)
+    loaded = Workloads([], [], Clock(), {}, Counter(), Counter())
+    first = next(iter(config.clusters.values())).speed
+    free = 0.0
+    for name, site in config.clusters.items():
+        table = _table(site, name, site.processors, site.load, config, streams, loaded)
+        free += site.processors * max(1 - _offered(table, site.processors), 0)
+        _measure(table, site.speed / first)
+        loaded.tables.append(table)
+        loaded.names.append(name)
+    widest = max(site.processors for site in config.clusters.values())
+    load = config.grid.load
+    if load is not None:
+        if free < 1:
+            raise QuantityError(
+                f"grid.load {load}: the clusters' own users leave no processors free; lower theirs"
+            )
+        load *= free / widest
+    table = _table(config.grid, GRID, widest, load, config, streams, loaded)
+    _measure(table, 1 / first)
+    loaded.tables.append(table)
+    loaded.names.append(GRID)
+    return loaded
+
+
+def _table(
+    workload: WorkloadConfig,
+    name: str,
+    machine: int,
+    load: float | None,
+    config: GridConfig,
+    streams: Streams,
+    loaded: Workloads,
+) -> JobTable:
+    """Return the jobs of a workload, as they are on the nodes that they are meant for."""
+    if workload.empty:
+        return JobTable()
+    trace: Trace
+    if workload.trace is not None:
+        path = trace_path(workload.trace, folder=config.folder)
+        trace = read_trace(path)
+        loaded.files[str(workload.trace)] = trace.sha256
+        if not any(len(table) for table in loaded.tables):
+            loaded.clock = Clock.of(trace.header)
+    else:
+        source = str(workload.model)
+        if source.endswith(".json"):
+            place = config.folder / source
+            loaded.files[source] = sha256(Path(place).read_bytes()).hexdigest()
+            source = str(place)
+        seed = int(streams.generator("workload", name).integers(2**32))
+        model = model_of(source, machine)
+        trace = generate(model, days=workload.days, load=load, machine=machine, seed=seed).trace()
+    converted = jobs_from_trace(trace)
+    loaded.repaired.update(converted.repaired)
+    loaded.dropped.update(converted.dropped)
+    return converted.jobs
+
+
+def _offered(table: JobTable, processors: int) -> float:
+    """Return the offered load of a workload on a cluster."""
+    if not len(table):
+        return 0.0
+    span = int(table.recorded_submit.max() - table.recorded_submit.min())
+    work = float(table.processors.astype(np.float64) @ table.run_time)
+    return work / (processors * span) if span else 1.0
+
+
+def _measure(table: JobTable, speed: float) -> None:
+    """Make times on nodes of a speed those on nodes of speed 1, rounded half up."""
+    if speed != 1:
+        for column in (Column.RUN_TIME, Column.REQUESTED_TIME):
+            times = table.column(column)
+            times[:] = np.where(times > 0, np.maximum(round_half_up(times * speed), 1), times)
+
+
+def _sites(
+    config: GridConfig, names: list[str], joined: Joined, work: Work, streams: Streams
+) -> list[str]:
+    """Return where each user submits to."""
+    jobs = joined.jobs
+    table = np.zeros(int(jobs.user.max(initial=0)) + 2, np.int64)
+    table[jobs.user] = joined.table
+    sites = []
+    for number in work.sessions.users.tolist():
+        place = int(table[number])
+        name, own = names[place], number - int(joined.first_user[place])
+        share = 0.0 if name == GRID else config.clusters[name].grid_share
+        # Each user draws from a stream of its own: whoever joins changes nobody's choice.
+        goes = share > 0 and streams.generator("grid", name, own).random() < share
+        sites.append(GRID if goes else name)
+    return sites
+
+
+#: Settings of a workload that may name files.
+NAMING = ("trace", "model")
+
+
+class GridScenario(Scenario):
+    """Run several clusters as a grid; what stands here takes the place of what ``source`` says."""
+
+    PREPARED_FROM: ClassVar[tuple[str, ...]] = ("clusters", "grid", "seed")
+
+    kind: Literal["grid"] = Field(description="several clusters and a broker")
+    source: str | None = Field(
+        None, description="where it begins: FILE.toml of a grid, or das3; not given: from nothing"
+    )
+    name: str | None = Field(None, description="for tables and pictures")
+    broker: str | None = Field(
+        None,
+        description="where jobs of the grid go: first-fit, worst-fit, least-loaded, "
+        "fastest-completion",
+    )
+    users: str | list[dict[str, Any]] | None = Field(
+        None, description="how all users behave: a name, or entries as in a population file"
+    )
+    sessions: str | None = Field(None, description="how sessions are told apart")
+    components: int | None = same(GridConfig, "components")
+    grid_share: float | None = Field(
+        None, ge=0, le=1, description="share of all clusters' users who submit to the grid"
+    )
+    clusters: dict[str, dict[str, Any]] = Field({}, description="by name, as in a grid file")
+    grid: dict[str, Any] = Field({}, description="users of no cluster, as in a grid file")
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> Self:
+        _ = self.config
+        return self
+
+    @cached_property
+    def config(self) -> GridConfig:
+        """The grid, with files by their paths.
+
+        Raises
+        ------
+        QuantityError
+            When something in it, or in the file where it begins, is wrong.
+        """
+        values: dict[str, Any] = {}
+        if self.source is not None:
+            place = READY.get(self.source, self.folder / self.source)
+            values = _with_paths(read_toml(place)[0], place.parent)
+        mine = _with_paths({"clusters": self.clusters, "grid": self.grid}, self.folder)
+        values["grid"] = {**values.get("grid", {}), **mine["grid"]}
+        clusters = values.setdefault("clusters", {})
+        for name, site in mine["clusters"].items():
+            clusters[name] = {**clusters.get(name, {}), **site}
+        for name in ("name", "broker", "users", "sessions", "components"):
+            if (given := getattr(self, name)) is not None:
+                values[name] = given
+        try:
+            config = GridConfig(**{**values, "seed": self.seed, "folder": self.folder})
+        except ValidationError as error:
+            raise QuantityError(first_mistake(error)) from None
+        return config if self.grid_share is None else with_share(config, self.grid_share)
+
+    def files(self) -> dict[str, Path]:
+        """Return the file where it begins, traces, and files of models."""
+        found = {}
+        if self.source is not None and self.source not in READY:
+            found["source"] = self.folder / self.source
+            if not found["source"].is_file():
+                return found
+        for place, workload in (*self.config.clusters.items(), ("grid", self.config.grid)):
+            if workload.trace is not None:
+                found[f"{place}.trace"] = self.trace_file(workload.trace)
+            elif workload.model is not None and workload.model.endswith(".json"):
+                found[f"{place}.model"] = self.folder / workload.model
+        return found
+
+    def completed(self) -> dict[str, Any]:
+        """Return every setting that has a value, those of ``source`` among them."""
+        values = self.config.model_dump(mode="json", exclude_none=True)
+        values["clusters"] = _with_paths({"clusters": values["clusters"]}, self.folder.absolute())[
+            "clusters"
+        ]
+        values["grid"] = _with_paths({"grid": values["grid"]}, self.folder.absolute())["grid"]
+        return {"kind": self.kind, **values}
+
+    def identity(self) -> dict[str, Any]:
+        """Return what decides about the results: settings, and contents of all files."""
+        found = self.completed()
+        for place, workload in (*found["clusters"].items(), ("grid", found["grid"])):
+            for name in NAMING:
+                path = self.files().get(f"{place}.{name}")
+                if path is not None:
+                    workload[name] = checksum(path)
+        return found
+
+    def prepare(self) -> Workloads:
+        """Read or generate the jobs."""
+
+        return load_workloads(self.config)
+
+    def stage(
+        self, prepared: Workloads, log: DecisionLog | None = None, *, watched: bool = False
+    ) -> Staged:
+        """Set up the grid."""
+
+        return stage_grid(self.config, workloads=prepared, log=log)
+
+    def label(self) -> str:
+        """Return its name, its users and its broker."""
+        config = self.config
+        users = config.users if isinstance(config.users, str) else "mixed users"
+        return f"{config.name}, {users}, {config.broker}"
+
+
+def _with_paths(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return the settings of a grid file with the files that they name by their paths."""
+    found = dict(values)
+
+    def named(workload: Any) -> Any:
+        if not isinstance(workload, dict):
+            return workload
+        paths = {
+            name: str((folder / workload[name]).absolute())
+            for name in NAMING
+            if isinstance(workload.get(name), str)
+            and (name == "trace" or workload[name].endswith(".json"))
+            and not workload[name].startswith(ARCHIVE_PREFIX)
+        }
+        return {**workload, **paths}
+
+    if isinstance(found.get("clusters"), dict):
+        found["clusters"] = {name: named(site) for name, site in found["clusters"].items()}
+    if "grid" in found:
+        found["grid"] = named(found["grid"])
+    return found

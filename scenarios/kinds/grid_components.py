@@ -1,0 +1,151 @@
+"""Components: wide jobs of a grid, split over several clusters, where they start together.
+
+A component is a row of the table of jobs. Those of one job stand one after the other, with the same
+user, times and recorded submission, and are in the same session and batch, so that whoever waits
+for the job waits for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcrowd.agents.work.recorded import Work
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.grid.policies import fits, parts_of
+from hpcrowd.environment.jobs import Int64s, JobTable
+from hpcrowd.environment.quantities import plural
+
+
+@dataclass(frozen=True)
+class Split:
+    """Jobs with components.
+
+    Attributes
+    ----------
+    work
+        The same work, in a table in which components are rows.
+    first, count
+        Row of the first component and how many there are, of each job that was split.
+    """
+
+    work: Work
+    first: Int64s
+    count: Int64s
+
+    @property
+    def jobs(self) -> JobTable:
+        """The table."""
+        return self.work.jobs
+
+    @property
+    def any(self) -> bool:
+        """Whether a job was split."""
+        return len(self.first) > 0
+
+    @property
+    def rows(self) -> list[Int64s]:
+        """Rows of the components of each job that was split."""
+        ends = self.first + self.count
+        return [np.arange(*bounds) for bounds in zip(self.first, ends, strict=True)]
+
+    @property
+    def first_of(self) -> Int64s:
+        """Row of the first component of each row's job, its own if it is whole, shape (rows,)."""
+        found = np.arange(len(self.jobs))
+        for rows in self.rows:
+            found[rows] = rows[0]
+        return found
+
+
+def split_wide(
+    work: Work,
+    by_grid: NDArray[np.bool_],
+    most: int,
+    sizes: Sequence[int],
+    whose: Callable[[int], str] = "row {}".format,
+) -> Split:
+    """Split the jobs of the grid that are wider than ``most`` processors.
+
+    What is too wide for the clusters however it is split stays whole; the broker rejects it.
+
+    Parameters
+    ----------
+    work
+        Jobs and sessions; they stay as they are.
+    by_grid
+        Whose users submit to the grid, shape (jobs,).
+    most
+        Processors of a component at most.
+    sizes
+        Processors of each cluster.
+    whose
+        Says in a message whose job stands in a row.
+
+    Raises
+    ------
+    QuantityError
+        When the components of a job could never start together, and those of another size could.
+    """
+    jobs = work.jobs
+    widths = np.unique(jobs.processors[by_grid])
+    able = [width for width in widths.tolist() if _fitting(width, sizes)]
+    parts = {width: parts_of(width, most) for width in able if width > most}
+    for width, components in parts.items():
+        if not fits(components, sizes):
+            place = int(np.flatnonzero(by_grid & (jobs.processors == width))[0])
+            others = [size for size in _limits(able, sizes) if _all_fit(able, size, sizes)]
+            near = min(others, key=lambda size: abs(size - most), default=0)
+            cure = f"give {near}, or leave the setting out" if near else "leave the setting out"
+            raise QuantityError(
+                f"components {most}: a job of {plural(width, 'processor')}, {whose(place)}, "
+                f"makes {len(components)} of up to {components[0]}, and each "
+                f"needs one of the clusters of {', '.join(map(str, sizes))} processors for itself; "
+                f"{cure}"
+            )
+    wide = by_grid & np.isin(jobs.processors, list(parts))
+    count = np.ones(len(jobs), np.int64)
+    count[wide] = [len(parts[width]) for width in jobs.processors[wide].tolist()]
+    begin = np.cumsum(count) - count
+    if not wide.any():
+        return Split(work, begin[wide], count[wide])
+    table = jobs.take(np.repeat(np.arange(len(jobs)), count)).copy()
+    table.number[:] = np.arange(1, len(table) + 1)
+    for row in np.flatnonzero(wide).tolist():
+        table.processors[begin[row] : begin[row] + count[row]] = parts[int(jobs.processors[row])]
+    return Split(_with_components(work, table, begin, count), begin[wide], count[wide])
+
+
+def _fitting(width: int, sizes: Sequence[int]) -> list[int]:
+    """Return into how many equal components a job may be split so that they fit."""
+    most = min(width, len(sizes))
+    return [n for n in range(1, most + 1) if fits(parts_of(width, -(-width // n)), sizes)]
+
+
+def _limits(widths: Sequence[int], sizes: Sequence[int]) -> list[int]:
+    """Return the widest components of jobs, split in all ways that fit, ascending."""
+    return sorted({-(-width // n) for width in widths for n in _fitting(width, sizes)})
+
+
+def _all_fit(widths: Sequence[int], most: int, sizes: Sequence[int]) -> bool:
+    return all(fits(parts_of(width, most), sizes) for width in widths)
+
+
+def _with_components(work: Work, table: JobTable, begin: Int64s, count: Int64s) -> Work:
+    """Return the work with its sessions and batches as they are, over the rows of components."""
+    sessions = work.sessions
+    mine = count[sessions.rows]
+    first = np.append(0, np.cumsum(mine))  # where each job of the sessions begins now
+    inside = np.arange(first[-1]) - np.repeat(first[:-1], mine)
+    return Work(
+        table,
+        replace(
+            sessions,
+            rows=np.repeat(begin[sessions.rows], mine) + inside,
+            session_first=first[sessions.session_first],
+            batch_first=first[sessions.batch_first],
+        ),
+    )

@@ -1,0 +1,251 @@
+"""Changes of the platform from a TOML file::
+
+    resubmit_after = "10m"
+
+    [[changes]]
+    do = "fail"
+    mean = "8h"
+    repair_mean = "2h"
+    jobs = "resubmit"
+
+    [[changes]]
+    do = "maintain"
+    start = "1996-11-04 08:00"
+    end = "1996-11-04 16:00"
+
+``do`` says what happens; each kind has settings of its own, :data:`CHANGES`.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+
+from hpcrowd.environment.errors import QuantityError, first_mistake
+from hpcrowd.environment.schedulers.names import parse_scheduler
+from hpcrowd.environment.toml_files import read_toml
+from hpcrowd.scenarios.kinds.fields import Duration, Strict, parse_moment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hpcrowd.environment.clock import Clock
+    from hpcrowd.environment.platform.changes import Change
+
+
+#: A second of the run, or a local date and time of the trace.
+Moment = Annotated[int | datetime, BeforeValidator(parse_moment)]
+
+Fate = Literal["requeue", "resubmit", "fail"]
+Family = Literal["exponential", "weibull"]
+
+FATE = "fate of running jobs that are stopped: requeue, resubmit or fail"
+
+
+def _known(scheduler: str) -> str:
+    """Make sure that there is such a scheduler."""
+    parse_scheduler(scheduler)
+    return scheduler
+
+
+class ChangeConfig(Strict):
+    """One change of a cluster."""
+
+    cluster: str = Field("home", description="name of the cluster")
+
+    def of(self, clock: Clock) -> Change:
+        """Return the change; dates are local times of the clock."""
+        from hpcrowd.environment.clock import second_of
+        from hpcrowd.environment.platform import changes as platform
+
+        values = {name: getattr(self, name) for name in type(self).model_fields}
+        kind = KINDS[values.pop("do")]
+        del values["cluster"]
+        for name, value in values.items():
+            if isinstance(value, datetime):
+                values[name] = second_of(value, clock)
+                if values[name] < 0:
+                    first = f"{clock.local(0):%Y-%m-%d %H:%M}"
+                    raise QuantityError(
+                        f"{name} {value}: before the run begins, {first}; take a later date"
+                    )
+        made: Change = getattr(platform, kind)(**values)
+        return made
+
+
+class DownConfig(ChangeConfig):
+    """Processors go down, and come up again."""
+
+    do: Literal["down"]
+    at: Moment = Field(description="when")
+    until: Moment | None = Field(None, description="when they come up; never unless given")
+    processors: int = Field(1, ge=1, description="how many")
+    jobs: Fate = Field("requeue", description=FATE)
+
+
+class FailConfig(ChangeConfig):
+    """Nodes fail at random and are repaired."""
+
+    do: Literal["fail"]
+    mean: Duration = Field(
+        gt=0, description="mean time from one failure of the cluster to the next"
+    )
+    repair_mean: Duration = Field(gt=0, description="mean time to repair")
+    distribution: Family = Field(
+        "exponential", description="of times between failures: exponential or weibull"
+    )
+    shape: float = Field(1.0, gt=0, description="of the Weibull; below 1 failures come in bursts")
+    repair: Family = Field("exponential", description="of times to repair")
+    repair_shape: float = Field(1.0, gt=0, description="of the Weibull")
+    processors: int = Field(1, ge=1, description="processors of a node")
+    start: Moment = Field(0, description="failures happen from here on")
+    until: Moment | None = Field(None, description="and before this; to the end unless given")
+    jobs: Fate = Field("requeue", description=FATE)
+
+
+class MaintainConfig(ChangeConfig):
+    """The whole cluster is drained and closed."""
+
+    do: Literal["maintain"]
+    start: Moment = Field(description="from")
+    end: Moment = Field(description="to")
+    announced: Duration = Field(
+        604800,
+        ge=0,
+        description="before the start; from then on no job starts that is believed to run into it "
+        "(unconfirmed)",
+    )
+    jobs: Literal[Fate, "run"] = Field(
+        "requeue", description=f"{FATE}; or run: they go on through the maintenance"
+    )
+
+
+class ResizeConfig(ChangeConfig):
+    """The cluster has another size."""
+
+    do: Literal["resize"]
+    at: Moment = Field(description="when")
+    processors: int = Field(ge=1, description="the new size")
+
+
+class SpeedConfig(ChangeConfig):
+    """The nodes have another speed."""
+
+    do: Literal["speed"]
+    at: Moment = Field(description="when")
+    factor: float = Field(gt=0, description="so many times as fast as before")
+
+
+class SwitchConfig(ChangeConfig):
+    """Another scheduler takes over."""
+
+    do: Literal["switch"]
+    at: Moment = Field(description="when")
+    scheduler: Annotated[str, AfterValidator(_known)] = Field(
+        description="as for --scheduler, but not recorded"
+    )
+
+
+#: The class of ``hpcrowd.environment.platform.changes`` by what to do.
+KINDS = {
+    "down": "NodesDown",
+    "fail": "Failures",
+    "maintain": "Maintenance",
+    "resize": "Resize",
+    "speed": "SpeedChange",
+    "switch": "SwitchPolicy",
+}
+
+AnyChange = DownConfig | FailConfig | MaintainConfig | ResizeConfig | SpeedConfig | SwitchConfig
+
+#: Settings by what to do.
+CHANGES: dict[str, type[ChangeConfig]] = dict(zip(KINDS, get_args(AnyChange), strict=True))
+
+
+class PlatformConfig(Strict):
+    """What changes of the clusters during a run."""
+
+    name: str = Field("platform", description="for tables and pictures")
+    resubmit_after: Duration = Field(
+        600,
+        ge=0,
+        description="after which users submit stopped jobs again, where that is the fate of these "
+        "(unconfirmed)",
+    )
+    changes: tuple[Annotated[AnyChange, Field(discriminator="do")], ...] = Field(
+        min_length=1, description="one entry per change"
+    )
+    file: str = Field("", exclude=True, description="from which it was read")
+    sha256: str = Field("", exclude=True, description="checksum of the file")
+
+    def of(self, clock: Clock, cluster: str = "home") -> list[Change]:
+        """Return the changes of one cluster; dates are local times of the clock.
+
+        Raises
+        ------
+        QuantityError
+            When a date cannot be in the run.
+        """
+        made = []
+        for place, change in enumerate(self.changes):
+            if change.cluster == cluster:
+                try:
+                    made.append(change.of(clock))
+                except QuantityError as error:
+                    raise self._mistake(f"changes[{place}]: {error}") from None
+        return made
+
+    def check(self, clock: Clock, sizes: Mapping[str, int]) -> None:
+        """Make sure that changes can be, and do not contradict each other.
+
+        Parameters
+        ----------
+        clock
+            Of the run.
+        sizes
+            Processors of each cluster by its name.
+
+        Raises
+        ------
+        QuantityError
+            Naming the file, the first that cannot be, and the rule.
+        """
+        from hpcrowd.environment.platform.changes import check_changes
+
+        for place, change in enumerate(self.changes):
+            if change.cluster not in sizes:
+                raise self._mistake(
+                    f"changes[{place}]: cluster {change.cluster!r}: no such cluster; choose "
+                    f"{', '.join(sizes)}"
+                )
+        for name, processors in sizes.items():
+            changes = self.of(clock, name)
+            try:
+                check_changes(changes, processors)
+            except QuantityError as error:
+                raise self._mistake(f"cluster {name}: {error}") from None
+
+    def _mistake(self, what: str) -> QuantityError:
+        return QuantityError(f"{self.file or self.name}: {what}")
+
+
+def read_platform(path: str | os.PathLike[str]) -> PlatformConfig:
+    """Read changes of the platform from a TOML file.
+
+    Raises
+    ------
+    QuantityError
+        When it cannot be read or something in it is wrong; with file, place, value and rule.
+    """
+    place = Path(path)
+    values, content = read_toml(place)
+    found: dict[str, Any] = {"file": place.name, "sha256": sha256(content).hexdigest()}
+    try:
+        return PlatformConfig(**{"name": place.stem, **values, **found})
+    except ValidationError as error:
+        raise QuantityError(f"{place}: {first_mistake(error)}") from None

@@ -1,0 +1,1 @@
+"""Madon et al. 2024: replay with feedback."""

@@ -1,0 +1,255 @@
+"""How far the figures of Madon et al. 2024 depend on what the paper does not say.
+
+Covers: the spread of each experiment under changes that leave the log what it is, and how many of
+our bounds hold under other readings of the text.
+
+Story: a published figure can be reached only as closely as the simulation is stable. Two changes
+are below the resolution of the log: jobs of the same second change places in the queue; every job
+runs 0 or 1 s longer. Where a figure moves as far as ours lies from the published one, the
+difference says nothing about the readings. Where it stands still, a wrong reading shows.
+
+Run ``python -m hpcrowd.scenarios.studies.madon2024.sensitivity TRACES PAGE`` to compute the
+generated parts of ``docs/studies/madon2024.md`` anew; that takes one to two minutes.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, override
+
+import numpy as np
+
+from hpcrowd.agents.behaviours.composed import Composed
+from hpcrowd.agents.behaviours.user import ReplayUser
+from hpcrowd.agents.behaviours.when import Release, SessionGraph
+from hpcrowd.agents.work.recorded import Work
+from hpcrowd.analysis.run import Run
+from hpcrowd.environment.schedulers.easy import EASY
+from hpcrowd.environment.traces.formats.registry import read_trace
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.studies.madon2024.measures import (
+    EXPERIMENTS,
+    QUANTITIES,
+    REPLAYS,
+    Comparison,
+    LogRuns,
+    Quantity,
+)
+from hpcrowd.scenarios.studies.madon2024.report import name_of, page_parts
+from hpcrowd.scenarios.studies.madon2024.run import find_traces, reproduce_madon2024, simulate
+from hpcrowd.scenarios.studies.pages import markdown_table, refresh_command, refresh_file
+from hpcrowd.scenarios.studies.published import Printed, published_rows
+from hpcrowd.scenarios.studies.running import swap_ties
+
+#: Variations of each kind.
+SEEDS = 20
+
+#: What is looked at, in the order of the columns.
+SHOWN = tuple(
+    quantity
+    for quantity in QUANTITIES
+    if quantity.metric in ("makespan_s", "wait_mean_s", "wait_max_s", "lateness_mean_s")
+)
+
+
+def add_seconds(trace: Trace, seed: int) -> Trace:
+    """Return the trace with every job that ran 0 or 1 s longer, drawn with even chances."""
+    random = np.random.default_rng(seed)
+    run = trace["run"].astype(np.int64)
+    run += random.integers(0, 2, len(run)) * (run > 0)
+    return replace(trace, columns={**trace.columns, "run": run})
+
+
+class LastPredecessorGraph(SessionGraph):
+    """Count the think time from the last predecessor to end, whatever the others' were."""
+
+    @override
+    def finished(self, user: ReplayUser, unit: int, now: int) -> Sequence[Release]:
+        edges = self.units.dependencies
+        first, last = edges.first[unit : unit + 2]
+        think = dict(zip(edges.successor[first:last], edges.think[first:last], strict=True))
+        free = super().finished(user, unit, now)
+        return [release._replace(pause=int(think[release.unit])) for release in free]
+
+
+class LastPredecessor(Composed):
+    """Users whose last predecessor counts alone."""
+
+    def __init__(self, work: Work) -> None:
+        super().__init__(LastPredecessorGraph(work))
+
+
+class ShadowOnly(EASY):
+    """Backfill only what ends before the shadow time, as footnote 6 of the paper says."""
+
+    name = "easy without spare processors"
+
+    @override
+    def reserve(
+        self, now: int, processors: int, free: int, ends: Iterable[tuple[int, int]]
+    ) -> tuple[int, int]:
+        return super().reserve(now, processors, free, ends)[0], 0
+
+
+#: Small changes of the log, by what they are.
+CHANGES: dict[str, Callable[[Trace, int], Trace]] = {
+    "ties": swap_ties,
+    "seconds": add_seconds,
+}
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Where the figures of one simulation went under one kind of change.
+
+    Attributes
+    ----------
+    experiment, replay
+        Which simulation.
+    low, high
+        The least and largest value of each of :data:`SHOWN`, in its unit.
+    """
+
+    experiment: str
+    replay: str
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+
+def spread(traces: Iterable[Trace], experiment: str, replay: str) -> Spread:
+    """Run one simulation on several variations of a log."""
+    runs = [simulate(trace, experiment, replay) for trace in traces]
+    values = np.array([[_value(run, quantity) for quantity in SHOWN] for run in runs])
+    return Spread(experiment, replay, tuple(values.min(axis=0)), tuple(values.max(axis=0)))
+
+
+def _value(run: Run, quantity: Quantity) -> float:
+    found = run.metrics[quantity.metric]
+    return float("nan") if found is None else found / quantity.per
+
+
+def spread_row(found: Spread) -> list[str]:
+    """Return a row of the table of spreads: range and published figure of each quantity."""
+    cells = [name_of(found.experiment), found.replay]
+    for quantity, low, high in zip(SHOWN, found.low, found.high, strict=True):
+        printed = _printed(found, quantity)
+        if printed is None:
+            cells += ["-", "-"]
+        else:
+            cells += [f"{low:.2f} to {high:.2f}", printed.text]
+    return cells
+
+
+def _printed(found: Spread, quantity: Quantity) -> Printed | None:
+    """Return the published figure for KTH, None where there is none."""
+    for row in published_rows(quantity.table):
+        if (row["experiment"], row["replay"]) == (found.experiment, found.replay):
+            return Printed(row[f"kth_{quantity.column}"])
+    return None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Another reading of the text.
+
+    Attributes
+    ----------
+    words
+        What is read differently.
+    changes
+        Fields of the configuration.
+    kinds, experiments
+        Which simulations it touches; the others stay as they are.
+    """
+
+    words: str
+    changes: dict[str, Any] = field(default_factory=dict)
+    kinds: tuple[str, ...] = REPLAYS
+    experiments: tuple[str, ...] = EXPERIMENTS
+
+
+_REACTING = ("a0", "a60")
+_EASY = tuple(name for name in EXPERIMENTS if name != "fcfs")
+
+#: What was tried, the chosen reading first.
+READINGS = (
+    Reading("as chosen"),
+    Reading("requested times as given (field 9)", {"requested": "given"}),
+    Reading(
+        "requested times as given, jobs killed there", {"requested": "given", "overrun": "kill"}
+    ),
+    Reading("allocated processors (field 5)", {"processors": "allocated"}),
+    Reading(
+        "a0: jobs of the same second are one session", {"sessions": "arrival:0s"}, kinds=("a0",)
+    ),
+    Reading(
+        "think time from the last predecessor only", {"users": LastPredecessor}, kinds=_REACTING
+    ),
+    Reading(
+        "no backfilling past the shadow time (footnote 6 to the letter)",
+        {"scheduler": ShadowOnly()},
+        experiments=_EASY,
+    ),
+)
+
+
+def try_reading(trace: Trace, reading: Reading) -> Comparison:
+    """Run the 18 simulations under another reading."""
+    runs = {}
+    for experiment in EXPERIMENTS:
+        for kind in REPLAYS:
+            touched = experiment in reading.experiments and kind in reading.kinds
+            changes = reading.changes if touched else {}
+            runs[experiment, kind] = simulate(trace, experiment, kind, **changes)
+    return Comparison({"KTH": LogRuns("KTH", runs)})
+
+
+def reading_row(trace: Trace, reading: Reading) -> list[str]:
+    """Return a row of the table of readings: bounds that hold, figures equal as printed."""
+    cells = [cell for cell in try_reading(trace, reading).cells if cell.holds is not None]
+    equal = 0
+    for cell in cells:
+        half = Printed(cell.printed).half_unit
+        equal += cell.deviation is not None and abs(cell.deviation) <= half
+    hold = sum(1 for cell in cells if cell.holds)
+    return [reading.words, f"{hold} of {len(cells)}", f"{equal} of {len(cells)}"]
+
+
+def sensitivity_parts(trace: Trace) -> dict[str, str]:
+    """Return the generated parts of the page that this file is for."""
+    heading = ["experiment", "users"]
+    for quantity in SHOWN:
+        heading += [f"{quantity.title} ({quantity.unit})", "published"]
+    parts = {}
+    for kind, change in CHANGES.items():
+        traces = [change(trace, seed) for seed in range(SEEDS)]
+        rows = [
+            spread_row(spread(traces, experiment, replay))
+            for experiment in EXPERIMENTS
+            for replay in REPLAYS
+        ]
+        parts[f"spread of {kind}"] = markdown_table(heading, rows, 2)
+    rows = [reading_row(trace, reading) for reading in READINGS]
+    parts["other readings"] = markdown_table(
+        ["reading", "bounds hold", "equal as printed"], rows, 1
+    )
+    return parts
+
+
+def refresh(traces: Path, page: Path) -> None:
+    """Run the study and write the generated parts of the page."""
+    study = reproduce_madon2024(traces)
+    kth = read_trace(find_traces(traces)["KTH"])
+    refresh_file(page, page_parts(study) | sensitivity_parts(kth))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Refresh the page and return the exit code."""
+    return refresh_command("madon2024_sensitivity", refresh, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

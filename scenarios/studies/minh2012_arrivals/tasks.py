@@ -1,0 +1,232 @@
+"""The simulations of Minh 2012, chapter 6: a task is a workload on a cluster, or a grid at a load.
+
+Every workload is drawn from named streams of the seed, so that results do not depend on how many
+processes share the work, nor on the order in which they finish.
+"""
+
+from __future__ import annotations
+
+import gc
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hpcrowd.environment.cluster import ClusterSpec
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.grid.broker import GridSpec
+from hpcrowd.environment.grid.das3 import das3_clusters
+from hpcrowd.environment.grid.policies import GRID
+from hpcrowd.environment.jobs import Int64s, JobTable
+from hpcrowd.environment.simulation import Simulation
+from hpcrowd.environment.streams import Streams
+from hpcrowd.scenarios.studies.minh2012_arrivals.plan import Plan
+from hpcrowd.scenarios.studies.minh2012_arrivals.study import LEIDEN, MEASURES, POLICIES, Floats
+from hpcrowd.scenarios.studies.minh2012_arrivals.workloads import (
+    PATTERNS,
+    Arrivals,
+    PatternWorkload,
+    drawn,
+)
+from hpcrowd.scenarios.studies.minh2012_correlation.study import slowdown
+
+#: What makes the broker choose (section 6.3).
+BROKER = "first-fit"
+
+
+class Task(NamedTuple):
+    """A piece of work."""
+
+    experiment: str  #: ``cluster`` or ``grid``
+    number: int  #: place of the pattern, or of the grid load
+    replication: int
+
+    @property
+    def name(self) -> str:
+        """What its results are called."""
+        return f"{self.experiment}-{self.number}-{self.replication}"
+
+
+@dataclass(frozen=True)
+class Work:
+    """What every process needs to run any task.
+
+    Attributes
+    ----------
+    plan
+        What is to be run.
+    arrivals
+        How jobs of each pattern arrive.
+    """
+
+    plan: Plan
+    arrivals: Arrivals
+
+    def tasks(self) -> list[Task]:
+        """Return every task; those on the grid, which are longer, first."""
+        plan = self.plan
+        return [
+            *(
+                Task("grid", load, r)
+                for r in range(plan.grid_replications)
+                for load in range(len(plan.grid_loads))
+            ),
+            *(
+                Task("cluster", pattern, r)
+                for r in range(plan.cluster_replications)
+                for pattern in range(len(PATTERNS))
+            ),
+        ]
+
+    def __call__(self, task: Task) -> list[Any]:
+        """Return the slowdowns of all its runs as nested lists."""
+        found = self._cluster(task) if task.experiment == "cluster" else self._grid(task)
+        plain: list[Any] = found.tolist()
+        return plain
+
+    def _cluster(self, task: Task) -> Floats:
+        """Return slowdowns of shape (policies, loads)."""
+        plan = self.plan
+        pattern = [*PATTERNS][task.number]
+        streams = Streams(plan.seed).within("minh2012", "arrivals", "cluster", task.replication)
+        models = {pattern: self.arrivals.models[pattern]}
+        workload = drawn(models, plan.jobs, plan.widest_job, streams)
+        return np.array(
+            [
+                [slowdown_on(workload, pattern, load, plan.machine, policy) for load in plan.loads]
+                for policy in POLICIES
+            ]
+        )
+
+    def _grid(self, task: Task) -> Floats:
+        """Return slowdowns of shape (measures, grid patterns, background patterns)."""
+        plan, load = self.plan, self.plan.grid_loads[task.number]
+        workloads = grid_workloads(plan, self.arrivals, task.replication)
+        found = np.full((len(MEASURES), len(PATTERNS), len(PATTERNS)), np.nan)
+        for column, own in enumerate(PATTERNS):
+            for place, background in enumerate(PATTERNS):
+                found[:, column, place] = run_grid(plan, workloads, load, own, background)
+        return found
+
+
+def slowdown_on(
+    workload: PatternWorkload, pattern: str, load: float, machine: int, policy: str
+) -> float:
+    """Run a workload on a single cluster at a system load and return its slowdown."""
+    submits = workload.submits(pattern, workload.mean_gap(load, machine))
+    jobs = workload.table(submits)
+    model = Simulation(jobs, machine, POLICIES[policy].scheduler)
+    model.cluster.submit(np.arange(len(jobs)), submits)
+    model.run()
+    return slowdown(jobs)
+
+
+def grid_workloads(plan: Plan, arrivals: Arrivals, replication: int) -> dict[str, PatternWorkload]:
+    """Return the workloads of the clusters of DAS-3 by name, and that of the grid."""
+    streams = Streams(plan.seed).within("minh2012", "arrivals", "grid", replication)
+    widest = {
+        **{name: plan.widest_local_job(one.processors) for name, one in das3_clusters().items()},
+        GRID: plan.widest_grid_job,
+    }
+    return {
+        name: drawn(arrivals.models, plan.jobs, most, streams.within(name))
+        for name, most in widest.items()
+    }
+
+
+def run_grid(
+    plan: Plan, workloads: dict[str, PatternWorkload], load: float, own: str, background: str
+) -> list[float]:
+    """Return the slowdowns of a simulation of DAS-3; see :class:`GridRun`."""
+    run = GridRun(plan, workloads, load, own, background)
+    run.model.run()
+    found = run.slowdowns()
+    del run
+    gc.collect(1)  # a simulation holds itself: 100 MB that the next one takes
+    return found
+
+
+class GridRun:
+    """A simulation of DAS-3, ready to run.
+
+    Parameters
+    ----------
+    plan
+        What is to be run.
+    workloads
+        By name of the cluster, and that of the grid.
+    load
+        Grid load.
+    own, background
+        Patterns of the grid's jobs and of local jobs.
+
+    Attributes
+    ----------
+    model
+        The simulation; run it, then ask for :meth:`slowdowns`.
+    rows
+        Rows of each workload by name.
+    together
+        s; until then all six workloads arrive.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        workloads: dict[str, PatternWorkload],
+        load: float,
+        own: str,
+        background: str,
+    ) -> None:
+        clusters = das3_clusters()
+        free = sum((1 - plan.local_load) * one.processors for one in clusters.values())
+        jobs, self.rows, submits = JobTable(), {}, {}
+        for name, workload in workloads.items():
+            if name == GRID:
+                at = workload.submits(own, workload.mean_gap(load, free))
+            else:
+                one = clusters[name]
+                gap = workload.mean_gap(plan.local_load, one.processors, one.speed)
+                at = workload.submits(background, gap)
+            self.rows[name], submits[name] = workload.append_to(jobs, at), at
+        self.together = min(int(at[-1]) for at in submits.values())
+        self.model = model = das3(jobs, clusters)
+        self.places = dict(zip(clusters, model.clusters.values(), strict=True))
+        for name, cluster in self.places.items():
+            cluster.submit(self.rows[name], submits[name])
+        assert model.broker is not None
+        model.broker.submit(self.rows[GRID], submits[GRID])
+
+    def slowdowns(self) -> list[float]:
+        """Return what :data:`~hpcrowd.scenarios.studies.minh2012_arrivals.study.MEASURES` lists.
+
+        Raises
+        ------
+        QuantityError
+            When the workloads are so short that one begins after another has ended.
+        """
+        jobs = self.model.jobs
+        in_time = jobs.submit <= self.together
+
+        def of(rows: Int64s, since: Int64s) -> float:
+            if not len(rows):
+                raise QuantityError(
+                    f"jobs {len(self.rows[GRID]):,}: no job of some workload is submitted while "
+                    "all six arrive; take more jobs"
+                )
+            # Run times in the table are those on the cluster where the job ran.
+            return float((jobs.end - since)[rows].mean() / jobs.run_time[rows].mean())
+
+        found = {f"{name} all": of(rows, jobs.submit) for name, rows in self.rows.items()}
+        found |= {name: of(rows[in_time[rows]], jobs.submit) for name, rows in self.rows.items()}
+        here = (jobs.cluster == self.places[LEIDEN].number) & in_time
+        found[f"{LEIDEN} shared"] = of(np.flatnonzero(here), jobs.enqueued)
+        return [found[measure] for measure in MEASURES]
+
+
+def das3(jobs: JobTable, clusters: dict[str, ClusterSpec]) -> Simulation:
+    """Return DAS-3 with its broker; its first cluster is home."""
+    names = [*clusters]
+    first = clusters[names[0]]
+    others = {name: clusters[name] for name in names[1:]}
+    return Simulation(jobs, first.processors, first.scheduler, others=others, grid=GridSpec(BROKER))

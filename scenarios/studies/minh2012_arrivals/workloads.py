@@ -1,0 +1,232 @@
+"""Minh 2012, chapter 6: workloads with arrivals of a pattern, and run times and sizes at random.
+
+Run times and processors are uniform and independent, so that only arrivals tell workloads apart
+(section 6.1). All patterns have the same run times and processors, and arrive in the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from hpcrowd.analysis.models.arrivals.poisson import Poisson
+from hpcrowd.analysis.models.arrivals.wavelet import Wavelet, WaveletZeros
+from hpcrowd.analysis.models.part import ArrivalModel
+from hpcrowd.environment.errors import ModelFileError, QuantityError
+from hpcrowd.environment.jobs import Int64s, JobTable
+from hpcrowd.environment.model_files import ModelFormat
+from hpcrowd.environment.quantities import round_half_up
+from hpcrowd.environment.streams import Streams
+
+#: s; longest run time, run times are uniform from 1 s on. The thesis does not tell its own. It does
+#: not matter beyond rounding to seconds: times between arrivals grow with it at a given load.
+LONGEST_S = 7_200
+
+
+@dataclass(frozen=True)
+class PatternWorkload:
+    """Jobs that arrive in several patterns, one of which is chosen when they are submitted.
+
+    Attributes
+    ----------
+    run_time
+        s on nodes of speed 1, shape (jobs,).
+    processors
+        Of the same jobs.
+    arrivals
+        By pattern: when they arrive, in mean times between arrivals, rising, shape (jobs,); the
+        last one is the number of jobs.
+    """
+
+    run_time: Int64s
+    processors: Int64s
+    arrivals: Mapping[str, NDArray[np.float64]]
+
+    def __len__(self) -> int:
+        return len(self.run_time)
+
+    def mean_gap(self, load: float, processors: float, speed: float = 1.0) -> float:
+        """Return the mean time between arrivals, s, that makes a load.
+
+        Load is arrival rate x E[run time x processors] / processors (sections 5.2.5 and 6.2).
+
+        Parameters
+        ----------
+        load
+            1 asks for all of the processors.
+        processors
+            Of the machine, or those free in all clusters of a grid.
+        speed
+            Of the nodes: run times are divided by it.
+
+        Raises
+        ------
+        QuantityError
+            When the load is not positive.
+        """
+        if not 0 < load < float("inf"):
+            raise QuantityError(f"load {load}: must be positive, for example 0.8")
+        work = float((self.run_time * self.processors).mean()) / speed
+        return work / (load * processors)
+
+    def submits(self, pattern: str, mean_gap: float) -> Int64s:
+        """Return when jobs are submitted, s, shape (jobs,); the last one at jobs x ``mean_gap``."""
+        found: Int64s = np.asarray(round_half_up(self.arrivals[pattern] * mean_gap), np.int64)
+        return found
+
+    def table(self, submits: Int64s) -> JobTable:
+        """Return the table of the jobs; requested times are run times (section 7.2.2)."""
+        jobs = JobTable()
+        self.append_to(jobs, submits)
+        return jobs
+
+    def append_to(self, jobs: JobTable, submits: Int64s) -> Int64s:
+        """Add the jobs to a table and return their rows."""
+        return jobs.append(
+            len(self),
+            processors=self.processors,
+            run_time=self.run_time,
+            requested_time=self.run_time,
+            recorded_submit=submits,
+            user=1,
+        )
+
+
+def drawn(
+    models: Mapping[str, ArrivalModel],
+    size: int,
+    widest: int,
+    streams: Streams,
+    longest_s: int = LONGEST_S,
+) -> PatternWorkload:
+    """Return a workload.
+
+    Parameters
+    ----------
+    models
+        How jobs arrive, by pattern. All draw from the same stream, so that the wavelet models
+        have the same coarse rates.
+    size
+        Jobs.
+    widest
+        Most processors of a job; they are uniform from 1 on.
+    streams
+        Where randomness comes from.
+    longest_s
+        s; the longest run time.
+    """
+    arrivals = {}
+    for pattern, model in models.items():
+        times = model.times(size, streams.generator("arrivals"))
+        arrivals[pattern] = times * (size / times[-1])
+    return PatternWorkload(
+        streams.generator("run times").integers(1, longest_s, size, endpoint=True),
+        streams.generator("processors").integers(1, widest, size, endpoint=True),
+        arrivals,
+    )
+
+
+#: The log whose arrivals are stored, by the name that studies give it.
+LOG = "Thunder"
+
+#: s; T, over which arrivals are counted (chapters 4 and 5).
+TIME_SCALE_S = 900.0
+
+
+class Pattern(NamedTuple):
+    """A pattern of arrivals (section 6.1)."""
+
+    label: str  #: in words
+    model: type[ArrivalModel]
+
+
+#: Patterns by the index that the thesis gives its workloads, b_N or g_LB, from calm to bursty.
+PATTERNS = {
+    "N": Pattern("Poisson", Poisson),
+    "L": Pattern("long range dependent", Wavelet),
+    "LB": Pattern("dependent and bursty", WaveletZeros),
+}
+
+#: What a file of such arrivals says it is.
+FILES = ModelFormat(
+    "hpcrowd arrival patterns", 1, "arrivals of three patterns", "a fit", "fit them again"
+)
+
+#: Where the stored ones are.
+STORED = Path(__file__).with_name("Thunder-arrivals.json")
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """How jobs of each pattern arrive.
+
+    Attributes
+    ----------
+    models
+        By name of :data:`PATTERNS`.
+    log
+        The log that they were fitted to: its name, file and checksum.
+    """
+
+    models: Mapping[str, ArrivalModel]
+    log: Mapping[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return them as plain data."""
+        models = {name: model.model_dump(mode="json") for name, model in self.models.items()}
+        return {"log": dict(self.log), "models": models}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], source: str) -> Arrivals:
+        """Return what :meth:`to_json` wrote.
+
+        Raises
+        ------
+        ModelFileError
+            When it is damaged; ``source`` names it.
+        """
+        try:
+            models = {
+                name: pattern.model.model_validate(data["models"][name])
+                for name, pattern in PATTERNS.items()
+            }
+            return cls(models, data["log"])
+        except (KeyError, TypeError, ValidationError) as error:
+            told = str(error).splitlines()[0]
+            raise ModelFileError(f"{source}: damaged, {told}; {FILES.again}") from None
+
+
+def fit_arrivals(submit: NDArray[np.float64], log: Mapping[str, Any]) -> Arrivals:
+    """Return the arrivals of a log in all patterns.
+
+    Parameters
+    ----------
+    submit
+        s, rising, shape (jobs,): those of the jobs that completed, as in all the thesis.
+    log
+        Which log.
+
+    Raises
+    ------
+    ModelFitError
+        When one cannot be fitted.
+    UnavailableError
+        When PyWavelets is not installed.
+    """
+    models: dict[str, ArrivalModel] = {
+        "N": Poisson.fit(submit),
+        "L": Wavelet.fit(submit, time_scale_s=TIME_SCALE_S),
+        "LB": WaveletZeros.fit(submit, time_scale_s=TIME_SCALE_S),
+    }
+    return Arrivals(models, log)
+
+
+def stored_arrivals() -> Arrivals:
+    """Return those of :data:`LOG`, for which no trace is needed."""
+    return Arrivals.from_json(FILES.read(STORED), STORED.name)

@@ -1,0 +1,1 @@
+"""Minh 2012, chapter 7: what correlation and locality do to schedulers."""

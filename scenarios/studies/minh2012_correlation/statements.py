@@ -1,0 +1,295 @@
+"""Minh 2012, chapter 7: what the text says, checked with intervals.
+
+The thesis shows pictures and gives no numbers, so each statement became a measure and a rule; the
+rules are ours. A difference counts when its 95 % interval lies on one side of 0; what no interval
+decides stays open. Differences are taken replication by replication, because the compared runs
+share run times and arrivals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from hpcrowd.analysis.paired import Estimate
+from hpcrowd.scenarios.studies.minh2012_correlation.study import (
+    FORETOLD,
+    POLICIES,
+    CorrelationRuns,
+    Experiments,
+    Floats,
+    LocalityRuns,
+    interval,
+)
+from hpcrowd.scenarios.studies.study import Claim, Finding, Rule
+
+#: Weeks are foretold as well as in the thesis if the share is no farther from it than this.
+FORETOLD_WITHIN = 0.1
+
+#: From this load on the system is overloaded (section 7.3.2).
+OVERLOADED = 1.0
+
+
+@dataclass(frozen=True)
+class LoadRule(Rule):
+    """How a statement on correlation is checked at a load.
+
+    Attributes
+    ----------
+    policies
+        Those it needs.
+    check
+        Measures the runs at a load.
+    """
+
+    policies: tuple[str, ...]
+    check: Callable[[CorrelationRuns, float], Finding]
+
+
+@dataclass(frozen=True)
+class LocalityRule(Rule):
+    """How a statement on locality is checked on a kind of workload; see :class:`LoadRule`."""
+
+    policy: str
+    check: Callable[[LocalityRuns], Finding]
+
+
+def above(estimate: Estimate) -> bool:
+    """Return whether the whole interval lies above 0."""
+    return estimate.low is not None and estimate.low > 0
+
+
+def below(estimate: Estimate) -> bool:
+    """Return whether the whole interval lies below 0."""
+    return estimate.high is not None and estimate.high < 0
+
+
+def decided(yes: bool, no: bool) -> bool | None:
+    """Return whether a rule is kept: None when the intervals say neither yes nor no."""
+    return True if yes else False if no else None
+
+
+def at(runs: CorrelationRuns, policy: str, load: float, degree: float) -> Floats:
+    """Return the slowdowns at a degree, shape (replications,)."""
+    found: Floats = runs.of(policy, load)[runs.degrees.index(degree)]
+    return found
+
+
+def rise(runs: CorrelationRuns, policy: str, load: float, first: float, last: float) -> Floats:
+    """Return by how much slowdown rises from one degree to another, shape (replications,)."""
+    return at(runs, policy, load, last) - at(runs, policy, load, first)
+
+
+def number(value: float) -> str:
+    """Return a slowdown, or a difference of two, with three digits."""
+    return f"{value:,.0f}" if abs(value) >= 99.95 else f"{value:.3g}"
+
+
+def _larger(policy: str) -> Callable[[CorrelationRuns, float], Finding]:
+    def check(runs: CorrelationRuns, load: float) -> Finding:
+        values = runs.of(policy, load)
+        steps = [interval(later - sooner) for sooner, later in pairwise(values)]
+        whole = interval(values[-1] - values[0])
+        up, down = (sum(map(side, steps)) for side in (above, below))
+        means = [float(at(runs, policy, load, degree).mean()) for degree in (-1, 0, 1)]
+        numbers = dict(zip(("at_-1", "at_0", "at_+1"), means, strict=True))
+        numbers |= {"steps_up": up, "steps_down": down}
+        text = f"{', '.join(map(number, means))}; of {len(steps)} steps {up} up, {down} down"
+        return numbers, text, decided(above(whole) and not down, below(whole) or down > 0)
+
+    return check
+
+
+def _faster(policy: str) -> Callable[[CorrelationRuns, float], Finding]:
+    def check(runs: CorrelationRuns, load: float) -> Finding:
+        first, second = rise(runs, policy, load, -1, 0), rise(runs, policy, load, 0, 1)
+        more = interval(second - first)
+        numbers = {"to_0": float(first.mean()), "from_0": float(second.mean())}
+        text = f"{first.mean():+.3g}, then {second.mean():+.3g}"
+        return numbers, text, decided(above(more), below(more))
+
+    return check
+
+
+def _degrades_more(policy: str, others: tuple[str, ...]) -> Callable[..., Finding]:
+    def check(runs: CorrelationRuns, load: float) -> Finding:
+        own = rise(runs, policy, load, 0, 1)
+        numbers, texts = {policy: float(own.mean())}, [f"{own.mean():+.3g}"]
+        differences = []
+        for other in others:
+            its = rise(runs, other, load, 0, 1)
+            numbers[other] = float(its.mean())
+            texts.append(f"{POLICIES[other].label} {its.mean():+.3g}")
+            differences.append(interval(own - its))
+        holds = decided(all(map(above, differences)), any(map(below, differences)))
+        return numbers, ", ".join(texts), holds
+
+    return check
+
+
+#: The two that Figure 7.4 compares.
+CATEGORIZED, UNCATEGORIZED = "selective-categorized", "selective-uncategorized"
+
+
+def _categorized(better: bool) -> Callable[[CorrelationRuns, float], Finding]:
+    def check(runs: CorrelationRuns, load: float) -> Finding:
+        degrees = [one for one in runs.degrees if (one < 0 if better else one > 0)]
+        each = [at(runs, CATEGORIZED, load, d) - at(runs, UNCATEGORIZED, load, d) for d in degrees]
+        whole = interval(np.mean(each, axis=0))
+        lower, higher = (sum(side(interval(one)) for one in each) for side in (below, above))
+        numbers = {"difference": whole.mean, "degrees_lower": lower, "degrees_higher": higher}
+        text = f"{span(whole)}; lower at {lower}, higher at {higher} of {len(degrees)}"
+        sides = (below(whole), above(whole))
+        return numbers, text, decided(*(sides if better else sides[::-1]))
+
+    return check
+
+
+def _similar(runs: CorrelationRuns, load: float) -> Finding:
+    logs = {
+        policy: np.log(at(runs, policy, load, 1) / at(runs, policy, load, -1))
+        for policy in (UNCATEGORIZED, CATEGORIZED)
+    }
+    numbers = {policy: float(np.exp(values.mean())) for policy, values in logs.items()}
+    text = f"{numbers[UNCATEGORIZED]:.2f} times, categorized {numbers[CATEGORIZED]:.2f} times"
+    less = interval(logs[UNCATEGORIZED] - logs[CATEGORIZED])
+    return numbers, text, decided(below(less), above(less))
+
+
+def _locality(policy: str, overloaded: bool, harms: bool) -> Callable[[LocalityRuns], Finding]:
+    def check(runs: LocalityRuns) -> Finding:
+        places = [
+            place
+            for place, load in enumerate(runs.loads)
+            if load != OVERLOADED and (load > OVERLOADED) is overloaded
+        ]
+        on, off = runs.of(policy)
+        each = [interval(on[place] - off[place]) for place in places]
+        sides = (above, below) if harms else (below, above)
+        count, contrary = (sum(map(side, each)) for side in sides)
+        ratios = [float(on[place].mean() / off[place].mean()) for place in places]
+        names = [f"on_over_off_at_{runs.loads[place]:g}" for place in places]
+        numbers = dict(zip(names, ratios, strict=True))
+        text = f"{count} of {len(each)} loads; {number(min(ratios))} to {number(max(ratios))} times"
+        return numbers, text, decided(count == len(each), contrary > 0)
+
+    return check
+
+
+def span(estimate: Estimate) -> str:
+    """Return a mean with its interval."""
+    half = estimate.half_width
+    return f"{estimate.mean:+.3g}" + ("" if half is None else f" ± {half:.2g}")
+
+
+def _load_rules() -> Iterator[LoadRule]:
+    for policy, (_, label, _) in POLICIES.items():
+        yield LoadRule(
+            f"larger correlation, larger slowdown: {policy}", "7.3.1",
+            f"{label}: a larger correlation leads to a larger slowdown: slowdown at -1, 0, +1, and "
+            "steps between degrees; +1 above -1, and no step down", (policy,), _larger(policy),
+        )  # fmt: skip
+    for policy, (_, label, _) in POLICIES.items():
+        yield LoadRule(
+            f"rapid when positive: {policy}", "7.3.1",
+            f"{label}: slowdown rises slowly from -1 to 0, rapidly from 0 to +1: both rises; the "
+            "second larger", (policy,), _faster(policy),
+        )  # fmt: skip
+    less = ("easy", CATEGORIZED)
+    for policy in ("fcfs", "conservative"):
+        if policy in POLICIES:
+            yield LoadRule(
+                f"fragmentation: {policy}", "7.3.1",
+                f"{POLICIES[policy].label} degrades more than Aggressive and Categorized "
+                "Selective: rise from 0 to +1; larger than of both", (policy, *less),
+                _degrades_more(policy, less),
+            )  # fmt: skip
+    both = (CATEGORIZED, UNCATEGORIZED)
+    yield LoadRule(
+        "categorized better when negative", "7.3.1, Fig. 7.4",
+        "Categorized is better than Uncategorized Selective with negative correlation: difference "
+        "of slowdowns, mean of the negative degrees; below 0", both, _categorized(better=True),
+    )  # fmt: skip
+    yield LoadRule(
+        "categorized worse when positive", "7.3.1, Fig. 7.4",
+        "Categorized is worse than Uncategorized Selective with positive correlation: the same of "
+        "the positive degrees; above 0", both, _categorized(better=False),
+    )  # fmt: skip
+    yield LoadRule(
+        "uncategorized hardly changes", "7.3.1, Fig. 7.4",
+        "Slowdowns of Uncategorized Selective are relatively similar from -1 to +1: slowdown at +1 "
+        "over that at -1; smaller than of Categorized", both, _similar,
+    )  # fmt: skip
+
+
+#: The statements on correlation, in the order of the text.
+LOAD_RULES = tuple(_load_rules())
+
+#: The statements on locality.
+LOCALITY_RULES = (
+    LocalityRule(
+        "locality harms EASY underloaded", "7.3.2, Fig. 7.5",
+        "Locality degrades Aggressive, load below 1: loads at which slowdown is larger with "
+        "locality, and slowdown with over without; all", "easy",
+        _locality("easy", overloaded=False, harms=True),
+    ),
+    LocalityRule(
+        "locality harms EASY overloaded", "7.3.2, Fig. 7.5",
+        "Locality degrades Aggressive, load above 1: the same; all", "easy",
+        _locality("easy", overloaded=True, harms=True),
+    ),
+    LocalityRule(
+        "locality harms FIFO underloaded", "7.3.2, Fig. 7.5",
+        "Locality degrades FIFO if the system is underloaded, load below 1: the same; all", "fcfs",
+        _locality("fcfs", overloaded=False, harms=True),
+    ),
+    LocalityRule(
+        "locality helps FIFO overloaded", "7.3.2, Fig. 7.5",
+        "Locality helps FIFO if the system is overloaded, load above 1: loads at which slowdown is "
+        "smaller with locality; all", "fcfs",
+        _locality("fcfs", overloaded=True, harms=False),
+    ),
+)  # fmt: skip
+
+#: The statement on weeks.
+WEEKS_RULE = Rule(
+    "weeks are foretold", "7.4",
+    "The mean of two weeks foretells the sign of the third in about 74 % of weeks: mean over logs; "
+    "within 10 points",
+)  # fmt: skip
+
+
+def claims_of(study: Experiments) -> list[Claim]:
+    """Return every statement in every setting; those whose policies were not run are left out."""
+    return [*_on_loads(study.correlation), *_on_locality(study.locality), *_on_weeks(study)]
+
+
+def _on_loads(runs: CorrelationRuns) -> Iterator[Claim]:
+    for rule in LOAD_RULES:
+        if set(rule.policies) <= set(runs.policies):
+            for load in runs.loads:
+                yield rule.claim(load_name(load), rule.check(runs, load))
+
+
+def _on_locality(cases: Iterable[LocalityRuns]) -> Iterator[Claim]:
+    cases = list(cases)
+    for rule in LOCALITY_RULES:
+        for runs in cases:
+            if rule.policy in runs.policies:
+                yield rule.claim(runs.name, rule.check(runs))
+
+
+def _on_weeks(study: Experiments) -> Iterator[Claim]:
+    share = study.foretold
+    if share is not None:
+        text = f"{100 * share:.0f} % over {len(study.weeks)} logs"
+        holds = abs(share - FORETOLD) <= FORETOLD_WITHIN
+        yield WEEKS_RULE.claim("all logs", ({"share": share}, text, holds))
+
+
+def load_name(load: float) -> str:
+    """Return what a load is called as a setting."""
+    return f"load {load:g}"

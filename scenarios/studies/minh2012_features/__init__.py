@@ -1,0 +1,1 @@
+"""Minh 2012, chapter 3: features of workloads."""

@@ -1,0 +1,1 @@
+"""A faster machine, and the rebound: throughput against speed."""

@@ -1,0 +1,250 @@
+"""The rebound study in tables, on a console and in Markdown, and as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from hpcrowd.analysis.paired import Estimate
+from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, TITLE, new_figure, tidy
+from hpcrowd.environment.quantities import plural
+from hpcrowd.scenarios.studies.pages import markdown_table
+from hpcrowd.scenarios.studies.rebound.measures import MEASURES, Rebound
+from hpcrowd.scenarios.studies.report import console_table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from rich.table import Table
+
+
+#: Look of each kind of users: colour, marker, line.
+LOOKS = {
+    "rigid": ("grey", "s", "-"),
+    "replay": ("purple", "v", ":"),
+    "think-time": ("blue", "o", "-"),
+    "semi-open": ("vermilion", "D", "-"),
+}
+
+#: What the panels of the picture show: measure, title, what to divide by.
+PANELS = (
+    ("throughput_jobs_per_week", "Jobs ended per week", 1.0),
+    ("work_recorded_node_h_per_week", "Work per week (1,000 node-hours at recorded speed)", 1e3),
+    ("utilization_weeks", "Processors in use (%)", 0.01),
+)
+
+#: What is counted of who comes and goes, with headings.
+COUNTS = {
+    "users_there": "there at first",
+    "users_arrived": "arrived",
+    "users_done": "left when done",
+    "users_gave_up": "gave up",
+    "users_went_away": "went away",
+    "users_came_back": "came back",
+    "users_went_on": "began again",
+}
+
+#: Points of different users at one speed stand apart by this factor, so that intervals are seen.
+APART = 1.018
+
+#: The mark of a single value, which has no interval.
+ALONE = "-"
+
+
+def number(found: Estimate, digits: int, per: float = 1.0) -> str:
+    """Return a mean with half its interval, ``591 ± 20``; without one the mean alone."""
+    text = f"{round(found.mean / per, digits) + 0.0:,.{digits}f}"  # no minus before a zero
+    half = found.half_width
+    return text if half is None else f"{text} ± {half / per:,.{digits}f}"
+
+
+def relative_rows(found: Rebound, measure: str) -> list[list[str]]:
+    """Return a row for each kind of users: a measure at each speed, as a multiple of that at 1."""
+    return [
+        [users, *(number(found.relative(users, speed, measure), 2) for speed in found.speeds)]
+        for users in found.accounts
+    ]
+
+
+def absolute_rows(found: Rebound) -> list[list[str]]:
+    """Return a row for each kind of users and measure, at each speed."""
+    rows = []
+    for users in found.accounts:
+        for measure, title in MEASURES.items():
+            share = measure == "utilization_weeks"
+            per, digits = (0.01, 1) if share else (1.0, 0)
+            texts = [
+                number(found.estimate(users, speed, measure), digits, per) for speed in found.speeds
+            ]
+            rows.append([users, f"{title}, %" if share else title, *texts])
+    return rows
+
+
+def rebound_rows(found: Rebound) -> list[list[str]]:
+    """Return a row for each kind of users: the rebound at each speed above 1, in percent."""
+    return [
+        [
+            users,
+            *(
+                number(found.rebound(users, speed), 0, 0.01) if speed > 1 else ALONE
+                for speed in found.speeds
+            ),
+        ]
+        for users in found.accounts
+    ]
+
+
+def visit_rows(found: Rebound, users: str) -> list[list[str]]:
+    """Return a row for each speed: who came and went, averaged over seeds."""
+    return [
+        [f"{speed:g}x", *(f"{found.mean_count(users, speed, what):,.1f}" for what in COUNTS)]
+        for speed in found.speeds
+    ]
+
+
+def headings(found: Rebound, *first: str) -> list[str]:
+    """Return headings: words, then the speeds."""
+    return [*first, *(f"{speed:g}x" for speed in found.speeds)]
+
+
+def console_tables(found: Rebound) -> list[Table]:
+    """Return the tables for a ``rich`` console."""
+    seeds = plural(found.settings["seeds"], "seed")
+    tables = [
+        console_table(
+            f"{found.trace}: {MEASURES[measure]}, as a multiple of that at 1x; {seeds}, 95 %",
+            headings(found, "users"),
+            relative_rows(found, measure),
+            1,
+        )
+        for measure in ("throughput_jobs_per_week", "work_recorded_node_h_per_week")
+    ]
+    tables.append(
+        console_table(
+            "Rebound: part of the saved node-hours that are used after all, %",
+            headings(found, "users"),
+            rebound_rows(found),
+            1,
+        )
+    )
+    if "semi-open" in found.accounts:
+        rows = visit_rows(found, "semi-open")
+        heading = ["speed", *COUNTS.values()]
+        tables.append(console_table("Users of the semi-open population", heading, rows, 1))
+    return tables
+
+
+def variant_rows(found: Rebound) -> list[list[str]]:
+    """Return a row for each variant: work per week at each speed, and who gave up or came back."""
+    measure = "work_recorded_node_h_per_week"
+    slowest = min(found.speeds)
+    rows = []
+    for name in found.accounts:
+        left = found.mean_count(name, slowest, "users_gave_up")
+        away = found.mean_count(name, slowest, "users_went_away")
+        base = number(found.estimate(name, 1.0, measure), 0)
+        texts = [
+            number(found.relative(name, speed, measure), 2)
+            for speed in found.speeds
+            if speed != 1.0
+        ]
+        rows.append([name, base, *texts, f"{left:.1f}", f"{away:.1f}"])
+    return rows
+
+
+def variant_headings(found: Rebound) -> list[str]:
+    """Return the headings of :func:`variant_rows`."""
+    others = [f"at {speed:g}x" for speed in found.speeds if speed != 1.0]
+    slowest = f"{min(found.speeds):g}x"
+    return ["satisfaction", "at 1x", *others, f"gave up, {slowest}", f"went away, {slowest}"]
+
+
+def draw_rebound(found: Rebound) -> Figure:
+    """Return throughput, work and processors in use against the speed, by kind of users."""
+    seeds, policy = found.settings["seeds"], found.settings["scheduler"].upper()
+    figure = new_figure(
+        12,
+        4.5,
+        "What a faster machine brings depends on its users",
+        f"{found.trace}, {policy}; means over {seeds} populations with 95 % intervals; replay: the "
+        "log itself, once",
+    )
+    grid = figure.add_gridspec(
+        1, len(PANELS), left=0.05, right=0.985, bottom=0.13, top=0.73, wspace=0.2
+    )
+    for place, (measure, title, per) in enumerate(PANELS):
+        axes = figure.add_subplot(grid[0, place])
+        _draw_panel(axes, found, measure, per)
+        axes.set_title(title, **TITLE)
+        if not place:
+            figure.legend(
+                *axes.get_legend_handles_labels(), loc="upper left", ncols=4,
+                bbox_to_anchor=(0.005, 0.875), **(LEGEND | {"fontsize": 9, "handlelength": 2.4}),
+            )  # fmt: skip
+    return figure
+
+
+def _draw_panel(axes: Axes, found: Rebound, measure: str, per: float) -> None:
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    tidy(axes)
+    speeds = found.speeds
+    drawn = [each for each in LOOKS if each in found.accounts]
+    for place, name in enumerate(drawn):
+        colour, marker, line = LOOKS[name]
+        aside = APART ** (place - (len(drawn) - 1) / 2)
+        estimates = [found.estimate(name, speed, measure) for speed in speeds]
+        halves: Sequence[Any] = [(each.half_width or 0.0) / per for each in estimates]
+        axes.errorbar(
+            [speed * aside for speed in speeds], [each.mean / per for each in estimates],
+            yerr=halves, color=COLOURS[colour], marker=marker, markersize=5, linestyle=line,
+            linewidth=1.6, capsize=2.5, label=name,
+        )  # fmt: skip
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(FixedLocator(speeds))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xticklabels([f"{speed:g}x" for speed in speeds])
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("speed of the nodes, 1x as recorded (log scale)", fontsize=8.5)
+
+
+def summary_lines(found: Rebound) -> list[str]:
+    """Return the outcome in sentences: what each kind of users does at twice and half the speed."""
+    jobs, work = "throughput_jobs_per_week", "work_recorded_node_h_per_week"
+    fast = 2.0 if 2.0 in found.speeds else max(found.speeds)
+    slow = min(found.speeds)
+    lines = []
+    for users in found.accounts:
+        more, done = found.relative(users, fast, jobs), found.relative(users, fast, work)
+        less = found.relative(users, slow, jobs)
+        back = found.rebound(users, fast)
+        lines.append(
+            f"**{users}**: at {fast:g}x the speed {number(more, 2)} times the jobs and "
+            f"{number(done, 2)} times the work per week, a rebound of {number(back, 0, 0.01)} %; "
+            f"at {slow:g}x {number(less, 2)} times the jobs."
+        )
+    if "semi-open" in found.accounts:
+        gave = found.mean_count("semi-open", slow, "users_gave_up")
+        away = found.mean_count("semi-open", slow, "users_went_away")
+        again = found.mean_count("semi-open", fast, "users_went_on")
+        lines.append(
+            f"At {slow:g}x the speed {gave:.0f} users of a semi-open population give up and "
+            f"{away:.0f} stay away for some weeks; at {fast:g}x {again:.0f} begin their work again "
+            "(means over seeds)."
+        )
+    return lines
+
+
+def page_parts(found: Rebound, variants: Rebound) -> dict[str, str]:
+    """Return the generated parts of the page by name."""
+    jobs, work = "throughput_jobs_per_week", "work_recorded_node_h_per_week"
+    heading = headings(found, "users")
+    return {
+        "summary": "\n".join(f"- {line}" for line in summary_lines(found)),
+        "jobs": markdown_table(heading, relative_rows(found, jobs), 1),
+        "work": markdown_table(heading, relative_rows(found, work), 1),
+        "rebound": markdown_table(heading, rebound_rows(found), 1),
+        "visits": markdown_table(["speed", *COUNTS.values()], visit_rows(found, "semi-open"), 1),
+        "absolute": markdown_table(headings(found, "users", "measure"), absolute_rows(found), 2),
+        "variants": markdown_table(variant_headings(variants), variant_rows(variants), 1),
+    }

@@ -1,0 +1,177 @@
+"""A capacity upgrade with rebound: throughput against the speed of the machine.
+
+Covers: populations resampled from a trace; users who come and go by their satisfaction; several
+seeds with intervals; what a forecast makes of the users it assumes.
+
+Story: the nodes are to be replaced by faster ones, and the question is how much more work will be
+done. Rigid users submit the same at any speed. Users who wait for their jobs submit earlier, but
+their think times stay (Madon et al. 2024, section 7.3.3). In a semi-open population satisfied
+users pause for less time and begin anew, and unsatisfied ones leave, so that throughput is an
+outcome: the faster machine is used for more (rebound), the slower one loses its users.
+
+Run: ``python -m hpcrowd.scenarios.studies.rebound.run TRACE``
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpcrowd.environment.clock import HOUR, WEEK, Clock
+from hpcrowd.environment.errors import HpcrowdError
+from hpcrowd.environment.traces.formats.registry import read_trace
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.studies.rebound.measures import Rebound
+from hpcrowd.scenarios.terminal import Progress, progress_bar, standard_output
+
+if TYPE_CHECKING:
+    from hpcrowd.analysis.run import Run
+
+
+SPEEDS = (0.5, 0.75, 1.0, 1.5, 2.0, 4.0)  # of the nodes, as multiples of the recorded one
+SEEDS = 10  # populations drawn; the same ones for each kind of users and each speed
+WARMUP = 4  # first weeks that throughput leaves out, and as many last ones of replays
+SCHEDULER = "easy"
+REQUESTED = "at-least:2x"  # requested times cover run times at half the speed, everywhere
+
+#: Kinds of users: fields of :class:`~hpcrowd.scenarios.kinds.resample.ResampleConfig`.
+USERS: dict[str, dict[str, Any]] = {
+    "rigid": {"doing": "rigid"},
+    "think-time": {"doing": "think-time-windows"},
+    "semi-open": {"doing": "think-time-windows", "satisfaction": "habit"},
+}
+
+#: The replay that cannot show it: the same log once more, with think times.
+REPLAY = "replay"
+
+#: What is varied in semi-open populations, at :data:`VARIED_AT` times the speed.
+VARIANTS: dict[str, dict[str, Any]] = {
+    "habit": {"satisfaction": "habit"},
+    "habit, pauses stay (elasticity 0)": {
+        "satisfaction": "habit", "consequences": {"elasticity": 0},
+    },
+    "habit, pauses follow (elasticity 1)": {
+        "satisfaction": "habit", "consequences": {"elasticity": 1},
+    },
+    "habit, nobody leaves or begins again": {
+        "satisfaction": "habit", "consequences": {"leave": 0, "again": 0},
+    },
+    "requested": {"satisfaction": "requested"},
+    "alea": {"satisfaction": "alea"},
+}  # fmt: skip
+VARIED_AT = (0.5, 1.0, 2.0)
+
+
+def run_rebound(
+    trace: Trace,
+    users: Mapping[str, Mapping[str, Any]] = USERS,
+    speeds: Sequence[float] = SPEEDS,
+    *,
+    seeds: int = SEEDS,
+    replayed: bool = True,
+    weeks: int | None = None,
+    progress: Progress | None = None,
+) -> Rebound:
+    """Run every kind of users at every speed with every seed.
+
+    Parameters
+    ----------
+    trace
+        What was recorded.
+    users
+        Kinds of users by name: fields of the configuration.
+    speeds
+        Multiples of the recorded one; 1 is among them.
+    seeds
+        Populations, from seed 0 on.
+    replayed
+        Whether the log itself is replayed too, with think times.
+    weeks
+        How long users submit; as the log unless given.
+    progress
+        Called before each run.
+    """
+    from hpcrowd.scenarios.kinds.replay import replay
+    from hpcrowd.scenarios.kinds.resample import resample
+
+    common: dict[str, Any] = {"scheduler": SCHEDULER, "requested": REQUESTED}
+    total = len(speeds) * (len(users) * seeds + replayed)
+    done = 0
+    found: dict[str, dict[float, list[dict[str, Any]]]] = {}
+    for speed in speeds:
+        for name, choices in users.items():
+            for seed in range(seeds):
+                if progress is not None:
+                    progress(f"{name}, {speed:g}x, seed {seed}", done, total)
+                done += 1
+                run = resample(
+                    trace, speed=f"{speed:g}x", seed=seed, warmup=WARMUP, weeks=weeks,
+                    **common, **choices,
+                )  # fmt: skip
+                found.setdefault(name, {}).setdefault(speed, []).append(run.population)
+        if replayed:
+            if progress is not None:
+                progress(f"{REPLAY}, {speed:g}x", done, total)
+            done += 1
+            run = replay(trace, compiled=True, speed=f"{speed:g}x", users="think-time", **common)
+            found.setdefault(REPLAY, {})[speed] = [replayed_accounts(run, trace, speed)]
+    settings = {
+        **common, "seeds": seeds, "warmup_weeks": WARMUP, "weeks": weeks,
+        "users": {name: dict(choices) for name, choices in users.items()},
+    }  # fmt: skip
+    return Rebound(Path(trace.source).name, found, settings)
+
+
+def replayed_accounts(run: Run, trace: Trace, speed: float) -> dict[str, float]:
+    """Return the throughput of a replay in the weeks of the log, without the first and last."""
+    from hpcrowd.analysis.curves import processors_in_use
+
+    submit = run.jobs.recorded_submit
+    clock = Clock.of(trace.header)
+    first = int(submit.min()) - clock.wall(int(submit.min())) % WEEK
+    weeks = (int(submit.max()) - first) // WEEK + 1
+    edges = first + WEEK * np.arange(WARMUP, max(weeks - WARMUP, WARMUP + 1) + 1)
+    ended = np.histogram(run.jobs.end[run.jobs.over], edges)[0]
+    used = float(processors_in_use(run.jobs, edges).mean())
+    hours = used * WEEK / HOUR
+    return {
+        "throughput_jobs_per_week": float(ended.mean()),
+        "throughput_node_h_per_week": hours,
+        "work_recorded_node_h_per_week": hours * speed,
+        "utilization_weeks": used / run.processors,
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the scenario on a trace; print a table; return the exit code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if len(arguments) != 1 or arguments[0].startswith("-"):
+        print(
+            "usage: python -m hpcrowd.scenarios.studies.rebound.run TRACE "
+            "(in SWF, plain or gzipped)",
+            file=sys.stderr,
+        )
+        return 2
+    from hpcrowd.scenarios.studies.rebound.report import console_tables
+
+    try:
+        with progress_bar() as progress:
+            found = run_rebound(read_trace(arguments[0]), progress=progress)
+    except HpcrowdError as error:
+        print(f"rebound: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("rebound: interrupted; nothing was written", file=sys.stderr)
+        return 130
+    console = standard_output()
+    for table in console_tables(found):
+        console.print(table)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

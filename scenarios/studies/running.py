@@ -1,0 +1,176 @@
+"""What reproductions of published studies share: finding logs, progress, showing, small changes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpcrowd.analysis.results import check_replaceable
+from hpcrowd.environment.errors import TraceError
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.terminal import Progress, print_json, progress_bar, standard_output
+
+if TYPE_CHECKING:
+    from hpcrowd.scenarios.studies.report import StudyReport
+
+
+#: Where the traces are.
+ARCHIVE = "https://www.cs.huji.ac.il/labs/parallel/workload"
+
+
+@dataclass(frozen=True)
+class Log:
+    """A log of the Parallel Workloads Archive.
+
+    Attributes
+    ----------
+    pattern
+        How its file is called there, without ``.gz``; a star stands for versions.
+    page
+        Its page there.
+    """
+
+    pattern: str
+    page: str
+
+
+#: Logs by the names that studies give them.
+LOGS = {
+    "KTH": Log("KTH-SP2-1996-2.1-cln.swf", f"{ARCHIVE}/l_kth_sp2/"),
+    "SDSC-SP2": Log("SDSC-SP2-1998-4*.swf", f"{ARCHIVE}/l_sdsc_sp2/"),
+    "SDSC-DS": Log("SDSC-DS-2004-2*-cln.swf", f"{ARCHIVE}/l_sdsc_ds/"),
+    "CEA": Log("CEA-Curie-2011-2*-cln.swf", f"{ARCHIVE}/l_cea_curie/"),
+    "BLUE": Log("SDSC-BLUE-2000-4*-cln.swf", f"{ARCHIVE}/l_sdsc_blue/"),
+    "Intrepid": Log("ANL-Intrepid-2009-1.swf", f"{ARCHIVE}/l_anl_int/"),
+    "HPC2N": Log("HPC2N-2002-2.2-cln.swf", f"{ARCHIVE}/l_hpc2n/"),
+    "LANL-CM5": Log("LANL-CM5-1994-4*-cln.swf", f"{ARCHIVE}/l_lanl_cm5/"),
+}
+
+
+def find_logs(
+    folder: str | os.PathLike[str], logs: Mapping[str, Log], required: Iterable[str] = ()
+) -> dict[str, Path]:
+    """Return the path of each log's trace that is there, in the order of ``logs``.
+
+    Raises
+    ------
+    TraceError
+        When a required one is missing, a log is there more than once, or there is none at all.
+    """
+    place, found = Path(folder), {}
+    for name, paths in find_versions(folder, logs, required).items():
+        if len(paths) > 1:
+            names = ", ".join(path.name for path in paths)
+            raise TraceError(f"{place}: {names}: several traces of {name}; leave one there")
+        found[name] = paths[0]
+    return found
+
+
+def find_versions(
+    folder: str | os.PathLike[str], logs: Mapping[str, Log], required: Iterable[str] = ()
+) -> dict[str, list[Path]]:
+    """Return the paths of each log's traces that are there, in the order of ``logs``.
+
+    Raises
+    ------
+    TraceError
+        When a required one is missing, or there is none at all.
+    """
+    place, needed, found = Path(folder), set(required), {}
+    for name, log in logs.items():
+        paths = sorted({*place.glob(log.pattern), *place.glob(f"{log.pattern}.gz")})
+        if paths:
+            found[name] = paths
+        elif name in needed:
+            raise TraceError(f"{place / log.pattern}[.gz]: not there; fetch it from {log.page}")
+    if not found:
+        first = next(iter(logs.values()))
+        raise TraceError(
+            f"{place}: no trace of {', '.join(logs)}; fetch one, such as {first.pattern}.gz from "
+            f"{first.page}"
+        )
+    return found
+
+
+def run_study(
+    reproduce: Callable[[Progress | None], StudyReport], *, out: Path | None, as_json: bool
+) -> bool:
+    """Run a study for the command line: print it, and write it to ``out`` if given.
+
+    Parameters
+    ----------
+    reproduce
+        Runs the study, and tells its progress.
+    out
+        Folder to write; None writes nothing.
+    as_json
+        Print exactly one JSON object instead of tables.
+
+    Returns
+    -------
+    bool
+        Whether every required figure has been reached.
+    """
+    if out is not None:
+        check_replaceable(out)
+    with progress_bar() as progress:
+        study = reproduce(progress)
+        if out is not None:
+            study.write(out)
+    if as_json:
+        print_json(study.to_json())
+        return study.reached
+
+    console = standard_output()
+    study.show(console)
+    if out is not None:
+        console.print(f"Written to {out}", highlight=False, soft_wrap=True)
+    return study.reached
+
+
+class Steps:
+    """Counts steps and tells them.
+
+    Parameters
+    ----------
+    total
+        How many there will be.
+    progress
+        Whom to tell.
+    """
+
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self.total = total
+        self.done = 0
+        self._progress = progress
+
+    def begin(self, label: str) -> None:
+        """Tell that the next step begins."""
+        if self._progress is not None:
+            self._progress(label, self.done, self.total)
+        self.done += 1
+
+    def end(self) -> None:
+        """Tell that all is done."""
+        if self._progress is not None:
+            self._progress("done", self.total, self.total)
+
+
+def swap_ties(trace: Trace, seed: int) -> Trace:
+    """Return the trace with the job numbers shuffled among the jobs of each second.
+
+    The log stays what it is within its resolution; how far a figure moves tells how stable it is.
+    """
+    random = np.random.default_rng(seed)
+    submit, number = trace["submit"], trace["number"]
+    drawn = random.permutation(len(trace))
+    shuffled = np.lexsort((drawn, submit))
+    sorted_ = np.lexsort((number, submit))
+    numbers = number.copy()
+    numbers[shuffled] = number[sorted_]
+    return replace(trace, columns={**trace.columns, "number": numbers})

@@ -1,0 +1,1 @@
+"""Song et al. 2005: groups of users, and the model MUGM."""

@@ -1,0 +1,1 @@
+"""Zakay and Feitelson 2015: preserving user behaviour in simulation."""

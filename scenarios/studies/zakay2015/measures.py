@@ -1,0 +1,370 @@
+"""Zakay and Feitelson 2015: Table I with ours beside it, and the figures that we require."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from hpcrowd.analysis.curves import Floats, activity_lengths
+from hpcrowd.analysis.profiles import weekly_profile
+from hpcrowd.analysis.run import Run
+from hpcrowd.environment.clock import DAY, HOUR, Clock
+from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.scenarios.studies.published import Printed, published_rows
+from hpcrowd.scenarios.studies.study import Requirement, Study
+
+#: When windows open in the distribution model, s after local midnight (section VII-B).
+OPENINGS = (7 * HOUR + HOUR // 2, 17 * HOUR + HOUR // 2)
+
+#: How far a user's own hours may lie from those, s (section VII-B: RAND).
+SHIFT = HOUR
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a simulation, or the recorded log, was like.
+
+    Attributes
+    ----------
+    seed
+        Of the simulation; -1 for the record.
+    wait_mean_s
+        Mean wait of the jobs that ran.
+    lateness_mean_s
+        Mean of simulated minus recorded submission.
+    profile
+        Share of submissions in each local hour of the week, shape (168,).
+    slot_share
+        Share of submissions within an hour of 7:30 or 17:30 local time, when windows open in the
+        distribution model.
+    after_last_share
+        Share of submissions after the last recorded submission of their user.
+    activity_s
+        Activity length of each user, last minus first submission, by user number, shape (users,).
+    queue
+        Share of time with 0, 1, ... jobs waiting, from the first to the last recorded submission.
+    """
+
+    seed: int
+    wait_mean_s: float | None
+    lateness_mean_s: float
+    profile: Floats
+    slot_share: float
+    after_last_share: float
+    activity_s: Int64s
+    queue: Floats
+
+    @property
+    def queue_mean(self) -> float:
+        """Mean number of jobs waiting."""
+        return float(self.queue @ np.arange(len(self.queue)))
+
+
+def outcome_of(run: Run, seed: int) -> Outcome:
+    """Return what a simulation was like."""
+    return _measure(run, run.jobs.submit, run.jobs.start, seed)
+
+
+def recorded_outcome(run: Run) -> Outcome:
+    """Return what the log was like that a run replays."""
+    return _measure(run, run.jobs.recorded_submit, run.jobs.recorded_start, -1)
+
+
+def _measure(run: Run, submit: Int64s, start: Int64s, seed: int) -> Outcome:
+    jobs = run.jobs
+    recorded = jobs.recorded_submit
+    known = submit != UNKNOWN
+    ran = known & (start != UNKNOWN)
+    wait = (start - submit)[ran]
+    users, user = np.unique(jobs.user, return_inverse=True)
+    last = np.full(len(users), np.iinfo(np.int64).min)
+    np.maximum.at(last, user, recorded)
+    return Outcome(
+        seed=seed,
+        wait_mean_s=float(wait.mean()) if len(wait) else None,
+        lateness_mean_s=float((submit - recorded)[known].mean()) if known.any() else 0.0,
+        profile=weekly_profile(submit, run.clock),
+        slot_share=slot_share(submit[known], run.clock),
+        after_last_share=float((submit > last[user]).mean()),
+        activity_s=activity_lengths(jobs.user, submit),
+        queue=queue_shares(submit[ran], start[ran], int(recorded.min()), int(recorded.max())),
+    )
+
+
+def slot_share(submit: Int64s, clock: Clock) -> float:
+    """Return the share of submissions within an hour of an opening (section VII-B)."""
+    of_day = clock.second_of_week(submit) % DAY
+    inside = np.zeros(len(submit), bool)
+    for opening in OPENINGS:
+        inside |= (of_day >= opening - SHIFT) & (of_day < opening + SHIFT)
+    return float(inside.mean()) if len(submit) else 0.0
+
+
+def queue_shares(submit: Int64s, start: Int64s, begin: int, until: int) -> Floats:
+    """Return the share of time with 0, 1, 2, ... jobs in the queue.
+
+    Parameters
+    ----------
+    submit, start
+        s, of jobs that ran, shape (jobs,).
+    begin, until
+        s; the time that counts. Where it is empty, no job is waiting.
+    """
+    if until <= begin or not len(submit):
+        return np.ones(1)
+    times = np.concatenate([submit, start])
+    steps = np.repeat(np.array([1, -1]), len(submit))
+    order = np.argsort(times, kind="stable")  # at one second submissions come first
+    level = np.concatenate([[0], np.cumsum(steps[order])])
+    edges = np.clip(np.concatenate([[begin], times[order], [until]]), begin, until)
+    shares: Floats = np.bincount(level, weights=np.diff(edges)) / (until - begin)
+    return shares
+
+
+def sample_distance(a: Int64s, b: Int64s) -> float:
+    """Return the Kolmogorov-Smirnov distance of two samples: how far their CDFs are apart."""
+    a, b = np.sort(a), np.sort(b)
+    at = np.concatenate([a, b])
+    below_a = np.searchsorted(a, at, side="right") / max(len(a), 1)
+    below_b = np.searchsorted(b, at, side="right") / max(len(b), 1)
+    return float(np.abs(below_a - below_b).max(initial=0))
+
+
+def share_distance(a: Floats, b: Floats) -> float:
+    """Return the Kolmogorov-Smirnov distance of two distributions on 0, 1, 2, ..."""
+    length = max(len(a), len(b))
+    return float(np.abs(np.cumsum(padded(a, length)) - np.cumsum(padded(b, length))).max())
+
+
+def padded(shares: Floats, length: int) -> Floats:
+    """Return shares with zeros up to a length."""
+    full = np.zeros(length)
+    full[: len(shares)] = shares
+    return full
+
+
+def mean_shares(many: list[Floats]) -> Floats:
+    """Return the mean of distributions on 0, 1, 2, ... of different lengths."""
+    length = max(len(shares) for shares in many)
+    mean: Floats = np.mean([padded(shares, length) for shares in many], axis=0)
+    return mean
+
+
+#: The rows of Table I, and our name of each user model (section VII).
+MODELS = {
+    "conventional": "rigid",
+    "adjusted": "adjusted",
+    "distribution": "distribution",
+    "fluid": "fluid",
+}
+
+#: The columns of Table I by our names of the logs, in the order in which we show them.
+COLUMNS = {
+    "KTH": "KTH",
+    "HPC2N": "HPC2N",
+    "LANL-CM5": "CM5",
+    "SDSC-DS": "SDSC-DS",
+    "CEA": "CEA",
+    "SDSC-SP2": "SDSC-SP2",
+    "BLUE": "BLUE",
+    "Intrepid": "Intrepid",
+}
+
+#: Simulations with FIFO beside those of Table I, for Figure 10 (section VIII).
+FIFO_MODELS = ("conventional", "fluid")
+
+#: Every simulation: user model and scheduler.
+SIMULATIONS = (
+    *((model, "easy") for model in MODELS),
+    *((model, "fcfs") for model in FIFO_MODELS),
+)
+
+#: The log that has to reach the ratio of fluid to adjusted, and how far it may be off: our own
+#: acceptance, set beforehand.
+REQUIRED_LOG, REQUIRED_WITHIN = "KTH", 0.05
+
+
+@dataclass
+class LogOutcomes:
+    """The simulations of one log.
+
+    Attributes
+    ----------
+    log
+        A name of :data:`COLUMNS`.
+    recorded
+        The log itself.
+    outcomes
+        By :data:`SIMULATIONS`, one for each seed.
+    moved
+        Jobs of ``adjusted`` that were not submitted at their recorded second although each waited
+        as long as recorded (section VII: none).
+    user_jobs
+        Jobs of each user, by user number, shape (users,).
+    facts
+        Which trace it is, and what was dropped or repaired.
+    settings
+        What all simulations of the log have in common.
+    """
+
+    log: str
+    recorded: Outcome
+    outcomes: dict[tuple[str, str], list[Outcome]]
+    moved: int
+    user_jobs: np.ndarray
+    facts: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def seeds(self) -> int:
+        """How many seeds were run."""
+        return len(self.of("conventional"))
+
+    def of(self, model: str, scheduler: str = "easy") -> list[Outcome]:
+        """Return the outcomes of a simulation, one for each seed."""
+        return self.outcomes[model, scheduler]
+
+    def mean(
+        self, measure: Callable[[Outcome], float], model: str, scheduler: str = "easy"
+    ) -> float:
+        """Return the mean over seeds of a measure of a simulation."""
+        return float(np.mean([measure(outcome) for outcome in self.of(model, scheduler)]))
+
+    def waits(self, model: str) -> np.ndarray:
+        """Return the mean wait under EASY of each seed, s, shape (seeds,); 0 where nothing ran."""
+        return np.array([outcome.wait_mean_s or 0.0 for outcome in self.of(model)])
+
+    def ratio(self, model: str, to: str) -> Spread:
+        """Return the mean wait of a model over that of another: of the means, and seed by seed."""
+        own, other = self.waits(model), self.waits(to)
+        if not other.all():
+            return Spread(None, None, None)
+        each = own / other
+        return Spread(float(own.mean() / other.mean()), float(each.min()), float(each.max()))
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A figure over seeds: its mean, its least and its largest value; None where there is none."""
+
+    mean: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A figure of Table I with ours.
+
+    Attributes
+    ----------
+    log, model
+        What it is.
+    ours
+        Mean wait over seeds, s.
+    published
+        As printed, s.
+    to_conventional, to_adjusted
+        Our ratio to the mean wait of these models.
+    published_to_conventional, published_to_adjusted
+        The same of the printed figures.
+    """
+
+    log: str
+    model: str
+    ours: Spread
+    published: int
+    to_conventional: Spread
+    to_adjusted: Spread
+    published_to_conventional: float
+    published_to_adjusted: float
+
+
+def published_waits(log: str) -> dict[str, int]:
+    """Return the column of Table I of a log: mean wait by user model, s."""
+    return {
+        row["user_model"]: int(Printed(row[COLUMNS[log]]).value)
+        for row in published_rows("zakay2015_table1")
+    }
+
+
+@dataclass
+class Comparison(Study[Requirement]):
+    """Our simulations beside the published figures.
+
+    Attributes
+    ----------
+    logs
+        The simulations by log.
+    """
+
+    logs: dict[str, LogOutcomes]
+
+    @property
+    def absent(self) -> list[str]:
+        """Logs of Table I that were not there."""
+        return [log for log in COLUMNS if log not in self.logs]
+
+    @cached_property
+    def cells(self) -> list[Cell]:
+        """Every figure of Table I of the logs that were there."""
+        return [cell for log in self.logs.values() for cell in cells_of(log)]
+
+    @cached_property
+    def requirements(self) -> list[Requirement]:
+        """What has to be reached."""
+        return [one for log in self.logs.values() for one in requirements_of(log)]
+
+
+def cells_of(log: LogOutcomes) -> Iterator[Cell]:
+    """Yield the figures of a log, model by model."""
+    published = published_waits(log.log)
+    for model in MODELS:
+        waits = log.waits(model)
+        yield Cell(
+            log=log.log,
+            model=model,
+            ours=Spread(float(waits.mean()), float(waits.min()), float(waits.max())),
+            published=published[model],
+            to_conventional=log.ratio(model, "conventional"),
+            to_adjusted=log.ratio(model, "adjusted"),
+            published_to_conventional=published[model] / published["conventional"],
+            published_to_adjusted=published[model] / published["adjusted"],
+        )
+
+
+def requirements_of(log: LogOutcomes) -> Iterator[Requirement]:
+    """Yield what a log has to reach."""
+    yield Requirement(
+        log.log,
+        "adjusted users under the recorded schedule submit at the recorded seconds",
+        f"{log.moved:,} jobs moved",
+        "none",
+        log.moved == 0,
+    )
+    if log.log != REQUIRED_LOG:
+        return
+    published = published_waits(log.log)
+    target = published["fluid"] / published["adjusted"]
+    found = log.ratio("fluid", "adjusted").mean
+    yield Requirement(
+        log.log,
+        "mean wait, fluid / adjusted",
+        "-" if found is None else f"{found:.2f}",
+        f"{target:.2f} ± {REQUIRED_WITHIN}",
+        found is not None and abs(found - target) <= REQUIRED_WITHIN,
+    )
+    waits = [float(log.waits(model).mean()) for model in ("fluid", "adjusted", "conventional")]
+    yield Requirement(
+        log.log,
+        "mean wait, fluid < adjusted < conventional",
+        " < ".join(f"{wait:,.0f}" for wait in waits)
+        if waits == sorted(waits)
+        else ", ".join(f"{wait:,.0f}" for wait in waits),
+        "in this order",
+        waits[0] < waits[1] < waits[2],
+    )

@@ -1,0 +1,304 @@
+"""How far the figures of Zakay and Feitelson 2015 depend on what the paper does not say.
+
+Covers: Table I under other settings and other readings of the text, and why fluid users wait
+longer than adjusted ones on some logs.
+
+Story: three things are left open. Which processors and requested times count, and what becomes of
+jobs that outrun their request, decide about the absolute waits. When a session ends decides which
+batches go on with it. And two changes of the fluid model tell its effects apart: with each user's
+sessions moved by hours at random users no longer come at the same time of the week; and when a
+batch that began a session, and that the submission before released, always waits for the next
+session, sessions no longer run together.
+
+Run ``python -m hpcrowd.scenarios.studies.zakay2015.readings TRACES PAGE [FOLDER]`` to
+compute the generated parts of ``docs/studies/zakay2015.md`` anew, and its pictures in FOLDER; that
+takes some minutes.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, override
+
+import numpy as np
+
+from hpcrowd.agents.behaviours.activity import RecordedSessions, WeeklyWindow, WorkPattern
+from hpcrowd.agents.behaviours.composed import Composed
+from hpcrowd.agents.behaviours.think import Continuation, OwnPauses
+from hpcrowd.agents.behaviours.user import User
+from hpcrowd.agents.behaviours.when import BatchOrder, Reason, Release
+from hpcrowd.agents.work.recorded import Work
+from hpcrowd.analysis.run import Run
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.traces.formats.registry import read_trace
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.studies.pages import markdown_table, refresh_command, refresh_file
+from hpcrowd.scenarios.studies.running import find_logs, swap_ties
+from hpcrowd.scenarios.studies.zakay2015.figures import write_figures
+from hpcrowd.scenarios.studies.zakay2015.measures import MODELS, published_waits
+from hpcrowd.scenarios.studies.zakay2015.report import page_parts
+from hpcrowd.scenarios.studies.zakay2015.run import STUDIED, reproduce_zakay2015, simulate
+
+#: Seeds of each simulation here.
+SEEDS = 5
+
+#: Colours of the pictures on the page.
+COLOURS = 64
+
+#: Logs on which other settings and readings are tried.
+TRIED = ("KTH", "LANL-CM5", "SDSC-DS")
+
+
+class OverAtLast(RecordedSessions):
+    """A session is over with its last submission, not after it."""
+
+    @override
+    def spans(self, user: User, first: Int64s, last: Int64s) -> tuple[Int64s, Int64s]:
+        begins, ends = super().spans(user, first, last)
+        return begins, ends - 1
+
+
+class UntilJobsEnd(RecordedSessions):
+    """A session lasts until its last job has ended, or the next one begins."""
+
+    @override
+    def spans(self, user: User, first: Int64s, last: Int64s) -> tuple[Int64s, Int64s]:
+        begins, _ = super().spans(user, first, last)
+        # Batches of a session do not overlap, so its last one ends last.
+        ends = self._units.end[last]
+        ends[:-1] = np.minimum(ends[:-1], begins[1:] - 1)
+        return begins, ends
+
+
+class MovedByHours(RecordedSessions):
+    """The sessions of each user come some hours of a week later, drawn once."""
+
+    @override
+    def spans(self, user: User, first: Int64s, last: Int64s) -> tuple[Int64s, Int64s]:
+        begins, ends = super().spans(user, first, last)
+        by = int(user.stream.integers(WEEK // HOUR)) * HOUR
+        return begins + by, ends + by
+
+
+class SessionsApart(Composed):
+    """Fluid users, but a batch that began a session goes to the next one if only released by the
+    submission of the batch before.
+    """
+
+    @override
+    def arrival(self, user: User, release: Release) -> int:
+        window = self.window
+        if (
+            release.reason == Reason.FOLLOWS
+            and isinstance(window, RecordedSessions)
+            and not self.when.units.continues[release.unit]
+        ):
+            return window.next_session(user, release.at)
+        return super().arrival(user, release)
+
+
+class EveningPattern(WorkPattern):
+    """A night on weekdays begins in the evening of a weekday and ends on the next morning."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.nights: dict[int, WeeklyWindow] = {}
+
+    @override
+    def begin(self, user: User) -> None:
+        super().begin(user)
+        window = self.windows[user.number]
+        if window.opens > window.closes:
+            hours = [(d * DAY + window.opens, (d + 1) * DAY + window.closes) for d in window.days]
+            self.nights[user.number] = WeeklyWindow(hours)
+
+    @override
+    def is_open(self, user: User, at: int) -> bool:
+        night = self.nights.get(user.number)
+        return night.is_open(user.model.clock, at) if night else super().is_open(user, at)
+
+    @override
+    def next_open(self, user: User, at: int, release: Release) -> int:
+        night = self.nights.get(user.number)
+        if night is None:
+            return super().next_open(user, at, release)
+        return night.next_open(user.model.clock, at)
+
+
+def fluid_with(
+    sessions: Callable[..., RecordedSessions], whole: type[Composed] = Composed
+) -> Callable[[Work], Composed]:
+    """Return fluid users with other sessions."""
+
+    def made(work: Work) -> Composed:
+        units = work.by_batch
+        return whole(BatchOrder(work), OwnPauses(units), sessions(units), waits=True)
+
+    return made
+
+
+def evenings(work: Work) -> Composed:
+    """Return distribution users whose nights begin on their days."""
+    return Composed(BatchOrder(work), Continuation(work.by_batch), EveningPattern(), waits=True)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Another reading of the text, or another setting.
+
+    Attributes
+    ----------
+    words
+        What is different.
+    changes
+        Fields of the configuration.
+    models
+        The user models that it touches; the others are as chosen.
+    """
+
+    words: str
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    models: tuple[str, ...] = tuple(MODELS)
+
+
+READINGS = (
+    Reading("as chosen"),
+    Reading("allocated processors (field 5)", {"processors": "allocated"}),
+    Reading("requested times at least the run time", {"requested": "at-least:1x"}),
+    Reading("jobs killed at their requested time", {"overrun": "kill"}),
+    Reading(
+        "a session is over with its last submission",
+        {"users": fluid_with(OverAtLast)},
+        ("fluid",),
+    ),
+    Reading(
+        "a session lasts until its last job has ended",
+        {"users": fluid_with(UntilJobsEnd)},
+        ("fluid",),
+    ),
+    Reading("nights begin on their days", {"users": evenings}, ("distribution",)),
+)
+
+#: Changes of the fluid model that tell its effects apart.
+EFFECTS: dict[str, Callable[[Work], Composed]] = {
+    "moved": fluid_with(MovedByHours),
+    "apart": fluid_with(RecordedSessions, SessionsApart),
+}
+
+READING_HEADING = (
+    "log", "reading", *(f"{model} (s)" for model in MODELS),
+    "adjusted / conventional", "distribution / adjusted", "fluid / adjusted",
+)  # fmt: skip
+
+EFFECT_HEADING = (
+    "log", "adjusted (s)", "fluid (s)", "fluid, sessions moved by hours (s)",
+    "fluid, sessions kept apart (s)", "sessions run together", "fluid later by (days)",
+)  # fmt: skip
+
+
+def waits(log: str, trace: Trace, model: str, seeds: int = SEEDS, **changes: Any) -> float:
+    """Return the mean over seeds of the mean wait of a simulation, s."""
+    found = []
+    for seed in range(seeds):
+        run = simulate(swap_ties(trace, seed) if seed else trace, log, model, seed=seed, **changes)
+        found.append(run.metrics["wait_mean_s"] or 0.0)
+    return float(np.mean(found))
+
+
+def reading_rows(
+    log: str, trace: Trace, readings: Sequence[Reading] = READINGS, seeds: int = SEEDS
+) -> list[list[str]]:
+    """Return the rows of the table of readings of a log: mean waits and their ratios."""
+    rows = []
+    usual = {model: waits(log, trace, model, seeds) for model in MODELS}
+    for reading in readings:
+        found = dict(usual)
+        if reading.changes:
+            for model in reading.models:
+                found[model] = waits(log, trace, model, seeds, **reading.changes)
+        rows.append(_reading_row(log, reading.words, found, ",.0f"))
+    published = {model: float(wait) for model, wait in published_waits(log).items()}
+    return [*rows, _reading_row(log, "published", published, ",.0f")]
+
+
+def _reading_row(log: str, words: str, found: Mapping[str, float], form: str) -> list[str]:
+    ratios = (("adjusted", "conventional"), ("distribution", "adjusted"), ("fluid", "adjusted"))
+    return [
+        log,
+        words,
+        *(f"{found[model]:{form}}" for model in MODELS),
+        *(f"{found[one] / found[other]:.2f}" if found[other] else "-" for one, other in ratios),
+    ]
+
+
+def effect_row(log: str, trace: Trace, seeds: int = SEEDS) -> list[str]:
+    """Return a row of the table of effects: what makes fluid users wait longer or shorter."""
+    fluid = simulate(trace, log, "fluid")
+    adjusted = simulate(trace, log, "adjusted")
+    later = (fluid.jobs.submit - adjusted.jobs.submit).mean() / DAY
+    return [
+        log,
+        f"{waits(log, trace, 'adjusted', seeds):,.0f}",
+        f"{waits(log, trace, 'fluid', seeds):,.0f}",
+        *(f"{waits(log, trace, 'fluid', seeds, users=users):,.0f}" for users in EFFECTS.values()),
+        f"{100 * run_together(fluid):.0f} %",
+        f"{later:.0f}",
+    ]
+
+
+def run_together(run: Run) -> float:
+    """Return the share of sessions that began within an hour of the user's submission before.
+
+    In the record it is none, since an hour without a submission ends a session.
+    """
+    if run.work is None:
+        return 0.0
+    units, submit = run.work.by_batch, run.jobs.submit[run.work.by_batch.rows]
+    first = np.minimum.reduceat(submit, units.first[:-1])
+    last = np.maximum.reduceat(submit, units.first[:-1])
+    begins = np.flatnonzero((units.continues == 0) & (units.inter_arrival >= 0))
+    gap = first[begins] - last[begins - 1]
+    return float((gap <= HOUR).mean()) if len(begins) else 0.0
+
+
+def readings_parts(traces: str | Path) -> dict[str, str]:
+    """Return the generated parts of the page that this file is for."""
+    logs = {name: read_trace(path) for name, path in find_logs(traces, STUDIED).items()}
+    readings = [row for log in TRIED if log in logs for row in reading_rows(log, logs[log])]
+    effects = [effect_row(log, trace) for log, trace in logs.items()]
+    return {
+        "readings": markdown_table(READING_HEADING, readings, 2),
+        "effects": markdown_table(EFFECT_HEADING, effects, 1),
+    }
+
+
+def refresh(traces: Path, page: Path, folder: Path | None = None) -> None:
+    """Run the study and write the generated parts of the page, and its pictures."""
+    study = reproduce_zakay2015(traces)
+    refresh_file(page, page_parts(study) | readings_parts(traces))
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in write_figures(list(study.logs.values()), folder):
+            _fewer_colours(folder / name)
+
+
+def _fewer_colours(path: Path) -> None:
+    """Write a picture anew with as many colours as its lines need, a third of the size."""
+    from PIL import Image
+
+    with Image.open(path) as image:
+        small = image.convert("RGB").quantize(COLOURS)
+    small.save(path, optimize=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Refresh the page and return the exit code."""
+    return refresh_command("zakay2015_readings", refresh, arguments, pictures=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

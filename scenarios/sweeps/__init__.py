@@ -1,0 +1,1 @@
+"""Sweeps: many runs with many settings, in parallel."""

@@ -1,0 +1,245 @@
+"""Who does the runs of a sweep: anything that is used like ``concurrent.futures``.
+
+=========== =================================================================================
+inline      this process, one run after the other
+processes   processes of this machine (``concurrent.futures.ProcessPoolExecutor``)
+dask        a Dask cluster: an existing one by its address, or one on this machine
+=========== =================================================================================
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing.connection import wait
+from typing import Any
+
+from hpcrowd.environment.errors import HpcrowdError, QuantityError, missing
+
+#: Engines by name.
+ENGINES = ("processes", "dask", "inline")
+
+#: Runs that each worker has before it, so that none waits for the next.
+AHEAD = 3
+
+#: Runs in flight at least, on a Dask cluster, which may grow while it works.
+DASK_IN_FLIGHT = 64
+
+#: s to wait for a Dask cluster.
+PATIENCE = "30s"
+
+
+class Engine:
+    """Does tasks: wraps an executor, any object with ``submit(function, task)`` -> future.
+
+    Parameters
+    ----------
+    executor
+        The executor; None where a subclass makes it.
+    in_flight
+        Most tasks that are given to it at once.
+    """
+
+    #: Exceptions of a future whose worker died again and again over this very task.
+    fatal: tuple[type[BaseException], ...] = ()
+
+    def __init__(self, executor: Executor | None = None, in_flight: int = 8) -> None:
+        self._executor = executor
+        self._in_flight = in_flight
+
+    def submit(self, function: Callable[[Any], Any], task: Any) -> Future[Any]:
+        """Give a task to a worker."""
+        if self._executor is None:
+            raise HpcrowdError(f"{type(self).__name__}: is closed")
+        return self._executor.submit(function, task)
+
+    def room(self) -> int:
+        """Return how many tasks may be in flight."""
+        return self._in_flight
+
+    def restart(self) -> None:
+        """Begin anew after the death of a worker has broken the executor.
+
+        Raises
+        ------
+        HpcrowdError
+            When that cannot be done here.
+        """
+        raise HpcrowdError("a worker died and its executor is broken; go on with --resume")
+
+    def close(self) -> None:
+        """Take back what has not begun, and let go of what was made here."""
+
+
+class Inline(Engine):
+    """Does each task at once in this process."""
+
+    def __init__(self) -> None:
+        super().__init__(in_flight=1)
+
+    def submit(self, function: Callable[[Any], Any], task: Any) -> Future[Any]:
+        """Do a task and return its finished future."""
+        future: Future[Any] = Future()
+        future.set_result(function(task))
+        return future
+
+
+class Processes(Engine):
+    """Processes of this machine.
+
+    Parameters
+    ----------
+    workers
+        How many; as many as there are cores unless given.
+    """
+
+    def __init__(self, workers: int | None = None) -> None:
+        self.workers = workers or cores()
+        super().__init__(self._new(), AHEAD * self.workers)
+
+    def _new(self) -> ProcessPoolExecutor:
+        # Forks of a process with threads, as progress bars have, hang.
+        context = multiprocessing.get_context("spawn")
+        return ProcessPoolExecutor(self.workers, context, _begin)
+
+    def restart(self) -> None:
+        """End what is left of the processes and make new ones."""
+        self.close()
+        self._executor = self._new()
+
+    def close(self) -> None:
+        """End the processes; what they are at is not waited for."""
+        executor, self._executor = self._executor, None
+        if isinstance(executor, ProcessPoolExecutor):
+            # Python 3.14 has a method for this.
+            workers = list((executor._processes or {}).values())
+            executor.shutdown(wait=False, cancel_futures=True)
+            for worker in workers:
+                worker.terminate()
+            for worker in workers:
+                worker.join()
+
+
+class Dask(Engine):
+    """A Dask cluster.
+
+    Parameters
+    ----------
+    address
+        Of the scheduler, such as ``tcp://node1:8786``; None makes a cluster on this machine.
+    workers
+        How many, of a cluster on this machine; as many as there are cores unless given.
+
+    Raises
+    ------
+    HpcrowdError
+        When Dask is not installed or the cluster does not answer.
+    """
+
+    def __init__(self, address: str | None = None, workers: int | None = None) -> None:
+        try:
+            import dask
+            import distributed
+        except ImportError:
+            raise HpcrowdError(f"--executor dask: {missing('distributed', 'dask')}") from None
+        library: Any = distributed  # it is only partly typed
+        self.cluster: Any = None
+        self.fatal = (library.KilledWorker,)
+        where: Any = address
+        if address is None:
+            count = workers or cores()
+            # Small runs need no share of the memory each, and nobody looks at a dashboard.
+            failures = {"distributed.scheduler.allowed-failures": 5}
+            with dask.config.set(failures), _deaf_to_interrupts():
+                self.cluster = where = library.LocalCluster(
+                    n_workers=count, threads_per_worker=1, memory_limit=0,
+                    dashboard_address=None, processes=True, silence_logs=logging.ERROR,
+                )  # fmt: skip
+        try:
+            self.client: Any = library.Client(where, timeout=PATIENCE, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise HpcrowdError(
+                f"--address {address}: no Dask scheduler answers there: {error}; start one, for "
+                "example with dask-jobqueue, and give its address"
+            ) from error
+        super().__init__(self.client.get_executor(pure=False))
+
+    def room(self) -> int:
+        """Return some runs for each thread; of a cluster that grows, enough to make it grow."""
+        threads: dict[str, int] = self.client.nthreads()
+        return max(DASK_IN_FLIGHT, AHEAD * sum(threads.values()))
+
+    def close(self) -> None:
+        """Take back what has not begun; end the cluster if it was made here."""
+        self._executor = None
+        logging.disable(logging.CRITICAL)  # what is taken back would be told at length
+        try:
+            self.client.close()
+            if self.cluster is not None:
+                self.cluster.close()
+        finally:
+            logging.disable(logging.NOTSET)
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def engine_of(name: str, *, address: str | None = None, workers: int | None = None) -> Engine:
+    """Return an engine by its name; see the module's table.
+
+    Raises
+    ------
+    QuantityError
+        When there is no such engine, or it has no such option.
+    HpcrowdError
+        When it cannot be started.
+    """
+    if name not in ENGINES:
+        raise QuantityError(f"--executor {name!r}: not known; choose {', '.join(ENGINES)}")
+    if address is not None and (name != "dask" or workers is not None):
+        raise QuantityError(
+            f"--address {address}: is for --executor dask, whose workers the cluster has; leave "
+            "out --workers" if name == "dask" else f"--address {address}: is for --executor dask"
+        )  # fmt: skip
+    if name == "inline" and workers is not None:
+        raise QuantityError(f"--workers {workers}: --executor inline has none; leave it out")
+    if name == "dask":
+        return Dask(address, workers)
+    return Processes(workers) if name == "processes" else Inline()
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Let processes that begin here leave Ctrl-C to this one."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # nobody may change signals elsewhere, and no Ctrl-C arrives there
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _begin() -> None:
+    """Leave Ctrl-C to the process that began this one, and end when it has gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        # A killed parent closes no queue, so that its workers would wait for ever.
+        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_with(sentinel: int) -> None:
+    wait([sentinel])
+    os._exit(1)

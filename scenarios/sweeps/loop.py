@@ -1,0 +1,108 @@
+"""Give tasks to an engine, a few at a time, and take what comes back; workers may die.
+
+When a worker dies nobody knows over which task. Those that were in flight are then done one at a
+time: what kills its worker alone, :data:`TRIES` times, has failed; the others are done.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
+from typing import Any
+
+from hpcrowd.environment.errors import HpcrowdError
+from hpcrowd.scenarios.sweeps.engines import Engine
+
+#: Workers that a task may kill.
+TRIES = 3
+
+
+class WorkerDied:
+    """Stands for the result of a task that kills its workers."""
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+
+
+def each_of[Task, Result](
+    engine: Engine, work: Callable[[Task], Result], tasks: Iterable[Task]
+) -> Iterator[tuple[Task, Result | WorkerDied]]:
+    """Yield each task with its result, as they come; only a few tasks are looked at ahead.
+
+    Parameters
+    ----------
+    engine
+        Does the tasks.
+    work
+        Does one, and raises nothing; found by its name on other machines.
+    tasks
+        Looked at when there is room.
+
+    Raises
+    ------
+    HpcrowdError
+        When the engine cannot go on.
+    """
+    coming = iter(tasks)
+    flying: dict[Future[Any], Task] = {}
+    suspects: deque[tuple[Task, int]] = deque()
+    deaths = 0  # of the suspect in flight
+    done: set[Future[Any]]
+    more = True
+    while True:
+        lost: list[Task] = []
+        while not lost:
+            if suspects:
+                if flying:
+                    break
+                task, deaths = suspects.popleft()
+            elif more and len(flying) < engine.room():
+                try:
+                    task = next(coming)
+                except StopIteration:
+                    more = False
+                    continue
+                deaths = 0
+            else:
+                break
+            try:
+                flying[engine.submit(work, task)] = task
+            except BrokenExecutor:
+                lost.append(task)
+        if not flying and not lost:
+            if suspects or more:
+                continue
+            return
+        done, _ = wait(flying, return_when=FIRST_COMPLETED) if flying else (set(), None)
+        alone = len(flying) == 1 and not lost
+        for future in done:
+            task = flying.pop(future)
+            try:
+                result = future.result()
+            except BrokenExecutor:
+                lost.append(task)
+            except engine.fatal:
+                yield task, WorkerDied(TRIES)
+            except CancelledError as error:
+                raise HpcrowdError(
+                    "the cluster has gone, or taken a run back; go on with --resume"
+                ) from error
+            except Exception as error:
+                # What goes wrong in a run is its result; this went wrong around it.
+                raise HpcrowdError(
+                    f"a worker cannot do runs: {type(error).__name__}: {error}; workers need the "
+                    "environment and the folders that are here"
+                ) from error
+            else:
+                yield task, result
+        if lost:
+            lost += flying.values()
+            flying.clear()
+            engine.restart()
+            if not alone:
+                suspects.extend((one, 0) for one in lost)
+            elif deaths + 1 < TRIES:
+                suspects.appendleft((lost[0], deaths + 1))
+            else:
+                yield lost[0], WorkerDied(TRIES)

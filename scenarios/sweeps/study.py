@@ -1,0 +1,286 @@
+"""A study from a TOML file: a scenario, and the settings that vary::
+
+    [scenario]
+    kind = "replay"
+    trace = "log.swf.gz"
+    users = "think-time"
+
+    [axes]
+    scheduler = ["easy", "fcfs"]
+    speed = ["1x", "0.5x"]
+    seed = 20
+
+    [trim]
+    warm_up = "7d"
+    cool_down = "7d"
+
+Every value of an axis meets every value of the others; the last axis of the file varies fastest.
+A mistake is told with file, line, setting, value, rule and cure.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError, field_validator
+
+from hpcrowd.analysis.metrics import METRICS
+from hpcrowd.analysis.trimmed import ROW_METRICS
+from hpcrowd.environment.errors import QuantityError, first_mistake
+from hpcrowd.scenarios.kinds.base import Scenario, with_settings
+from hpcrowd.scenarios.kinds.fields import Duration, Strict
+from hpcrowd.scenarios.kinds.files import SettingError, Source, scenario_in, scenario_of
+
+#: What makes an axis of an optional setting leave it out.
+NONE = "none"
+
+SEED = "seed"
+
+
+class TrimConfig(Strict):
+    """What does not count of each run."""
+
+    warm_up: Duration = Field(
+        0, ge=0, description="jobs submitted in this time after the first one do not count"
+    )
+    cool_down: Duration = Field(
+        0, ge=0, description="jobs submitted in this time before the last one do not count"
+    )
+
+
+class ResultConfig(Strict):
+    """What is told of the runs."""
+
+    metrics: tuple[str, ...] = Field(
+        ("wait_mean_s", "bounded_slowdown_mean", "utilization", "throughput_jobs_per_day"),
+        min_length=1,
+        description="metrics of the tables and pictures; frame.csv has all of them, also those of "
+        "some kinds only, such as site.grid.wait_s or population.throughput_jobs_per_week",
+    )
+    confidence: float = Field(0.95, gt=0, lt=1, description="of the intervals")
+
+    @field_validator("metrics")
+    @classmethod
+    def _known(cls, metrics: tuple[str, ...]) -> tuple[str, ...]:
+        for name in metrics:
+            if name not in ROW_METRICS and "." not in name:
+                known = ", ".join(metric.name for metric in METRICS)
+                raise ValueError(
+                    f"{name!r} is no metric; choose among {known}, or over users "
+                    "wait_mean_s_users_p50 and the like"
+                )
+        return metrics
+
+
+class StudyConfig(Strict):
+    """A study, as it stands in a file."""
+
+    name: str = Field("", description="for tables and pictures; the name of the file unless given")
+    scenario: str | dict[str, Any] = Field(
+        description="the scenario that all runs begin with: a table, or the file of one"
+    )
+    axes: dict[str, Any] = Field(
+        description="settings that vary, each with its values; seed may be a number of seeds, and "
+        "names may have dots, such as platform.changes.0.processors; the value none leaves an "
+        "optional setting out"
+    )
+    keep: Literal["metrics", "jobs"] = Field(
+        "metrics", description="what stays of each run: metrics; or also its jobs, in jobs/"
+    )
+    trim: TrimConfig = Field(TrimConfig(), description="what does not count of each run")
+    result: ResultConfig = Field(ResultConfig(), description="what is told")
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study that makes sense.
+
+    Attributes
+    ----------
+    name
+        For tables and pictures.
+    base
+        Settings of the scenario that all runs begin with.
+    folder
+        Where the files are that settings name.
+    axes
+        Values by setting, in the order of the file.
+    keep
+        ``metrics`` or ``jobs``.
+    trim
+        What does not count of each run.
+    result
+        What is told.
+    """
+
+    name: str
+    base: dict[str, Any]
+    folder: Path
+    axes: dict[str, list[Any]]
+    keep: Literal["metrics", "jobs"] = "metrics"
+    trim: TrimConfig = field(default_factory=TrimConfig)
+    result: ResultConfig = field(default_factory=ResultConfig)
+
+    def __len__(self) -> int:
+        return prod(len(values) for values in self.axes.values())
+
+    def points(self) -> Iterator[dict[str, Any]]:
+        """Yield the settings of each run, in the order of the design: the last varies fastest."""
+        for values in product(*self.axes.values()):
+            yield dict(zip(self.axes, values, strict=True))
+
+    def settings(self, point: Mapping[str, Any]) -> dict[str, Any]:
+        """Return all settings of a run.
+
+        Raises
+        ------
+        QuantityError
+            When a setting has nowhere to stand.
+        """
+        given = {name: value for name, value in point.items() if value != NONE}
+        values = with_settings(self.base, given)
+        for name in point.keys() - given.keys():
+            values.pop(name, None)
+        return values
+
+    def scenario(self, point: Mapping[str, Any]) -> Scenario:
+        """Return the scenario of a run.
+
+        Raises
+        ------
+        QuantityError
+            When settings do not go together.
+        """
+        return scenario_of(self.settings(point), self.folder)
+
+    def first(self) -> dict[str, Any]:
+        """Return the first value of each axis."""
+        return {name: values[0] for name, values in self.axes.items()}
+
+
+def read_study(path: Path) -> Study:
+    """Read a study from a TOML file.
+
+    Raises
+    ------
+    QuantityError
+        When it cannot be read or something in it is wrong; with file, line, value and rule.
+    """
+    source = Source.read(path)
+    source.only(list(StudyConfig.model_fields))
+    try:
+        config = StudyConfig(**source.values)
+    except ValidationError as error:
+        raise source.mistake(first_mistake(error), error.errors()[0]["loc"]) from None
+    base, folder = _base(source)
+    axes = dict(_axes(source, config.axes))
+    if not axes:
+        raise source.mistake("axes: none; write at least one, for example seed = 20", ["axes"])
+    study = Study(
+        config.name or path.stem, base, folder, axes, config.keep, config.trim, config.result
+    )
+    _check(study, source)
+    return study
+
+
+def _base(source: Source) -> tuple[dict[str, Any], Path]:
+    """Return the settings of the scenario, and where its files are."""
+    named = source.values["scenario"]
+    if isinstance(named, dict):
+        return named, source.path.parent
+    other = Source.read(source.path.parent / named)
+    other.only(["scenario"])
+    if not isinstance(other.values.get("scenario"), dict):
+        scenario_in(other)  # tells what is missing
+    values: dict[str, Any] = other.values["scenario"]
+    return values, other.path.parent
+
+
+def _axes(
+    source: Source, table: Mapping[str, Any], way: Sequence[str] = ()
+) -> Iterator[tuple[str, list[Any]]]:
+    """Yield names and values of axes; a table inside is the beginning of a dotted name."""
+    for part, values in table.items():
+        place = [*way, part]
+        name = ".".join(place)
+        if isinstance(values, dict):
+            yield from _axes(source, values, place)
+            continue
+        if name == SEED and isinstance(values, int) and not isinstance(values, bool):
+            values = list(range(values))
+        message = ""
+        if not isinstance(values, list):
+            message = f"{values!r}: must be a list of values, for example {name} = [{values!r}]"
+        elif not values:
+            message = "no values; give at least one"
+        elif len({json.dumps(value, default=str) for value in values}) < len(values):
+            message = f"{values!r}: has a value twice; leave it once"
+        if message:
+            raise source.mistake(f"axes.{name}: {message}", ["axes", *place])
+        yield name, values
+
+
+def _check(study: Study, source: Source) -> None:
+    """Make sure that every value of every axis makes sense with the first values of the others."""
+    first = study.first()
+    _check_point(study, source, first, None)
+    for name, values in study.axes.items():
+        # Any seed is as good as another; a thousand need not be tried.
+        for place, value in enumerate(values[1:2] if name == SEED else values):
+            _check_point(study, source, {**first, name: value}, (name, place))
+
+
+def _check_point(
+    study: Study, source: Source, point: dict[str, Any], axis: tuple[str, int] | None
+) -> None:
+    try:
+        study.scenario(point)
+    except QuantityError as error:
+        place = error.place if isinstance(error, SettingError) else ()
+        name = axis[0] if axis else ""
+        # A first value is at fault where the setting that is wrong is its.
+        if axis is None and place:
+            head = str(place[0]).split(".")[0]
+            name = next((one for one in study.axes if one.split(".")[0] == head), "")
+        elif axis is None:
+            name = next((one for one in study.axes if str(error).startswith(f"{one}: ")), "")
+        if name:
+            value = f"[{axis[1]}]" if axis else ""
+            where = ["axes", *name.split(".")]
+            raise source.mistake(f"axes.{name}{value}: {error}", where) from None
+        named = source.values["scenario"]
+        base = source if isinstance(named, dict) else Source.read(source.path.parent / named)
+        raise base.mistake(str(error), ["scenario", *place]) from None
+
+
+def study_toml(study: Study) -> str:
+    """Return a study as TOML with every setting and what it means; it can be read again."""
+    import tomlkit
+
+    from hpcrowd.scenarios.kinds.files import scenario_table
+
+    document = tomlkit.document()
+    fields = StudyConfig.model_fields
+    for name, value in (("name", study.name), ("keep", study.keep)):
+        document.add(tomlkit.comment(f"{name}: {fields[name].description}"))
+        document.add(name, tomlkit.item(value))
+    table = scenario_table(study.scenario(study.first()))
+    document.add("scenario", table)
+    axes = tomlkit.table()
+    axes.add(tomlkit.comment(f"{len(study):,} runs; the last axis varies fastest"))
+    for name, values in study.axes.items():
+        axes.add(tomlkit.key(name.split(".")), tomlkit.item(values))
+    document.add("axes", axes)
+    for name, part in (("trim", study.trim), ("result", study.result)):
+        table = tomlkit.table()
+        for setting, about in type(part).model_fields.items():
+            table.add(tomlkit.comment(f"{setting}: {about.description}"))
+            table.add(setting, tomlkit.item(part.model_dump(mode="json")[setting]))
+        document.add(name, table)
+    return tomlkit.dumps(document)

@@ -1,0 +1,237 @@
+"""What a worker of a sweep does: one run, and its file, which is whole or absent.
+
+``runs/KEY.parquet`` holds the row of a run; its metadata ``hpcrowd`` is JSON with all settings,
+checksums and versions. ``jobs/KEY.parquet``, where jobs are kept, is there before it.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import mmap
+import multiprocessing
+import os
+import pickle
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hpcrowd.environment.errors import HpcrowdError, ResultsError
+from hpcrowd.scenarios.kinds.files import scenario_of
+from hpcrowd.scenarios.whole_file import land
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hpcrowd.environment.jobs import JobTable
+
+
+#: Places of arrays are multiples of this, for fast loops.
+ALIGNMENT = 64
+
+
+def write_shared(value: Any, path: Path) -> None:
+    """Write a value for :func:`read_shared` into a file that is whole or absent."""
+    buffers: list[pickle.PickleBuffer] = []
+    rest = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
+    arrays = [buffer.raw() for buffer in buffers]
+    places, end = [], 8
+    for array in arrays:
+        begin = -(-end // ALIGNMENT) * ALIGNMENT
+        places.append((begin, array.nbytes))
+        end = begin + array.nbytes
+    with land(path) as temporary, temporary.open("wb") as file:
+        file.write(end.to_bytes(8, "little"))
+        for (begin, _), array in zip(places, arrays, strict=True):
+            file.write(bytes(begin - file.tell()))
+            file.write(array)
+        file.write(pickle.dumps((places, rest), protocol=5))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_shared(path: Path) -> Any:
+    """Return the value in a file; its arrays can be written to, which nobody else sees.
+
+    Only for files that :func:`write_shared` wrote on the user's own behalf: a pickle is a program.
+
+    Raises
+    ------
+    ResultsError
+        When the file cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    except (OSError, ValueError) as error:
+        raise ResultsError(f"{path}: shared inputs cannot be read: {error}") from error
+    view = memoryview(mapped)
+    places, rest = pickle.loads(view[int.from_bytes(view[:8], "little") :])
+    return pickle.loads(rest, buffers=[view[begin : begin + size] for begin, size in places])
+
+
+#: Columns of the jobs that are kept of a run; pandas joins the rest from the trace by number.
+JOB_COLUMNS = ("number", "user", "submit", "start", "end", "state")
+
+#: States of a run.
+DONE, FAILED = "done", "failed"
+
+#: Whether this process has set aside what stays in it.
+_frozen: list[bool] = []
+
+#: Letters of an error that are kept.
+LONGEST_ERROR = 2000
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run, small enough to be sent to another machine.
+
+    Attributes
+    ----------
+    key
+        Of its files.
+    settings
+        Of its scenario.
+    files
+        Where the files are that the settings name.
+    shared
+        File with its inputs.
+    out
+        Folder of the sweep.
+    keep
+        ``metrics`` or ``jobs``.
+    warm_up, cool_down
+        s that do not count.
+    told
+        What its file says of where it comes from, fit for JSON.
+    """
+
+    key: str
+    settings: dict[str, Any]
+    files: Path
+    shared: Path
+    out: Path
+    keep: str
+    warm_up: int
+    cool_down: int
+    told: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a run.
+
+    Attributes
+    ----------
+    key
+        Of its files.
+    state
+        :data:`DONE` or :data:`FAILED`.
+    row
+        Its numbers by name, empty if it failed.
+    error
+        Why it failed, one line.
+    wall_s
+        How long it took.
+    """
+
+    key: str
+    state: str
+    row: dict[str, int | float | None]
+    error: str = ""
+    wall_s: float = 0.0
+
+
+def work(task: Task) -> Outcome:
+    """Run a task and land its files; what goes wrong in it is its outcome, and stops nobody."""
+    began = time.perf_counter()
+    try:
+        row = _run(task)
+    except Exception as error:  # noqa: BLE001 - whatever a run dies of, the others go on
+        told = str(error) if isinstance(error, HpcrowdError) else f"{type(error).__name__}: {error}"
+        return failed(task.key, told, time.perf_counter() - began)
+    finally:
+        _clean_up()
+    return Outcome(task.key, DONE, row, wall_s=round(time.perf_counter() - began, 3))
+
+
+def _clean_up() -> None:
+    """Let go of the last run at once: model and users hold each other, until somebody looks."""
+    if multiprocessing.parent_process() is None:
+        return  # not a worker but somebody's program, whose memory is its own affair
+    gc.collect()
+    if not _frozen:
+        gc.freeze()  # what is there after the first run stays, and need not be looked at again
+        _frozen.append(True)
+
+
+def failed(key: str, error: str, wall_s: float = 0.0) -> Outcome:
+    """Return the outcome of a run that failed."""
+    return Outcome(key, FAILED, {}, " ".join(error.split())[:LONGEST_ERROR], round(wall_s, 3))
+
+
+def _run(task: Task) -> dict[str, int | float | None]:
+    from hpcrowd.analysis.trimmed import row_of
+
+    landed = task.out / "runs" / f"{task.key}.parquet"
+    if landed.exists():  # by a worker that died before it could tell
+        return read_row(landed)
+    scenario = scenario_of(task.settings, task.files)
+    run = scenario.run(read_shared(task.shared))
+    row = row_of(run, task.warm_up, task.cool_down)
+    if task.keep == "jobs":
+        _land(jobs_table(run.jobs), task.out / "jobs" / f"{task.key}.parquet", task.told)
+    _land(row_table(task.key, row), landed, task.told)
+    return row
+
+
+def row_table(key: str, row: Mapping[str, int | float | None]) -> pa.Table:
+    """Return a row as an Arrow table; its numbers keep their types."""
+    import pyarrow as pa
+
+    kinds = {
+        name: pa.int64() if isinstance(value, int) else pa.float64() for name, value in row.items()
+    }
+    columns: dict[str, Any] = {"key": pa.array([key])}
+    columns |= {name: pa.array([value], kinds[name]) for name, value in row.items()}
+    return pa.table(columns)
+
+
+def read_row(path: Path) -> dict[str, int | float | None]:
+    """Return the row that the file of a run holds."""
+    import pyarrow.parquet as pq
+
+    row: dict[str, int | float | None] = pq.read_table(path).drop_columns("key").to_pylist()[0]
+    return row
+
+
+def jobs_table(jobs: JobTable) -> pa.Table:
+    """Return :data:`JOB_COLUMNS` of all jobs, each in the smallest type that holds it."""
+    import pyarrow as pa
+
+    from hpcrowd.environment.jobs import State
+    from hpcrowd.environment.traces.trace import smallest
+
+    words = pa.array([state.name.lower() for state in State])
+    columns: dict[str, Any] = {
+        name: pa.array(smallest(getattr(jobs, name))) for name in JOB_COLUMNS[:-1]
+    }
+    states = pa.array(jobs.state, pa.int8())
+    return pa.table({**columns, "state": pa.DictionaryArray.from_arrays(states, words)})
+
+
+def _land(table: pa.Table, path: Path, told: Mapping[str, Any]) -> None:
+    import pyarrow.parquet as pq
+
+    metadata = {
+        **(table.schema.metadata or {}),
+        "hpcrowd": json.dumps(told, sort_keys=True, default=str),
+    }
+    with land(path) as temporary, temporary.open("wb") as file:
+        table = table.replace_schema_metadata(metadata)
+        pq.write_table(table, file, compression="zstd", use_dictionary=["state"])
+        file.flush()
+        os.fsync(file.fileno())

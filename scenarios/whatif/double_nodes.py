@@ -1,0 +1,42 @@
+"""Double the nodes.
+
+Covers: a change of the platform; rigid users beside users who keep their think times.
+
+Story: an operator buys the same machine again and asks how much shorter the queue becomes. A rigid
+replay answers for users who do not notice. Users who wait for their jobs get their answers sooner
+and submit sooner too, so part of the gain goes into more work per day. The run times stay as they
+are, so on a machine that was not full the users gain little (Madon et al. 2024, infra * 2).
+
+Run: ``python -m hpcrowd.scenarios.whatif.double_nodes TRACE``
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from hpcrowd.scenarios.whatif.comparing import run_script
+
+NODES = "2x"  # processors after the change, a multiple of the trace's
+SCHEDULER = "easy"  # before and after
+SESSIONS = "arrival:60m"  # a gap of more than 60 minutes between submissions ends a session
+REQUESTED = "given"  # requested times as the users gave them
+
+CHANGE = {"nodes": NODES}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Compare the trace's machine with one of twice the size; return the exit code."""
+    return run_script(
+        "double_nodes",
+        f"Nodes {NODES}",
+        CHANGE,
+        arguments,
+        scheduler=SCHEDULER,
+        sessions=SESSIONS,
+        requested=REQUESTED,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

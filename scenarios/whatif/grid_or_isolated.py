@@ -1,0 +1,186 @@
+"""Three clusters with users of their own, or one grid.
+
+Covers: several clusters; a broker and its policies; users who submit to their own cluster or to the
+grid; rigid users beside users who keep their think times.
+
+Story: three institutes share the users of one log by lot, and have a third of its machine each.
+Should they let a broker send jobs to whoever has free processors? The table sets the institutes
+apart beside the grid under each policy, and beside one large cluster, which no grid can beat. Jobs
+wider than a cluster are left out everywhere.
+
+Run: ``python -m hpcrowd.scenarios.whatif.grid_or_isolated TRACE``
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpcrowd.agents.populations.population import add_users
+from hpcrowd.agents.work.recorded import Work
+from hpcrowd.analysis.metrics import bounded_slowdown
+from hpcrowd.environment.clock import DAY, HOUR, Clock
+from hpcrowd.environment.cluster import ClusterSpec
+from hpcrowd.environment.errors import HpcrowdError, TraceError
+from hpcrowd.environment.grid.broker import GridSpec
+from hpcrowd.environment.grid.policies import GRID, GRID_POLICIES
+from hpcrowd.environment.simulation import Simulation
+from hpcrowd.environment.streams import Streams
+from hpcrowd.environment.traces.formats.registry import read_trace
+from hpcrowd.environment.traces.trace import jobs_from_trace
+from hpcrowd.scenarios.terminal import say_if_compiling, standard_output
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hpcrowd.environment.jobs import JobTable
+    from hpcrowd.environment.traces.trace import Trace
+
+
+CLUSTERS = 3  # each with an equal part of the processors
+USERS = ("rigid", "think-time")  # by the names of `hpcrowd behaviours`
+SCHEDULER = "easy"  # of every cluster
+SEED = 0  # of the lot that gives each user an institute
+
+APART, TOGETHER = "apart", "one cluster"
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """What came of one way to run the clusters, with one kind of users.
+
+    Attributes
+    ----------
+    wait_h
+        Mean wait, h.
+    worst_wait_h
+        That of the institute whose users wait longest, h.
+    bounded_slowdown
+        Mean.
+    utilization
+        Share of processor-seconds in use.
+    jobs_per_day
+        Throughput.
+    """
+
+    wait_h: float
+    worst_wait_h: float
+    bounded_slowdown: float
+    utilization: float
+    jobs_per_day: float
+
+
+def compare(trace: Trace) -> tuple[dict[str, dict[str, Arrangement]], int]:
+    """Return what came out, by users and arrangement, and how many jobs were left out.
+
+    Raises
+    ------
+    TraceError
+        When there are fewer processors than clusters.
+    """
+    size = trace.processors // CLUSTERS
+    if size < 1:
+        raise TraceError(
+            f"{trace.source}: {trace.processors} processors; {CLUSTERS} clusters need one each"
+        )
+    every = jobs_from_trace(trace).jobs
+    narrow = every.take(np.flatnonzero(every.processors <= size))
+    names = [APART, *GRID_POLICIES, TOGETHER]
+    found = {users: {name: run(narrow.copy(), trace, size, users, name) for name in names}
+             for users in USERS}  # fmt: skip
+    return found, len(every) - len(narrow)
+
+
+def run(jobs: JobTable, trace: Trace, size: int, users: str, name: str) -> Arrangement:
+    """Run the jobs on clusters of a size, or on one as large as all of them."""
+    clusters = 1 if name == TOGETHER else CLUSTERS
+    model = Simulation(
+        jobs,
+        size * CLUSTERS // clusters,
+        SCHEDULER,
+        others={f"institute {k + 1}": ClusterSpec(size, SCHEDULER) for k in range(1, clusters)},
+        clock=Clock.of(trace.header),
+        grid=GridSpec(name) if name in GRID_POLICIES else None,
+        name="institute 1",
+    )
+    work = Work.of(jobs)
+    members = work.sessions.users
+    streams = Streams(SEED)
+    homes = [int(streams.generator("home", user).integers(CLUSTERS)) for user in members.tolist()]
+    places = list(model.clusters)
+    sites = [GRID if model.broker is not None else places[home % clusters] for home in homes]
+    add_users(model, work, users, sites=sites)
+    model.run()
+    return measure(jobs, np.array(homes)[np.searchsorted(members, jobs.user)], size * CLUSTERS)
+
+
+def measure(jobs: JobTable, institute: np.ndarray, processors: int) -> Arrangement:
+    """Return what the table shows; ``institute`` is that of each job's user."""
+    ran = jobs.over
+    wait = (jobs.start - jobs.submit)[ran]
+    response, length = (jobs.end - jobs.submit)[ran], (jobs.end - jobs.start)[ran]
+    span = int(jobs.end[ran].max() - jobs.submit[ran].min())
+    of_institutes = [wait[institute[ran] == k] for k in range(CLUSTERS)]
+    return Arrangement(
+        wait_h=float(wait.mean() / HOUR),
+        worst_wait_h=max(float(one.mean() / HOUR) for one in of_institutes if len(one)),
+        bounded_slowdown=float(bounded_slowdown(response, length).mean()),
+        utilization=float(jobs.processors[ran] @ length / (span * processors)),
+        jobs_per_day=len(wait) * DAY / span,
+    )
+
+
+def show(found: dict[str, dict[str, Arrangement]], left_out: int, console: Console) -> None:
+    """Print a table for each kind of users."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    for users, arrangements in found.items():
+        table = Table(box=SIMPLE_HEAD, title=f"{users} users", pad_edge=False)
+        table.title_justify, table.title_style = "left", "bold"
+        table.add_column(f"{CLUSTERS} clusters")
+        for title in ("mean wait\n(h)", "of the worst\ninstitute (h)", "mean bounded\nslowdown",
+                      "in use\n(%)", "jobs ended\nper day"):  # fmt: skip
+            table.add_column(title, justify="right")
+        for name, one in arrangements.items():
+            table.add_row(
+                name if name in (APART, TOGETHER) else f"grid, {name}",
+                f"{one.wait_h:.2f}",
+                f"{one.worst_wait_h:.2f}",
+                f"{one.bounded_slowdown:.1f}",
+                f"{100 * one.utilization:.1f}",
+                f"{one.jobs_per_day:.1f}",
+            )
+        console.print(table)
+    if left_out:
+        console.print(f"{left_out:,} jobs are wider than a cluster and left out")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Compare on the trace that the command line names; return the exit code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if len(arguments) != 1 or arguments[0].startswith("-"):
+        print(
+            "usage: python -m hpcrowd.scenarios.whatif.grid_or_isolated TRACE "
+            "(in SWF, plain or gzipped)",
+            file=sys.stderr,
+        )
+        return 2
+    try:
+        trace = read_trace(Path(arguments[0]))
+        say_if_compiling(CLUSTERS)
+        found, left_out = compare(trace)
+    except HpcrowdError as error:
+        print(f"grid_or_isolated: {error}", file=sys.stderr)
+        return 2
+    show(found, left_out, standard_output())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
