@@ -25,8 +25,8 @@ from hpcrowd.environment.engine.interrupted_runs import Attempt
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
 from hpcrowd.environment.quantities import round_half_up
+from hpcrowd.environment.traces.headers import with_values
 from hpcrowd.environment.traces.trace import FIELDS, Trace, smallest
-from hpcrowd.environment.traces.truth import with_values
 
 
 @dataclass

@@ -43,7 +43,6 @@ from .simulation import Simulation
 from .streams import Streams
 from .traces.archive.logs import ArchiveLog, archive_logs, cache_folder, fetch, trace_path
 from .traces.cleaning import Cleaned, CleaningRules, Flurry, FlurryRule, clean
-from .traces.formats.base import FormatOptions, Losses
 from .traces.formats.batsim.jobs import (
     generate_batsim_jobs,
     parse_batsim_jobs,
@@ -56,8 +55,9 @@ from .traces.formats.batsim.workloads import (
     read_batsim,
     write_batsim,
 )
+from .traces.formats.common.base import FormatOptions, Losses
+from .traces.formats.common.names import anonymised
 from .traces.formats.gwf import generate_gwf, parse_gwf, read_gwf, write_gwf
-from .traces.formats.names import anonymised
 from .traces.formats.pbs.accounting import generate_pbs, parse_pbs, read_pbs, write_pbs
 from .traces.formats.registry import find_format, parse_format, read_trace, write_trace
 from .traces.formats.slurm.accounting import generate_sacct, parse_sacct, read_sacct, write_sacct
@@ -73,13 +73,12 @@ from .traces.formats.tables.columns import (
     write_parquet,
 )
 from .traces.formats.tables.mapped import (
-    TableMapping,
     generate_mapped,
     parse_mapped,
     read_mapped,
-    read_mapping,
     write_mapped,
 )
+from .traces.formats.tables.mapping import TableMapping, read_mapping
 from .traces.requested_times import RequestModel
 from .traces.trace import Conversion, Trace, jobs_from_trace
 from .traces.window import Windowed, window

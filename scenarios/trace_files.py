@@ -10,9 +10,9 @@ import numpy as np
 
 from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.quantities import plural
-from hpcrowd.environment.traces.formats.base import Format, FormatOptions, Losses
-from hpcrowd.environment.traces.formats.files import is_stream, write_file
-from hpcrowd.environment.traces.formats.names import names_table
+from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
+from hpcrowd.environment.traces.formats.common.files import is_stream, write_file
+from hpcrowd.environment.traces.formats.common.names import names_table
 from hpcrowd.environment.traces.formats.registry import FORMATS
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.whole_file import write_whole

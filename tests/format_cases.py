@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from hpcrowd.environment import FormatOptions, Losses, Trace
 from hpcrowd.environment.header import Header
-from hpcrowd.environment.traces.formats.base import Format
-from hpcrowd.environment.traces.formats.names import NAMED, worded
+from hpcrowd.environment.traces.formats.common.base import Format
+from hpcrowd.environment.traces.formats.common.names import NAMED, worded
 from hpcrowd.environment.traces.formats.registry import FORMATS
-from hpcrowd.environment.traces.formats.tables.mapped import read_mapping
+from hpcrowd.environment.traces.formats.tables.mapping import read_mapping
 from hpcrowd.environment.traces.trace import FIELDS, smallest
 from hypothesis import strategies as st
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from hpcrowd.environment import Losses, Trace, TraceError
 from hpcrowd.environment.header import Header
-from hpcrowd.environment.traces.formats.names import NAMED, worded
+from hpcrowd.environment.traces.formats.common.names import NAMED, worded
 from hpcrowd.environment.traces.trace import FIELDS
 from hypothesis import strategies as st
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from hpcrowd.environment import (
+    FormatOptions,
     Losses,
     ParseError,
     QuantityError,
@@ -19,9 +20,14 @@ from hpcrowd.environment.traces.trace import Trace
 NEEDED = {"submit": "at", "run": "took"}
 
 
+def told(mapping: TableMapping) -> FormatOptions:
+    """A mapping as what reading and writing need to know."""
+    return FormatOptions(mapping=mapping)
+
+
 def mapped(text: str, columns: dict[str, object], **more: object) -> Trace:
     """Read a table in text."""
-    return parse_mapped(text, TableMapping(columns={**NEEDED, **columns}, **more), "mine.csv")
+    return parse_mapped(text, "mine.csv", told(TableMapping(columns={**NEEDED, **columns}, **more)))
 
 
 def test_columns_in_any_order_and_others() -> None:
@@ -86,7 +92,7 @@ def test_moments(how: str, first: str, second: str) -> None:
 def test_start_and_end_instead_of_wait_and_run() -> None:
     """Wait and run come from start and end; who never started has neither."""
     mapping = TableMapping(columns={"submit": "at", "start": "from", "end": "to"})
-    trace = parse_mapped("at,from,to\n10,15,75\n20,,\n30,40,\n", mapping)
+    trace = parse_mapped("at,from,to\n10,15,75\n20,,\n30,40,\n", options=told(mapping))
     assert ([5, -1, 10], [60, -1, -1]) == (trace["wait"].tolist(), trace["run"].tolist())
 
 
@@ -167,7 +173,7 @@ def test_what_units_cannot_hold_is_counted() -> None:
     columns = {"submit": {"column": "at", "time": "%Y-%m-%d %H:%M"}, "run": "took"}
     trace = mapped("at,took,who\n0,60,7\n60,61,7\n90,1,8\n", {"user": "who"})
     lost = Losses()
-    text = generate_mapped(trace, TableMapping(columns=columns), lost)
+    text = generate_mapped(trace, lost, told(TableMapping(columns=columns)))
     assert b"at,took\n1970-01-01 00:00,60\n1970-01-01 00:01,61\n1970-01-01 00:01,1\n" == text
     assert 1 == lost.counts["submit", "its unit or pattern does not hold it"]
     assert 3 == lost.counts["user", "the mapping has no column"]
@@ -194,7 +200,7 @@ def test_an_hour_that_clocks_show_twice() -> None:
         "2024-10-27T02:50:00,2024-10-27T02:10:00,2024-10-27T02:20:00\n"
         "2024-10-27T02:10:00,2024-10-27T02:20:00,2024-10-27T02:30:00\n"
     )
-    trace = parse_mapped(text, mapping)
+    trace = parse_mapped(text, options=told(mapping))
     assert ([9600, 1200, 600], [1200, 600, 600]) == (trace["wait"].tolist(), trace["run"].tolist())
     ((reason, jobs),) = trace.repaired.items()
     assert ("clocks showed twice" in reason, 3) == (True, jobs)
@@ -203,7 +209,7 @@ def test_an_hour_that_clocks_show_twice() -> None:
 def test_moments_in_the_wrong_order() -> None:
     """What ends before it starts has no run time, what starts too early no wait; both counted."""
     text = "at,began,over\n2024-01-01T10:00:00,2024-01-01T09:00:00,2024-01-01T08:00:00\n"
-    trace = parse_mapped(text, TableMapping(columns=LOCAL))
+    trace = parse_mapped(text, options=told(TableMapping(columns=LOCAL)))
     assert ([0], [-1]) == (trace["wait"].tolist(), trace["run"].tolist())
     assert [1, 1] == list(trace.repaired.values())
 
@@ -215,7 +221,7 @@ def test_what_no_calendar_has_is_lost_and_counted() -> None:
     iso: dict[str, object] = {"submit": {"column": "at", "time": "iso"}}
     mapping = TableMapping(columns={**NEEDED, **columns, **iso})
     lost = Losses()
-    back = parse_mapped(generate_mapped(far, mapping, lost), mapping)
+    back = parse_mapped(generate_mapped(far, lost, told(mapping)), options=told(mapping))
     assert ([0, -1], [-1, 60]) == (back["submit"].tolist(), back["requested_time"].tolist())
     assert {"submit": 1, "requested_time": 1} == {
         field: count for (field, _), count in lost.counts.items() if field != "header"
@@ -236,6 +242,6 @@ def test_decimal_comma() -> None:
     assert [0.5, 1] == trace["submit"].tolist()
     assert [5400, -1] == trace["requested_time"].tolist()
     mapping = TableMapping(columns={**NEEDED, **columns}, **more)
-    assert b"at;took;limit\n0,5;60;1,5\n1;2;\n" == generate_mapped(trace, mapping)
+    assert b"at;took;limit\n0,5;60;1,5\n1;2;\n" == generate_mapped(trace, options=told(mapping))
     with pytest.raises(ValueError, match="is the delimiter, too"):
         TableMapping(columns=NEEDED, decimal=",")

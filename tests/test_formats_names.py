@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 from hpcrowd.environment import Trace, anonymised
-from hpcrowd.environment.traces.formats.names import (
+from hpcrowd.environment.traces.formats.common.names import (
     NOTHING,
     names_table,
     numbered_words,

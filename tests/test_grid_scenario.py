@@ -12,7 +12,7 @@ from hpcrowd.analysis.loading import read_results
 from hpcrowd.environment import JobTable, read_swf
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.grid.policies import GRID_POLICIES
-from hpcrowd.environment.traces.merging import join
+from hpcrowd.environment.jobs import join
 from hpcrowd.scenarios.cli import app
 from hpcrowd.scenarios.kinds.grid import READY, GridConfig, read_grid, run_grid
 from hpcrowd.scenarios.kinds.replay import replay

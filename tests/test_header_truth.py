@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 from hpcrowd.environment import Clock, Header, Trace, generate_swf, parse_swf
+from hpcrowd.environment.traces.headers import header_date, last_end, true_header, with_values
 from hpcrowd.environment.traces.trace import cut_references, take_jobs
-from hpcrowd.environment.traces.truth import header_date, last_end, true_header, with_values
 
 Make = Callable[..., Trace]
 

@@ -159,11 +159,11 @@ def test_local_times_of_records_are_used_where_there_are_no_others() -> None:
     """A job that never started was submitted when its record says, in the zone of the server."""
     text = "04/18/2009 00:00:10;Q;1.s;queue=q\n04/18/2009 02:00:00;D;1.s;requestor=a@b\n"
     assert DAY + 10 == parse_pbs(text).header.integer("UnixStartTime")
-    swedish = parse_pbs(text, zone="Europe/Stockholm")
+    swedish = parse_pbs(text, options=FormatOptions(zone="Europe/Stockholm"))
     assert DAY + 10 - 7200 == swedish.header.integer("UnixStartTime")
     assert "Europe/Stockholm" == swedish.header.get("TimeZoneString")
     with pytest.raises(QuantityError, match="zone 'Sweden'"):
-        parse_pbs(text, zone="Sweden")
+        parse_pbs(text, options=FormatOptions(zone="Sweden"))
 
 
 def test_a_start_without_an_end() -> None:
@@ -236,7 +236,9 @@ def test_records_are_written_by_time() -> None:
         "4 9 -1 -1 -1 -1 -1 1 -1 -1 0 7 3 -1 -1 -1 -1 -1\n"
     )
     trace.names["user"] = {7: "Ann Lind"}
-    lines = generate_pbs(trace, zone="Europe/Stockholm").decode().splitlines()
+    lines = (
+        generate_pbs(trace, options=FormatOptions(zone="Europe/Stockholm")).decode().splitlines()
+    )
     assert "04/18/2009 02:00:00;L;hpcrowd; UnixStartTime: 1240012800" == lines[0]
     assert "04/18/2009 02:00:00;L;hpcrowd; Note: a%3Db%3B 100 %25" == lines[1]
     assert [
@@ -308,7 +310,7 @@ def test_files_are_found_by_content(tmp_path: Path) -> None:
     """A file is found to be of the format whatever its name; the zone is an option."""
     trace = parse_pbs(TORQUE)
     write_pbs(trace, tmp_path / "20090418")
-    write_pbs(trace, tmp_path / "a.pbs.gz", zone="Europe/Stockholm")
+    write_pbs(trace, tmp_path / "a.pbs.gz", options=FormatOptions(zone="Europe/Stockholm"))
     assert "pbs" == find_format(tmp_path / "20090418").name
     plain, packed = read_pbs(tmp_path / "20090418"), read_pbs(tmp_path / "a.pbs.gz")
     assert generate_swf(trace) == generate_swf(plain) == generate_swf(packed)

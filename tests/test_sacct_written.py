@@ -22,7 +22,7 @@ from hpcrowd.environment import (
     write_sacct,
 )
 from hpcrowd.environment.header import Header
-from hpcrowd.environment.traces.formats.names import NAMED, worded
+from hpcrowd.environment.traces.formats.common.names import NAMED, worded
 from hpcrowd.environment.traces.formats.slurm.table import COLUMNS
 from hpcrowd.environment.traces.trace import FIELDS, smallest
 from hypothesis import given

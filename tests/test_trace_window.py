@@ -18,7 +18,7 @@ from hpcrowd.environment import (
     window,
 )
 from hpcrowd.environment.clock import WEEK
-from hpcrowd.environment.traces.truth import header_date, last_end
+from hpcrowd.environment.traces.headers import header_date, last_end
 from hypothesis import given
 from hypothesis import strategies as st
 

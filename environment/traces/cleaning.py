@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.quantities import SECONDS, parse_duration, plural
+from hpcrowd.environment.traces.headers import true_header
 from hpcrowd.environment.traces.trace import Trace, cut_references, take_jobs
-from hpcrowd.environment.traces.truth import true_header
 
 _RATE = re.compile(r"(\d+)\s*/\s*(\d.*|[smhdw])", re.ASCII)
 

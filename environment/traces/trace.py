@@ -8,6 +8,7 @@ simulated, and counts everything it repairs or drops on the way, by reason.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -129,6 +130,23 @@ def smallest(values: NDArray[Any]) -> NDArray[Any]:
             whole = values.astype(kind)
             return whole if np.array_equal(whole, values) else values
     return values
+
+
+def all_columns(told: Mapping[str, NDArray[Any] | None], jobs: int) -> dict[str, NDArray[Any]]:
+    """Return the columns of all fields, each in the smallest type; -1 for those not told.
+
+    Parameters
+    ----------
+    told
+        Columns by field, shape (jobs,).
+    jobs
+        How many there are.
+    """
+    columns = {}
+    for name in FIELDS:
+        values = told.get(name)
+        columns[name] = np.full(jobs, UNKNOWN, np.int8) if values is None else smallest(values)
+    return columns
 
 
 @dataclass(frozen=True)

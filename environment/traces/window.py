@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from hpcrowd.environment.clock import WEEK, Clock, Moment, second_of
 from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.quantities import plural
+from hpcrowd.environment.traces.headers import true_header
 from hpcrowd.environment.traces.trace import Trace, cut_references, smallest, take_jobs
-from hpcrowd.environment.traces.truth import true_header
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.cleaning import Cleaned, CleaningRules, Removed, clean, judge
-from hpcrowd.environment.traces.formats.base import Format
+from hpcrowd.environment.traces.formats.common.base import Format
 from hpcrowd.environment.traces.formats.registry import format_by_name, read_trace
 from hpcrowd.environment.traces.formats.swf import SWF
 from hpcrowd.environment.traces.trace import Trace

@@ -15,9 +15,9 @@ from typing import Any, Literal
 from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.quantities import plural
-from hpcrowd.environment.traces.formats.base import Format, FormatOptions
-from hpcrowd.environment.traces.formats.files import is_stream
-from hpcrowd.environment.traces.formats.names import anonymised
+from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions
+from hpcrowd.environment.traces.formats.common.files import is_stream
+from hpcrowd.environment.traces.formats.common.names import anonymised
 from hpcrowd.environment.traces.formats.registry import (
     FORMATS,
     find_format,
@@ -26,8 +26,8 @@ from hpcrowd.environment.traces.formats.registry import (
     read_trace,
 )
 from hpcrowd.environment.traces.formats.tables.text import listed
+from hpcrowd.environment.traces.headers import with_values
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.environment.traces.truth import with_values
 from hpcrowd.scenarios.commands.options import at_hand
 from hpcrowd.scenarios.terminal import print_json, progress_bar, say, standard_output
 from hpcrowd.scenarios.trace_files import STANDARD, Kept, keep_trace, reading_lines
@@ -131,10 +131,10 @@ def _check_target(source: str, target: Path) -> None:
 def _options(request: ConvertRequest) -> FormatOptions:
     mapping = None
     if request.mapping is not None:
-        from hpcrowd.environment.traces.formats.tables.mapped import read_mapping
+        from hpcrowd.environment.traces.formats.tables.mapping import read_mapping
 
         mapping = read_mapping(request.mapping)
-    from hpcrowd.environment.traces.formats.headers import parse_zone
+    from hpcrowd.environment.traces.headers import parse_zone
 
     parse_zone(request.zone)
     return FormatOptions(zone=request.zone, queue=request.queue, mapping=mapping)

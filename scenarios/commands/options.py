@@ -25,7 +25,7 @@ TRACE_HELP = "Trace in any format (`hpcrowd convert --list`), or archive:NAME."
 
 def at_hand(paths: list[Path]) -> list[Path]:
     """Return the files that paths mean; logs of the archive are fetched unless they are there."""
-    from hpcrowd.environment.traces.formats.base import ARCHIVE_PREFIX
+    from hpcrowd.environment.traces.archive.logs import ARCHIVE_PREFIX
 
     if not any(str(path).startswith(ARCHIVE_PREFIX) for path in paths):
         return paths

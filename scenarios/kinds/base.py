@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.traces.archive.logs import trace_path
-from hpcrowd.environment.traces.formats.base import ARCHIVE_PREFIX
+from hpcrowd.environment.traces.archive.logs import ARCHIVE_PREFIX, trace_path
 from hpcrowd.scenarios.kinds.fields import Strict
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from hpcrowd.environment.cluster import ClusterSpec
 from hpcrowd.environment.errors import QuantityError, first_mistake
 from hpcrowd.environment.grid.broker import GridSpec
 from hpcrowd.environment.grid.policies import GRID, parse_grid_policy
-from hpcrowd.environment.jobs import UNKNOWN, Column, JobTable
+from hpcrowd.environment.jobs import UNKNOWN, Column, JobTable, Joined, join
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.schedulers.estimates import parse_estimates
 from hpcrowd.environment.schedulers.names import parse_scheduler
@@ -36,10 +36,8 @@ from hpcrowd.environment.schedulers.predictors.base import Predictor
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.toml_files import read_toml
-from hpcrowd.environment.traces.archive.logs import trace_path
-from hpcrowd.environment.traces.formats.base import ARCHIVE_PREFIX
+from hpcrowd.environment.traces.archive.logs import ARCHIVE_PREFIX, trace_path
 from hpcrowd.environment.traces.formats.registry import read_trace
-from hpcrowd.environment.traces.merging import Joined, join
 from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
 from hpcrowd.scenarios.kinds.base import Scenario, checksum, same
 from hpcrowd.scenarios.kinds.fields import Strict

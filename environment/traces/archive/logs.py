@@ -1,7 +1,7 @@
 """Logs of the Parallel Workloads Archive by name: known, fetched once, kept in a folder.
 
 ``archive.csv`` has a row for each log whose checksum is known. A file counts as the log when its
-checksum says so (:mod:`hpcrowd.environment.traces.archive.logs`), whoever put it there.
+checksum says so, whoever put it there.
 """
 
 from __future__ import annotations
@@ -19,73 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpcrowd.environment.errors import ArchiveError
-from hpcrowd.environment.traces.formats.base import ARCHIVE_PREFIX
 
 if TYPE_CHECKING:
     from hpcrowd.environment.traces.archive.download import Progress
 
 
-#: Bytes taken at once.
-CHUNK = 1 << 20
-
-#: What a gzip file begins with.
-GZIP = b"\x1f\x8b"
-
-
-def flaw(path: Path, log: ArchiveLog) -> str:
-    """Return in words what is wrong with a file that should hold ``log``; empty when nothing is.
-
-    A file that holds the log unpacked is right, too, whatever its name.
-
-    Raises
-    ------
-    OSError
-        When it cannot be read.
-    """
-    found = _sum(path)
-    if found in (log.sha256, log.sha256_unpacked):
-        return ""
-    with path.open("rb") as file:
-        begin = file.read(512)
-    if not begin.startswith(GZIP):
-        if begin.lstrip()[:5].lower() in (b"<!doc", b"<html"):
-            return "a web page, not a log"
-        return f"SHA-256 {found}, expected {log.sha256_unpacked}"
-    try:
-        found = _sum_unpacked(path, log.bytes_unpacked)
-    except EOFError:
-        return f"a gzip file that is cut short: SHA-256 {found}, expected {log.sha256}"
-    except (gzip.BadGzipFile, zlib.error):
-        return f"a damaged gzip file: SHA-256 {found}, expected {log.sha256}"
-    if not found:
-        return f"more than {log.bytes_unpacked:,} bytes when unpacked"
-    if found != log.sha256_unpacked:
-        return f"SHA-256 of what is in it {found}, expected {log.sha256_unpacked}"
-    return ""
-
-
-def is_packed(path: Path) -> bool:
-    """Return whether a file is gzipped, whatever its name."""
-    with path.open("rb") as file:
-        return file.read(len(GZIP)) == GZIP
-
-
-def _sum(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sum_unpacked(path: Path, most: int) -> str:
-    """Return the sum of the content; empty when it is longer than ``most`` bytes."""
-    digest, length = hashlib.sha256(), 0
-    with gzip.open(path) as file:
-        while chunk := file.read(CHUNK):
-            length += len(chunk)
-            if length > most:
-                return ""
-            digest.update(chunk)
-    return digest.hexdigest()
-
+#: What the path of a trace begins with when it names a log of the archive.
+ARCHIVE_PREFIX = "archive:"
 
 #: The logs that are known.
 TABLE = Path(__file__).with_name("archive.csv")
@@ -99,6 +39,12 @@ BEFORE_FOLDER = "/l_"
 #: Environment variables: folder that fetched logs are kept in; address of a mirror; folder with
 #: logs that are there already.
 CACHE, MIRROR, TRACES = "HPCROWD_CACHE", "HPCROWD_ARCHIVE", "HPCROWD_TRACES"
+
+#: Bytes taken at once.
+CHUNK = 1 << 20
+
+#: What a gzip file begins with.
+GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True)
@@ -216,6 +162,61 @@ def cache_folder() -> Path:
     if not base.is_absolute():  # a relative one is to be ignored (XDG Base Directory, 0.8)
         base = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
     return base / "hpcrowd" / "traces"
+
+
+def flaw(path: Path, log: ArchiveLog) -> str:
+    """Return in words what is wrong with a file that should hold ``log``; empty when nothing is.
+
+    A file that holds the log unpacked is right, too, whatever its name.
+
+    Raises
+    ------
+    OSError
+        When it cannot be read.
+    """
+    found = _sum(path)
+    if found in (log.sha256, log.sha256_unpacked):
+        return ""
+    with path.open("rb") as file:
+        begin = file.read(512)
+    if not begin.startswith(GZIP):
+        if begin.lstrip()[:5].lower() in (b"<!doc", b"<html"):
+            return "a web page, not a log"
+        return f"SHA-256 {found}, expected {log.sha256_unpacked}"
+    try:
+        found = _sum_unpacked(path, log.bytes_unpacked)
+    except EOFError:
+        return f"a gzip file that is cut short: SHA-256 {found}, expected {log.sha256}"
+    except (gzip.BadGzipFile, zlib.error):
+        return f"a damaged gzip file: SHA-256 {found}, expected {log.sha256}"
+    if not found:
+        return f"more than {log.bytes_unpacked:,} bytes when unpacked"
+    if found != log.sha256_unpacked:
+        return f"SHA-256 of what is in it {found}, expected {log.sha256_unpacked}"
+    return ""
+
+
+def is_packed(path: Path) -> bool:
+    """Return whether a file is gzipped, whatever its name."""
+    with path.open("rb") as file:
+        return file.read(len(GZIP)) == GZIP
+
+
+def _sum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sum_unpacked(path: Path, most: int) -> str:
+    """Return the sum of the content; empty when it is longer than ``most`` bytes."""
+    digest, length = hashlib.sha256(), 0
+    with gzip.open(path) as file:
+        while chunk := file.read(CHUNK):
+            length += len(chunk)
+            if length > most:
+                return ""
+            digest.update(chunk)
+    return digest.hexdigest()
 
 
 def stored(log: ArchiveLog, folder: Path) -> Path | None:

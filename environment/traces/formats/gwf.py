@@ -22,7 +22,6 @@ Source: Grid Workloads Archive (Iosup et al. 2008), fields as they are named in 
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from typing import Any
 
@@ -30,30 +29,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.environment.clock import Clock
-from hpcrowd.environment.errors import ParseError, TraceError
+from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.header import decode
-from hpcrowd.environment.traces.formats.base import Format, Losses, as_bytes, first_line
-from hpcrowd.environment.traces.formats.files import (
+from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
+from hpcrowd.environment.traces.formats.common.files import (
+    explain,
+    first_line,
     join_lines,
-    read_as,
-    shown,
     split_lines,
-    write_file,
 )
-from hpcrowd.environment.traces.formats.headers import most_in_use
-from hpcrowd.environment.traces.formats.names import (
+from hpcrowd.environment.traces.formats.common.names import (
     NAMED,
     NOTHING,
     is_number,
-    known,
     number_text,
     numbered,
     parse_numbers,
     plain,
     worded,
 )
-from hpcrowd.environment.traces.trace import FIELDS, Trace, smallest
-from hpcrowd.environment.traces.truth import header_date
+from hpcrowd.environment.traces.headers import header_date, most_in_use
+from hpcrowd.environment.traces.trace import FIELDS, Trace, all_columns, smallest
 
 #: Fields 17 to 29, by their names in :attr:`Trace.extra`.
 GRID_FIELDS = (
@@ -77,6 +73,9 @@ SHARED_FIELDS = FIELDS[:16]
 
 ALL_FIELDS = SHARED_FIELDS + GRID_FIELDS
 
+#: Fields that are numbers, and nothing else.
+NUMERIC = tuple(name for name in SHARED_FIELDS if name not in (*NAMED, "memory"))
+
 #: s since 1970, the beginnings of 1980 and 2100: submissions between are times since 1970.
 SINCE_1970 = (315_532_800, 4_102_444_800)
 
@@ -85,28 +84,7 @@ TITLE = "Grid Workload Format"
 _COMMENT = b"#"
 
 
-def read_gwf(path: str | os.PathLike[str]) -> Trace:
-    """Read a trace in the Grid Workload Format, plain or gzipped.
-
-    Raises
-    ------
-    TraceError
-        When the file is missing, empty, cut short or no trace.
-    ParseError
-        When a line is malformed; it names line, field and value.
-    """
-    return read_as(path, parse_gwf)
-
-
-def parse_gwf(data: bytes | str, source: str = "trace") -> Trace:
-    """Return the trace that ``data`` holds; ``source`` names it in messages.
-
-    Raises
-    ------
-    TraceError, ParseError
-        As :func:`read_gwf`.
-    """
-    data = as_bytes(data)
+def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
     if _is_workflow(data[:4096]):
         raise TraceError(
             f"{source}: holds workflows (columns WorkflowID, JobID, ...), which the {TITLE} of "
@@ -115,37 +93,35 @@ def parse_gwf(data: bytes | str, source: str = "trace") -> Trace:
     lines = split_lines(data, source, TITLE, _COMMENT)
     rows = [_words(line) for line in lines.jobs]
     words = dict(zip(ALL_FIELDS, zip(*rows, strict=False), strict=False))
-    numbers = {
-        name: parse_numbers(words.get(name, ()))
-        for name in SHARED_FIELDS
-        if name not in (*NAMED, "memory")
-    }
+    numbers = {name: parse_numbers(words.get(name, ())) for name in NUMERIC}
     wrong = any(len(row) != len(ALL_FIELDS) for row in rows)
     if wrong or any(values is None for values in numbers.values()) or b"\0" in data:
-        _explain(rows, lines.line_number, source)
+        explain(rows, lines.line_number, source, TITLE, ALL_FIELDS, NUMERIC)
     repaired: Counter[str] = Counter()
-    columns: dict[str, Any] = {}
+    columns: dict[str, Any] = dict(numbers)
+    columns["memory"], odd = _memory(words["memory"])
+    if odd:
+        repaired["memory is no number: unknown"] = odd
     names: dict[str, dict[int, str]] = {}
-    for name in SHARED_FIELDS:
-        if name in NAMED:
-            columns[name], found = numbered(*_coded(words[name]))
-            if found:
-                names[name] = found
-        elif name == "memory":
-            columns[name], odd = _memory(words[name])
-            if odd:
-                repaired["memory is no number: unknown"] = odd
-        else:
-            columns[name] = numbers[name]
-    columns |= {name: np.full(len(rows), -1, np.int8) for name in FIELDS[16:]}
+    for name in NAMED:
+        columns[name], found = numbered(*_coded(words[name]))
+        if found:
+            names[name] = found
     extra = {}
     for name in GRID_FIELDS:
         codes, texts = _coded(words[name])
         if any(texts):
             extra[name] = np.array(texts, np.object_)[codes]
-    columns = {name: smallest(columns[name]) for name in FIELDS}
-    trace = Trace(lines.header, columns, lines.comments, lines.newline, source, "", names, extra)
-    trace.repaired = repaired
+    trace = Trace(
+        lines.header,
+        all_columns(columns, len(rows)),
+        lines.comments,
+        lines.newline,
+        source,
+        names=names,
+        extra=extra,
+        repaired=repaired,
+    )
     _move_origin(trace)
     return trace
 
@@ -179,22 +155,6 @@ def _memory(words: tuple[bytes, ...]) -> tuple[NDArray[np.float64], int]:
     values = parse_numbers(texts)
     assert values is not None
     return values, len(words) - sum(good)
-
-
-def _explain(rows: list[list[bytes]], line_number: Any, source: str) -> None:
-    """Raise the error of the first malformed job line, if there is one."""
-    for job, words in enumerate(rows):
-        for name, word in zip(ALL_FIELDS, words, strict=False):
-            number = name in SHARED_FIELDS and name not in (*NAMED, "memory")
-            if number and not is_number(word):
-                rule = "not a number; -1 stands for unknown"
-                raise ParseError(source, line_number(job), name, shown(word), rule)
-            if b"\0" in word:
-                rule = "holds a NUL byte, which no text does"
-                raise ParseError(source, line_number(job), name, shown(word), rule)
-        if len(words) != len(ALL_FIELDS):
-            rule = f"{len(words)} fields; a job of the {TITLE} has {len(ALL_FIELDS)}"
-            raise ParseError(source, line_number(job), None, shown(b" ".join(words)), rule)
 
 
 def _since_1970(trace: Trace) -> int:
@@ -234,24 +194,12 @@ def _move_origin(trace: Trace) -> None:
     trace.header.lines += [line.encode() for line in lines]
 
 
-def generate_gwf(trace: Trace, lost: Losses | None = None) -> bytes:
-    """Return ``trace`` as text in the Grid Workload Format, fields apart by tabs.
-
-    Parameters
-    ----------
-    trace
-        The trace.
-    lost
-        Counts what the format cannot hold.
-    """
-    lost = Losses() if lost is None else lost
+def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
     lost.unheld(trace, FIELDS[16:], "no field for it")
     if _since_1970(trace):
         known_times = trace["submit"] != -1
         lost.add("submit", known_times, "after 1980: taken as counted since 1970")
-    for name, values in trace.extra.items():
-        if name not in GRID_FIELDS:
-            lost.add(name, known(values), "no field for it")
+    lost.unheld_extra(trace, GRID_FIELDS, "no field for it")
     columns = []
     for name in SHARED_FIELDS:
         if name in NAMED:
@@ -270,23 +218,10 @@ def generate_gwf(trace: Trace, lost: Losses | None = None) -> bytes:
 
 def _written(words: list[str], name: str, lost: Losses, nothing: frozenset[str]) -> list[str]:
     """Return words as the format can hold them; those that are read as another are counted."""
-    table = {word: plain(word) or "-1" for word in set(words)}
-    changed = {word for word, text in table.items() if text != word and word}
-    empty = {word for word in table if word in nothing}
-    lost.add(name, sum(word in changed for word in words), "blanks and characters that no line has")
-    lost.add(name, sum(word in empty for word in words), "a word that stands for unknown")
-    return [table[word] for word in words]
-
-
-def write_gwf(trace: Trace, path: str | os.PathLike[str]) -> None:
-    """Write ``trace`` to ``path``, gzipped if that ends in ``.gz``; the file is whole or absent.
-
-    Raises
-    ------
-    TraceError
-        When it cannot be written.
-    """
-    write_file(generate_gwf(trace), path)
+    reason = "blanks and characters that no line has"
+    written = lost.respelled(name, words, lambda word: plain(word) or "-1", reason)
+    lost.add(name, sum(word in nothing for word in words), "a word that stands for unknown")
+    return written
 
 
 def _looks_like(head: bytes) -> bool:
@@ -297,12 +232,7 @@ def _looks_like(head: bytes) -> bool:
 
 
 #: The Grid Workload Format.
-GWF = Format(
-    "gwf",
-    TITLE,
-    (".gwf",),
-    _looks_like,
-    lambda data, source, _: parse_gwf(data, source),
-    lambda trace, lost, _: generate_gwf(trace, lost),
-    holds_names=True,
-)
+GWF = Format("gwf", TITLE, (".gwf",), _looks_like, _parse, _generate, holds_names=True)
+
+parse_gwf, generate_gwf = GWF.parse, GWF.generate
+read_gwf, write_gwf = GWF.read, GWF.write

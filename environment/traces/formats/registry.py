@@ -7,16 +7,16 @@ from pathlib import Path
 
 from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.traces.archive.logs import trace_path
-from hpcrowd.environment.traces.formats.base import Format, FormatOptions, Losses
 from hpcrowd.environment.traces.formats.batsim.jobs import BATSIM_JOBS
 from hpcrowd.environment.traces.formats.batsim.workloads import BATSIM
-from hpcrowd.environment.traces.formats.files import read_as, read_head, write_file
+from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
+from hpcrowd.environment.traces.formats.common.files import read_head
 from hpcrowd.environment.traces.formats.gwf import GWF
 from hpcrowd.environment.traces.formats.pbs.accounting import PBS
 from hpcrowd.environment.traces.formats.slurm.accounting import SACCT
 from hpcrowd.environment.traces.formats.swf import SWF
 from hpcrowd.environment.traces.formats.tables.columns import CSV, PARQUET
-from hpcrowd.environment.traces.formats.tables.own_table import TABLE
+from hpcrowd.environment.traces.formats.tables.mapped import TABLE
 from hpcrowd.environment.traces.trace import Trace
 
 #: Formats by name, in the order in which they are looked for.
@@ -95,9 +95,7 @@ def read_trace(
         When a line is malformed; it names line, field and value.
     """
     place = trace_path(path)
-    kind = kind or find_format(place)
-    told = options or FormatOptions()
-    return read_as(place, lambda data, source: kind.parse(data, source, told), kind.longest_line)
+    return (kind or find_format(place)).read(place, options)
 
 
 def write_trace(
@@ -134,6 +132,4 @@ def write_trace(
     kind = kind or format_by_name(path)
     if kind is None:
         raise QuantityError(f"{path}: the name tells no format; choose one of {', '.join(FORMATS)}")
-    lost = Losses()
-    write_file(kind.generate(trace, lost, options or FormatOptions()), path)
-    return lost
+    return kind.write(trace, path, options)

@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import re
 from collections import Counter
 from typing import Any
@@ -38,19 +37,52 @@ from hpcrowd.environment.errors import ParseError, TraceError
 from hpcrowd.environment.header import decode
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.platform.placement import place
-from hpcrowd.environment.traces.formats.base import Format, Losses, as_bytes, first_line
 from hpcrowd.environment.traces.formats.batsim.workloads import LONGEST_NUMBER, numbered_ids
-from hpcrowd.environment.traces.formats.files import read_as, shown, write_file
-from hpcrowd.environment.traces.formats.headers import made_header, most_in_use
-from hpcrowd.environment.traces.formats.names import (
+from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
+from hpcrowd.environment.traces.formats.common.files import first_line, shown
+from hpcrowd.environment.traces.formats.common.names import (
     NAMED,
+    elapsed,
     is_number,
     known,
     number_text,
     parse_numbers,
     plain,
 )
-from hpcrowd.environment.traces.trace import FIELDS, Trace, smallest
+from hpcrowd.environment.traces.headers import made_header, most_in_use
+from hpcrowd.environment.traces.trace import Trace, all_columns
+
+#: The columns, in the order of Batsim.
+COLUMNS = (
+    "job_id", "workload_name", "profile", "submission_time", "requested_number_of_resources",
+    "requested_time", "success", "final_state", "starting_time", "execution_time", "finish_time",
+    "waiting_time", "turnaround_time", "stretch", "allocated_resources", "consumed_energy",
+    "metadata",
+)  # fmt: skip
+
+#: Names of columns in older files, and what they are now.
+OLDER = {"jobID": "job_id", "workload": "workload_name",
+         "requested_number_of_processors": "requested_number_of_resources",
+         "allocated_processors": "allocated_resources"}  # fmt: skip
+
+#: Columns that a trace keeps as they are, in :attr:`Trace.extra`.
+KEPT = ("workload_name", "profile", "allocated_resources", "consumed_energy", "metadata")
+
+#: Status by final state; in the others a job is not over.
+STATUS = {"COMPLETED_SUCCESSFULLY": 1, "COMPLETED_FAILED": 0, "COMPLETED_WALLTIME_REACHED": 0,
+          "COMPLETED_KILLED": 5, "REJECTED": 5}  # fmt: skip
+
+#: States of a job that is not over, or tells none.
+UNFINISHED = ("", "NOT_SUBMITTED", "SUBMITTED", "RUNNING")
+
+#: Words for no number.
+NO_NUMBER = frozenset((b"", b"nan", b"-nan", b"NaN"))
+
+#: Bytes; resources of a job in many pieces make long lines.
+LONGEST_ROW = 2**24
+
+#: Where the size of the machine comes from, which the file does not tell.
+SIZE_NOTE = "MaxProcs is as many as the resources that jobs were on tell"
 
 # Numbers of resources have 15 digits at most, so that their counts are exact.
 _SETS = re.compile(r"[0-9]{1,15}(-[0-9]{1,15})?( [0-9]{1,15}(-[0-9]{1,15})?)*", re.ASCII)
@@ -123,58 +155,8 @@ def _text(pieces: list[tuple[int, int]]) -> str:
     return " ".join(f"{a}-{b}" if a < b else f"{a}" for a, b in joined)
 
 
-#: The columns, in the order of Batsim.
-COLUMNS = (
-    "job_id", "workload_name", "profile", "submission_time", "requested_number_of_resources",
-    "requested_time", "success", "final_state", "starting_time", "execution_time", "finish_time",
-    "waiting_time", "turnaround_time", "stretch", "allocated_resources", "consumed_energy",
-    "metadata",
-)  # fmt: skip
-
-#: Names of columns in older files, and what they are now.
-OLDER = {"jobID": "job_id", "workload": "workload_name",
-         "requested_number_of_processors": "requested_number_of_resources",
-         "allocated_processors": "allocated_resources"}  # fmt: skip
-
-#: Columns that a trace keeps as they are, in :attr:`Trace.extra`.
-KEPT = ("workload_name", "profile", "allocated_resources", "consumed_energy", "metadata")
-
-#: Status by final state; in the others a job is not over.
-STATUS = {"COMPLETED_SUCCESSFULLY": 1, "COMPLETED_FAILED": 0, "COMPLETED_WALLTIME_REACHED": 0,
-          "COMPLETED_KILLED": 5, "REJECTED": 5}  # fmt: skip
-
-#: States of a job that is not over, or tells none.
-UNFINISHED = ("", "NOT_SUBMITTED", "SUBMITTED", "RUNNING")
-
-#: Words for no number.
-NO_NUMBER = frozenset((b"", b"nan", b"-nan", b"NaN"))
-
-#: Bytes; resources of a job in many pieces make long lines.
-LONGEST_ROW = 2**24
-
-
-def read_batsim_jobs(path: str | os.PathLike[str]) -> Trace:
-    """Read the jobs of a run of Batsim, plain or gzipped.
-
-    Raises
-    ------
-    TraceError
-        When the file is missing, cut short or something else.
-    ParseError
-        When a line is malformed; it names line, field and value.
-    """
-    return read_as(path, parse_batsim_jobs, LONGEST_ROW)
-
-
-def parse_batsim_jobs(data: bytes | str, source: str = "trace") -> Trace:
-    """Return the trace that ``data`` holds; ``source`` names it in messages.
-
-    Raises
-    ------
-    TraceError, ParseError
-        As :func:`read_batsim_jobs`.
-    """
-    lines, rows = _rows(as_bytes(data), source)
+def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
+    lines, rows = _rows(data, source)
     places = _places(lines, rows, source)
     words = {name: [row[place] for row in rows[1:]] for name, place in places.items()}
     lines = lines[1:]
@@ -189,16 +171,15 @@ def parse_batsim_jobs(data: bytes | str, source: str = "trace") -> Trace:
             raise ParseError(source, lines[wrong], name, shown(found[wrong]), "not a number")
         return values
 
-    unknown = np.full(len(lines), -1.0)
     submit, start = column("submission_time"), None
     assert submit is not None
     wait, run = column("waiting_time"), column("execution_time")
     if wait is None or run is None:
         start = column("starting_time")
     if wait is None and start is not None:
-        wait = np.where((start != -1) & (submit != -1), start - submit, -1)
+        wait = elapsed(submit, start)
     if run is None and start is not None and (finish := column("finish_time")) is not None:
-        run = np.where((start != -1) & (finish != -1), finish - start, -1)
+        run = elapsed(start, finish)
     texts = {name: [decode(word) for word in words[name]] for name in KEPT if name in words}
     resources = texts.get("allocated_resources", [""] * len(lines))
     counts = [count_of(text) for text in resources]
@@ -219,18 +200,15 @@ def parse_batsim_jobs(data: bytes | str, source: str = "trace") -> Trace:
         "requested_time": column("requested_time"),
         "status": _status(words.get("final_state"), column("success"), repaired),
     }
-    columns = {name: smallest(unknown if told.get(name) is None else told[name]) for name in FIELDS}
+    columns = all_columns(told, len(lines))
     texts["job_id"] = ids
     extra = {name: np.array(found, np.object_) for name, found in texts.items() if any(found)}
     header = made_header(
-        jobs=len(lines), notes=["from the jobs of a run of Batsim", SIZE_NOTE],
+        jobs=len(lines),
+        notes=["from the jobs of a run of Batsim", SIZE_NOTE],
         processors=_machine(resources, columns),
-    )  # fmt: skip
+    )
     return Trace(header, columns, source=source, extra=extra, repaired=repaired)
-
-
-#: Where the size of the machine comes from, which the file does not tell.
-SIZE_NOTE = "MaxProcs is as many as the resources that jobs were on tell"
 
 
 def _rows(data: bytes, source: str) -> tuple[list[int], list[list[bytes]]]:
@@ -303,21 +281,10 @@ def _machine(resources: list[str], columns: dict[str, NDArray[Any]]) -> int | No
     return most_in_use(start, end, size) or None
 
 
-def generate_batsim_jobs(trace: Trace, lost: Losses | None = None) -> bytes:
-    """Return ``trace`` as Batsim writes the jobs of a run.
-
-    Parameters
-    ----------
-    trace
-        The trace, such as that of a run.
-    lost
-        Counts what the format cannot hold.
-    """
-    lost = Losses() if lost is None else lost
+def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
     unheld = ("average_cpu", "memory", "requested_memory", *NAMED, "preceding", "think_time")
     lost.unheld(trace, unheld, "no column for it")
-    lost.add("header", len(trace.header.lines), "no place for it")
-    lost.add("comments", len(trace.comments), "no place for it")
+    lost.unheld_lines(trace, "no place for it")
     submit, wait, run = (trace[name].astype(np.float64) for name in ("submit", "wait", "run"))
     requested, allocated = trace["requested_processors"], trace["allocated_processors"]
     placed = (submit != -1) & (wait >= 0) & (run >= 0) & ((allocated > 0) | (requested > 0))
@@ -330,9 +297,7 @@ def generate_batsim_jobs(trace: Trace, lost: Losses | None = None) -> bytes:
     status = trace["status"]
     lost.add("status", ~np.isin(status, (-1, 0, 1, 5)), "no state for it")
     texts = {name: _kept(trace, name, resources, lost) for name in KEPT}
-    for name, values in trace.extra.items():
-        if name not in KEPT:
-            lost.add(name, known(values), "no column for it")
+    lost.unheld_extra(trace, KEPT, "no column for it")
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\n")
     table.writerow(COLUMNS)
@@ -401,17 +366,6 @@ def _time(value: float | None) -> str:
     return "" if value is None or not np.isfinite(value) else number_text(value)
 
 
-def write_batsim_jobs(trace: Trace, path: str | os.PathLike[str]) -> None:
-    """Write ``trace`` to ``path``, gzipped if that ends in ``.gz``; the file is whole or absent.
-
-    Raises
-    ------
-    TraceError
-        When it cannot be written.
-    """
-    write_file(generate_batsim_jobs(trace), path)
-
-
 def _looks_like(head: bytes) -> bool:
     """Whether the first line names an id and a submission as Batsim does."""
     names = {word.strip() for word in first_line(head).split(b",")}
@@ -424,7 +378,10 @@ BATSIM_JOBS = Format(
     "jobs of a run of Batsim (CSV)",
     ("_jobs.csv",),
     _looks_like,
-    lambda data, source, _: parse_batsim_jobs(data, source),
-    lambda trace, lost, _: generate_batsim_jobs(trace, lost),
+    _parse,
+    _generate,
     longest_line=LONGEST_ROW,
 )
+
+parse_batsim_jobs, generate_batsim_jobs = BATSIM_JOBS.parse, BATSIM_JOBS.generate
+read_batsim_jobs, write_batsim_jobs = BATSIM_JOBS.read, BATSIM_JOBS.write

@@ -25,33 +25,32 @@ Source: documentation of Batsim (Workload), and what its reader demands (``Job::
 from __future__ import annotations
 
 import json
-import os
+import json.scanner
+import re
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from hpcrowd.environment.errors import ParseError, TraceError
 from hpcrowd.environment.header import Header
-from hpcrowd.environment.traces.formats.base import (
+from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
+from hpcrowd.environment.traces.formats.common.files import LONGEST_DOCUMENT, shown
+from hpcrowd.environment.traces.formats.common.names import (
     LARGEST_EXACT,
-    LONGEST_DOCUMENT,
-    Format,
-    Losses,
-    as_bytes,
-)
-from hpcrowd.environment.traces.formats.files import read_as, shown, write_file
-from hpcrowd.environment.traces.formats.headers import made_header
-from hpcrowd.environment.traces.formats.json_text import line_of, parse_json
-from hpcrowd.environment.traces.formats.names import (
     NAMED,
     NOTHING,
     known,
     number_text,
-    numbered_words,
+    numbered_fields,
     worded,
 )
-from hpcrowd.environment.traces.trace import FIELDS, Trace, smallest
+from hpcrowd.environment.traces.headers import made_header
+from hpcrowd.environment.traces.trace import FIELDS, Trace, all_columns
+
+#: Digits; longer whole numbers are read as floating point numbers, which may be infinite.
+LONGEST_INTEGER = 18
 
 #: Types that wait for ``delay`` s: until version 4 of Batsim, and from then on.
 DELAYS = ("delay", "DelayProfile")
@@ -61,6 +60,97 @@ SEQUENCES = ("composed", "SequentialCompositionProfile")
 
 #: Characters of the name of a type that messages show.
 LONGEST_TYPE = 40
+
+#: Keys of a job that Batsim reads, and the fields that they are.
+JOB_KEYS = {"id": "number", "subtime": "submit", "walltime": "requested_time",
+            "res": "requested_processors", "profile": "run"}  # fmt: skip
+
+#: Kinds of further keys that are kept; a file may have any number, each is a column of all jobs.
+MOST_COLUMNS = 100
+
+#: Digits of the longest whole number that an id is taken as.
+LONGEST_NUMBER = 15
+
+#: s; what a job runs in Batsim that did not run at all, or for 0 s: its delays must be positive.
+SHORTEST_DELAY = 0.001
+
+_TEXT_OR_CONSTANT = re.compile(rb'"(?:[^"\\]|\\.)*"|(-?Infinity|NaN)')
+
+
+class _Constant(ValueError):
+    """NaN or Infinity, which Python's reader takes, stands where JSON has a number."""
+
+
+def parse_json(data: bytes, source: str) -> Any:
+    """Return what JSON text holds.
+
+    Raises
+    ------
+    ParseError
+        When it is malformed; it tells the line.
+    TraceError
+        When it is nested too deeply.
+    """
+    try:
+        return json.loads(data.decode(), parse_constant=_refuse, parse_int=_integer)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        rule = "not UTF-8, which JSON is written in"
+        raise ParseError(source, line, None, shown(data[error.start : error.end]), rule) from None
+    except json.JSONDecodeError as error:
+        rest = data.decode()[error.pos : error.pos + 80].split("\n")[0]
+        rule = f"column {error.colno}: no JSON: {error.msg}"
+        value = shown(rest.encode("ascii", "replace"))
+        raise ParseError(source, error.lineno, None, value, rule) from None
+    except _Constant:
+        found = next(match for match in _TEXT_OR_CONSTANT.finditer(data) if match[1])
+        line = data.count(b"\n", 0, found.start()) + 1
+        rule = "no number; JSON has none that is not finite"
+        raise ParseError(source, line, None, shown(found[1]), rule) from None
+    except RecursionError:
+        raise TraceError(f"{source}: is nested too deeply to be read") from None
+
+
+def _refuse(constant: str) -> None:
+    raise _Constant(constant)
+
+
+def _integer(text: str) -> float:
+    return int(text) if len(text) <= LONGEST_INTEGER else float(text)
+
+
+def line_of(data: bytes, find: Callable[[Any], Any]) -> int:
+    """Return the line in which an object stands; 1 where that cannot be said.
+
+    Parameters
+    ----------
+    data
+        JSON text that :func:`parse_json` could read.
+    find
+        From what the text holds to the object, a dict.
+    """
+    begins: dict[int, int] = {}
+
+    class Placed(json.JSONDecoder):
+        def __init__(self) -> None:
+            super().__init__(parse_int=_integer)
+            parse: Any = getattr(self, "parse_object")  # noqa: B009 (not in the stubs)
+
+            def parse_placed(text_and_end: Any, *rest: Any) -> Any:
+                value, end = parse(text_and_end, *rest)
+                begins[id(value)] = text_and_end[1]
+                return value, end
+
+            self.parse_object: Any = parse_placed
+            make: Any = json.scanner.py_make_scanner  # type: ignore[attr-defined]
+            self.scan_once = make(self)
+
+    text = data.decode()
+    try:
+        begin = begins[id(find(Placed().decode(text)))]
+    except (RecursionError, KeyError, IndexError, TypeError, ValueError):
+        return 1
+    return text.count("\n", 0, begin) + 1
 
 
 def run_times(profiles: dict[str, Any]) -> tuple[dict[str, float], dict[str, str]]:
@@ -128,17 +218,6 @@ def _told(
     return float(time), word
 
 
-#: Keys of a job that Batsim reads, and the fields that they are.
-JOB_KEYS = {"id": "number", "subtime": "submit", "walltime": "requested_time",
-            "res": "requested_processors", "profile": "run"}  # fmt: skip
-
-#: Kinds of further keys that are kept; a file may have any number, each is a column of all jobs.
-MOST_COLUMNS = 100
-
-#: Digits of the longest whole number that an id is taken as.
-LONGEST_NUMBER = 15
-
-
 class WorkloadReader:
     """Makes a trace of the jobs and profiles of a document.
 
@@ -168,15 +247,11 @@ class WorkloadReader:
         for place, job in enumerate(self._jobs):
             if not isinstance(job, dict):
                 raise TraceError(f"{self._source}: job {place + 1} of the list is no object")
-        columns: dict[str, Any] = {}
-        names: dict[str, dict[int, str]] = {}
-        for name in FIELDS:
-            if name in NAMED:
-                columns[name], found = numbered_words([_text(job.get(name)) for job in self._jobs])
-                if found:
-                    names[name] = found
-            else:
-                columns[name] = self._own(name)
+        columns: dict[str, Any] = {name: self._own(name) for name in FIELDS if name not in NAMED}
+        words, names = numbered_fields(
+            {name: [_text(job.get(name)) for job in self._jobs] for name in NAMED}
+        )
+        columns |= words
         batsim = {
             "submit": self._required("subtime"),
             "requested_time": self._walltimes(),
@@ -189,11 +264,15 @@ class WorkloadReader:
         columns["number"], ids = self._numbers(columns["number"])
         extra = self._extra(ids)
         header, comments = self._header(columns)
-        columns = {name: smallest(columns[name]) for name in FIELDS}
         return Trace(
-            header, columns, comments, source=self._source, names=names, extra=extra,
+            header,
+            all_columns(columns, len(self._jobs)),
+            comments,
+            source=self._source,
+            names=names,
+            extra=extra,
             repaired=self._repaired,
-        )  # fmt: skip
+        )
 
     def _own(self, name: str) -> Any:
         """Return a field under its own name; a word that is no number is unknown, and counted."""
@@ -337,32 +416,7 @@ def _comment_lines(text: str) -> list[bytes]:
     return [line if line.lstrip()[:1] in (b";", b"") else b"; " + line for line in lines]
 
 
-#: s; what a job runs in Batsim that did not run at all, or for 0 s: its delays must be positive.
-SHORTEST_DELAY = 0.001
-
-
-def read_batsim(path: str | os.PathLike[str]) -> Trace:
-    """Read a workload of Batsim, plain or gzipped.
-
-    Raises
-    ------
-    TraceError
-        When the file is missing, cut short or no workload.
-    ParseError
-        When it is malformed; it names the line.
-    """
-    return read_as(path, parse_batsim, LONGEST_DOCUMENT)
-
-
-def parse_batsim(data: bytes | str, source: str = "trace") -> Trace:
-    """Return the trace that ``data`` holds; ``source`` names it in messages.
-
-    Raises
-    ------
-    TraceError, ParseError
-        As :func:`read_batsim`.
-    """
-    data = as_bytes(data)
+def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
     if not data.strip():
         raise TraceError(f"{source}: is empty; a workload of Batsim has jobs and profiles")
     document = parse_json(data, source)
@@ -380,17 +434,8 @@ def parse_batsim(data: bytes | str, source: str = "trace") -> Trace:
         raise TraceError(f"{source}: a job is nested too deeply to be read") from None
 
 
-def generate_batsim(trace: Trace, lost: Losses | None = None) -> bytes:
-    """Return ``trace`` as a workload of Batsim, one job a line, one profile for each run time.
-
-    Parameters
-    ----------
-    trace
-        The trace.
-    lost
-        Counts what the format cannot hold.
-    """
-    lost = Losses() if lost is None else lost
+def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
+    """Return a workload with one job a line, and one profile for each run time."""
     words = {}
     odd = NOTHING - {"-1"}
     for name in NAMED:
@@ -480,20 +525,9 @@ def _brief(value: float) -> float:
     return int(value) if value == int(value) else value
 
 
-def write_batsim(trace: Trace, path: str | os.PathLike[str]) -> None:
-    """Write ``trace`` to ``path``, gzipped if that ends in ``.gz``; the file is whole or absent.
-
-    Raises
-    ------
-    TraceError
-        When it cannot be written.
-    """
-    write_file(generate_batsim(trace), path)
-
-
 def _looks_like(head: bytes) -> bool:
     """Whether it begins as JSON with a key that workloads have."""
-    head = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    head = head.lstrip()
     return head[:1] == b"{" and any(key in head for key in (b'"nb_res"', b'"jobs"', b'"profiles"'))
 
 
@@ -503,8 +537,11 @@ BATSIM = Format(
     "workload of Batsim (JSON)",
     (".json",),
     _looks_like,
-    lambda data, source, _: parse_batsim(data, source),
-    lambda trace, lost, _: generate_batsim(trace, lost),
+    _parse,
+    _generate,
     longest_line=LONGEST_DOCUMENT,
     holds_names=True,
 )
+
+parse_batsim, generate_batsim = BATSIM.parse, BATSIM.generate
+read_batsim, write_batsim = BATSIM.read, BATSIM.write

@@ -28,7 +28,6 @@ Source: Torque Administrator Guide (Accounting records), and logs of PBS Profess
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from dataclasses import dataclass, field
@@ -39,10 +38,9 @@ import numpy as np
 
 from hpcrowd.environment.errors import ParseError, TraceError
 from hpcrowd.environment.header import Header, decode
-from hpcrowd.environment.traces.formats.base import Format, Losses, as_bytes
-from hpcrowd.environment.traces.formats.files import read_as, shown, write_file
-from hpcrowd.environment.traces.formats.headers import made_header, most_in_use, parse_zone
-from hpcrowd.environment.traces.formats.names import numbered_words
+from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
+from hpcrowd.environment.traces.formats.common.files import shown
+from hpcrowd.environment.traces.formats.common.names import numbered_fields
 from hpcrowd.environment.traces.formats.pbs.records import (
     LAST_TIME,
     OF_A_RUN,
@@ -53,33 +51,13 @@ from hpcrowd.environment.traces.formats.pbs.records import (
     record_lines,
     understood,
 )
-from hpcrowd.environment.traces.trace import FIELDS, Trace, smallest
+from hpcrowd.environment.traces.headers import made_header, most_in_use, parse_zone, unix_origin
+from hpcrowd.environment.traces.trace import FIELDS, Trace, all_columns
 
 #: Fields with names, and the keys of records.
 WORDS = {"user": "user", "group": "group", "executable": "executable", "queue": "queue"}
 
 _RECORD = re.compile(rb"[0-9]{2}/[0-9]{2}/[0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2};[A-Za-z];")
-
-
-def read_pbs(path: str | os.PathLike[str], zone: str | None = None) -> Trace:
-    """Read an accounting log of PBS or Torque, plain or gzipped.
-
-    Parameters
-    ----------
-    path
-        The file; the logs of several days may be put one after the other.
-    zone
-        Time zone of the server, such as ``Europe/Stockholm``; None is UTC. It matters for jobs that
-        never started, of which only the local time of their records is known.
-
-    Raises
-    ------
-    TraceError
-        When the file is missing, cut short or something else.
-    ParseError
-        When a line is malformed; it names line, field and value.
-    """
-    return read_as(path, lambda data, source: parse_pbs(data, source, zone))
 
 
 @dataclass
@@ -94,21 +72,16 @@ class _Job:
     again: bool = False
 
 
-def parse_pbs(data: bytes | str, source: str = "trace", zone: str | None = None) -> Trace:
-    """Return the trace that ``data`` holds; ``source`` names it in messages.
+def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
+    """Return the trace of jobs that are over.
 
-    Raises
-    ------
-    TraceError, ParseError
-        As :func:`read_pbs`.
-    QuantityError
-        When the zone is not known.
+    The zone matters for jobs that never started, of which only the local time of their records is
+    known; the logs of several days may be put one after the other.
     """
-    data = as_bytes(data)
     if not data.strip():
         raise TraceError(f"{source}: is empty; an accounting log has one record a line")
-    place = parse_zone(zone)
-    jobs, lines = _jobs(data, source, place)
+    zone = parse_zone(options.zone)
+    jobs, lines = _jobs(data, source, zone)
     dropped: Counter[str] = Counter()
     over = {}
     for identifier, job in jobs.items():
@@ -120,12 +93,8 @@ def parse_pbs(data: bytes | str, source: str = "trace", zone: str | None = None)
             over[identifier] = job
     if not over:
         raise TraceError(f"{source}: holds no job that is over")
-    trace = _trace(
-        over,
-        None if not lines else [line for text in lines for line in header_lines(text)],
-        zone,
-        place,
-    )
+    kept = [line for text in lines for line in header_lines(text)] if lines else None
+    trace = _trace(over, kept, zone)
     trace.source, trace.dropped = source, dropped
     return trace
 
@@ -166,35 +135,33 @@ def _jobs(data: bytes, source: str, zone: tzinfo | None) -> tuple[dict[str, _Job
     return jobs, header
 
 
-def _trace(
-    jobs: dict[str, _Job], lines: list[bytes] | None, zone: str | None, place: tzinfo | None
-) -> Trace:
+def _trace(jobs: dict[str, _Job], lines: list[bytes] | None, zone: tzinfo | None) -> Trace:
     """Return the trace of jobs that are over, in the order of their first records."""
     repaired: Counter[str] = Counter()
     rows = [_row(job, repaired) for job in jobs.values()]
     columns: dict[str, Any] = {
         name: np.array([row.get(name, -1) for row in rows], np.float64) for name in FIELDS
     }
-    header = Header(lines or [])
     submit = columns["submit"]
     told = submit != -1
     origin = int(submit[told].min(initial=np.inf)) if told.any() else 0
     if lines is not None:
-        origin = header.integer("UnixStartTime") or 0
+        origin = unix_origin(Header(lines))
     columns["submit"] = np.where(told, submit - origin, -1)
     columns["number"] = job_numbers(list(jobs), columns["submit"])
-    names = {}
-    for name, key in WORDS.items():
-        columns[name], found = numbered_words([job.said.get(key, "") for job in jobs.values()])
-        if found:
-            names[name] = found
-    accounts = [job.said.get("account") or job.said.get("project", "") for job in jobs.values()]
+    said = [job.said for job in jobs.values()]
+    words, names = numbered_fields(
+        {name: [each.get(key, "") for each in said] for name, key in WORDS.items()}
+    )
+    columns |= words
+    accounts = [each.get("account") or each.get("project", "") for each in said]
     extra = {"job_id": np.array(list(jobs), np.object_)}
     if any(accounts):
         extra["project"] = np.array(accounts, np.object_)
+    header = Header(lines or [])
     if lines is None:
-        header = _header(columns, origin if told.any() else None, names, zone, place)
-    columns = {name: smallest(columns[name]) for name in FIELDS}
+        header = _header(columns, origin if told.any() else None, names, zone)
+    columns = all_columns(columns, len(rows))
     return Trace(header, columns, names=names, extra=extra, repaired=repaired)
 
 
@@ -258,9 +225,11 @@ def job_numbers(identifiers: list[str], submit: Any) -> Any:
 
 
 def _header(
-    columns: dict[str, Any], origin: int | None, names: dict[str, dict[int, str]],
-    zone: str | None, place: tzinfo | None,
-) -> Header:  # fmt: skip
+    columns: dict[str, Any],
+    origin: int | None,
+    names: dict[str, dict[int, str]],
+    zone: tzinfo | None,
+) -> Header:
     """Return the header of a log that has none: when it begins, and how large the machine was."""
     start = columns["submit"] + np.maximum(columns["wait"], 0)
     end = start + np.maximum(columns["run"], 0)
@@ -274,48 +243,25 @@ def _header(
     if most:
         notes.append("MaxProcs is the most processors that jobs held at one time")
     return made_header(
-        jobs=len(size), notes=notes, unix_start=origin, zone=place, processors=most or None,
-        last=min(int(end.max()) + (origin or 0), LAST_TIME), names=names,
-    )  # fmt: skip
+        jobs=len(size),
+        notes=notes,
+        unix_start=origin,
+        last=min(int(end.max()) + (origin or 0), LAST_TIME),
+        zone=zone,
+        processors=most or None,
+        names=names,
+    )
 
 
-def generate_pbs(trace: Trace, lost: Losses | None = None, zone: str | None = None) -> bytes:
-    """Return ``trace`` as an accounting log.
-
-    Parameters
-    ----------
-    trace
-        The trace.
-    lost
-        Counts what the format cannot hold.
-    zone
-        Time zone of the times of records; None is UTC.
-
-    Raises
-    ------
-    QuantityError
-        When the zone is not known.
-    """
-    lost = Losses() if lost is None else lost
-    lines, identifiers, submit = record_lines(trace, lost, parse_zone(zone))
+def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
+    lines, identifiers, submit = record_lines(trace, lost, parse_zone(options.zone))
     numbers = job_numbers(identifiers, submit)
     lost.add("number", numbers != trace["number"], f"ids of jobs at {SERVER} tell another")
     return "".join(line + "\n" for line in lines).encode()
 
 
-def write_pbs(trace: Trace, path: str | os.PathLike[str], zone: str | None = None) -> None:
-    """Write ``trace`` to ``path``, gzipped if that ends in ``.gz``; the file is whole or absent.
-
-    Raises
-    ------
-    TraceError
-        When it cannot be written.
-    """
-    write_file(generate_pbs(trace, zone=zone), path)
-
-
 def _looks_like(head: bytes) -> bool:
-    return _RECORD.match(head.removeprefix(b"\xef\xbb\xbf").lstrip()) is not None
+    return _RECORD.match(head.lstrip()) is not None
 
 
 #: Accounting logs of PBS and Torque.
@@ -324,7 +270,10 @@ PBS = Format(
     "accounting log of PBS or Torque",
     (".pbs",),
     _looks_like,
-    lambda data, source, options: parse_pbs(data, source, options.zone),
-    lambda trace, lost, options: generate_pbs(trace, lost, options.zone),
+    _parse,
+    _generate,
     holds_names=True,
 )
+
+parse_pbs, generate_pbs = PBS.parse, PBS.generate
+read_pbs, write_pbs = PBS.read, PBS.write

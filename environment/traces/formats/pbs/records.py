@@ -12,9 +12,16 @@ from urllib.parse import quote, unquote_to_bytes
 import numpy as np
 
 from hpcrowd.environment.errors import ParseError
-from hpcrowd.environment.traces.formats.base import LARGEST_EXACT, Losses
-from hpcrowd.environment.traces.formats.files import shown
-from hpcrowd.environment.traces.formats.names import NOTHING, known, plain, worded
+from hpcrowd.environment.traces.formats.common.base import Losses
+from hpcrowd.environment.traces.formats.common.files import shown
+from hpcrowd.environment.traces.formats.common.names import (
+    LARGEST_EXACT,
+    NOTHING,
+    known,
+    plain,
+    worded,
+)
+from hpcrowd.environment.traces.headers import unix_origin
 from hpcrowd.environment.traces.trace import Trace
 
 #: s since 1970, the end of the year 9998: times of records have four digits for the year.
@@ -275,6 +282,9 @@ ODD_LINE, NO_LINE = b"\0", b"\0\0"
 #: Fields that no record has.
 UNHELD = ("partition", "preceding", "think_time")
 
+#: Why words are written otherwise.
+ODD = "characters that no line has"
+
 #: Keys of words, by field.
 WRITTEN_KEYS = {"user": "user", "group": "group", "executable": "jobname", "queue": "queue"}
 
@@ -309,7 +319,7 @@ def record_lines(
         The lines, by time where jobs stand by submission, else job by job; and what is read back
         of each job's identifier and submission, shape (jobs,).
     """
-    origin = trace.header.integer("UnixStartTime") or 0
+    origin = unix_origin(trace.header)
     origin = origin if 0 <= origin < LAST_TIME else 0
     held = _held(trace, origin)
     lost.unheld(trace, UNHELD, "no record tells it")
@@ -321,9 +331,7 @@ def record_lines(
     projects = [""] * len(trace)
     for name, texts in trace.extra.items():
         if name == "project":
-            projects = [plain(text) for text in texts]
-            changed = [_back(new) != old for new, old in zip(projects, texts, strict=True)]
-            lost.add(name, known(texts) & np.array(changed, bool), "characters that no line has")
+            projects = lost.respelled(name, texts.tolist(), plain, ODD, _read_back)
         elif name != "job_id":
             lost.add(name, known(texts), "no record tells it")
     identifiers = _identifiers(trace, lost)
@@ -427,15 +435,13 @@ def _records(
 def _words(trace: Trace, name: str, lost: Losses) -> list[str]:
     """Return the names of a field as records can hold them, "" for none."""
     words = worded(trace, name, "")
-    table = {word: plain(word) for word in set(words)}
-    changed = {word for word, text in table.items() if _back(text) != word and word != "-1"}
-    nothing = {word for word in table if word in NOTHING - {"", "-1"}} - changed
-    lost.add(name, sum(word in changed for word in words), "characters that no line has")
+    written = lost.respelled(name, words, plain, ODD, _read_back)
+    nothing = NOTHING - {"", "-1"}
     lost.add(name, sum(word in nothing for word in words), "a word that stands for unknown")
-    return [table[word] for word in words]
+    return written
 
 
-def _back(text: str) -> str:
+def _read_back(text: str) -> str:
     """Return what is read back of a text: of both kinds of quotes only one is kept."""
     return text.replace('"', "'") if '"' in text and "'" in text else text
 

@@ -27,16 +27,15 @@ Columns stand in any order, others are left aside. The fields of a trace come fr
     preceding, think_time   -1
     ======================  =====================================================================
 
-How rows become jobs is told in :mod:`hpcrowd.environment.traces.formats.slurm.jobs`. Text pairs:
-:func:`parse_sacct` and :func:`generate_sacct` on bytes, :func:`read_sacct` and :func:`write_sacct`
-on paths.
+How rows become jobs is written in :mod:`hpcrowd.environment.traces.formats.slurm.jobs`. Times that
+are written are local times of the zone that is asked for, else UTC; one that clocks show twice has
+its offset after it. Memory that was used is in the row of a step, as in Slurm.
 
 Source: man page of ``sacct``; the mapping is ours.
 """
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from typing import Any
@@ -47,16 +46,14 @@ from numpy.typing import NDArray
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.quantities import round_half_up
-from hpcrowd.environment.traces.formats.base import (
+from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
+from hpcrowd.environment.traces.formats.common.names import (
     LARGEST_EXACT,
-    Format,
-    FormatOptions,
-    Losses,
-    as_bytes,
+    NAMED,
+    known,
+    number_text,
+    worded,
 )
-from hpcrowd.environment.traces.formats.files import read_as, write_file
-from hpcrowd.environment.traces.formats.headers import parse_zone
-from hpcrowd.environment.traces.formats.names import NAMED, known, number_text, worded
 from hpcrowd.environment.traces.formats.slurm.jobs import (
     STEPS_ALONE,
     Fields,
@@ -75,7 +72,8 @@ from hpcrowd.environment.traces.formats.slurm.values import (
     parse_state,
     time_texts,
 )
-from hpcrowd.environment.traces.trace import FIELDS, Trace
+from hpcrowd.environment.traces.headers import parse_zone, unix_origin
+from hpcrowd.environment.traces.trace import Trace
 
 #: The delimiter of ``sacct -P``; what stands for it, and for line ends, in names.
 DELIMITER, INSTEAD = "|", "_"
@@ -166,7 +164,7 @@ def written(trace: Trace, options: FormatOptions) -> tuple[bytes, Int64s]:
 
 def _submissions(trace: Trace) -> Int64s:
     """Return when jobs were submitted, s since 1970; NO_TIME where that cannot be written."""
-    origin = trace.header.integer("UnixStartTime") or 0
+    origin = unix_origin(trace.header)
     if not 0 <= origin < LAST_TIME:
         origin = 0
     submit = trace["submit"]
@@ -251,17 +249,8 @@ def count_losses(trace: Trace, again: Trace, order: Int64s, lost: Losses) -> Non
     lost
         Counts it, by field.
     """
-    for field in FIELDS:
-        if field in NAMED:
-            before = np.array(worded(trace, field), object)[order]
-            lost.add(field, before != np.array(worded(again, field), object), REASONS[field])
-            continue
-        one, other = trace[field][order].astype(float), again[field].astype(float)
-        if field == "submit":  # the same moment may be counted from another origin
-            one, other = (
-                _since_1970(told, values) for told, values in ((trace, one), (again, other))
-            )
-        lost.add(field, one != other, REASONS[field])
+    moved = unix_origin(again.header) - unix_origin(trace.header)
+    lost.differences(trace, again, REASONS, moved=moved, order=order)
     for name, values in trace.extra.items():
         told = again.extra.get(name)
         differ = known(values) if told is None else (values[order] != told) & known(values[order])
@@ -272,44 +261,9 @@ def count_losses(trace: Trace, again: Trace, order: Int64s, lost: Losses) -> Non
     lost.add("comments", len(trace.comments), "accounting has no comments")
 
 
-def _since_1970(trace: Trace, submit: NDArray[np.float64]) -> NDArray[np.float64]:
-    origin = trace.header.integer("UnixStartTime") or 0
-    return np.where(submit == UNKNOWN, submit, submit + origin)
-
-
-def read_sacct(path: str | os.PathLike[str], options: FormatOptions | None = None) -> Trace:
-    """Read what ``sacct -P`` wrote, plain or gzipped.
-
-    Parameters
-    ----------
-    path
-        The file.
-    options
-        The time zone of the machine, and what becomes the queue.
-
-    Raises
-    ------
-    TraceError
-        When the file cannot be read, or holds no job that is over.
-    ParseError
-        When the header lacks columns or a line is malformed; it names line, field and value.
-    """
-    return read_as(path, lambda data, source: parse_sacct(data, source, options))
-
-
-def parse_sacct(
-    data: bytes | str, source: str = "trace", options: FormatOptions | None = None
-) -> Trace:
-    """Return the trace that ``data`` holds; ``source`` names it in messages.
-
-    Raises
-    ------
-    TraceError, ParseError
-        As :func:`read_sacct`.
-    """
-    options = options or FormatOptions()
+def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
     zone = parse_zone(options.zone)
-    rows = read_rows(as_bytes(data), source)
+    rows = read_rows(data, source)
     states = [parse_state(word) for word in rows.words["state"][1]]
     times = Times(rows, zone)
     memory, alone = with_steps(rows)
@@ -323,41 +277,11 @@ def parse_sacct(
     return Fields(rows, jobs, times, states, memory).trace(source, zone, options.queue)
 
 
-def generate_sacct(
-    trace: Trace, lost: Losses | None = None, options: FormatOptions | None = None
-) -> bytes:
-    """Return ``trace`` as ``sacct -P`` would write it.
-
-    Times are local times of the zone that is asked for, else UTC; one that clocks show twice has
-    its offset after it. Memory that was used stands in the row of a step, as in Slurm.
-
-    Parameters
-    ----------
-    trace
-        The trace.
-    lost
-        Counts what Slurm's accounting does not hold: what differs when the text is read again.
-    options
-        The time zone, and what the queue is.
-    """
-    options = options or FormatOptions()
+def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
     data, order = written(trace, options)
-    if lost is not None and len(trace):
-        count_losses(trace, parse_sacct(data, trace.source, options), order, lost)
+    if lost.asked and len(trace):
+        count_losses(trace, SACCT.parse(data, trace.source, options), order, lost)
     return data
-
-
-def write_sacct(
-    trace: Trace, path: str | os.PathLike[str], options: FormatOptions | None = None
-) -> None:
-    """Write ``trace`` to ``path``, gzipped if that ends in ``.gz``; the file is whole or absent.
-
-    Raises
-    ------
-    TraceError
-        When it cannot be written.
-    """
-    write_file(generate_sacct(trace, options=options), path)
 
 
 #: What ``sacct -P`` writes.
@@ -366,7 +290,10 @@ SACCT = Format(
     "Slurm's accounting, sacct -P",
     (".sacct",),
     lambda head: find_layout(head) is not None,
-    parse_sacct,
-    generate_sacct,
+    _parse,
+    _generate,
     holds_names=True,
 )
+
+parse_sacct, generate_sacct = SACCT.parse, SACCT.generate
+read_sacct, write_sacct = SACCT.read, SACCT.write

@@ -12,9 +12,17 @@ from numpy.typing import NDArray
 
 from hpcrowd.environment.header import decode
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
-from hpcrowd.environment.traces.formats.base import LARGEST_EXACT
-from hpcrowd.environment.traces.formats.headers import made_header, most_in_use
-from hpcrowd.environment.traces.formats.names import NAMED, NOTHING, numbered
+from hpcrowd.environment.traces.formats.common.base import (
+    BEFORE_START,
+    BEFORE_SUBMIT,
+    LAST_SHOWN,
+)
+from hpcrowd.environment.traces.formats.common.names import (
+    LARGEST_EXACT,
+    NAMED,
+    NOTHING,
+    numbered,
+)
 from hpcrowd.environment.traces.formats.slurm.table import Rows
 from hpcrowd.environment.traces.formats.slurm.values import (
     ENDED,
@@ -26,7 +34,8 @@ from hpcrowd.environment.traces.formats.slurm.values import (
     parse_requested_memory,
     to_unix,
 )
-from hpcrowd.environment.traces.trace import FIELDS, Trace, smallest
+from hpcrowd.environment.traces.headers import made_header, most_in_use
+from hpcrowd.environment.traces.trace import Trace, all_columns
 
 #: Why rows are dropped or jobs repaired.
 STEPS_ALONE = "steps alone, without a row of their job"
@@ -198,10 +207,7 @@ DECIMALS = 3
 #: What is repaired.
 NO_ZONE = "no time zone told: taken as UTC"
 FIRST_SHOWN = "a time that clocks showed twice: the first taken"
-LAST_SHOWN = "a time that clocks showed twice: the second taken, which fits the other times"
 NEVER_SHOWN = "a time that clocks never showed: moved to when they go on"
-BEFORE_SUBMIT = "started before it was submitted: wait taken as 0"
-BEFORE_START = "ended before it started: run time unknown"
 
 #: Columns of times.
 MOMENTS = ("submit", "start", "end")
@@ -365,7 +371,7 @@ class Fields:
 
     def trace(self, source: str, zone: tzinfo | None, queue: str) -> Trace:
         """Return the trace; ``queue`` is the column that becomes the queue."""
-        jobs, unknown = self.jobs, np.full(len(self.jobs.row), UNKNOWN, np.int8)
+        jobs = self.jobs
         known = self.submit != NO_TIME
         origin = int(self.submit[known].min()) if known.any() else None
         wait, run = self._wait_and_run()
@@ -373,24 +379,21 @@ class Fields:
         used = (self.cpu >= 0) & (self.allocated > 0) & (ran | (self.cpu > 0))
         mean = np.round(self.cpu / np.maximum(self.allocated, 1), DECIMALS)
         columns = {
-            "number": smallest(np.arange(1, len(jobs.row) + 1)),
-            "submit": smallest(np.where(known, self.submit - (origin or 0), UNKNOWN)),
-            "wait": smallest(wait),
-            "run": smallest(run),
-            "allocated_processors": smallest(self.allocated),
-            "average_cpu": smallest(np.where(used, mean, UNKNOWN)),
-            "memory": smallest(self.memory),
-            "requested_processors": smallest(self.requested),
-            "requested_time": smallest(self.limit),
-            "requested_memory": smallest(self.asked),
-            "status": smallest(self.status),
-            "preceding": unknown,
-            "think_time": unknown.copy(),
+            "number": np.arange(1, len(jobs.row) + 1),
+            "submit": np.where(known, self.submit - (origin or 0), UNKNOWN),
+            "wait": wait,
+            "run": run,
+            "allocated_processors": self.allocated,
+            "average_cpu": np.where(used, mean, UNKNOWN),
+            "memory": self.memory,
+            "requested_processors": self.requested,
+            "requested_time": self.limit,
+            "requested_memory": self.asked,
+            "status": self.status,
         }
         names: dict[str, dict[int, str]] = {}
         for field in NAMED:
-            numbers, table = _numbered(*self._words(field, queue))
-            columns[field] = smallest(numbers)
+            columns[field], table = _numbered(*self._words(field, queue))
             if table:
                 names[field] = table
         placed = known & ran & (wait >= 0) & (self.allocated > 0)
@@ -411,7 +414,7 @@ class Fields:
         self._count(zone)
         return Trace(
             header,
-            {name: columns[name] for name in FIELDS},
+            all_columns(columns, len(jobs.row)),
             source=source,
             names=names,
             extra={"job_id": jobs.ids},

@@ -22,8 +22,11 @@ from hpcrowd.environment.errors import ParseError, TraceError
 from hpcrowd.environment.header import decode
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.quantities import plural
-from hpcrowd.environment.traces.formats.base import LONGEST_LINE
-from hpcrowd.environment.traces.formats.files import shown
+from hpcrowd.environment.traces.formats.common.files import (
+    BYTE_ORDER_MARK,
+    LONGEST_LINE,
+    shown,
+)
 from hpcrowd.environment.traces.formats.slurm import values
 from hpcrowd.environment.traces.formats.slurm.values import (
     FIRST_TIME,
@@ -174,9 +177,6 @@ PIECE = 2**21
 
 #: Bytes of a time as sacct writes it, of one with its offset (Z, +0100 or +01:00), of a Unix time.
 LOCAL, WITH_OFFSET, UNIX = frozenset((19,)), frozenset((20, 24, 25)), frozenset((9, 10))
-
-#: What some texts in UTF-8 begin with.
-MARK = b"\xef\xbb\xbf"
 
 _ID, _STEP = re.compile(ID.encode(), re.DOTALL), re.compile(STEP.encode())
 _SOMETHING = re.compile(rb"\S")
@@ -491,7 +491,7 @@ def _explain(data: bytes, layout: Layout, source: str, rows: int) -> None:
             continue
         row += 1
         if row == 1:
-            line = line.removeprefix(MARK)  # as Arrow does
+            line = line.removeprefix(BYTE_ORDER_MARK)  # as Arrow does
         if row <= rows:
             continue
         if len(line) > LONGEST_LINE:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hpcrowd.environment.clock import FIRST_MONDAY, QUARTER, Clock
 from hpcrowd.environment.jobs import Int64s
-from hpcrowd.environment.traces.formats.base import LARGEST_EXACT
+from hpcrowd.environment.traces.formats.common.names import LARGEST_EXACT
 
 #: Processors or nodes; no machine has more.
 MOST = 2**31

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -29,24 +28,19 @@ from numpy.typing import NDArray
 from hpcrowd.environment.errors import ParseError, TraceError
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import UNKNOWN, Column
-from hpcrowd.environment.traces.formats.base import (
+from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
+from hpcrowd.environment.traces.formats.common.files import LONGEST_DOCUMENT, first_line
+from hpcrowd.environment.traces.formats.common.names import (
     LARGEST_EXACT,
-    LONGEST_DOCUMENT,
-    Format,
-    Losses,
-    as_bytes,
-    first_line,
-)
-from hpcrowd.environment.traces.formats.files import read_as, write_file
-from hpcrowd.environment.traces.formats.names import (
     NAMED,
+    elapsed,
     in_blocks,
     known,
     number_text,
     numbered_words,
 )
 from hpcrowd.environment.traces.formats.tables.text import Table, listed, write_table
-from hpcrowd.environment.traces.trace import FIELDS, Trace, smallest
+from hpcrowd.environment.traces.trace import FIELDS, MEANING, Trace, all_columns
 
 #: Status of the Standard Workload Format for what became of a job.
 STATUS_OF = {
@@ -70,6 +64,13 @@ OF_RUNS = frozenset(column.name.lower() for column in Column) - set(FIELDS)
 
 #: Columns with names.
 NAME_COLUMNS = {f"{field}_name": field for field in NAMED}
+
+
+#: What a Parquet file begins and ends with.
+MAGIC = b"PAR1"
+
+#: Where header, comments and line ends stand in the metadata: JSON, lines in Base64.
+KEY = b"hpcrowd.trace"
 
 
 def looks_like_columns(names: list[str]) -> bool:
@@ -116,16 +117,13 @@ def trace_of_columns(
     if "start" in names:
         start = _wide(numbers("start"))
         if "wait" not in columns:
-            told = (start != UNKNOWN) & (columns["submit"] != UNKNOWN)
-            columns["wait"] = np.where(told, start - columns["submit"], UNKNOWN)
+            columns["wait"] = elapsed(columns["submit"], start)
         if "end" in names and "run" not in names:
-            end = _wide(numbers("end"))
-            told = (start != UNKNOWN) & (end != UNKNOWN)
-            columns["run"] = np.where(told, end - start, UNKNOWN)
+            columns["run"] = elapsed(start, _wide(numbers("end")))
     if "state" in names and "status" not in columns:
         columns["status"] = np.array([STATUS_OF.get(word, UNKNOWN) for word in words("state")])
     columns.setdefault("number", np.arange(1, jobs + 1))
-    for field in FIELDS:
+    for field in NAMED:
         columns.setdefault(field, np.full(jobs, UNKNOWN))
     trace = Trace(header or Header(), columns, source=source)
     for column, field in NAME_COLUMNS.items():
@@ -134,7 +132,7 @@ def trace_of_columns(
     for name in names:
         if name not in FIELDS and name not in OF_RUNS and name not in NAME_COLUMNS and name:
             trace.extra[name] = np.array(words(name), object)
-    trace.columns = {name: smallest(np.asarray(columns[name])) for name in FIELDS}
+    trace.columns = all_columns(columns, jobs)
     return trace
 
 
@@ -158,7 +156,7 @@ def _name(trace: Trace, field: str, words: list[str], given: bool) -> None:
         trace.names[field] = names
 
 
-def named_columns(trace: Trace, lost: Losses | None = None) -> dict[str, list[str]]:
+def named_columns(trace: Trace, lost: Losses) -> dict[str, list[str]]:
     """Return the columns of names and other text that a table of ``trace`` has.
 
     ``lost`` counts text whose name stands for another column already.
@@ -171,70 +169,43 @@ def named_columns(trace: Trace, lost: Losses | None = None) -> dict[str, list[st
     for name, values in trace.extra.items():
         if name not in FIELDS and name not in OF_RUNS and name not in NAME_COLUMNS:
             found[name] = list(values)
-        elif lost is not None:
+        else:
             lost.add(name, known(values), "the name means another column")
     return found
 
 
-def read_csv(path: str | os.PathLike[str]) -> Trace:
-    """Read a trace in CSV with our columns, plain or gzipped.
-
-    Raises
-    ------
-    TraceError
-        When it cannot be read, or a column that is needed is missing.
-    ParseError
-        When a line is malformed; it names line, field and value.
-    """
-    return read_as(path, parse_csv)
-
-
-def parse_csv(data: bytes | str, source: str = "trace") -> Trace:
-    """Return the trace that text in CSV holds; ``source`` names it in messages."""
-    table = Table(as_bytes(data), source)
+def _parse_csv(data: bytes, source: str, options: FormatOptions) -> Trace:
+    table = Table(data, source)
     return trace_of_columns(table.names, table.numbers, table.words, source)
 
 
-def generate_csv(trace: Trace, lost: Losses | None = None) -> bytes:
-    """Return ``trace`` as CSV; ``lost`` counts the lines of the header and comments."""
-    if lost is not None:
-        lost.add("header", len(trace.header.lines), "CSV has no place for it")
-        lost.add("comments", len(trace.comments), "CSV has no place for them")
+def _generate_csv(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
+    lost.add("header", len(trace.header.lines), "CSV has no place for it")
+    lost.add("comments", len(trace.comments), "CSV has no place for them")
     numbers: dict[str, Iterable[str]] = {
         name: map(number_text, in_blocks(trace[name])) for name in FIELDS
     }
     return write_table(numbers | _texts(trace, lost))
 
 
-def _texts(trace: Trace, lost: Losses | None) -> dict[str, Iterable[str]]:
+def _texts(trace: Trace, lost: Losses) -> dict[str, Iterable[str]]:
     """Return columns of text as CSV holds them; what it does not hold of them is counted."""
     found: dict[str, Iterable[str]] = {}
-    lost = Losses() if lost is None else lost
     for name, words in named_columns(trace, lost).items():
         if not name.isprintable() or name != name.strip() or not name:
             lost.add(name, sum(map(bool, words)), "no name that a line of names can hold")
             continue
-        table = {word: word.replace("\0", "").strip() for word in set(words)}
-        changed = {word for word, text in table.items() if text != word}
         field = NAME_COLUMNS.get(name, name)
-        lost.add(field, sum(word in changed for word in words), "blanks around, or zero bytes")
-        found[name] = [table[word] for word in words] if changed else words
+        found[name] = lost.respelled(field, words, _stripped, "blanks around, or zero bytes")
     return found
 
 
-def write_csv(trace: Trace, path: str | os.PathLike[str]) -> None:
-    """Write ``trace`` as CSV, gzipped if the name ends in ``.gz``; the file is whole or absent.
-
-    Raises
-    ------
-    TraceError
-        When it cannot be written.
-    """
-    write_file(generate_csv(trace), path)
+def _stripped(word: str) -> str:
+    return word.replace("\0", "").strip()
 
 
 def _looks_like(head: bytes) -> bool:
-    names = first_line(head).removeprefix(b"\xef\xbb\xbf").decode("latin-1").split(",")
+    names = first_line(head).decode("latin-1").split(",")
     return looks_like_columns([name.strip().strip('"') for name in names])
 
 
@@ -244,31 +215,16 @@ CSV = Format(
     "CSV with the columns of hpcrowd",
     (".csv",),
     _looks_like,
-    lambda data, source, _: parse_csv(data, source),
-    lambda trace, lost, _: generate_csv(trace, lost),
+    _parse_csv,
+    _generate_csv,
     holds_names=True,
 )
 
-#: What a Parquet file begins and ends with.
-MAGIC = b"PAR1"
-
-#: Where header, comments and line ends stand in the metadata: JSON, lines in Base64.
-KEY = b"hpcrowd.trace"
+parse_csv, generate_csv = CSV.parse, CSV.generate
+read_csv, write_csv = CSV.read, CSV.write
 
 
-def read_parquet(path: str | os.PathLike[str]) -> Trace:
-    """Read a trace in Parquet with our columns.
-
-    Raises
-    ------
-    TraceError
-        When it cannot be read, or a column that is needed is missing.
-    """
-    return read_as(path, parse_parquet, LONGEST_DOCUMENT)
-
-
-def parse_parquet(data: bytes, source: str = "trace") -> Trace:
-    """Return the trace that a Parquet file holds; ``source`` names it in messages."""
+def _parse_parquet(data: bytes, source: str, options: FormatOptions) -> Trace:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -332,12 +288,9 @@ def _kept(
         raise TraceError(f"{source}: metadata {KEY.decode()} is damaged ({what})") from None
 
 
-def generate_parquet(trace: Trace, lost: Losses | None = None) -> bytes:
-    """Return ``trace`` as a Parquet file, which holds all of it but odd names of text."""
+def _generate_parquet(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
-
-    from hpcrowd.environment.traces.trace import MEANING
 
     fields, arrays = [], []
     for name in FIELDS:
@@ -357,25 +310,17 @@ def generate_parquet(trace: Trace, lost: Losses | None = None) -> bytes:
     return bytes(sink.getvalue())
 
 
-def write_parquet(trace: Trace, path: str | os.PathLike[str]) -> None:
-    """Write ``trace`` as Parquet; the file is whole or absent.
-
-    Raises
-    ------
-    TraceError
-        When it cannot be written.
-    """
-    write_file(generate_parquet(trace), path)
-
-
 #: Parquet with our columns.
 PARQUET = Format(
     "parquet",
     "Parquet with the columns of hpcrowd",
     (".parquet",),
     lambda head: head.startswith(MAGIC),
-    lambda data, source, _: parse_parquet(data, source),
-    lambda trace, lost, _: generate_parquet(trace, lost),
+    _parse_parquet,
+    _generate_parquet,
     longest_line=LONGEST_DOCUMENT,
     holds_names=True,
 )
+
+parse_parquet, generate_parquet = PARQUET.parse, PARQUET.generate
+read_parquet, write_parquet = PARQUET.read, PARQUET.write

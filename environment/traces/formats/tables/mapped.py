@@ -1,45 +1,49 @@
-"""Somebody's own table, in text: columns that a mapping names, in units that it tells.
+"""A table of your own, in text: columns that a mapping names, in the units that it says.
 
-:mod:`tables.mapped` has the file that says what the columns mean. Moments may be
-local times: the origin is then the first submission, and the header tells when that was.
+:mod:`hpcrowd.environment.traces.formats.tables.mapping` has the file with the mapping. Moments may
+be local times: the origin is then the first submission, and the header says when that was.
 """
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from datetime import UTC, datetime, tzinfo
 from itertools import pairwise
-from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from hpcrowd.environment.errors import QuantityError, first_mistake
+from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.toml_files import read_toml
-from hpcrowd.environment.traces.formats.base import LARGEST_EXACT, Losses, as_bytes
-from hpcrowd.environment.traces.formats.files import read_as, write_file
-from hpcrowd.environment.traces.formats.headers import (
+from hpcrowd.environment.traces.formats.common.base import (
+    BEFORE_START,
+    BEFORE_SUBMIT,
+    LAST_SHOWN,
+    Format,
+    FormatOptions,
+    Losses,
+)
+from hpcrowd.environment.traces.formats.common.names import (
+    LARGEST_EXACT,
+    NAMED,
+    number_text,
+    numbered_fields,
+    worded,
+)
+from hpcrowd.environment.traces.formats.tables.text import Table, listed, write_table
+from hpcrowd.environment.traces.headers import (
     LATEST,
     made_header,
     most_in_use,
     parse_zone,
     unix_origin,
 )
-from hpcrowd.environment.traces.formats.names import (
-    NAMED,
-    known,
-    number_text,
-    numbered_words,
-    worded,
-)
-from hpcrowd.environment.traces.formats.slurm.jobs import BEFORE_START, BEFORE_SUBMIT, LAST_SHOWN
-from hpcrowd.environment.traces.formats.tables.text import Table, listed, write_table
-from hpcrowd.environment.traces.trace import FIELDS, Trace, smallest
+from hpcrowd.environment.traces.trace import FIELDS, Trace, all_columns
+
+if TYPE_CHECKING:  # pydantic takes its time: it is loaded when a mapping is
+    from hpcrowd.environment.traces.formats.tables.mapping import TableMapping
 
 #: Seconds of each unit of durations.
 SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -56,143 +60,29 @@ LASTING = ("wait", "run", "average_cpu", "requested_time", "think_time")
 #: Fields in kB per processor.
 OF_MEMORY = ("memory", "requested_memory")
 
-#: How moments that are no numbers of seconds since the origin may be written.
-TIMES = ("seconds", "unix", "unix-ms", "iso")
-
-
-class ColumnMapping(BaseModel):
-    """One column of somebody's own table."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    column: str = Field(min_length=1, description="its name in the first line")
-    unit: Literal["ms", "s", "min", "h", "d", "clock", "B", "kB", "MB", "GB", "TB"] | None = Field(
-        None, description="unit of durations (s unless given) and of memory (kB unless given)"
-    )
-    time: str = Field(
-        "seconds",
-        description="how moments are written: seconds since the origin, unix, unix-ms, iso, or "
-        "with % as for strptime",
-    )
-    per: Literal["processor", "job"] = Field(
-        "processor", description="what memory is told of: each processor, or the whole job"
-    )
-    values: dict[str, int] | None = Field(None, description="numbers that words stand for")
-
-    @field_validator("time")
-    @classmethod
-    def _is_known(cls, time: str) -> str:
-        if time not in TIMES and "%" not in time:
-            raise QuantityError(
-                f"time {time!r}: not known; choose {', '.join(TIMES)}, or a pattern such as "
-                "%d/%m/%Y %H:%M:%S"
-            )
-        return time
-
-
-class TableMapping(BaseModel):
-    """What the columns of somebody's own table mean."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    delimiter: str = Field(",", min_length=1, max_length=1, description="between values")
-    decimal: Literal[".", ","] = Field(".", description="before fractions")
-    zone: str | None = Field(None, description="time zone of local times; UTC unless given")
-    processors: int | None = Field(None, gt=0, description="processors of the machine")
-    columns: dict[str, ColumnMapping] = Field(description="column of each field")
-
-    @field_validator("zone")
-    @classmethod
-    def _is_a_zone(cls, zone: str | None) -> str | None:
-        parse_zone(zone)
-        return zone
-
-    @field_validator("columns", mode="before")
-    @classmethod
-    def _names_alone(cls, columns: Any) -> Any:
-        """Take a name alone as a column without further settings."""
-        if not isinstance(columns, dict):
-            return columns
-        return {
-            field: {"column": value} if isinstance(value, str) else value
-            for field, value in columns.items()
-        }
-
-    @model_validator(mode="after")
-    def _goes_together(self) -> Self:
-        if self.decimal == self.delimiter:
-            raise QuantityError(f"decimal {self.decimal!r}: is the delimiter, too; say another one")
-        known = (*FIELDS, "start", "end")
-        for field, column in self.columns.items():
-            if field not in known:
-                raise QuantityError(f"columns.{field}: no such field; choose {', '.join(known)}")
-            units = KILOBYTES if field in OF_MEMORY else {**SECONDS, "clock": 0}
-            if column.unit is not None and (
-                field not in OF_MEMORY + LASTING or column.unit not in units
-            ):
-                raise QuantityError(f"columns.{field}.unit {column.unit!r}: is no unit of it")
-            if column.time != "seconds" and field not in MOMENTS:
-                raise QuantityError(f"columns.{field}.time: is no moment")
-        for needed, instead in (("submit", ()), ("run", ("start", "end"))):
-            if needed not in self.columns and not (
-                instead and all(field in self.columns for field in instead)
-            ):
-                hint = f", nor {' and '.join(instead)}" if instead else ""
-                raise QuantityError(f"columns: no {needed}{hint}; a trace needs it")
-        return self
-
-
-def read_mapping(path: Path) -> TableMapping:
-    """Return what a TOML file says of the columns of a table.
-
-    Raises
-    ------
-    QuantityError
-        When it cannot be read, or something in it is wrong.
-    """
-    values, _ = read_toml(path)
-    try:
-        return TableMapping(**values)
-    except ValidationError as error:
-        raise QuantityError(f"{path}: {first_mistake(error)}") from None
-
-
 Numbers = NDArray[np.float64]
 
 
-def read_mapped(path: str | os.PathLike[str], mapping: TableMapping) -> Trace:
-    """Read a table in text with columns of somebody's own.
-
-    Raises
-    ------
-    TraceError
-        When it cannot be read, or a column that the mapping names is missing.
-    ParseError
-        When a line is malformed; it names line, field and value.
-    """
-    return read_as(path, lambda data, source: parse_mapped(data, mapping, source))
-
-
-def parse_mapped(data: bytes | str, mapping: TableMapping, source: str = "trace") -> Trace:
-    """Return the trace that a table in text holds; ``source`` names it in messages."""
-    table = Table(as_bytes(data), source, mapping.delimiter, mapping.decimal)
+def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
+    mapping = _mapping(options)
+    table = Table(data, source, mapping.delimiter, mapping.decimal)
     for field, column in mapping.columns.items():
         if column.column not in table.names:
             raise QuantityError(
                 f"{source}: no column {column.column!r}, which the mapping names for {field}; it "
                 f"has {listed(table.names)}"
             )
-    found: dict[str, Any] = {}
     again: dict[str, Numbers] = {}
     repaired: Counter[str] = Counter()
-    names: dict[str, dict[int, str]] = {}
+    words: dict[str, list[str]] = {}
+    found: dict[str, Any] = {}
     for field, column in mapping.columns.items():
         if field in NAMED and column.values is None:
-            found[field], told = numbered_words(table.words(column.column))
-            if told:
-                names[field] = told
+            words[field] = table.words(column.column)
         else:
             found[field] = _numbers(table, field, mapping, again)
+    numbers, names = numbered_fields(words)
+    found |= numbers
     _set_order(found, again, repaired)
     origin = _origin(mapping, found)
     for field in MOMENTS:
@@ -202,8 +92,9 @@ def parse_mapped(data: bytes | str, mapping: TableMapping, source: str = "trace"
         if field in found and mapping.columns[field].per == "job":
             found[field] = _per_processor(found, field, 1)
     _fill(found, repaired)
-    columns = {name: smallest(np.asarray(found[name])) for name in FIELDS}
-    trace = Trace(Header(), columns, source=source, names=names, repaired=repaired)
+    trace = Trace(
+        Header(), all_columns(found, len(table)), source=source, names=names, repaired=repaired
+    )
     trace.header = _header(trace, mapping, origin)
     return trace
 
@@ -331,9 +222,8 @@ def _per_processor(found: dict[str, Any], field: str, sign: int) -> Numbers:
 
 
 def _fill(found: dict[str, Any], repaired: Counter[str]) -> None:
-    """Find wait and run from start and end, and let what is not told be unknown."""
-    submit, jobs = found["submit"], len(found["submit"])
-    start, end = found.pop("start", None), found.pop("end", None)
+    """Find wait and run from start and end, and number the jobs where the table does not."""
+    submit, start, end = found["submit"], found.pop("start", None), found.pop("end", None)
     if start is not None and "wait" not in found:
         told = (start != UNKNOWN) & (submit != UNKNOWN)
         _repair(repaired, BEFORE_SUBMIT, told & (start < submit))
@@ -342,9 +232,7 @@ def _fill(found: dict[str, Any], repaired: Counter[str]) -> None:
         told = (start != UNKNOWN) & (end != UNKNOWN)
         _repair(repaired, BEFORE_START, told & (end < start))
         found["run"] = np.where(told & (end >= start), end - start, UNKNOWN)
-    found.setdefault("number", np.arange(1, jobs + 1))
-    for field in FIELDS:
-        found.setdefault(field, np.full(jobs, UNKNOWN))
+    found.setdefault("number", np.arange(1, len(submit) + 1))
 
 
 def _header(trace: Trace, mapping: TableMapping, origin: int | None) -> Header:
@@ -368,41 +256,29 @@ def _header(trace: Trace, mapping: TableMapping, origin: int | None) -> Header:
     )
 
 
-def generate_mapped(trace: Trace, mapping: TableMapping, lost: Losses | None = None) -> bytes:
-    """Return ``trace`` as a table in text with the columns and units of ``mapping``.
-
-    ``lost`` counts the jobs that read back otherwise.
-    """
+def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
+    mapping = _mapping(options)
     columns = {
         column.column: _written(trace, field, mapping) for field, column in mapping.columns.items()
     }
     data = write_table(columns, mapping.delimiter)
-    if lost is not None:
-        _count(trace, data, mapping, lost)
+    if lost.asked:
+        _count(trace, TABLE.parse(data, options=options), mapping, lost)
     return data
 
 
-def _count(trace: Trace, data: bytes, mapping: TableMapping, lost: Losses) -> None:
+def _count(trace: Trace, again: Trace, mapping: TableMapping, lost: Losses) -> None:
     """Count what a table does not hold: units and patterns are anybody's, so it is read back."""
     lost.add("header", len(trace.header.lines), "a table of one's own has no place for it")
     lost.add("comments", len(trace.comments), "a table of one's own has no place for them")
-    for name, values in trace.extra.items():
-        lost.add(name, known(values), "the mapping has no column for it")
-    again = parse_mapped(data, mapping)
+    lost.unheld_extra(trace, (), "the mapping has no column for it")
     moved = 0
     if mapping.columns["submit"].time != "seconds":
         moved = unix_origin(again.header) - unix_origin(trace.header)
-    for field in FIELDS:
-        if field in NAMED:
-            pairs = zip(worded(trace, field), worded(again, field), strict=True)
-            differ = sum(before != after for before, after in pairs)
-        else:
-            later = again[field].astype(np.float64) + (moved if field == "submit" else 0)
-            back = np.where(again[field] == UNKNOWN, UNKNOWN, later)
-            differ = int(np.count_nonzero(back != trace[field]))
-        held = field in mapping.columns or field in ("wait", "run", "number")
-        reason = "its unit or pattern does not hold it" if held else "the mapping has no column"
-        lost.add(field, differ, reason)
+    reasons = dict.fromkeys(FIELDS, "the mapping has no column")
+    for field in (*mapping.columns, "wait", "run", "number"):
+        reasons[field] = "its unit or pattern does not hold it"
+    lost.differences(trace, again, reasons, moved=moved)
 
 
 def _written(trace: Trace, field: str, mapping: TableMapping) -> list[str]:
@@ -475,12 +351,23 @@ def _clock_text(seconds: float) -> str:
     return f"{int(days)}-{text}" if days else text
 
 
-def write_mapped(trace: Trace, path: str | os.PathLike[str], mapping: TableMapping) -> None:
-    """Write ``trace`` as a table in text with the columns and units of ``mapping``.
+def _mapping(options: FormatOptions) -> TableMapping:
+    if options.mapping is None:
+        raise QuantityError("format table: needs --map FILE, which says what its columns mean")
+    found: TableMapping = options.mapping
+    return found
 
-    Raises
-    ------
-    TraceError
-        When it cannot be written.
-    """
-    write_file(generate_mapped(trace, mapping), path)
+
+#: A table of your own.
+TABLE = Format(
+    "table",
+    "any table in text, with --map",
+    (),
+    lambda head: False,
+    _parse,
+    _generate,
+    holds_names=True,
+)
+
+parse_mapped, generate_mapped = TABLE.parse, TABLE.generate
+read_mapped, write_mapped = TABLE.read, TABLE.write

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from hpcrowd.environment.errors import ParseError, TraceError
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.traces.formats.base import LARGEST_EXACT
-from hpcrowd.environment.traces.formats.files import SHOWN, shown
+from hpcrowd.environment.traces.formats.common.files import SHOWN, shown
+from hpcrowd.environment.traces.formats.common.names import LARGEST_EXACT
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -197,7 +197,6 @@ def _number(text: str) -> float | None:
 
 def _utf8(data: bytes) -> bytes:
     """Return text in UTF-8: as it is, else taken as Latin-1, which never fails."""
-    data = data.removeprefix(b"\xef\xbb\xbf")
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:

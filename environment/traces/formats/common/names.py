@@ -12,7 +12,7 @@ import hashlib
 import hmac
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,8 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
-from hpcrowd.environment.traces.formats.base import LARGEST_EXACT
 from hpcrowd.environment.traces.trace import Trace
+
+#: Integers up to here are exact in the floating point numbers that fields are read as.
+LARGEST_EXACT = 2**53
 
 #: Fields that stand for something with a name.
 NAMED = ("user", "group", "executable", "queue", "partition")
@@ -81,6 +83,25 @@ def numbered_words(words: Sequence[str]) -> tuple[Int64s, dict[int, str]]:
     places: dict[str, int] = {}
     codes = np.array([places.setdefault(word, len(places)) for word in words], np.int64)
     return numbered(codes, list(places))
+
+
+def numbered_fields(
+    words: Mapping[str, Sequence[str]],
+) -> tuple[dict[str, Int64s], dict[str, dict[int, str]]]:
+    """Return the words of several fields as numbers, and the names of those that have some.
+
+    Parameters
+    ----------
+    words
+        For each field the words of all jobs.
+    """
+    columns: dict[str, Int64s] = {}
+    names: dict[str, dict[int, str]] = {}
+    for field, told in words.items():
+        columns[field], found = numbered_words(told)
+        if found:
+            names[field] = found
+    return columns, names
 
 
 def worded(trace: Trace, name: str, nothing: str = "-1") -> list[str]:
@@ -164,7 +185,15 @@ def parse_numbers(words: Sequence[bytes]) -> NDArray[np.float64] | None:
 
 def is_number(word: bytes) -> bool:
     """Return whether a word is a finite number that is exact as a floating point number."""
-    return parse_numbers([word]) is not None
+    try:
+        return abs(float(word)) <= LARGEST_EXACT and b"_" not in word
+    except ValueError:
+        return False
+
+
+def elapsed(begin: NDArray[Any], end: NDArray[Any]) -> NDArray[Any]:
+    """Return the time between moments, -1 where one of them is unknown; shape (jobs,)."""
+    return np.where((begin != UNKNOWN) & (end != UNKNOWN), end - begin, UNKNOWN)
 
 
 def plain(text: str) -> str:

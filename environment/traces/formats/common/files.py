@@ -1,4 +1,4 @@
-"""Files of traces as bytes: plain or gzipped, never more in memory than a line too long for one."""
+"""Files of traces as bytes and lines: plain or gzipped; what is too long a line is not read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import hashlib
 import os
 import stat
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +17,20 @@ import numpy as np
 
 from hpcrowd.environment.errors import ParseError, TraceError
 from hpcrowd.environment.header import Header
-from hpcrowd.environment.traces.formats.base import HEAD, LONGEST_LINE
+from hpcrowd.environment.traces.formats.common.names import is_number
 from hpcrowd.environment.traces.trace import Trace
+
+#: Bytes; a longer line is no line of a trace. Comments of accounting logs hold some thousand.
+LONGEST_LINE = 2**20
+
+#: Bytes; the same for formats that may stand in one line, such as JSON.
+LONGEST_DOCUMENT = 2**28
+
+#: Bytes from the beginning of a file, unpacked, by which its format is found.
+HEAD = 2**16
+
+#: What some texts in UTF-8 begin with.
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 #: Bytes that are read at once; no more than the longest line.
 PIECE = 2**20
@@ -44,7 +56,7 @@ def read_head(path: str | os.PathLike[str]) -> bytes:
     for magic, command in OTHER_PACKING.items():
         if head.startswith(magic):
             raise TraceError(f"{path}: is packed; unpack it first ({command}), or use gzip")
-    return head
+    return head.removeprefix(BYTE_ORDER_MARK)
 
 
 def read_file(path: str | os.PathLike[str], longest_line: int = LONGEST_LINE) -> tuple[bytes, str]:
@@ -76,24 +88,6 @@ def read_file(path: str | os.PathLike[str], longest_line: int = LONGEST_LINE) ->
     data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
     with Path(path).open("rb") as raw:
         return data, hashlib.file_digest(raw, "sha256").hexdigest()
-
-
-def read_as(
-    path: str | os.PathLike[str],
-    parse: Callable[[bytes, str], Trace],
-    longest_line: int = LONGEST_LINE,
-) -> Trace:
-    """Return the trace that ``parse`` makes of the content of a file and its name.
-
-    Raises
-    ------
-    TraceError, ParseError
-        As :func:`read_file`, and what ``parse`` raises.
-    """
-    data, checksum = read_file(path, longest_line)
-    trace = parse(data, os.fspath(path))
-    trace.sha256 = checksum
-    return trace
 
 
 def write_file(data: bytes, path: str | os.PathLike[str]) -> None:
@@ -164,6 +158,15 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 def shown(text: bytes) -> str:
     """Return what stands in a file for a message of one line."""
     return (text if len(text) < SHOWN else text[: SHOWN - 3] + b"...").decode("latin-1")
+
+
+def first_line(head: bytes, comments: bytes = b"") -> bytes:
+    """Return the first line that is not blank and begins with none of ``comments``, stripped."""
+    for raw in head.splitlines():
+        line = raw.strip()
+        if line and line[:1] not in {comments[i : i + 1] for i in range(len(comments))}:
+            return line
+    return b""
 
 
 #: What comment lines begin with in a :class:`~hpcrowd.environment.traces.trace.Trace`.
@@ -261,3 +264,42 @@ def join_lines(trace: Trace, jobs: list[bytes], mark: bytes = MARK) -> bytes:
         position = before
     parts += [job + tail for job in jobs[position:]]
     return b"\n".join(parts) + b"\n"
+
+
+def explain(
+    rows: Sequence[Sequence[bytes]],
+    line_number: Callable[[int], int],
+    source: str,
+    title: str,
+    fields: Sequence[str],
+    numeric: Collection[str],
+) -> None:
+    """Raise the error of the first malformed job, if there is one.
+
+    Parameters
+    ----------
+    rows
+        The words of each job.
+    line_number
+        From the place of a job to its line.
+    source, title
+        The file, and the format that it should be of, for messages.
+    fields, numeric
+        What the words stand for, and which of them are numbers.
+
+    Raises
+    ------
+    ParseError
+        For a word that is no number where one is needed, a zero byte, or other than so many words.
+    """
+    for job, words in enumerate(rows):
+        for name, word in zip(fields, words, strict=False):
+            if name in numeric and not is_number(word):
+                rule = "not a number; -1 stands for unknown"
+                raise ParseError(source, line_number(job), name, shown(word), rule)
+            if b"\0" in word:
+                rule = "holds a NUL byte, which no text does"
+                raise ParseError(source, line_number(job), name, shown(word), rule)
+        if len(words) != len(fields):
+            rule = f"{len(words)} fields; a job of the {title} has {len(fields)}"
+            raise ParseError(source, line_number(job), None, shown(b" ".join(words)), rule)

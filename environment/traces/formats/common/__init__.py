@@ -1,0 +1,1 @@
+"""What formats of traces have in common: files, lines, words, and what is lost."""

@@ -1,0 +1,120 @@
+"""What the columns of a table of your own mean: names, units and ways of writing, from a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from hpcrowd.environment.errors import QuantityError, first_mistake
+from hpcrowd.environment.toml_files import read_toml
+from hpcrowd.environment.traces.formats.tables.mapped import (
+    KILOBYTES,
+    LASTING,
+    MOMENTS,
+    OF_MEMORY,
+    SECONDS,
+)
+from hpcrowd.environment.traces.headers import parse_zone
+from hpcrowd.environment.traces.trace import FIELDS
+
+#: How moments that are no numbers of seconds since the origin may be written.
+TIMES = ("seconds", "unix", "unix-ms", "iso")
+
+
+class ColumnMapping(BaseModel):
+    """One column of a table of your own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    column: str = Field(min_length=1, description="its name in the first line")
+    unit: Literal["ms", "s", "min", "h", "d", "clock", "B", "kB", "MB", "GB", "TB"] | None = Field(
+        None, description="unit of durations (s unless given) and of memory (kB unless given)"
+    )
+    time: str = Field(
+        "seconds",
+        description="how moments are written: seconds since the origin, unix, unix-ms, iso, or "
+        "with % as for strptime",
+    )
+    per: Literal["processor", "job"] = Field(
+        "processor", description="what memory is told of: each processor, or the whole job"
+    )
+    values: dict[str, int] | None = Field(None, description="numbers that words stand for")
+
+    @field_validator("time")
+    @classmethod
+    def _is_known(cls, time: str) -> str:
+        if time not in TIMES and "%" not in time:
+            raise QuantityError(
+                f"time {time!r}: not known; choose {', '.join(TIMES)}, or a pattern such as "
+                "%d/%m/%Y %H:%M:%S"
+            )
+        return time
+
+
+class TableMapping(BaseModel):
+    """What the columns of a table of your own mean."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    delimiter: str = Field(",", min_length=1, max_length=1, description="between values")
+    decimal: Literal[".", ","] = Field(".", description="before fractions")
+    zone: str | None = Field(None, description="time zone of local times; UTC unless given")
+    processors: int | None = Field(None, gt=0, description="processors of the machine")
+    columns: dict[str, ColumnMapping] = Field(description="column of each field")
+
+    @field_validator("zone")
+    @classmethod
+    def _is_a_zone(cls, zone: str | None) -> str | None:
+        parse_zone(zone)
+        return zone
+
+    @field_validator("columns", mode="before")
+    @classmethod
+    def _names_alone(cls, columns: Any) -> Any:
+        """Take a name alone as a column without further settings."""
+        if not isinstance(columns, dict):
+            return columns
+        return {
+            field: {"column": value} if isinstance(value, str) else value
+            for field, value in columns.items()
+        }
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> Self:
+        if self.decimal == self.delimiter:
+            raise QuantityError(f"decimal {self.decimal!r}: is the delimiter, too; say another one")
+        known = (*FIELDS, "start", "end")
+        for field, column in self.columns.items():
+            if field not in known:
+                raise QuantityError(f"columns.{field}: no such field; choose {', '.join(known)}")
+            units = KILOBYTES if field in OF_MEMORY else {**SECONDS, "clock": 0}
+            if column.unit is not None and (
+                field not in OF_MEMORY + LASTING or column.unit not in units
+            ):
+                raise QuantityError(f"columns.{field}.unit {column.unit!r}: is no unit of it")
+            if column.time != "seconds" and field not in MOMENTS:
+                raise QuantityError(f"columns.{field}.time: is no moment")
+        for needed, instead in (("submit", ()), ("run", ("start", "end"))):
+            if needed not in self.columns and not (
+                instead and all(field in self.columns for field in instead)
+            ):
+                hint = f", nor {' and '.join(instead)}" if instead else ""
+                raise QuantityError(f"columns: no {needed}{hint}; a trace needs it")
+        return self
+
+
+def read_mapping(path: Path) -> TableMapping:
+    """Return what a TOML file says of the columns of a table.
+
+    Raises
+    ------
+    QuantityError
+        When it cannot be read, or something in it is wrong.
+    """
+    values, _ = read_toml(path)
+    try:
+        return TableMapping(**values)
+    except ValidationError as error:
+        raise QuantityError(f"{path}: {first_mistake(error)}") from None

@@ -1,0 +1,205 @@
+"""Headers of traces: made for logs that have none, and kept true when the jobs below them change.
+
+In a header that is kept only lines that are there are changed, and of those only the value; all
+others stay byte for byte.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, tzinfo
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcrowd.environment.clock import DAYS, Clock
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.header import Header
+from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.traces.trace import Trace
+
+#: Fields whose names the header lists: its keys for how many, and for each.
+LISTED = {"queue": ("MaxQueues", "Queue"), "partition": ("MaxPartitions", "Partition")}
+
+#: Unix time of the end of 2199, s: later moments in a log are mistakes.
+LATEST = 7_258_118_399
+
+#: Months as dates in headers name them.
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+#: Stands where a line asks for a date that nobody can tell.
+UNKNOWN_DATE = "unknown"
+
+_LINE = re.compile(rb"(;\s*([A-Za-z][A-Za-z0-9]*)\s*:(?!//)[^\S\r]*)(.*?)(\r?)$", re.DOTALL)
+
+
+def with_values(header: Header, values: Mapping[str, str]) -> Header:
+    """Return the header with other values of some keys, upper and lower case alike.
+
+    Parameters
+    ----------
+    header
+        The lines.
+    values
+        New value by key; keys without a line are left out.
+    """
+    new = {key.lower(): value for key, value in values.items()}
+    lines = []
+    for line in header.lines:
+        match = _LINE.match(line)
+        key = match[2].decode().lower() if match else ""
+        if match and key in new:
+            before = match[1] if match[1][-1:].isspace() else match[1] + b" "
+            line = before + new[key].encode() + match[4]
+        lines.append(line)
+    return Header(lines)
+
+
+def header_date(clock: Clock, second: float) -> str:
+    """Return a second as headers write dates: ``Mon Sep 23 14:00:31 CEST 1996``."""
+    try:
+        local: datetime = clock.local(int(second))
+    except (OverflowError, ValueError):  # beyond what a calendar has
+        return UNKNOWN_DATE
+    day, month, zone = DAYS[local.weekday()], MONTHS[local.month - 1], local.tzname() or ""
+    return f"{day} {month} {local:%d %H:%M:%S} {zone} {local.year}"
+
+
+def last_end(trace: Trace) -> float | None:
+    """Return when the last job was over, s; None where no job has a submit time.
+
+    What a job lacks, wait or run time, counts as 0.
+    """
+    submit, wait, run = (trace[key].astype(np.float64) for key in ("submit", "wait", "run"))
+    known = submit >= 0
+    if not known.any():
+        return None
+    return float((submit + np.maximum(wait, 0) + np.maximum(run, 0))[known].max())
+
+
+def true_header(before: Trace, after: Trace, *, moved: int, note: str) -> Header:
+    """Return the header of ``before`` made true for ``after``.
+
+    Counts of jobs, start and end are told anew; the end only if it is another. ``MaxProcs``, queues
+    and partitions say what the machine is like and stay.
+
+    Parameters
+    ----------
+    before, after
+        The trace, and what became of it.
+    moved
+        How much later the origin is, s.
+    note
+        What was done, for a line at the end.
+    """
+    jobs = str(len(after))
+    values = {"MaxJobs": jobs, "MaxRecords": jobs}
+    clock = Clock.of(before.header)
+    start = before.header.integer("UnixStartTime")
+    dated = not clock.nominal and start is not None
+
+    def date(second: float) -> str:
+        return header_date(clock, second) if dated else UNKNOWN_DATE
+
+    if moved:
+        values["StartTime"] = date(moved)
+        if dated:
+            values["UnixStartTime"] = str(clock.unix_start + moved)
+    ended, ends = last_end(before), last_end(after)
+    if ends is not None and ended is not None and ends + moved != ended:
+        values["EndTime"] = date(ends + moved)
+    header = with_values(before.header, values)
+    tail = b"\r" if before.newline == b"\r\n" else b""
+    header.lines.append(f"; Note: {note}".encode() + tail)
+    return header
+
+
+def made_header(
+    *,
+    jobs: int,
+    notes: list[str],
+    unix_start: int | None = None,
+    last: int = 0,
+    zone: tzinfo | None = None,
+    processors: int | None = None,
+    computer: str = "",
+    names: dict[str, dict[int, str]] | None = None,
+) -> Header:
+    """Return the header of a log that was read from another format.
+
+    Parameters
+    ----------
+    jobs
+        How many there are.
+    notes
+        How it was made: each becomes a ``Note``.
+    unix_start, last
+        Unix time of the origin, None if unknown, and of the last event.
+    zone
+        Time zone of the machine; None if unknown.
+    processors
+        Processors of the machine; None if unknown.
+    computer
+        What it is called.
+    names
+        As :attr:`hpcrowd.environment.traces.trace.Trace.names`; queues and partitions are listed.
+    """
+    found: list[tuple[str, Any]] = [("Version", "2.2")]
+    if computer:
+        found.append(("Computer", computer))
+    found += [("MaxJobs", jobs), ("MaxRecords", jobs)]
+    if unix_start is not None:
+        found.append(("UnixStartTime", unix_start))
+        if zone is not None:
+            found.append(("TimeZoneString", zone))
+        if 0 <= unix_start <= last <= LATEST:
+            clock = Clock(unix_start, zone or UTC, known=True)
+            found.append(("StartTime", header_date(clock, 0)))
+            found.append(("EndTime", header_date(clock, last - unix_start)))
+    if processors is not None:
+        found.append(("MaxProcs", processors))
+    for field, (how_many, each) in LISTED.items():
+        listed = (names or {}).get(field, {})
+        if listed:
+            found.append((how_many, len(listed)))
+            found += [(each, f"{number} {listed[number]}") for number in sorted(listed)]
+    found += [("Note", note) for note in notes]
+    return Header([f"; {key}: {_one_line(str(value))}".encode() for key, value in found])
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.splitlines())
+
+
+def unix_origin(header: Header) -> int:
+    """Return the Unix time of the origin of a log; 0 where it does not tell."""
+    return header.integer("UnixStartTime") or 0
+
+
+def parse_zone(name: str | None) -> tzinfo | None:
+    """Return a time zone by its name; None where there is none.
+
+    Raises
+    ------
+    QuantityError
+        When it is not known.
+    """
+    if name is None:
+        return None
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise QuantityError(
+            f"zone {name!r}: not known; say a place, for example Europe/Stockholm, or UTC"
+        ) from None
+
+
+def most_in_use(start: Int64s, end: Int64s, processors: NDArray[Any]) -> int:
+    """Return the most processors that jobs held at one time; ends come before starts."""
+    times = np.concatenate((end, start))
+    order = np.lexsort((np.repeat((0, 1), (len(end), len(start))), times))
+    change = np.concatenate((-processors, processors))[order]
+    return int(max(np.cumsum(change).max(initial=0), 0))
