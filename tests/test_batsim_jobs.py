@@ -247,7 +247,7 @@ def test_files_are_found_by_content(tmp_path: Path) -> None:
         (",3-4,", ",4-3,", 3, "allocated_resources", "4-3"),
         (",400,", ",4,0,0,", 4, None, None),
         (",big,", ",b\0g,", 4, None, None),
-        (' c"', " c", 4, None, ""),
+        (' c"', " c", 3, None, ""),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -132,6 +133,12 @@ def smallest(values: NDArray[Any]) -> NDArray[Any]:
     return values
 
 
+def tally(counts: Counter[str], reason: str, which: NDArray[np.bool_]) -> None:
+    """Count the jobs of ``which``, shape (jobs,), for a reason; where there are none, nothing."""
+    if count := int(np.count_nonzero(which)):
+        counts[reason] += count
+
+
 def all_columns(told: Mapping[str, NDArray[Any] | None], jobs: int) -> dict[str, NDArray[Any]]:
     """Return the columns of all fields, each in the smallest type; -1 for those not told.
 
@@ -249,15 +256,10 @@ def jobs_from_trace(
     keep = np.ones(len(trace), bool)
 
     def drop(reason: str, which: NDArray[np.bool_]) -> None:
-        count = int(np.count_nonzero(which & keep))
-        if count:
-            dropped[reason] += count
-            keep[which] = False
+        tally(dropped, reason, which & keep)
+        keep[which] = False
 
-    def repair(reason: str, which: NDArray[np.bool_]) -> None:
-        count = int(np.count_nonzero(which))
-        if count:
-            repaired[reason] += count
+    repair = partial(tally, repaired)
 
     drop("no submit time", trace["submit"] < 0)
     drop("no run time (never ran)", trace["run"] < 0)

@@ -13,7 +13,7 @@ from hpcrowd.environment.clock import WEEK, Clock, Moment, second_of
 from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.headers import true_header
-from hpcrowd.environment.traces.trace import Trace, cut_references, smallest, take_jobs
+from hpcrowd.environment.traces.trace import Trace, cut_references, smallest, take_jobs, tally
 
 
 @dataclass(frozen=True)
@@ -80,10 +80,8 @@ def window(
     left_out: Counter[str] = Counter()
 
     def leave_out(reason: str, which: NDArray[np.bool_]) -> None:
-        count = int(np.count_nonzero(which & keep))
-        if count:
-            left_out[reason] = count
-            keep[which] = False
+        tally(left_out, reason, which & keep)
+        keep[which] = False
 
     if first is not None or last is not None:
         leave_out("no submit time", submit < 0)

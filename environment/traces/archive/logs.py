@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hpcrowd.environment.errors import ArchiveError
 
@@ -101,20 +101,10 @@ def archive_logs() -> tuple[ArchiveLog, ...]:
 @lru_cache
 def _logs(table: Path) -> tuple[ArchiveLog, ...]:
     with table.open(newline="", encoding="utf-8") as file:
-        return tuple(
-            ArchiveLog(
-                name=row["name"],
-                machine=row["machine"],
-                jobs=int(row["jobs"]),
-                processors=int(row["processors"]),
-                bytes=int(row["bytes"]),
-                bytes_unpacked=int(row["bytes_unpacked"]),
-                sha256=row["sha256"],
-                sha256_unpacked=row["sha256_unpacked"],
-                url=row["url"],
-            )
-            for row in csv.DictReader(file)
-        )
+        rows: list[dict[str, Any]] = list(csv.DictReader(file))
+    for row in rows:
+        row |= {name: int(row[name]) for name in ("jobs", "processors", "bytes", "bytes_unpacked")}
+    return tuple(ArchiveLog(**row) for row in rows)
 
 
 def find_log(name: str) -> ArchiveLog:

@@ -33,22 +33,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcrowd.environment.errors import ParseError, TraceError
-from hpcrowd.environment.header import decode
+from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.platform.placement import place
 from hpcrowd.environment.traces.formats.batsim.workloads import LONGEST_NUMBER, numbered_ids
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
-from hpcrowd.environment.traces.formats.common.files import first_line, shown
+from hpcrowd.environment.traces.formats.common.files import first_line
 from hpcrowd.environment.traces.formats.common.names import (
     NAMED,
     elapsed,
-    is_number,
     known,
     number_text,
-    parse_numbers,
     plain,
 )
+from hpcrowd.environment.traces.formats.tables.text import Table
 from hpcrowd.environment.traces.headers import made_header, most_in_use
 from hpcrowd.environment.traces.trace import Trace, all_columns
 
@@ -76,7 +74,7 @@ STATUS = {"COMPLETED_SUCCESSFULLY": 1, "COMPLETED_FAILED": 0, "COMPLETED_WALLTIM
 UNFINISHED = ("", "NOT_SUBMITTED", "SUBMITTED", "RUNNING")
 
 #: Words for no number.
-NO_NUMBER = frozenset((b"", b"nan", b"-nan", b"NaN"))
+NO_NUMBER = ("", "nan", "-nan", "NaN")
 
 #: Bytes; resources of a job in many pieces make long lines.
 LONGEST_ROW = 2**24
@@ -156,20 +154,14 @@ def _text(pieces: list[tuple[int, int]]) -> str:
 
 
 def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
-    lines, rows = _rows(data, source)
-    places = _places(lines, rows, source)
-    words = {name: [row[place] for row in rows[1:]] for name, place in places.items()}
-    lines = lines[1:]
+    table = Table(data, source)
+    columns = {OLDER.get(name, name): name for name in table.names}
+    for name in ("job_id", "submission_time"):
+        if name not in columns:
+            raise TraceError(f"{source}: no column {name}; not the jobs of a run of Batsim")
 
     def column(name: str) -> NDArray[np.float64] | None:
-        if name not in words:
-            return None
-        found = [b"-1" if word in NO_NUMBER else word for word in words[name]]
-        values = parse_numbers(found)
-        if values is None:
-            wrong = next(i for i, word in enumerate(found) if not is_number(word))
-            raise ParseError(source, lines[wrong], name, shown(found[wrong]), "not a number")
-        return values
+        return table.numbers(columns[name], nothing=NO_NUMBER) if name in columns else None
 
     submit, start = column("submission_time"), None
     assert submit is not None
@@ -180,16 +172,16 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
         wait = elapsed(submit, start)
     if run is None and start is not None and (finish := column("finish_time")) is not None:
         run = elapsed(start, finish)
-    texts = {name: [decode(word) for word in words[name]] for name in KEPT if name in words}
-    resources = texts.get("allocated_resources", [""] * len(lines))
+    texts = {name: table.words(columns[name]) for name in KEPT if name in columns}
+    resources = texts.get("allocated_resources", [""] * len(table))
     counts = [count_of(text) for text in resources]
     if None in counts:
         wrong = counts.index(None)
         rule = "no set of resources, such as 0-3 5"
-        value = shown(resources[wrong].encode("ascii", "replace"))
-        raise ParseError(source, lines[wrong], "allocated_resources", value, rule)
+        raise table.error(wrong, columns["allocated_resources"], resources[wrong], rule)
     repaired: Counter[str] = Counter()
-    number, ids = numbered_ids([decode(word) for word in words["job_id"]])
+    states = table.words(columns["final_state"]) if "final_state" in columns else None
+    number, ids = numbered_ids(table.words(columns["job_id"]))
     told = {
         "number": number,
         "submit": submit,
@@ -198,66 +190,25 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
         "allocated_processors": np.array([count or -1 for count in counts], np.float64),
         "requested_processors": column("requested_number_of_resources"),
         "requested_time": column("requested_time"),
-        "status": _status(words.get("final_state"), column("success"), repaired),
+        "status": _status(states, column("success"), repaired),
     }
-    columns = all_columns(told, len(lines))
+    fields = all_columns(told, len(table))
     texts["job_id"] = ids
     extra = {name: np.array(found, np.object_) for name, found in texts.items() if any(found)}
     header = made_header(
-        jobs=len(lines),
+        jobs=len(table),
         notes=["from the jobs of a run of Batsim", SIZE_NOTE],
-        processors=_machine(resources, columns),
+        processors=_machine(resources, fields),
     )
-    return Trace(header, columns, source=source, extra=extra, repaired=repaired)
-
-
-def _rows(data: bytes, source: str) -> tuple[list[int], list[list[bytes]]]:
-    """Return the fields of each line that is not blank, stripped, and the numbers of the lines."""
-    if not data.strip():
-        raise TraceError(f"{source}: is empty; jobs of Batsim have one line each")
-    if b'"' not in data:
-        numbered = enumerate(data.split(b"\n"), start=1)
-        split = [(line, text.split(b",")) for line, text in numbered if text.strip()]
-        rows = [[word.strip() for word in words] for _, words in split]
-        return [line for line, _ in split], rows
-    lines, rows = [], []
-    reader = csv.reader(io.StringIO(data.decode("latin-1"), newline=""), strict=True)
-    try:
-        for words in reader:
-            if words:
-                lines.append(reader.line_num)
-                rows.append([word.encode("latin-1").strip() for word in words])
-    except csv.Error as error:
-        raise ParseError(source, reader.line_num, None, "", f"no CSV: {error}") from None
-    return lines, rows
-
-
-def _places(lines: list[int], rows: list[list[bytes]], source: str) -> dict[str, int]:
-    """Return where the columns stand that are read; the lines have as many fields as the first."""
-    names = [decode(word) for word in rows[0]]
-    places = {OLDER.get(name, name): place for place, name in enumerate(names)}
-    for name in ("job_id", "submission_time"):
-        if name not in places:
-            raise TraceError(f"{source}: no column {name}; not the jobs of a run of Batsim")
-    if len(rows) == 1:
-        raise TraceError(f"{source}: holds no job")
-    for line, row in zip(lines[1:], rows[1:], strict=True):
-        if len(row) != len(names):
-            rule = f"{len(row)} fields; there are {len(names)} columns"
-            raise ParseError(source, line, None, shown(b",".join(row)), rule)
-        if b"\0" in b"".join(row):
-            rule = "holds a NUL byte, which no text does"
-            raise ParseError(source, line, None, shown(b",".join(row)), rule)
-    return {name: place for name, place in places.items() if name in COLUMNS}
+    return Trace(header, fields, source=source, extra=extra, repaired=repaired)
 
 
 def _status(
-    states: list[bytes] | None, success: NDArray[np.float64] | None, repaired: Counter[str]
+    words: list[str] | None, success: NDArray[np.float64] | None, repaired: Counter[str]
 ) -> NDArray[np.float64] | None:
     """Return the status of jobs from how they ended, else from whether they succeeded."""
-    if states is None:
+    if words is None:
         return success if success is None else np.where(np.isin(success, (0, 1)), success, -1)
-    words = [decode(state) for state in states]
     odd = sum(word not in STATUS and word not in UNFINISHED for word in words)
     if odd:
         repaired["final state that is not known: unknown"] = odd

@@ -233,20 +233,16 @@ def split_lines(data: bytes, source: str, title: str, mark: bytes = MARK) -> Com
     def comment(line: bytes) -> bytes:
         return line if mark == MARK else line.replace(mark, MARK, 1)
 
-    header = Header([comment(line) for line in lines[:first]])
+    places = np.flatnonzero(is_job)
+    jobs = [lines[place] for place in places.tolist()]
     comments: list[tuple[int, bytes]] = []
-    if all(is_job[first:]):
-        jobs = lines[first:]
-        newline = b"\r\n" if jobs[0].endswith(b"\r") else b"\n"
-        return CommentedLines(header, comments, jobs, newline, lambda job: first + job + 1)
-    line_numbers = np.flatnonzero(is_job) + 1
-    jobs_before = np.cumsum(is_job)
-    jobs = [line for line, job in zip(lines, is_job, strict=True) if job]
-    comments = [
-        (int(jobs_before[i]), comment(lines[i])) for i in range(first, len(lines)) if not is_job[i]
-    ]
+    if len(jobs) < len(lines) - first:
+        before = np.cumsum(is_job).tolist()  # jobs up to each line
+        after = range(first, len(lines))
+        comments = [(before[i], comment(lines[i])) for i in after if not is_job[i]]
+    header = Header([comment(line) for line in lines[:first]])
     newline = b"\r\n" if jobs[0].endswith(b"\r") else b"\n"
-    return CommentedLines(header, comments, jobs, newline, lambda job: int(line_numbers[job]))
+    return CommentedLines(header, comments, jobs, newline, lambda job: int(places[job]) + 1)
 
 
 def join_lines(trace: Trace, jobs: list[bytes], mark: bytes = MARK) -> bytes:

@@ -35,7 +35,7 @@ from hpcrowd.environment.traces.formats.slurm.values import (
     to_unix,
 )
 from hpcrowd.environment.traces.headers import made_header, most_in_use
-from hpcrowd.environment.traces.trace import Trace, all_columns
+from hpcrowd.environment.traces.trace import Trace, all_columns, tally
 
 #: Why rows are dropped or jobs repaired.
 STEPS_ALONE = "steps alone, without a row of their job"
@@ -437,8 +437,8 @@ class Fields:
         told = (start != NO_TIME) & (self.submit != NO_TIME)
         wait = np.where(told, start - self.submit, UNKNOWN)
         early = told & (wait < 0)
-        self._repair(BEFORE_START, backward)
-        self._repair(BEFORE_SUBMIT, early)
+        tally(self.jobs.repaired, BEFORE_START, backward)
+        tally(self.jobs.repaired, BEFORE_SUBMIT, early)
         return np.where(early, 0, wait), run
 
     def _words(self, field: str, queue: str) -> tuple[Int64s, list[str]]:
@@ -452,18 +452,14 @@ class Fields:
         codes, texts = self.rows.words[column]
         return codes[self.jobs.row], [decode(text) for text in texts]
 
-    def _repair(self, reason: str, which: NDArray[np.bool_]) -> None:
-        if count := int(np.count_nonzero(which)):
-            self.jobs.repaired[reason] = count
-
     def _count(self, zone: tzinfo | None) -> None:
         """Count what was taken for times that do not tell which moment they are."""
         row, times = self.jobs.row, self.times
         if zone is None:
-            self._repair(NO_ZONE, times.local[row])
-        self._repair(FIRST_SHOWN, times.first_shown[row])
-        self._repair(LAST_SHOWN, times.last_shown[row])
-        self._repair(NEVER_SHOWN, times.skipped[row])
+            tally(self.jobs.repaired, NO_ZONE, times.local[row])
+        tally(self.jobs.repaired, FIRST_SHOWN, times.first_shown[row])
+        tally(self.jobs.repaired, LAST_SHOWN, times.last_shown[row])
+        tally(self.jobs.repaired, NEVER_SHOWN, times.skipped[row])
 
     def _notes(self, zone: tzinfo | None, queue: str, sized: bool) -> list[str]:
         """Return how the trace was made of the log, for its header."""

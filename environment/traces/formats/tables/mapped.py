@@ -40,7 +40,7 @@ from hpcrowd.environment.traces.headers import (
     parse_zone,
     unix_origin,
 )
-from hpcrowd.environment.traces.trace import FIELDS, Trace, all_columns
+from hpcrowd.environment.traces.trace import FIELDS, Trace, all_columns, tally
 
 if TYPE_CHECKING:  # pydantic takes its time: it is loaded when a mapping is
     from hpcrowd.environment.traces.formats.tables.mapping import TableMapping
@@ -176,12 +176,7 @@ def _set_order(found: dict[str, Any], again: dict[str, Numbers], repaired: Count
         second = found[later] + again[later]
         early = (found[later] < found[earlier]) & (found[earlier] <= second)
         found[later] = np.where(early, second, found[later])
-        _repair(repaired, LAST_SHOWN, early)
-
-
-def _repair(repaired: Counter[str], reason: str, which: NDArray[np.bool_]) -> None:
-    if which.any():
-        repaired[reason] += int(np.count_nonzero(which))
+        tally(repaired, LAST_SHOWN, early)
 
 
 def _clock(table: Table, row: int, name: str, word: str) -> float:
@@ -226,11 +221,11 @@ def _fill(found: dict[str, Any], repaired: Counter[str]) -> None:
     submit, start, end = found["submit"], found.pop("start", None), found.pop("end", None)
     if start is not None and "wait" not in found:
         told = (start != UNKNOWN) & (submit != UNKNOWN)
-        _repair(repaired, BEFORE_SUBMIT, told & (start < submit))
+        tally(repaired, BEFORE_SUBMIT, told & (start < submit))
         found["wait"] = np.where(told, np.maximum(start - submit, 0), UNKNOWN)
     if start is not None and end is not None and "run" not in found:
         told = (start != UNKNOWN) & (end != UNKNOWN)
-        _repair(repaired, BEFORE_START, told & (end < start))
+        tally(repaired, BEFORE_START, told & (end < start))
         found["run"] = np.where(told & (end >= start), end - start, UNKNOWN)
     found.setdefault("number", np.arange(1, len(submit) + 1))
 

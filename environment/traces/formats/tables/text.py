@@ -138,8 +138,10 @@ class Table:
 
         return list(pc.utf8_trim_whitespace(self.columns[name]).to_pylist())
 
-    def numbers(self, name: str, missing: float = UNKNOWN) -> NDArray[np.float64]:
-        """Return a column as numbers, ``missing`` where it is empty; shape (rows,).
+    def numbers(
+        self, name: str, missing: float = UNKNOWN, nothing: Sequence[str] = NO_NUMBER
+    ) -> NDArray[np.float64]:
+        """Return a column as numbers, ``missing`` where one of ``nothing`` is; shape (rows,).
 
         Raises
         ------
@@ -152,13 +154,13 @@ class Table:
         values = pc.utf8_trim_whitespace(self.columns[name])
         if self.decimal != ".":
             values = pc.replace_substring(values, self.decimal, ".")
-        nothing = pc.is_in(values, value_set=pa.array(NO_NUMBER))
+        absent = pc.is_in(values, value_set=pa.array(nothing))
         try:
-            floats = pc.cast(pc.if_else(nothing, None, values), pa.float64())
+            floats = pc.cast(pc.if_else(absent, None, values), pa.float64())
         except pa.ArrowInvalid:
             floats = pa.array([_number(value) for value in values.to_pylist()], pa.float64())
         found = np.asarray(floats.to_numpy(zero_copy_only=False), np.float64)
-        empty = np.asarray(nothing.to_numpy(zero_copy_only=False), bool)
+        empty = np.asarray(absent.to_numpy(zero_copy_only=False), bool)
         good = empty | (np.abs(np.where(np.isnan(found), np.inf, found)) <= LARGEST_EXACT)
         if not good.all():
             row = int(np.argmin(good))
