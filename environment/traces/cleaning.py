@@ -1,6 +1,12 @@
 """Clean a trace: take out jobs that stand for no work, or for work that is not the rule.
 
 Each rule is asked for, judged on the whole trace whatever other rules take, and counted.
+
+Flurries are bursts of submissions by a single user. Feitelson and Tsafrir (Workload sanitation for
+performance evaluation, ISPASS 2006) found that logs hold surges of activity by one user that
+dominate for a short time, and removed them by hand, log by log. Here a rule stands for the hand:
+jobs go that lie in a stretch of time, of a given length, in which their user submitted more than so
+many jobs.
 """
 
 from __future__ import annotations
@@ -11,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.quantities import SECONDS, parse_duration, plural
 from hpcrowd.environment.traces.headers import true_header
@@ -118,10 +125,6 @@ def _covered(first: NDArray[np.intp], last: NDArray[np.intp], length: int) -> ND
     steps -= np.bincount(last + 1, minlength=length + 1)
     covered: NDArray[np.bool_] = np.cumsum(steps)[:length] > 0
     return covered
-
-
-#: s
-DAY = 86400
 
 
 @dataclass(frozen=True)

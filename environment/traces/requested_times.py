@@ -1,7 +1,22 @@
 """Where requested times come from: the trace, the run times, or a model of users' estimates.
 
-A choice is written as text: ``given``, ``at-least:2x``, ``tsafrir:18h``, ``tsafrir:fitted``; with
-``+all`` the model makes up the requested time of every job, also of those that have one.
+A choice is written as text, :class:`RequestedTimes`: ``given``, ``at-least:2x``, ``tsafrir:18h``,
+``tsafrir:fitted``; with ``+all`` the model makes up the requested time of every job, also of those
+that have one.
+
+The model is that of Tsafrir, Etsion and Feitelson. Users choose few, round times, often the longest
+that is allowed. :class:`RequestModel` draws how many jobs ask for how long: a *head* of twenty
+popular requests and a *tail* of many rare ones. :func:`assign` hands them out to jobs, none of
+which gets less than its run time.
+
+The *time rank* of a popular request is 0 for the longest of all, then 1, 2, ... from the shortest
+on; its *popularity rank* is 1 for the request that most jobs have. The authors draw popularity
+ranks by time rank from a table of four logs (SDSC-106, CTC, KTH, BLUE). :data:`POPULARITY` is not
+theirs: it is measured by us, by :func:`popularity_by_time`, on logs of the Parallel Workloads
+Archive. All other numbers and rules are those of the source.
+
+Source: Tsafrir, Etsion and Feitelson, "Modeling user runtime estimates", JSSPP 2005, and the
+program that goes with it.
 """
 
 from __future__ import annotations
@@ -21,213 +36,6 @@ from hpcrowd.environment.streams import Streams
 
 #: Name of the random stream that requested times are drawn from.
 STREAM = "requested time"
-
-
-@dataclass(frozen=True)
-class RequestedTimes:
-    """How requested times are found.
-
-    Attributes
-    ----------
-    factor
-        At least that many times the recorded run time; 0 for no such rule.
-    model
-        Makes up requested times; None for none, unless ``fitted``.
-    fitted
-        The model is that of the jobs that have a requested time. As some of these outrun it,
-        some jobs may be given less than their run time where the model has too few long requests.
-    everyone
-        The model's are used for all jobs, not only for those without.
-    """
-
-    factor: float = 0.0
-    model: RequestModel | None = None
-    fitted: bool = False
-    everyone: bool = False
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Return what ``text`` means.
-
-        Raises
-        ------
-        QuantityError
-            When it means nothing, or the model cannot have so short a longest request.
-        """
-        kind, _, rest = text.strip().partition(":")
-        if text == "given":
-            return cls()
-        if kind == "at-least" and rest:
-            return cls(factor=parse_factor(rest, "requested"))
-        if kind == "tsafrir" and rest:
-            longest, plus, who = rest.partition("+")
-            if plus and who != "all":
-                raise QuantityError(
-                    f"requested {text!r}: {who!r} is not known; write for example tsafrir:18h+all"
-                )
-            if longest == "fitted":
-                return cls(fitted=True, everyone=bool(plus))
-
-            try:
-                return cls(model=RequestModel(parse_duration(longest)), everyone=bool(plus))
-            except QuantityError as error:
-                raise QuantityError(f"requested {text!r}: {error}") from None
-        raise QuantityError(
-            f"requested {text!r}: not known; choose given, or for example at-least:2x or "
-            "tsafrir:18h"
-        )
-
-    def times(
-        self,
-        recorded: Int64s,
-        run: Int64s,
-        seed: int,
-        note: Callable[[str, NDArray[np.bool_]], None],
-    ) -> Int64s:
-        """Return the requested times, s.
-
-        Parameters
-        ----------
-        recorded
-            As recorded, s; 0 or less where there is none. Shape (jobs,).
-        run
-            Recorded run times, s, shape (jobs,).
-        seed
-            Of the run; the model draws from its stream :data:`STREAM`.
-        note
-            Called with each reason for which requested times differ from the recorded ones, and
-            with the jobs that it is about.
-
-        Raises
-        ------
-        QuantityError
-            When the model cannot be fitted, or cannot give each job a request above its run time.
-        """
-        missing = recorded <= 0
-        if self.model is None and not self.fitted:
-            note("no requested time: the recorded run time used", missing)
-            requested = np.where(missing, run, recorded)
-            if self.factor:
-                least = np.asarray(round_half_up(self.factor * run))
-                requested = np.maximum(requested, least)
-            return requested
-        note("no requested time: drawn from the model of users' estimates", missing)
-        drawn = missing
-        if self.everyone:
-            drawn = np.ones(len(run), bool)
-            note("requested time replaced by one of the model of users' estimates", ~missing)
-        requested = recorded.copy()
-        if drawn.any():
-            model = self.model or RequestModel.fit(recorded[~missing])
-            stream = Streams(seed).generator(STREAM)
-            requested[drawn] = model.draw(run[drawn], stream, outrun=self.fitted)
-            note(
-                "run time above the longest request that the model has left: that one taken",
-                drawn & (run > requested),
-            )
-        return requested
-
-
-def apportion(shares: Mapping[int, float], jobs: int) -> dict[int, int]:
-    """Return whole numbers of jobs near to the shares, by largest remainders."""
-    exact = {time: share * jobs for time, share in shares.items()}
-    found = {time: int(value) for time, value in exact.items()}
-    missing = min(jobs, round_half_up(sum(exact.values()))) - sum(found.values())
-    by_remainder = sorted(exact, key=lambda time: (found[time] - exact[time], time))
-    for time in by_remainder[:missing]:
-        found[time] += 1
-    return found
-
-
-def fit_counts(counts: Mapping[int, int], total: int) -> dict[int, int]:
-    """Return counts that sum to ``total``, changed from the largest on.
-
-    First in proportion, then by one each, then down to one, then down to none; only the last takes
-    a request away.
-
-    Parameters
-    ----------
-    counts
-        Jobs by request; 1 or more each.
-    total
-        Jobs.
-
-    Raises
-    ------
-    QuantityError
-        When there is no request whose count could grow.
-    """
-    found = dict(counts)
-    by_size = sorted(found, key=lambda time: (-found[time], time))
-    before, missing = sum(found.values()), total - sum(found.values())
-    if missing and not found:
-        raise QuantityError(
-            f"popular requests: leave {plural(missing, 'job')} without one; let their shares sum "
-            "to 1 or allow more different requests"
-        )
-    factor = abs(missing) / max(before, 1)
-    sign = 1 if missing > 0 else -1
-    for step in ("proportion", "one", "to one", "to none"):
-        for time in by_size:
-            count = found[time]
-            change = {
-                "proportion": int(np.ceil(factor * count)),
-                "one": 1,
-                "to one": count - 1,
-                "to none": count,
-            }[step]
-            if sign < 0:
-                change = min(change, count - (step != "to none"))
-            change = min(change, abs(missing))
-            found[time] += sign * change
-            missing -= sign * change
-    return found
-
-
-def assign(requests: Int64s, run_times: Int64s, stream: np.random.Generator) -> Int64s:
-    """Hand out requests to jobs at random, so that none is below its job's run time.
-
-    Jobs choose in the order of their run times, the longest first, each uniformly among the
-    requests that are left and long enough.
-
-    Parameters
-    ----------
-    requests, run_times
-        s, shape (jobs,).
-    stream
-        Where randomness comes from.
-
-    Returns
-    -------
-    Int64s
-        Requested time of each job, s.
-
-    Raises
-    ------
-    QuantityError
-        When there is no such way: some n jobs run longer than all but fewer than n requests.
-    """
-    order = np.argsort(-run_times, kind="stable")
-    runs, left = run_times[order], np.sort(requests)[::-1]
-    short: NDArray[np.bool_] = left < runs
-    if short.any():
-        run = int(runs[int(np.argmax(short))])
-        long_jobs, long_requests = int((runs >= run).sum()), int((left >= run).sum())
-        raise QuantityError(
-            f"requested times: {plural(long_jobs, 'job')} of {run} s or more, but only "
-            f"{plural(long_requests, 'request')} drawn for so long; choose a longer longest "
-            "request, a larger share of jobs that have it, or another seed"
-        )
-    enough = np.searchsorted(-left, -runs, side="right")  # requests that are long enough
-    uniform = stream.random(len(runs))
-    pool = left.tolist()
-    for place, (end, u) in enumerate(zip(enough.tolist(), uniform.tolist(), strict=True)):
-        chosen = place + int(u * (end - place))
-        pool[place], pool[chosen] = pool[chosen], pool[place]
-    found = np.empty(len(runs), np.int64)
-    found[order] = pool
-    return found
-
 
 #: Number of popular requests, the "head" (Tsafrir et al. 2005).
 POPULAR = 20
@@ -253,6 +61,54 @@ POPULARITY: dict[str, tuple[int, ...]] = {
 
 #: Candidates that are drawn at each time rank; the most popular of them is taken (Tsafrir et al.).
 DRAWS = 2
+
+#: s in a minute.
+MINUTE = 60
+
+#: Popular requests of all four logs that the authors looked at, s.
+COMMON_TIMES = (
+    *(minutes * MINUTE for minutes in (5, 10, 15, 20, 30)),
+    *(hours * HOUR for hours in (1, 2, 3, 4, 5, 6, 8, 10, 12, 18)),
+)
+
+#: Multiples of these fill up the popular requests, from the longest request downwards, s.
+ROUND_STEPS = (
+    *(hours * HOUR for hours in (200, 100, 50, 10, 5, 2, 1)),
+    *(minutes * MINUTE for minutes in (20, 10, 5)),
+)
+
+#: a, b, c of the share a * exp(b * x) + c of jobs, in percent, at popularity rank x from 2 on.
+SIZES = (14.0491, -0.177531, 0.462513)
+
+#: Shortest longest request that the model is made for, s.
+LEAST_LONGEST = HOUR
+
+#: Share of jobs that have one of the popular requests.
+HEAD_SHARE = 0.89
+
+#: Number of different requests by number of jobs: linear between these points, flat above.
+DISTINCT = (
+    *((0, 0), (20, 10), (200, 20), (1_000, 35)),
+    *((10_000, 90), (70_000, 340), (250_000, 565)),
+)
+
+#: a, b of the other rule for that number, a * jobs ** b.
+DISTINCT_POWER = (0.653566, 0.547761)
+
+#: Power of the popularity rank, from 21 on, that the share of a rare request goes by. The factor
+#: of the source, 795.6 percent, has no effect: the shares are scaled to what the head leaves.
+TAIL_POWER = -2.267
+
+#: c, d of a = 1 + c * distinct ** d. Rare requests are longest * (a - 1) * x / (a - x), x from 0 to
+#: 1 by their order.
+TAIL_TIMES = (12.1039, -0.6026)
+
+#: What is added to a rare request that is taken already, in this order, s.
+OFFSETS = (0, 30, -30, 20, -20, 10, -10)
+
+#: A fit takes the longest request that at least this share of jobs has for the longest of all:
+#: logs have a few requests of years. Chosen here.
+RARE = 1e-4
 
 
 def most_popular(requested: Int64s, number: int = POPULAR) -> tuple[Int64s, Int64s]:
@@ -344,25 +200,6 @@ def draw_popularity(
         free.discard(rank)
         found.append(rank)
     return found
-
-
-#: s in a minute.
-MINUTE = 60
-
-#: Popular requests of all four logs that the authors looked at, s.
-COMMON_TIMES = (
-    *(minutes * MINUTE for minutes in (5, 10, 15, 20, 30)),
-    *(hours * HOUR for hours in (1, 2, 3, 4, 5, 6, 8, 10, 12, 18)),
-)
-
-#: Multiples of these fill up the popular requests, from the longest request downwards, s.
-ROUND_STEPS = (
-    *(hours * HOUR for hours in (200, 100, 50, 10, 5, 2, 1)),
-    *(minutes * MINUTE for minutes in (20, 10, 5)),
-)
-
-#: a, b, c of the share a * exp(b * x) + c of jobs, in percent, at popularity rank x from 2 on.
-SIZES = (14.0491, -0.177531, 0.462513)
 
 
 def head_times(longest: int, given: Sequence[int] = (), number: int = POPULAR) -> list[int]:
@@ -468,58 +305,105 @@ def merge_sizes(
     return [merged[place] for place in order], found
 
 
-def draw_head(
-    longest: int,
-    share: float,
-    given: Mapping[int, float],
-    stream: np.random.Generator,
-    *,
-    number: int = POPULAR,
-    sizes: tuple[float, float, float] = SIZES,
-    table: Sequence[Sequence[int]] = tuple(POPULARITY.values()),
-) -> dict[int, float]:
-    """Return the popular requests, s, each with its share of all jobs.
+def apportion(shares: Mapping[int, float], jobs: int) -> dict[int, int]:
+    """Return whole numbers of jobs near to the shares, by largest remainders."""
+    exact = {time: share * jobs for time, share in shares.items()}
+    found = {time: int(value) for time, value in exact.items()}
+    missing = min(jobs, round_half_up(sum(exact.values()))) - sum(found.values())
+    by_remainder = sorted(exact, key=lambda time: (found[time] - exact[time], time))
+    for time in by_remainder[:missing]:
+        found[time] += 1
+    return found
 
-    Parameters are those of :func:`head_times`, :func:`head_sizes` and
-    :func:`~hpcrowd.environment.traces.requested_times.draw_popularity`.
+
+def fit_counts(counts: Mapping[int, int], total: int) -> dict[int, int]:
+    """Return counts that sum to ``total``, changed from the largest on.
+
+    First in proportion, then by one each, then down to one, then down to none; only the last takes
+    a request away.
+
+    Parameters
+    ----------
+    counts
+        Jobs by request; 1 or more each.
+    total
+        Jobs.
+
+    Raises
+    ------
+    QuantityError
+        When there is no request whose count could grow.
     """
-    times = head_times(longest, tuple(given), number)
-    shares = head_sizes(len(times), share, given.get(longest), sizes)
-    shares, places = merge_sizes(shares, given, longest, share)
-    known = {times.index(time): place + 1 for time, place in places.items()}
-    ranks = draw_popularity(len(times), stream, known, table)
-    return {time: shares[rank - 1] for time, rank in zip(times, ranks, strict=True)}
+    found = dict(counts)
+    by_size = sorted(found, key=lambda time: (-found[time], time))
+    before, missing = sum(found.values()), total - sum(found.values())
+    if missing and not found:
+        raise QuantityError(
+            f"popular requests: leave {plural(missing, 'job')} without one; let their shares sum "
+            "to 1 or allow more different requests"
+        )
+    factor = abs(missing) / max(before, 1)
+    sign = 1 if missing > 0 else -1
+    for step in ("proportion", "one", "to one", "to none"):
+        for time in by_size:
+            count = found[time]
+            change = {
+                "proportion": int(np.ceil(factor * count)),
+                "one": 1,
+                "to one": count - 1,
+                "to none": count,
+            }[step]
+            if sign < 0:
+                change = min(change, count - (step != "to none"))
+            change = min(change, abs(missing))
+            found[time] += sign * change
+            missing -= sign * change
+    return found
 
 
-#: Shortest longest request that the model is made for, s.
-LEAST_LONGEST = HOUR
+def assign(requests: Int64s, run_times: Int64s, stream: np.random.Generator) -> Int64s:
+    """Hand out requests to jobs at random, so that none is below its job's run time.
 
-#: Share of jobs that have one of the popular requests.
-HEAD_SHARE = 0.89
+    Jobs choose in the order of their run times, the longest first, each uniformly among the
+    requests that are left and long enough.
 
-#: Number of different requests by number of jobs: linear between these points, flat above.
-DISTINCT = (
-    *((0, 0), (20, 10), (200, 20), (1_000, 35)),
-    *((10_000, 90), (70_000, 340), (250_000, 565)),
-)
+    Parameters
+    ----------
+    requests, run_times
+        s, shape (jobs,).
+    stream
+        Where randomness comes from.
 
-#: a, b of the other rule for that number, a * jobs ** b.
-DISTINCT_POWER = (0.653566, 0.547761)
+    Returns
+    -------
+    Int64s
+        Requested time of each job, s.
 
-#: Power of the popularity rank, from 21 on, that the share of a rare request goes by. The factor
-#: of the source, 795.6 percent, has no effect: the shares are scaled to what the head leaves.
-TAIL_POWER = -2.267
-
-#: c, d of a = 1 + c * distinct ** d. Rare requests are longest * (a - 1) * x / (a - x), x from 0 to
-#: 1 by their order.
-TAIL_TIMES = (12.1039, -0.6026)
-
-#: What is added to a rare request that is taken already, in this order, s.
-OFFSETS = (0, 30, -30, 20, -20, 10, -10)
-
-#: A fit takes the longest request that at least this share of jobs has for the longest of all:
-#: logs have a few requests of years. Chosen here.
-RARE = 1e-4
+    Raises
+    ------
+    QuantityError
+        When there is no such way: some n jobs run longer than all but fewer than n requests.
+    """
+    order = np.argsort(-run_times, kind="stable")
+    runs, left = run_times[order], np.sort(requests)[::-1]
+    short: NDArray[np.bool_] = left < runs
+    if short.any():
+        run = int(runs[int(np.argmax(short))])
+        long_jobs, long_requests = int((runs >= run).sum()), int((left >= run).sum())
+        raise QuantityError(
+            f"requested times: {plural(long_jobs, 'job')} of {run} s or more, but only "
+            f"{plural(long_requests, 'request')} drawn for so long; choose a longer longest "
+            "request, a larger share of jobs that have it, or another seed"
+        )
+    enough = np.searchsorted(-left, -runs, side="right")  # requests that are long enough
+    uniform = stream.random(len(runs))
+    pool = left.tolist()
+    for place, (end, u) in enumerate(zip(enough.tolist(), uniform.tolist(), strict=True)):
+        chosen = place + int(u * (end - place))
+        pool[place], pool[chosen] = pool[chosen], pool[place]
+    found = np.empty(len(runs), np.int64)
+    found[order] = pool
+    return found
 
 
 @dataclass(frozen=True)
@@ -544,7 +428,7 @@ class RequestModel:
     sizes, tail_power, tail_times
         See :data:`SIZES`, :data:`TAIL_POWER` and :data:`TAIL_TIMES`.
     table
-        See :data:`~hpcrowd.environment.traces.requested_times.POPULARITY`.
+        See :data:`POPULARITY`.
     """
 
     longest: int
@@ -658,15 +542,7 @@ class RequestModel:
         """
         if jobs < 1:
             raise QuantityError(f"jobs {jobs}: at least 1 is needed to draw requested times")
-        head = draw_head(
-            self.longest,
-            self.head_share,
-            self.popular,
-            stream,
-            number=self.number,
-            sizes=self.sizes,
-            table=self.table,
-        )
+        head = self._head(stream)
         if min(head.values()) < 0:
             raise QuantityError(
                 f"head_share {self.head_share}: leaves nothing for the longest request; give its "
@@ -688,6 +564,20 @@ class RequestModel:
         found = sorted((time, count) for time, count in counts.items() if count)
         times, numbers = np.array(found, np.int64).T
         return times, numbers
+
+    def _head(self, stream: np.random.Generator) -> dict[int, float]:
+        """Return the popular requests, s, each with its share of all jobs.
+
+        Times and sizes are found apart from each other and then matched by
+        :func:`draw_popularity`. Shares that are known take the place of the nearest ones.
+        """
+        given, longest, share = self.popular, self.longest, self.head_share
+        times = head_times(longest, tuple(given), self.number)
+        shares = head_sizes(len(times), share, given.get(longest), self.sizes)
+        shares, places = merge_sizes(shares, given, longest, share)
+        known = {times.index(time): place + 1 for time, place in places.items()}
+        ranks = draw_popularity(len(times), stream, known, self.table)
+        return {time: shares[rank - 1] for time, rank in zip(times, ranks, strict=True)}
 
     def _tail(
         self, number: int, distinct: int, head: Mapping[int, float], stream: np.random.Generator
@@ -736,7 +626,7 @@ class RequestModel:
         ------
         QuantityError
             When too many jobs run too long, unless ``outrun``; see
-            :func:`~hpcrowd.environment.traces.requested_times.assign`.
+            :func:`assign`.
         """
         if not len(run_times):
             return np.zeros(0, np.int64)
@@ -746,3 +636,108 @@ class RequestModel:
             order = np.argsort(runs, kind="stable")
             runs[order] = np.minimum(runs[order], requests)
         return assign(requests, runs, stream)
+
+
+@dataclass(frozen=True)
+class RequestedTimes:
+    """How requested times are found.
+
+    Attributes
+    ----------
+    factor
+        At least that many times the recorded run time; 0 for no such rule.
+    model
+        Makes up requested times; None for none, unless ``fitted``.
+    fitted
+        The model is that of the jobs that have a requested time. As some of these outrun it,
+        some jobs may be given less than their run time where the model has too few long requests.
+    everyone
+        The model's are used for all jobs, not only for those without.
+    """
+
+    factor: float = 0.0
+    model: RequestModel | None = None
+    fitted: bool = False
+    everyone: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return what ``text`` means.
+
+        Raises
+        ------
+        QuantityError
+            When it means nothing, or the model cannot have so short a longest request.
+        """
+        kind, _, rest = text.strip().partition(":")
+        if text == "given":
+            return cls()
+        if kind == "at-least" and rest:
+            return cls(factor=parse_factor(rest, "requested"))
+        if kind == "tsafrir" and rest:
+            longest, plus, who = rest.partition("+")
+            if plus and who != "all":
+                raise QuantityError(
+                    f"requested {text!r}: {who!r} is not known; write for example tsafrir:18h+all"
+                )
+            if longest == "fitted":
+                return cls(fitted=True, everyone=bool(plus))
+
+            try:
+                return cls(model=RequestModel(parse_duration(longest)), everyone=bool(plus))
+            except QuantityError as error:
+                raise QuantityError(f"requested {text!r}: {error}") from None
+        raise QuantityError(
+            f"requested {text!r}: not known; choose given, or for example at-least:2x or "
+            "tsafrir:18h"
+        )
+
+    def times(
+        self,
+        recorded: Int64s,
+        run: Int64s,
+        seed: int,
+        note: Callable[[str, NDArray[np.bool_]], None],
+    ) -> Int64s:
+        """Return the requested times, s.
+
+        Parameters
+        ----------
+        recorded
+            As recorded, s; 0 or less where there is none. Shape (jobs,).
+        run
+            Recorded run times, s, shape (jobs,).
+        seed
+            Of the run; the model draws from its stream :data:`STREAM`.
+        note
+            Called with each reason for which requested times differ from the recorded ones, and
+            with the jobs that it is about.
+
+        Raises
+        ------
+        QuantityError
+            When the model cannot be fitted, or cannot give each job a request above its run time.
+        """
+        missing = recorded <= 0
+        if self.model is None and not self.fitted:
+            note("no requested time: the recorded run time used", missing)
+            requested = np.where(missing, run, recorded)
+            if self.factor:
+                least = np.asarray(round_half_up(self.factor * run))
+                requested = np.maximum(requested, least)
+            return requested
+        note("no requested time: drawn from the model of users' estimates", missing)
+        drawn = missing
+        if self.everyone:
+            drawn = np.ones(len(run), bool)
+            note("requested time replaced by one of the model of users' estimates", ~missing)
+        requested = recorded.copy()
+        if drawn.any():
+            model = self.model or RequestModel.fit(recorded[~missing])
+            stream = Streams(seed).generator(STREAM)
+            requested[drawn] = model.draw(run[drawn], stream, outrun=self.fitted)
+            note(
+                "run time above the longest request that the model has left: that one taken",
+                drawn & (run > requested),
+            )
+        return requested

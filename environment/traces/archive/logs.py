@@ -1,7 +1,9 @@
 """Logs of the Parallel Workloads Archive by name: known, fetched once, kept in a folder.
 
 ``archive.csv`` has a row for each log whose checksum is known. A file counts as the log when its
-checksum says so, whoever put it there.
+checksum says so, whoever put it there. A log may be packed anew without a change to what it says,
+so the sum that decides is the one of the unpacked content; where the packed file has the known sum,
+too, nothing needs to be unpacked.
 """
 
 from __future__ import annotations

@@ -32,6 +32,27 @@ MEMORY_UNITS = {"b": 1 / 1024, "w": 8 / 1024, "kb": 1, "kw": 8, "mb": 1024, "mw"
                 "gb": 1024**2, "gw": 8 * 1024**2, "tb": 1024**3, "tw": 8 * 1024**3,
                 "pb": 1024**4, "pw": 8 * 1024**4, "": 1 / 1024}  # fmt: skip
 
+#: Who the records of the type L are of that hold the header of a trace.
+OURS = "hpcrowd"
+
+#: Server of jobs whose trace names none.
+SERVER = "hpcrowd"
+
+#: Characters of a line of the header that stand for themselves; ``=`` and ``;`` mean something.
+PLAIN = " !\"#$&'()*+,/:<>?@[\\]^`{|}~"
+
+#: What a line of the header begins with that does not begin with a semicolon; and no line at all.
+ODD_LINE, NO_LINE = b"\0", b"\0\0"
+
+#: Fields that no record has.
+UNHELD = ("partition", "preceding", "think_time")
+
+#: Why words are written otherwise.
+ODD = "characters that no line has"
+
+#: Keys of words, by field.
+WRITTEN_KEYS = {"user": "user", "group": "group", "executable": "jobname", "queue": "queue"}
+
 _LINE = re.compile(r"(\d\d)/(\d\d)/(\d{4}) (\d\d):(\d\d):(\d\d)", re.ASCII)
 _PAIR = re.compile(r"""(?:^|\s)([A-Za-z_][^\s=]*)=("[^"]*"(?=\s|$)|'[^']*'(?=\s|$)|\S*)""")
 _WHOLE = re.compile(r"-?\d{1,15}", re.ASCII)
@@ -265,28 +286,6 @@ def local_time(text: str, zone: tzinfo | None, source: str, line: int) -> int:
 
 def _shown(text: str) -> str:
     return shown(text.encode("ascii", "replace"))
-
-
-#: Who the records of the type L are of that hold the header of a trace.
-OURS = "hpcrowd"
-
-#: Server of jobs whose trace names none.
-SERVER = "hpcrowd"
-
-#: Characters of a line of the header that stand for themselves; ``=`` and ``;`` mean something.
-PLAIN = " !\"#$&'()*+,/:<>?@[\\]^`{|}~"
-
-#: What a line of the header begins with that does not begin with a semicolon; and no line at all.
-ODD_LINE, NO_LINE = b"\0", b"\0\0"
-
-#: Fields that no record has.
-UNHELD = ("partition", "preceding", "think_time")
-
-#: Why words are written otherwise.
-ODD = "characters that no line has"
-
-#: Keys of words, by field.
-WRITTEN_KEYS = {"user": "user", "group": "group", "executable": "jobname", "queue": "queue"}
 
 
 def header_lines(text: str) -> list[bytes]:

@@ -1,4 +1,17 @@
-"""The fields of a trace from columns of Slurm's accounting, as its format's page draws them."""
+"""Rows of Slurm's accounting as jobs, and the fields of a trace from their columns.
+
+- Steps (``77.batch``, ``77.extern``, ``77.0``, ``77.interactive``) say how much memory their job
+  used. Steps alone, without a row of their job, are no job.
+- Rows of one number are one job if the earlier run ended as those that Slurm runs again do, and the
+  user is the same: the last run counts, and the first submission. Otherwise the number was used
+  again. Rows that begin alike are one run told twice, as in files of two months put together.
+- A job that is not over is dropped.
+- What is left of an array (``77_[6-10%2]``) and was cancelled stays as one job; the other tasks
+  that never started are dropped.
+- The parts of a heterogeneous job (``77+0``, ``77+1``) are one job with all their processors.
+
+Fields come from columns as :mod:`hpcrowd.environment.traces.formats.slurm.accounting` lists them.
+"""
 
 from __future__ import annotations
 
@@ -43,6 +56,32 @@ TOLD_TWICE = "the same run told twice"
 NEVER_STARTED = "tasks of an array that never started, told in one row: one of them kept"
 RAN_AGAIN = "ran again after it failed or was preempted: the last run, from the first submission"
 PARTS = "parts of a heterogeneous job taken as one, processors added up"
+
+#: Decimals of s to which used processor time is read; sacct tells thousandths.
+DECIMALS = 3
+
+#: What is repaired.
+NO_ZONE = "no time zone told: taken as UTC"
+FIRST_SHOWN = "a time that clocks showed twice: the first taken"
+NEVER_SHOWN = "a time that clocks never showed: moved to when they go on"
+
+#: Columns of times.
+MOMENTS = ("submit", "start", "end")
+
+#: Columns that tell a field of words. The first that says anything does, of users for each row.
+WORDS_OF = {
+    "user": ("user", "uid"),
+    "group": ("account", "group", "gid"),
+    "executable": ("jobname",),
+}
+
+#: The column that is the queue, field 15, and that of the partition, field 16, by what is asked.
+QUEUES = {"partition": ("partition", "cluster"), "qos": ("qos", "partition")}
+
+#: How columns are called in notes.
+CALLED = {"partition": "Partition", "cluster": "Cluster", "qos": "QOS"}
+
+SIZE_NOTE = "MaxProcs is the most processors in use at one time; sacct tells no size of the machine"
 
 
 @dataclass
@@ -199,33 +238,6 @@ def _parts(rows: Rows, row: Int64s, submit: Int64s, ids: NDArray[np.object_]) ->
         key = (number, int(cluster[row[place]]), int(submit[place]))
         found.setdefault(key, []).append((int(offset), int(place)))
     return [[place for _, place in sorted(parts)] for parts in found.values() if len(parts) > 1]
-
-
-#: Decimals of s to which used processor time is read; sacct tells thousandths.
-DECIMALS = 3
-
-#: What is repaired.
-NO_ZONE = "no time zone told: taken as UTC"
-FIRST_SHOWN = "a time that clocks showed twice: the first taken"
-NEVER_SHOWN = "a time that clocks never showed: moved to when they go on"
-
-#: Columns of times.
-MOMENTS = ("submit", "start", "end")
-
-#: Columns that tell a field of words. The first that says anything does, of users for each row.
-WORDS_OF = {
-    "user": ("user", "uid"),
-    "group": ("account", "group", "gid"),
-    "executable": ("jobname",),
-}
-
-#: The column that is the queue, field 15, and that of the partition, field 16, by what is asked.
-QUEUES = {"partition": ("partition", "cluster"), "qos": ("qos", "partition")}
-
-#: How columns are called in notes.
-CALLED = {"partition": "Partition", "cluster": "Cluster", "qos": "QOS"}
-
-SIZE_NOTE = "MaxProcs is the most processors in use at one time; sacct tells no size of the machine"
 
 
 class Times:

@@ -93,6 +93,21 @@ NEEDED = (
     ("AllocCPUS", "NCPUS", "AllocTRES", "ReqCPUS", "ReqTRES"),
 )
 
+#: A job, a task of an array, what is left of an array, or a part of a heterogeneous job; a step.
+ID = r"^[0-9]{1,18}(_[0-9]{1,18}|_\[[-0-9,:%.]*\]?|\+[0-9]{1,18})?(\.[^.]*)?$"
+
+#: Of these a step: the point of ``77_[1,3,...]`` is none.
+STEP = r"^[^\[]*\.|\]\."
+
+#: Bytes that Arrow splits at once; more than a line may have.
+PIECE = 2**21
+
+#: Bytes of a time as sacct writes it, of one with its offset (Z, +0100 or +01:00), of a Unix time.
+LOCAL, WITH_OFFSET, UNIX = frozenset((19,)), frozenset((20, 24, 25)), frozenset((9, 10))
+
+_ID, _STEP = re.compile(ID.encode(), re.DOTALL), re.compile(STEP.encode())
+_SOMETHING = re.compile(rb"\S")
+_BLANK_LINE = re.compile(rb"(?:(?<=[\r\n])|\A)[ \t\v\f]+(?=[\r\n]|\Z)")
 _FIRST_NAME = re.compile(rb"\s*[A-Za-z]+([^A-Za-z0-9_])")
 
 
@@ -164,23 +179,6 @@ def find_layout(head: bytes) -> Layout | None:
     if not set(IDS) & set(names) or not {"submit", "state", "start", "end"} & set(names):
         return None
     return Layout(names, match[1], line, begin + len(raw), header)
-
-
-#: A job, a task of an array, what is left of an array, or a part of a heterogeneous job; a step.
-ID = r"^[0-9]{1,18}(_[0-9]{1,18}|_\[[-0-9,:%.]*\]?|\+[0-9]{1,18})?(\.[^.]*)?$"
-
-#: Of these a step: the point of ``77_[1,3,...]`` is none.
-STEP = r"^[^\[]*\.|\]\."
-
-#: Bytes that Arrow splits at once; more than a line may have.
-PIECE = 2**21
-
-#: Bytes of a time as sacct writes it, of one with its offset (Z, +0100 or +01:00), of a Unix time.
-LOCAL, WITH_OFFSET, UNIX = frozenset((19,)), frozenset((20, 24, 25)), frozenset((9, 10))
-
-_ID, _STEP = re.compile(ID.encode(), re.DOTALL), re.compile(STEP.encode())
-_SOMETHING = re.compile(rb"\S")
-_BLANK_LINE = re.compile(rb"(?:(?<=[\r\n])|\A)[ \t\v\f]+(?=[\r\n]|\Z)")
 
 
 class _Refused(Exception):

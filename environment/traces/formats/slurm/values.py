@@ -1,7 +1,11 @@
-"""Single values of Slurm's accounting: durations, counts, memory, limits and states.
+"""Single values of Slurm's accounting: times, durations, counts, memory, limits and states.
 
 Every function takes what stands between two delimiters and returns what it means; a word that means
 nothing raises ``ValueError`` with the rule.
+
+sacct writes ``2024-01-31T12:00:00`` in the time zone of the machine that it runs on, and does not
+say which that is. Where clocks are put back an hour is shown twice. Unix times
+(``SLURM_TIME_FORMAT=%s``) and times with an offset (``%FT%T%z``) say all.
 
 Source: man page of ``sacct``, sections "Job Accounting Fields" and "Job state codes", of Slurm's
 master branch in August 2026; memory of a request per CPU or per node as Slurm told it up to 20.11.
@@ -108,6 +112,15 @@ SHORT = {
 
 STATES = frozenset((*ENDED, *NOT_ENDED))
 
+#: A time that is not told.
+NO_TIME = -(2**62)
+
+#: What is added to times that are told since 1970, so that one number tells which kind it is.
+SINCE_1970 = 2**40
+
+#: s since 1970, the day before 1970 (its first hours in zones west of Greenwich), and year 2200.
+FIRST_TIME, LAST_TIME = -86400, 7_258_118_400
+
 _DIGITS = re.compile(rb"[0-9]{1,18}")
 _COUNT = re.compile(rb"([0-9]{1,18}|[0-9]{1,12}\.[0-9]{1,6})([KMG]?)")
 _DURATION = re.compile(
@@ -116,6 +129,14 @@ _DURATION = re.compile(
 _MEMORY = re.compile(rb"([0-9]{1,18}(?:\.[0-9]{1,20})?)([KMGTPE]?)B?([cn]?)")
 _CPUS = re.compile(rb"(?:^|,)cpu=([^,]*)")
 _TASKS = re.compile(rb"([0-9]{1,10})(?:-([0-9]{1,10})(?::([0-9]{1,10}))?)?")
+_ISO = re.compile(
+    rb"([0-9]{4})-([0-9]{2})-([0-9]{2})[T ]([0-9]{2}):([0-9]{2}):([0-9]{2})"
+    rb"(?:(Z)|([+-])([0-9]{2}):?([0-9]{2}))?"
+)
+_RULE = (
+    "not a time like 2024-01-31T12:00:00, nor seconds since 1970, from 1970 to 2200; "
+    "leave SLURM_TIME_FORMAT alone"
+)
 
 
 class RequestedMemory(NamedTuple):
@@ -246,25 +267,6 @@ def duration_text(milliseconds: int) -> str:
     fraction = f".{rest:03}" if rest else ""
     before = f"{days}-{hours:02}:" if days else f"{hours:02}:" if hours or not rest else ""
     return f"{before}{minutes:02}:{seconds:02}{fraction}"
-
-
-#: A time that is not told.
-NO_TIME = -(2**62)
-
-#: What is added to times that are told since 1970, so that one number tells which kind it is.
-SINCE_1970 = 2**40
-
-#: s since 1970, the day before 1970 (its first hours in zones west of Greenwich), and year 2200.
-FIRST_TIME, LAST_TIME = -86400, 7_258_118_400
-
-_ISO = re.compile(
-    rb"([0-9]{4})-([0-9]{2})-([0-9]{2})[T ]([0-9]{2}):([0-9]{2}):([0-9]{2})"
-    rb"(?:(Z)|([+-])([0-9]{2}):?([0-9]{2}))?"
-)
-_RULE = (
-    "not a time like 2024-01-31T12:00:00, nor seconds since 1970, from 1970 to 2200; "
-    "leave SLURM_TIME_FORMAT alone"
-)
 
 
 class Moments(NamedTuple):

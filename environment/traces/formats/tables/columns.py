@@ -12,7 +12,17 @@ anything else           kept as text, :attr:`hpcrowd.environment.traces.trace.Tr
 ======================= ==========================================================================
 
 The middle rows are the words of ``jobs.parquet``, so that a run's table of jobs is read, too: as
-what was simulated.
+what was simulated. Columns may come in any order; those that are not there are unknown.
+
+CSV is for spreadsheets and data frames. It has no place for the header of a log: machine and time
+zone are lost, and counted ::
+
+    number,submit,wait,run,allocated_processors,...,think_time,user_name
+    1,0,5,60,4,...,-1,alice
+
+Parquet holds all of a trace but odd names of text, typed and packed: each column says in its
+metadata what it means; header, comments and line ends stand in the metadata of the file under
+:data:`KEY`.
 """
 
 from __future__ import annotations

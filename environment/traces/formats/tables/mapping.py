@@ -1,4 +1,26 @@
-"""What the columns of a table of your own mean: names, units and ways of writing, from a file."""
+"""What the columns of a table of your own mean, and in which units: a TOML file.
+
+::
+
+    delimiter = ";"
+    decimal = ","               # before fractions; a point unless given
+    zone = "Europe/Paris"       # of local times
+    processors = 512            # of the machine
+
+    [columns]
+    number = "Job"
+    submit = { column = "Submitted", time = "%d/%m/%Y %H:%M:%S" }
+    start  = { column = "Started", time = "%d/%m/%Y %H:%M:%S" }
+    run    = { column = "Elapsed", unit = "h" }
+    allocated_processors = "Cores"
+    requested_time = { column = "Limit", unit = "clock" }
+    requested_memory = { column = "Memory", unit = "GB", per = "job" }
+    status = { column = "State", values = { done = 1, killed = 0, withdrawn = 5 } }
+    user = "Who"
+
+The fields are those of :data:`hpcrowd.environment.traces.trace.FIELDS`; ``start`` and ``end`` may
+stand instead of ``wait`` and ``run``.
+"""
 
 from __future__ import annotations
 
