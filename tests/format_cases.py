@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hpcrowd.environment import FormatOptions, Losses, Trace
+from hpcrowd.environment import FormatOptions, Losses, Trace, parse_swf
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.traces.formats.common.base import Format
 from hpcrowd.environment.traces.formats.common.names import NAMED, worded
@@ -41,6 +41,14 @@ HEADER = """; Version: 2.2
 ; MaxProcs: 64
 ; UnixStartTime: 843480000
 ; TimeZoneString: Europe/Stockholm"""
+
+
+#: Four jobs of it: one fails, one never ran, one ran for no time, one has fractions.
+JOBS = b"""1 0 5 60 4 12 900 4 90 1024 1 7 3 2 1 1 -1 -1
+2 30 -1 -1 2 -1 -1 2 60 -1 5 7 3 2 1 1 1 25
+3 45 70 600.5 1 -1 -1 -1 -1 -1 0 9 4 5 2 1 -1 -1
+4 45 0 0 64 -1 -1 64 86400 -1 1 9 4 5 2 1 -1 -1
+"""
 
 
 def options(folder: Path) -> FormatOptions:
@@ -146,3 +154,10 @@ def round_trip(trace: Trace, kind: Format, told: FormatOptions) -> tuple[Trace, 
 def names_of_formats() -> list[str]:
     """All formats, for parameters of tests."""
     return list(FORMATS)
+
+
+def sample(name: str, told: FormatOptions) -> bytes:
+    """A good file of a format."""
+    trace = parse_swf(HEADER.encode() + b"\n" + JOBS)
+    trace.names["user"] = {7: "alice", 9: "bob"}
+    return FORMATS[name].generate(trace, Losses(), told)

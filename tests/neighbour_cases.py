@@ -104,11 +104,3 @@ def told_in_one_line(parse: Callable[[bytes], Trace], data: bytes) -> None:
         return
     assert 1 == len(text.splitlines())
     assert len(text) < 400
-
-
-def starts(trace: Trace, users: str = "think-time") -> list[tuple[int, int]]:
-    """Number and start of each job when the trace is replayed with EASY, by number."""
-    from hpcrowd.scenarios import replay
-
-    jobs = replay(trace, scheduler="easy", users=users, compiled=True).jobs
-    return sorted(zip(jobs.number.tolist(), jobs.start.tolist(), strict=True))

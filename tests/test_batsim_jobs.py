@@ -13,17 +13,14 @@ from hpcrowd.environment import (
     ParseError,
     Trace,
     TraceError,
-    find_format,
     generate_batsim_jobs,
     parse_batsim_jobs,
     parse_swf,
-    read_batsim_jobs,
-    write_batsim_jobs,
     write_trace,
 )
 from hpcrowd.environment.traces.formats.batsim.jobs import COLUMNS, count_of, last_of
 from hypothesis import given
-from neighbour_cases import any_trace, damaged, round_trip, starts, told_in_one_line
+from neighbour_cases import any_trace, damaged, round_trip, told_in_one_line
 
 #: As Batsim writes it: a job that ended, one that was killed, one that was rejected.
 JOBS = """\
@@ -183,14 +180,6 @@ def test_real_traces_survive_but_for_what_is_counted(
 
 
 @pytest.mark.traces
-def test_replay_gives_the_schedule_of_the_other_format(kth: Trace) -> None:
-    """Each job of KTH starts at the same second when users, whom it does not know, do not react."""
-    again = parse_batsim_jobs(generate_batsim_jobs(kth))
-    again.header = kth.header  # recorded jobs were on more processors than there are
-    assert starts(kth, "rigid") == starts(again, "rigid")
-
-
-@pytest.mark.traces
 @pytest.mark.filterwarnings("ignore")  # those of evalys
 def test_evalys_reads_a_run(kth: Trace, tmp_path: Path) -> None:
     """Evalys finds every job of a run of KTH where we say, the same utilization, and draws it."""
@@ -224,17 +213,6 @@ def test_evalys_reads_a_run(kth: Trace, tmp_path: Path) -> None:
     pyplot.savefig(tmp_path / "all.png")
     pyplot.close("all")
     assert (tmp_path / "all.png").stat().st_size > 10_000
-
-
-def test_files_are_found_by_content(tmp_path: Path) -> None:
-    """A file is found to be of the format whatever its name, and the pair of paths agrees."""
-    trace = parse_batsim_jobs(JOBS)
-    write_batsim_jobs(trace, tmp_path / "out_jobs.csv.gz")
-    write_batsim_jobs(trace, tmp_path / "b.txt")
-    assert "batsim-jobs" == find_format(tmp_path / "out_jobs.csv.gz").name
-    assert "batsim-jobs" == find_format(tmp_path / "b.txt").name
-    back = read_batsim_jobs(tmp_path / "out_jobs.csv.gz")
-    assert generate_batsim_jobs(trace) == generate_batsim_jobs(back)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,17 +12,14 @@ from hpcrowd.environment import (
     ParseError,
     Trace,
     TraceError,
-    find_format,
     generate_batsim,
     generate_swf,
     parse_batsim,
     parse_swf,
-    read_batsim,
-    write_batsim,
 )
 from hpcrowd.environment.traces.formats.batsim.workloads import run_times
 from hypothesis import given
-from neighbour_cases import any_trace, damaged, round_trip, starts, told_in_one_line
+from neighbour_cases import any_trace, damaged, round_trip, told_in_one_line
 
 #: As Batsim's own examples are: ids of a workload, profiles of many types, keys for schedulers.
 WORKLOAD = """{
@@ -204,24 +200,6 @@ def test_real_traces_survive(read_trace: Callable[[str], Trace], name: str) -> N
     back = round_trip(trace, generate_batsim, parse_batsim)
     assert trace.header.lines == back.header.lines
     assert trace.comments == back.comments
-
-
-@pytest.mark.traces
-def test_replay_gives_the_schedule_of_the_other_format(kth: Trace) -> None:
-    """Each job of KTH starts at the same second, whether it was read from one or the other."""
-    assert starts(kth) == starts(parse_batsim(generate_batsim(kth)))
-
-
-def test_files_are_found_by_content(tmp_path: Path) -> None:
-    """A file is found to be of the format whatever its name, and the pair of paths agrees."""
-    trace = parse_batsim(WORKLOAD)
-    write_batsim(trace, tmp_path / "a.json.gz")
-    write_batsim(trace, tmp_path / "b.txt")
-    assert "batsim" == find_format(tmp_path / "a.json.gz").name
-    assert "batsim" == find_format(tmp_path / "b.txt").name
-    back = read_batsim(tmp_path / "a.json.gz")
-    assert generate_swf(trace) == generate_swf(back)
-    assert 64 == len(back.sha256)
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from format_cases import by_field, differences, names_of_formats, options, round_trip, traces
-from hpcrowd.environment import FormatOptions, Losses, Trace, find_format, read_trace, write_trace
+from format_cases import (
+    by_field,
+    differences,
+    names_of_formats,
+    options,
+    round_trip,
+    sample,
+    traces,
+)
+from hpcrowd.environment import (
+    FormatOptions,
+    Losses,
+    Trace,
+    find_format,
+    parse_format,
+    read_trace,
+    write_trace,
+)
+from hpcrowd.environment.traces.formats.common.base import Format
 from hpcrowd.environment.traces.formats.registry import FORMATS
 from hpcrowd.environment.traces.trace import FIELDS
 from hypothesis import HealthCheck, given, settings
@@ -60,20 +79,62 @@ def test_real_traces(name: str, log: str, told: FormatOptions, read_trace: objec
     assert differences(trace, again) == {f: n for f, n in by_field(lost).items() if f in FIELDS}
 
 
-@pytest.mark.traces
 @pytest.mark.parametrize("name", [name for name in names_of_formats() if name != "table"])
-def test_format_is_found_from_content(
-    name: str, told: FormatOptions, kth: Trace, tmp_path: Path
-) -> None:
-    """A file is known by what is in it, gzipped or not, whatever it is called."""
-    some = kth.header, {field: kth[field][:50] for field in FIELDS}
-    for file in ("trace.anything", "trace.anything.gz"):
-        write_trace(Trace(*some), tmp_path / file, FORMATS[name], told)
-        assert FORMATS[name] is find_format(tmp_path / file)
+def test_format_is_found_from_content(name: str, told: FormatOptions, tmp_path: Path) -> None:
+    """A file is known by what is in it, packed or not, whatever it is called."""
+    kind = FORMATS[name]
+    expected = kind.parse(sample(name, told), options=told)
+    for file in ("20090418", "trace.anything", "trace.anything.gz"):
+        kind.write(expected, tmp_path / file, told)
+        assert kind is find_format(tmp_path / file)
         again = read_trace(tmp_path / file, options=told)
-        assert 50 == len(again)
-        assert np.array_equal(kth["run"][:50], again["run"])
         assert 64 == len(again.sha256)
+        for field in FIELDS:
+            assert np.array_equal(expected[field], again[field]), field
+
+
+def test_a_format_is_declared_in_one_place(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, call: Callable[..., tuple[int, str, str]]
+) -> None:
+    """A format in the registry is found, read and written everywhere, also by commands."""
+
+    def parse(data: bytes, source: str, options: FormatOptions) -> Trace:
+        return FORMATS["swf"].parse(data.split(b"\n", 1)[1], source, options)
+
+    def generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
+        return b"%made up\n" + FORMATS["swf"].generate(trace, lost, options)
+
+    mine = Format("mine", "a format", (".mine",), lambda h: h[:8] == b"%made up", parse, generate)
+    monkeypatch.setitem(FORMATS, "mine", mine)
+    trace = mine.parse(b"%made up\n1 0 5 60 4 -1 -1 4 90 -1 1 1 3 -1 -1 -1 -1 -1\n")
+    assert mine is parse_format("mine")
+    assert not write_trace(trace, tmp_path / "a.mine.gz")
+    assert mine is find_format(tmp_path / "a.mine.gz")
+    assert [60] == read_trace(tmp_path / "a.mine.gz")["run"].tolist()
+    assert "a format" in call("convert", "--list")[1]
+
+
+@pytest.mark.parametrize("name", names_of_formats())
+def test_only_the_registry_and_the_stub_know_a_format(name: str, root: Path) -> None:
+    """A format is its own file, a line of the registry, and its public names in the stub.
+
+    Others know only what is not of any format: results are written in SWF, as are made-up traces.
+    """
+    module = FORMATS[name].reader.__module__
+    traces = root / "environment" / "traces" / "formats"
+    own = Path(root, *module.split(".")[1:]).parent
+    dotted = re.compile(rf"traces\.formats{re.escape(module.split('.formats')[1])}\b")
+    floors = ("environment", "agents", "analysis", "scenarios")
+    knowing = {
+        path.relative_to(root).as_posix()
+        for floor in floors
+        for path in (root / floor).rglob("*.py*")
+        if path.suffix in (".py", ".pyi")
+        and (own == traces or own not in path.parents)
+        and dotted.search(path.read_text())
+    }
+    known = {"environment/traces/formats/registry.py", "environment/__init__.pyi"}
+    assert known <= knowing if name == "swf" else known == knowing
 
 
 @pytest.mark.traces

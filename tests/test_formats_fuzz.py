@@ -10,16 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from format_cases import HEADER, names_of_formats, options
+from format_cases import names_of_formats, options, sample
 from hpcrowd.environment import (
     FormatOptions,
     HpcrowdError,
-    Losses,
     ParseError,
     Trace,
     TraceError,
     jobs_from_trace,
-    parse_swf,
     read_trace,
 )
 from hpcrowd.environment.traces.formats.registry import FORMATS
@@ -32,12 +30,6 @@ PARTS = 4
 
 #: Characters that an error's text may have at most.
 LONGEST_TEXT = 600
-
-JOBS = b"""1 0 5 60 4 12 900 4 90 1024 1 7 3 2 1 1 -1 -1
-2 30 -1 -1 2 -1 -1 2 60 -1 5 7 3 2 1 1 1 25
-3 45 70 600.5 1 -1 -1 -1 -1 -1 0 9 4 5 2 1 -1 -1
-4 45 0 0 64 -1 -1 64 86400 -1 1 9 4 5 2 1 -1 -1
-"""
 
 #: Words that are put where others stood.
 NASTY = (
@@ -53,13 +45,6 @@ NASTY = (
 def told(tmp_path_factory: pytest.TempPathFactory) -> FormatOptions:
     """What the formats want to be told."""
     return options(tmp_path_factory.mktemp("mapping"))
-
-
-def sample(name: str, told: FormatOptions) -> bytes:
-    """A good file of a format."""
-    trace = parse_swf(HEADER.encode() + b"\n" + JOBS)
-    trace.names["user"] = {7: "alice", 9: "bob"}
-    return FORMATS[name].generate(trace, Losses(), told)
 
 
 def broken(data: bytes, draw: random.Random) -> bytes:

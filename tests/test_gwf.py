@@ -19,7 +19,6 @@ from hpcrowd.environment import (
     parse_gwf,
     parse_swf,
     read_gwf,
-    write_gwf,
 )
 from hpcrowd.environment.traces.formats.gwf import ALL_FIELDS, GRID_FIELDS
 from hypothesis import given
@@ -29,7 +28,6 @@ from neighbour_cases import (
     counted,
     damaged,
     round_trip,
-    starts,
     told_in_one_line,
 )
 
@@ -174,22 +172,6 @@ def test_real_traces_survive(read_trace: Callable[[str], Trace], name: str) -> N
     assert trace.header.lines == back.header.lines
     assert trace.comments == back.comments
     assert generate_swf(trace).split(b"\n")[:50] == generate_swf(back).split(b"\n")[:50]
-
-
-@pytest.mark.traces
-def test_replay_gives_the_schedule_of_the_other_format(kth: Trace) -> None:
-    """Each job of KTH starts at the same second, whether it was read from one or the other."""
-    assert starts(kth) == starts(parse_gwf(generate_gwf(kth)))
-
-
-def test_files_are_found_by_content(tmp_path: Path) -> None:
-    """A file is found to be of the format whatever its name, and the pair of paths agrees."""
-    trace = parse_gwf(LOG)
-    write_gwf(trace, tmp_path / "a.gwf.gz")
-    write_gwf(trace, tmp_path / "b.txt")
-    assert "gwf" == find_format(tmp_path / "a.gwf.gz").name == find_format(tmp_path / "b.txt").name
-    assert generate_gwf(trace) == generate_gwf(read_gwf(tmp_path / "a.gwf.gz"))
-    assert 64 == len(read_gwf(tmp_path / "b.txt").sha256)
 
 
 @pytest.mark.parametrize("value", [b"abc", b"nan", b"1e400", b"1_0", b"0x1", b"9007199254740994"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,6 @@ from hpcrowd.environment import (
     QuantityError,
     Trace,
     TraceError,
-    find_format,
     generate_pbs,
     generate_swf,
     parse_pbs,
@@ -26,16 +26,15 @@ from hpcrowd.environment import (
 from hpcrowd.environment.traces.formats.pbs.records import (
     duration,
     memory,
+    of_chunks,
     of_hosts,
-    of_nodes,
-    of_select,
     of_vnodes,
     pairs,
     quoted,
 )
 from hypothesis import given
 from hypothesis import strategies as st
-from neighbour_cases import any_trace, damaged, round_trip, starts, told_in_one_line
+from neighbour_cases import any_trace, damaged, round_trip, told_in_one_line
 
 #: 04/18/2009 00:00:00 UTC.
 DAY = 1_240_012_800
@@ -176,14 +175,17 @@ def test_a_start_without_an_end() -> None:
     assert {"no record of its end: that of its deletion or abortion taken": 1} == trace.repaired
 
 
+OF_SELECT, OF_NODES = (partial(of_chunks, per_chunk=key) for key in ("ncpus", "ppn"))
+
+
 @pytest.mark.parametrize(
     ("read", "text", "value"),
     [
         (of_hosts, "n1/0+n1/1", 2), (of_hosts, "n1/0*8+n2/0*4", 12), (of_hosts, "n1/0-7,9", 9),
         (of_hosts, "n1+n2", 2), (of_vnodes, "(a:ncpus=8:mem=1kb)+(b:ncpus=2+c:ncpus=1)", 11),
-        (of_vnodes, "(a)", 0), (of_select, "2:ncpus=8:mem=4gb+1:ncpus=4", 20),
-        (of_select, "3", 3), (of_select, "ncpus=4", 1), (of_nodes, "2:ppn=4+n17:ppn=2", 10),
-        (of_nodes, "n17", 1), (of_nodes, "1:ppn=8:bigmem", 8), (of_nodes, "n1+n2:ppn=2", 3),
+        (of_vnodes, "(a)", 0), (OF_SELECT, "2:ncpus=8:mem=4gb+1:ncpus=4", 20),
+        (OF_SELECT, "3", 3), (OF_SELECT, "ncpus=4", 1), (OF_NODES, "2:ppn=4+n17:ppn=2", 10),
+        (OF_NODES, "n17", 1), (OF_NODES, "1:ppn=8:bigmem", 8), (OF_NODES, "n1+n2:ppn=2", 3),
         (duration, "01:02:03", 3723), (duration, "02:03", 123), (duration, "90", 90),
         (duration, "100:00:00.5", 360_000), (memory, "2gb", 2 * 1024**2), (memory, "512kb", 512),
         (memory, "2048b", 2), (memory, "128w", 1), (memory, "1024", 1), (memory, "1GB", 1024**2),
@@ -300,20 +302,11 @@ def test_real_traces_survive(read_trace: Callable[[str], Trace], name: str) -> N
     assert trace.header.lines == back.header.lines
 
 
-@pytest.mark.traces
-def test_replay_gives_the_schedule_of_the_other_format(kth: Trace) -> None:
-    """Each job of KTH starts at the same second, whether it was read from one or the other."""
-    assert starts(kth) == starts(parse_pbs(generate_pbs(kth)))
-
-
-def test_files_are_found_by_content(tmp_path: Path) -> None:
-    """A file is found to be of the format whatever its name; the zone is an option."""
+def test_local_times_are_of_the_zone_of_the_options(tmp_path: Path) -> None:
+    """A file is read with the zone that it does not say, and written in one."""
     trace = parse_pbs(TORQUE)
-    write_pbs(trace, tmp_path / "20090418")
-    write_pbs(trace, tmp_path / "a.pbs.gz", options=FormatOptions(zone="Europe/Stockholm"))
-    assert "pbs" == find_format(tmp_path / "20090418").name
-    plain, packed = read_pbs(tmp_path / "20090418"), read_pbs(tmp_path / "a.pbs.gz")
-    assert generate_swf(trace) == generate_swf(plain) == generate_swf(packed)
+    write_pbs(trace, tmp_path / "a.pbs.gz", FormatOptions(zone="Europe/Stockholm"))
+    assert generate_swf(trace) == generate_swf(read_pbs(tmp_path / "a.pbs.gz"))
     (tmp_path / "b").write_text(TORQUE)
     swedish = read_trace(tmp_path / "b", options=FormatOptions(zone="Europe/Stockholm"))
     assert [7185, 7190, 0, 9030, 2370] == swedish["submit"].tolist()

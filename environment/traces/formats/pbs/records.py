@@ -1,11 +1,15 @@
-"""Records of PBS and Torque: what one line of an accounting log says."""
+"""Records of PBS and Torque: what one line of an accounting log says, and how one is written.
+
+Every function that reads a value takes its text and returns what it means; a text that means
+nothing raises ``ValueError`` with the rule.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
@@ -90,13 +94,7 @@ def quoted(text: str) -> str:
 
 
 def unix_time(text: str) -> int:
-    """Return s since 1970.
-
-    Raises
-    ------
-    ValueError
-        When it is no whole number, or after :data:`LAST_TIME`.
-    """
+    """Return s since 1970."""
     if not _WHOLE.fullmatch(text) or int(text) > LAST_TIME:
         raise ValueError("no whole number of s since 1970, up to the year 9998")
     return int(text)
@@ -104,13 +102,7 @@ def unix_time(text: str) -> int:
 
 @lru_cache(maxsize=2**16)  # few different ones, of short texts
 def duration(text: str) -> int:
-    """Return s of ``HH:MM:SS``, ``MM:SS`` or s.
-
-    Raises
-    ------
-    ValueError
-        When it is none.
-    """
+    """Return s of ``HH:MM:SS``, ``MM:SS`` or s."""
     match = _CLOCK.fullmatch(text)
     if not match:
         raise ValueError("no duration, such as 01:00:00")
@@ -120,13 +112,7 @@ def duration(text: str) -> int:
 
 @lru_cache(maxsize=2**16)
 def memory(text: str) -> float:
-    """Return KB of a size such as ``2gb``.
-
-    Raises
-    ------
-    ValueError
-        When it is none.
-    """
+    """Return KB of a size such as ``2gb``."""
     match = _MEMORY.fullmatch(text.lower())
     if not match:
         raise ValueError("no size, such as 2gb")
@@ -134,26 +120,14 @@ def memory(text: str) -> float:
 
 
 def count(text: str) -> int:
-    """Return a number of processors.
-
-    Raises
-    ------
-    ValueError
-        When it is none.
-    """
+    """Return a number of processors."""
     if not _WHOLE.fullmatch(text):
         raise ValueError("no whole number")
     return int(text)
 
 
 def of_hosts(text: str) -> int:
-    """Return how many processors ``n1/0+n1/1``, ``n1/0*8+n2/0*8`` or ``n1/0-7,9`` are.
-
-    Raises
-    ------
-    ValueError
-        When it is none of these.
-    """
+    """Return how many processors ``n1/0+n1/1``, ``n1/0*8+n2/0*8`` or ``n1/0-7,9`` are."""
     total = 0
     for entry in text.split("+"):
         _, slash, places = entry.partition("/")
@@ -171,39 +145,16 @@ def of_hosts(text: str) -> int:
 
 
 def of_vnodes(text: str) -> int:
-    """Return how many processors ``(n1:ncpus=8:mem=4gb)+(n2:ncpus=8)`` are, 0 if it tells none.
-
-    Raises
-    ------
-    ValueError
-        When a number of them is none.
-    """
+    """Return how many processors ``(n1:ncpus=8:mem=4gb)+(n2:ncpus=8)`` are, 0 if it tells none."""
     return sum(count(one) for one in re.findall(r"ncpus=([^:+)]*)", text))
 
 
-def of_select(text: str) -> int:
-    """Return how many processors ``2:ncpus=8:mem=4gb+1:ncpus=4`` asks for.
+def of_chunks(text: str, per_chunk: str) -> int:
+    """Return how many processors are asked for.
 
-    Raises
-    ------
-    ValueError
-        When a number is none.
+    With ``ncpus`` as ``per_chunk`` of ``2:ncpus=8:mem=4gb+1:ncpus=4``, and with ``ppn`` of
+    ``2:ppn=4+n17:ppn=2``.
     """
-    return _of_chunks(text, "ncpus")
-
-
-def of_nodes(text: str) -> int:
-    """Return how many processors ``2:ppn=4+n17:ppn=2`` asks for.
-
-    Raises
-    ------
-    ValueError
-        When a number is none.
-    """
-    return _of_chunks(text, "ppn")
-
-
-def _of_chunks(text: str, per_chunk: str) -> int:
     total = 0
     for chunk in text.split("+"):
         first, *rest = chunk.split(":")
@@ -228,8 +179,8 @@ KEYS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "exec_host": ("hosts", of_hosts),
     "exec_vnode": ("vnodes", of_vnodes),
     "Exit_status": ("exit", count),
-    "Resource_List.select": ("select", of_select),
-    "Resource_List.nodes": ("nodes", of_nodes),
+    "Resource_List.select": ("select", partial(of_chunks, per_chunk="ncpus")),
+    "Resource_List.nodes": ("nodes", partial(of_chunks, per_chunk="ppn")),
     "Resource_List.ncpus": ("ncpus", count),
     "Resource_List.procs": ("procs", count),
     "Resource_List.walltime": ("walltime", duration),
