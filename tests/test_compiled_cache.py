@@ -34,9 +34,8 @@ print(before, kept, is_compiled(), sum(loop.advance.stats.cache_hits.values()), 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """A copy of the package, whose sources a test may change."""
-    shutil.copytree(
-        ROOT / "environment", tmp_path / "environment", ignore=shutil.ignore_patterns("__pycache__")
-    )
+    source = ROOT / "src" / "hpcrowd"
+    shutil.copytree(source, tmp_path / "hpcrowd", ignore=shutil.ignore_patterns("__pycache__"))
     return tmp_path
 
 
@@ -59,11 +58,11 @@ def test_code_is_compiled_once(copy: Path) -> None:
     assert ["True", "True", "True", "1", "0", "1"] == run(copy)
 
 
-@pytest.mark.parametrize("source", ["kernel/heap.py", "kernel/places.py", "jobs.py"])
+@pytest.mark.parametrize("source", ["engine/kernel/heap.py", "engine/kernel/places.py", "jobs.py"])
 def test_changed_sources_are_compiled_anew(copy: Path, source: str) -> None:
     """A change in a file that the loop only calls into counts too, which numba would not see."""
     run(copy)
-    path = copy / "environment" / source
+    path = copy / "hpcrowd" / "environment" / source
     later = time.time() + 3600
     os.utime(path, (later, later))
     assert ["True", "False", "True", "0", "0", "1"] == run(copy)

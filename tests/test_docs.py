@@ -186,7 +186,7 @@ class Reader:
             capture_output=True,
             text=True,
             check=False,
-            env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "100"},
+            env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "COLUMNS": "100"},
         )
         return done.returncode, done.stdout + done.stderr
 

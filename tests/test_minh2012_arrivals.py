@@ -132,7 +132,7 @@ def test_killed_run_goes_on_where_it_was(
     # Too much for a moment: it is killed in the middle, after its first tasks.
     running = subprocess.Popen(
         [*command, "--out", str(out)],
-        env=os.environ | {"PYTHONPATH": str(root)},
+        env=os.environ | {"PYTHONPATH": str(root / "src")},
         cwd=tmp_path,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

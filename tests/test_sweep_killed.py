@@ -50,7 +50,7 @@ def begin(study: Path, out: Path, root: Path, workers: int) -> subprocess.Popen[
     with out.with_suffix(".err").open("wb") as errors:
         return subprocess.Popen(
             [*map(str, command), "--resume", "--workers", str(workers)],
-            env=os.environ | {"PYTHONPATH": str(root)},
+            env=os.environ | {"PYTHONPATH": str(root / "src")},
             stdout=subprocess.DEVNULL,
             stderr=errors,
         )
