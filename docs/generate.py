@@ -171,9 +171,12 @@ def exports(package: str) -> list[tuple[str, str]]:
 
 def _meaning(package: str, file: str, name: str) -> str:
     value = getattr(import_module(package), name)
+    if inspect.ismethod(value):  # of a format of traces
+        line = first_line(value.__doc__)
+        return line.replace("this format", f"this format ({value.__self__.title})")
     if inspect.isclass(value) or inspect.isfunction(value):
         return first_line(value.__doc__)
-    source = (ROOT / package.replace(".", "/") / f"{file}.py").read_text()
+    source = (ROOT / package.replace(".", "/") / f"{file.replace('.', '/')}.py").read_text()
     found = re.search(rf"((?:^#:.*\n)+){name}\b", source, re.MULTILINE)
     comment = found[1] if found else ""
     return first_line(" ".join(line.removeprefix("#:").strip() for line in comment.splitlines()))

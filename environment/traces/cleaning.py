@@ -12,7 +12,7 @@ many jobs.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -243,9 +243,7 @@ def clean(trace: Trace, rules: CleaningRules) -> tuple[Trace, Cleaned]:
     told = "".join(f"; {rule.what} ({plural(rule.jobs, 'job')})" for rule in cleaned.rules)
     note = f"hpcrowd clean: {cleaned.together.jobs:,} of {plural(len(trace), 'job')} removed{told}"
     part.header = true_header(trace, part, moved=0, note=note)
-    return part, Cleaned(
-        cleaned.jobs, cleaned.users, cleaned.rules, cleaned.together, cleaned.flurries, cut
-    )
+    return part, replace(cleaned, cut=cut)
 
 
 def judge(trace: Trace, rules: CleaningRules) -> tuple[NDArray[np.bool_], Cleaned]:
