@@ -1,4 +1,4 @@
-"""Seconds of a run as local times: days, weeks and hours where the cluster stands."""
+"""Seconds of a run as local times: days, weeks and hours where the cluster is."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ QUARTER = 900
 #: Days of the week in local time, Monday first.
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
-#: s; a time that is nearer than this is told by day of the week and time of day alone.
+#: s; a time that is nearer than this is written as day of the week and time of day alone.
 NEAR = 6 * DAY
 
 #: A Monday, 00:00, that stands for the origin when a trace does not say when it began.
@@ -48,7 +48,7 @@ class Clock:
     zone
         Time zone of the cluster.
     known
-        Whether the trace told start and time zone. A start without a zone is taken in UTC; without
+        Whether the trace says start and time zone. A start without a zone is taken in UTC; without
         a start the origin is a Monday, 00:00.
     """
 
@@ -75,7 +75,7 @@ class Clock:
 
     @property
     def note(self) -> str:
-        """What the trace did not tell and is taken instead; empty when it told everything."""
+        """What is taken for what the trace does not say; empty when it says everything."""
         if self.nominal:
             return "start not in the trace: its origin counts as Monday 00:00"
         return "" if self.known else "time zone not in the trace: times are UTC"

@@ -1,4 +1,4 @@
-"""What can go wrong, told in one line: what, its value, where, the rule, the cure.
+"""What can go wrong, in one line: what, its value, where, the rule, the cure.
 
     HpcrowdError
     ├── TraceError(ValueError)        a trace cannot be read or does not hold what is asked
@@ -36,7 +36,7 @@ class ParseError(TraceError):
     Attributes
     ----------
     path, line, field, value
-        Where it is (``line`` counts from 1; ``field`` is a name or None) and what stands there.
+        Where it is (``line`` counts from 1; ``field`` is a name or None) and what is there.
     """
 
     def __init__(self, path: str, line: int, field: str | None, value: str, rule: str) -> None:

@@ -30,7 +30,7 @@ LATEST = 7_258_118_399
 #: Months as dates in headers name them.
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
-#: Stands where a line asks for a date that nobody can tell.
+#: In place of a date that is not known.
 UNKNOWN_DATE = "unknown"
 
 _LINE = re.compile(rb"(;\s*([A-Za-z][A-Za-z0-9]*)\s*:(?!//)[^\S\r]*)(.*?)(\r?)$", re.DOTALL)
@@ -83,13 +83,13 @@ def last_end(trace: Trace) -> float | None:
 def true_header(before: Trace, after: Trace, *, moved: int, note: str) -> Header:
     """Return the header of ``before`` made true for ``after``.
 
-    Counts of jobs, start and end are told anew; the end only if it is another. ``MaxProcs``, queues
-    and partitions say what the machine is like and stay.
+    Counts of jobs, start and end are written anew; the end only where it differs. ``MaxProcs``,
+    queues and partitions say what the machine is like and stay.
 
     Parameters
     ----------
     before, after
-        The trace, and what became of it.
+        The trace, and what it was changed into.
     moved
         How much later the origin is, s.
     note
@@ -175,7 +175,7 @@ def _one_line(text: str) -> str:
 
 
 def unix_origin(header: Header) -> int:
-    """Return the Unix time of the origin of a log; 0 where it does not tell."""
+    """Return the Unix time of the origin of a log; 0 where it is not known."""
     return header.integer("UnixStartTime") or 0
 
 

@@ -214,7 +214,7 @@ def _first_byte(headers: Any) -> int | None:
 
 
 def _whole_size(headers: Any) -> int | None:
-    """Return the size that a refusal of a part tells of the whole."""
+    """Return the size of the whole that a refusal of a part names."""
     match = re.fullmatch(r"bytes \*/(\d+)", headers.get("Content-Range", ""))
     return int(match[1]) if match else None
 

@@ -287,8 +287,8 @@ def fetch(
 ) -> Path:
     """Return the file of a log, fetched unless it is there; a damaged one is replaced.
 
-    What came of a download that broke off stays beside it as ``NAME.swf.gz.part``; the next one
-    asks for the rest only.
+    What a download that broke off has fetched stays next to it as ``NAME.swf.gz.part``; the next
+    one asks for the rest only.
 
     Parameters
     ----------

@@ -146,7 +146,7 @@ def _coded(words: tuple[bytes, ...]) -> tuple[NDArray[np.int64], list[str]]:
 
 
 def _memory(words: tuple[bytes, ...]) -> tuple[NDArray[np.float64], int]:
-    """Return the memory used, and of how many jobs it is no number, as in some logs."""
+    """Return the memory used, and of how many jobs it is not a number, as in some logs."""
     values = parse_numbers(words)
     if values is not None:
         return values, 0
@@ -168,7 +168,7 @@ def _since_1970(trace: Trace) -> int:
 
 
 def _move_origin(trace: Trace) -> None:
-    """Count submissions from the first one on; the header tells when that was, and the size."""
+    """Count submissions from the first one on; the header says when that was, and the size."""
     origin = _since_1970(trace)
     if not origin:
         return

@@ -42,7 +42,7 @@ def parse_format(name: str) -> Format:
 
 
 def format_by_name(path: str | os.PathLike[str]) -> Format | None:
-    """Return the format that the name of a file tells, None if it tells none."""
+    """Return the format that the name of a file ends in, None if there is none."""
     name = Path(path).name.lower().removesuffix(".gz")
     for one in FORMATS.values():
         if name.endswith(one.suffixes):
@@ -51,12 +51,12 @@ def format_by_name(path: str | os.PathLike[str]) -> Format | None:
 
 
 def find_format(path: str | os.PathLike[str]) -> Format:
-    """Return the format of a file: what its content looks like, else what its name tells.
+    """Return the format of a file: what its content looks like, else what its name says.
 
     Raises
     ------
     TraceError
-        When it cannot be read, is empty, or neither tells.
+        When it cannot be read, is empty, or neither says.
     """
     head = read_head(path)
     if not head.strip():

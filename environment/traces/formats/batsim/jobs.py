@@ -70,7 +70,7 @@ KEPT = ("workload_name", "profile", "allocated_resources", "consumed_energy", "m
 STATUS = {"COMPLETED_SUCCESSFULLY": 1, "COMPLETED_FAILED": 0, "COMPLETED_WALLTIME_REACHED": 0,
           "COMPLETED_KILLED": 5, "REJECTED": 5}  # fmt: skip
 
-#: States of a job that is not over, or tells none.
+#: States of a job that has not finished, or has none.
 UNFINISHED = ("", "NOT_SUBMITTED", "SUBMITTED", "RUNNING")
 
 #: Words for no number.
@@ -79,7 +79,7 @@ NO_NUMBER = ("", "nan", "-nan", "NaN")
 #: Bytes; resources of a job in many pieces make long lines.
 LONGEST_ROW = 2**24
 
-#: Where the size of the machine comes from, which the file does not tell.
+#: Where the size of the machine comes from, which the file does not say.
 SIZE_NOTE = "MaxProcs is as many as the resources that jobs were on tell"
 
 # Numbers of resources have 15 digits at most, so that their counts are exact.
@@ -220,7 +220,7 @@ def _status(
 
 
 def _machine(resources: list[str], columns: dict[str, NDArray[Any]]) -> int | None:
-    """Return how many processors the machine has at least, None if nothing tells."""
+    """Return how many processors the machine has at least, None if nothing says."""
     last = max(map(last_of, set(resources)))
     if last >= 0:
         return last + 1

@@ -275,7 +275,7 @@ class WorkloadReader:
         )
 
     def _own(self, name: str) -> Any:
-        """Return a field under its own name; a word that is no number is unknown, and counted."""
+        """Return a field under its own name; words that are not numbers are unknown and counted."""
         values = [job.get(name, -1) for job in self._jobs]
         good = [_is_number(value) for value in values]
         if not all(good):
@@ -297,7 +297,7 @@ class WorkloadReader:
         return np.array(values, np.float64)
 
     def _runs(self) -> Any:
-        """Return what jobs run, s, from their profiles; -1 where these do not tell."""
+        """Return what jobs run, s, from their profiles; -1 where these do not say."""
         for place, job in enumerate(self._jobs):
             name = job.get("profile")
             if not isinstance(name, str) or not isinstance(self._profiles.get(name), dict):
@@ -311,7 +311,7 @@ class WorkloadReader:
         return runs
 
     def _numbers(self, own: Any) -> tuple[Any, list[str]]:
-        """Return numbers of jobs, and their ids where these tell more than the number."""
+        """Return numbers of jobs, and their ids where these say more than the number."""
         ids = []
         for place, job in enumerate(self._jobs):
             value = job.get("id")
@@ -342,7 +342,7 @@ class WorkloadReader:
         return {key: np.array(texts, np.object_) for key, texts in columns.items() if any(texts)}
 
     def _header(self, columns: dict[str, Any]) -> tuple[Header, list[tuple[int, bytes]]]:
-        """Return the header that was written with the jobs, else one that tells the machine."""
+        """Return the header that was written with the jobs, else one that describes the machine."""
         lines, marks = self._document.get("header"), self._document.get("comments")
         comments = []
         if isinstance(marks, list):
@@ -491,7 +491,7 @@ def _job(
 ) -> tuple[dict[str, Any], float]:
     """Return what Batsim reads of a job, with its delay in s.
 
-    What that tells exactly is taken out of ``row``; the rest must be told by our own keys.
+    What that holds exactly is taken out of ``row``; our own keys must hold the rest.
     """
     submit, run = row.get("submit", -1), row.get("run", -1)
     number, walltime = row.get("number", -1), row.get("requested_time", -1)

@@ -35,7 +35,7 @@ class FormatOptions:
     Attributes
     ----------
     zone
-        Time zone of local times, such as ``Europe/Stockholm``; None is told as UTC.
+        Time zone of local times, such as ``Europe/Stockholm``; None means UTC.
     queue
         What of Slurm's accounting becomes the queue, field 15.
     mapping

@@ -20,7 +20,7 @@ from hpcrowd.environment.header import Header
 from hpcrowd.environment.traces.formats.common.names import is_number
 from hpcrowd.environment.traces.trace import Trace
 
-#: Bytes; a longer line is no line of a trace. Comments of accounting logs hold some thousand.
+#: Bytes; a longer line is not one of a trace. Comments of accounting logs hold some thousand.
 LONGEST_LINE = 2**20
 
 #: Bytes; the same for formats that may stand in one line, such as JSON.
@@ -35,7 +35,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 #: Bytes that are read at once; no more than the longest line.
 PIECE = 2**20
 
-#: Bytes of what stands in a file that a message shows.
+#: Bytes of a file that a message shows.
 SHOWN = 80
 
 #: What files begin with that are packed otherwise, and what unpacks them.
@@ -132,7 +132,7 @@ def is_stream(path: str | os.PathLike[str]) -> bool:
 
 @contextmanager
 def _opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Give a file to read unpacked; what goes wrong is told as what is wrong with it."""
+    """Open a file to read it unpacked; errors say what is wrong with it."""
     name = os.fspath(path)
     if is_stream(name):
         raise TraceError(
@@ -156,7 +156,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def shown(text: bytes) -> str:
-    """Return what stands in a file for a message of one line."""
+    """Return a piece of a file for a message of one line."""
     return (text if len(text) < SHOWN else text[: SHOWN - 3] + b"...").decode("latin-1")
 
 
@@ -175,7 +175,7 @@ MARK = b";"
 
 @dataclass(frozen=True)
 class CommentedLines:
-    """The lines of a file, told apart.
+    """The lines of a file: header, comments and jobs.
 
     Attributes
     ----------
@@ -199,14 +199,14 @@ class CommentedLines:
 
 
 def split_lines(data: bytes, source: str, title: str, mark: bytes = MARK) -> CommentedLines:
-    """Tell comments and blank lines from lines of jobs.
+    """Separate comments and blank lines from lines of jobs.
 
     Parameters
     ----------
     data
         The file; ``title`` is the format that it should be of, for messages.
     mark
-        What its comment lines begin with. They stand with :data:`MARK` instead in what is
+        What its comment lines begin with. They begin with :data:`MARK` instead in what is
         returned, so that the header of a trace reads the same whatever the file was.
 
     Raises
@@ -222,7 +222,7 @@ def split_lines(data: bytes, source: str, title: str, mark: bytes = MARK) -> Com
     if lines[-1] == b"":
         lines.pop()
     is_job = [not (line[:1] == mark or line.lstrip()[:1] in (mark, b"")) for line in lines]
-    if b"\0" in data:  # in a job it is told with its field
+    if b"\0" in data:  # in a job the message names the field
         for number, (line, job) in enumerate(zip(lines, is_job, strict=True), start=1):
             if not job and b"\0" in line:
                 raise ParseError(source, number, None, shown(line), "a zero byte; text holds none")

@@ -28,11 +28,11 @@ LARGEST_EXACT = 2**53
 #: Fields that stand for something with a name.
 NAMED = ("user", "group", "executable", "queue", "partition")
 
-#: Fields whose names tell of people, which :func:`anonymised` takes out.
+#: Fields with names of people, which :func:`anonymised` takes out.
 OF_PEOPLE = ("user", "group", "executable")
 
-#: Columns of :attr:`extra` that tell of machines alone. Others go with the
-#: names of people: nobody knows what stands in a column of somebody's own.
+#: Columns of :attr:`Trace.extra` about machines alone. Others go with the names of people: nobody
+#: knows what is in a column of your own.
 OF_MACHINES = frozenset((
     "allocated_resources", "consumed_energy", "last_run_site", "orig_site", "requested_local_disk",
     "requested_network", "requested_platform", "used_local_disk", "used_network",
@@ -41,7 +41,7 @@ OF_MACHINES = frozenset((
 #: Hexadecimal digits of a pseudonym: 48 bits, so that two of a million users hardly ever share one.
 PSEUDONYM = 12
 
-#: Values that stand in memory as objects of Python at a time, where a column is written.
+#: Values in memory as objects of Python at a time, where a column is written.
 BLOCK = 2**16
 
 #: Words that stand for nothing.
@@ -127,7 +127,7 @@ def number_text(value: float) -> str:
 
 
 def known(values: NDArray[np.object_]) -> NDArray[np.bool_]:
-    """Return which texts of a column of :attr:`extra` tell something."""
+    """Return which texts of a column of :attr:`Trace.extra` are not empty."""
     return np.array([value != "" for value in values], bool)
 
 

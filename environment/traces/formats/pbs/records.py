@@ -145,7 +145,7 @@ def of_hosts(text: str) -> int:
 
 
 def of_vnodes(text: str) -> int:
-    """Return how many processors ``(n1:ncpus=8:mem=4gb)+(n2:ncpus=8)`` are, 0 if it tells none."""
+    """Return how many processors ``(n1:ncpus=8:mem=4gb)+(n2:ncpus=8)`` are, 0 if none is named."""
     return sum(count(one) for one in re.findall(r"ncpus=([^:+)]*)", text))
 
 

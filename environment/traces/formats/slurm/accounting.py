@@ -225,13 +225,13 @@ def _ids(trace: Trace, submit: Int64s) -> list[str]:
 
 
 def _differ(ids: list[str], submit: Int64s) -> bool:
-    """Whether no two jobs have a number and submission that one job tells, or parts of one."""
+    """Whether no two jobs have the number and submission of one job, or of parts of one."""
     numbers = [one.partition("+")[0] for one in ids]
     return len(set(zip(numbers, submit.tolist(), strict=True))) == len(ids)
 
 
 def _step(texts: dict[str, list[str]], place: int, memory: str) -> str:
-    """Return the row of the step that tells how much memory a job used."""
+    """Return the row of the step with the memory that a job used."""
     told = {name: texts[name][place] for name in ("Cluster", "Submit", "Start", "End", "State")}
     told |= {"JobID": f"{texts['JobID'][place]}.batch", "JobName": "batch", "MaxRSS": f"{memory}K"}
     return DELIMITER.join(told.get(name, "") for name in texts)

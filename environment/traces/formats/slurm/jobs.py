@@ -57,7 +57,7 @@ NEVER_STARTED = "tasks of an array that never started, told in one row: one of t
 RAN_AGAIN = "ran again after it failed or was preempted: the last run, from the first submission"
 PARTS = "parts of a heterogeneous job taken as one, processors added up"
 
-#: Decimals of s to which used processor time is read; sacct tells thousandths.
+#: Decimals of s to which used processor time is read; sacct writes thousandths.
 DECIMALS = 3
 
 #: What is repaired.
@@ -68,7 +68,7 @@ NEVER_SHOWN = "a time that clocks never showed: moved to when they go on"
 #: Columns of times.
 MOMENTS = ("submit", "start", "end")
 
-#: Columns that tell a field of words. The first that says anything does, of users for each row.
+#: Columns of a field of words. The first that says anything counts, for users in each row.
 WORDS_OF = {
     "user": ("user", "uid"),
     "group": ("account", "group", "gid"),
@@ -279,12 +279,12 @@ class Times:
 
 
 def first_told(rows: Rows, name: str) -> Int64s:
-    """Return which word tells a field of words in each row, as its place; -1 for none."""
+    """Return the word of a field in each row, as its place; -1 for none."""
     return _words(rows, name)[0]
 
 
 def _words(rows: Rows, name: str) -> tuple[Int64s, list[str]]:
-    """Return which word tells a field in each row, as its place among the words, and these."""
+    """Return the word of a field in each row, as its place among the words, and these."""
     codes = np.full(len(rows.job), -1, np.int64)
     words: list[str] = []
     for column in WORDS_OF[name]:
@@ -454,7 +454,7 @@ class Fields:
         return np.where(early, 0, wait), run
 
     def _words(self, field: str, queue: str) -> tuple[Int64s, list[str]]:
-        """Return which word tells a field of each job, and the words."""
+        """Return the word of a field for each job, as its place, and the words."""
         if field in WORDS_OF:
             codes, words = _words(self.rows, field)
             return codes[self.jobs.row], words
@@ -465,7 +465,7 @@ class Fields:
         return codes[self.jobs.row], [decode(text) for text in texts]
 
     def _count(self, zone: tzinfo | None) -> None:
-        """Count what was taken for times that do not tell which moment they are."""
+        """Count what was taken for times that do not say which moment they are."""
         row, times = self.jobs.row, self.times
         if zone is None:
             tally(self.jobs.repaired, NO_ZONE, times.local[row])

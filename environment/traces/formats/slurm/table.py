@@ -80,7 +80,7 @@ WORDS: dict[str, Callable[[bytes], Any]] = {
 #: Columns of steps.
 MEMORY = {"maxrss": values.parse_used_memory, "averss": values.parse_used_memory}
 
-#: Columns that number the jobs. The second tells neither arrays nor heterogeneous jobs.
+#: Columns that number the jobs. The second knows neither arrays nor heterogeneous jobs.
 IDS = ("jobid", "jobidraw")
 
 #: Groups of columns of which one is needed.
@@ -182,7 +182,7 @@ def find_layout(head: bytes) -> Layout | None:
 
 
 class _Refused(Exception):
-    """A piece of the text does not fit; the slow pass tells what."""
+    """A piece of the text does not fit; the slow pass finds out why."""
 
 
 class Rows(NamedTuple):

@@ -115,7 +115,7 @@ STATES = frozenset((*ENDED, *NOT_ENDED))
 #: A time that is not told.
 NO_TIME = -(2**62)
 
-#: What is added to times that are told since 1970, so that one number tells which kind it is.
+#: What is added to times since 1970, so that one number also says which kind it is.
 SINCE_1970 = 2**40
 
 #: s since 1970, the day before 1970 (its first hours in zones west of Greenwich), and year 2200.

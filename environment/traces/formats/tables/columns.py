@@ -52,7 +52,7 @@ from hpcrowd.environment.traces.formats.common.names import (
 from hpcrowd.environment.traces.formats.tables.text import Table, listed, write_table
 from hpcrowd.environment.traces.trace import FIELDS, MEANING, Trace, all_columns
 
-#: Status of the Standard Workload Format for what became of a job.
+#: Status of the Standard Workload Format for each state of a job.
 STATUS_OF = {
     "completed": 1,
     "killed": 0,
@@ -79,7 +79,7 @@ NAME_COLUMNS = {f"{field}_name": field for field in NAMED}
 #: What a Parquet file begins and ends with.
 MAGIC = b"PAR1"
 
-#: Where header, comments and line ends stand in the metadata: JSON, lines in Base64.
+#: Where header, comments and line ends are in the metadata: JSON, lines in Base64.
 KEY = b"hpcrowd.trace"
 
 

@@ -199,7 +199,7 @@ def _clock(table: Table, row: int, name: str, word: str) -> float:
 
 
 def _origin(mapping: TableMapping, found: dict[str, Any]) -> int | None:
-    """Return the Unix time of the first submission, None where moments are told from an origin."""
+    """Return the Unix time of the first submission, None where moments count from an origin."""
     if mapping.columns["submit"].time == "seconds":
         return None
     known = found["submit"][~np.isnan(found["submit"])]
