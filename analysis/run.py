@@ -68,7 +68,7 @@ class Run:
         Runs of jobs that the platform stopped.
     sites
         In a grid, what became of the jobs by cluster, and of those of the grid, see
-        :func:`hpcrowd.analysis.accounts.grid.grid_accounts`.
+        :func:`hpcrowd.analysis.accounts.platform.grid_accounts`.
     components
         Row of the first component of each row's job, shape (jobs,), in a grid that split some; see
         :mod:`hpcrowd.scenarios.kinds.grid_components`.

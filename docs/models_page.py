@@ -12,8 +12,7 @@ def models_page() -> str:
     """Return the page: every model and every kind of arrivals with its fields."""
     from hpcrowd.analysis.models.model import ARRIVALS, MODELS, arrival_model, job_model
     from hpcrowd.analysis.models.parts.cycle import Cycle
-    from hpcrowd.analysis.models.parts.requests import Requests
-    from hpcrowd.analysis.models.parts.users import UserShares
+    from hpcrowd.analysis.models.parts.users import Requests, UserShares
 
     parts = [
         "# Workload models\n",

@@ -13,7 +13,7 @@ from hpcrowd.analysis import Run, curves
 from hpcrowd.analysis.comparison.pictures import draw_runs, mean_waits, queues
 from hpcrowd.analysis.html import metrics_table, origin_of, users_table
 from hpcrowd.analysis.metrics import format_metric
-from hpcrowd.analysis.pictures.overview import lines_of, overview, waits_of, write_overview
+from hpcrowd.analysis.pictures.over_time import lines_of, overview, waits_of, write_overview
 from hpcrowd.analysis.pictures.plots import COLOURS, figure_png
 from hpcrowd.analysis.results import provenance
 from hpcrowd.environment import Clock, JobTable, Simulation, State, Trace

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from hpcrowd.analysis import curves
-from hpcrowd.analysis.comparison.groups import Group, work_of
+from hpcrowd.analysis.comparison.numbers import Group, work_of
 from hpcrowd.analysis.curves import weekly_profile
 from hpcrowd.analysis.paired import Floats
-from hpcrowd.analysis.pictures.overview import TIME_BINS, draw_profiles
+from hpcrowd.analysis.pictures.over_time import TIME_BINS, draw_profiles
 from hpcrowd.analysis.pictures.plots import (
     COLOURS,
     LEGEND,

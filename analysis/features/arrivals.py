@@ -10,7 +10,7 @@ import numpy as np
 from hpcrowd.analysis.curves import DAY_HOURS, weekly_rates
 from hpcrowd.analysis.features import series
 from hpcrowd.analysis.features.feature import Feature, Group
-from hpcrowd.analysis.features.hurst import Hurst, hurst
+from hpcrowd.analysis.features.series import Hurst, hurst
 from hpcrowd.analysis.features.workload import Floats, Workload
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import UnavailableError

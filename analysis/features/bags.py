@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from hpcrowd.analysis.features import series
 from hpcrowd.analysis.features.arrivals import DAILY, WEEKLY, cycle, long_correlation
 from hpcrowd.analysis.features.feature import Feature, Group, Scaling
-from hpcrowd.analysis.features.hurst import Hurst, hurst
+from hpcrowd.analysis.features.series import Hurst, hurst
 from hpcrowd.analysis.features.workload import Floats, Workload
 from hpcrowd.environment.errors import QuantityError, UnavailableError
 from hpcrowd.environment.jobs import Int64s

@@ -48,7 +48,7 @@ def read_workload(
     TraceError, ResultsError
         When it cannot be read, or holds no job to measure.
     """
-    from hpcrowd.analysis.loading import read_results
+    from hpcrowd.analysis.results import read_results
     from hpcrowd.environment.traces.formats.registry import read_trace
 
     place = Path(path)

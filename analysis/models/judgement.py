@@ -11,8 +11,7 @@ import numpy as np
 
 from hpcrowd.analysis.features.distance import VARIABLES, apart
 from hpcrowd.analysis.features.feature import Feature, Features, Value, measure
-from hpcrowd.analysis.features.pictures import PICTURES
-from hpcrowd.analysis.features.report import format_value
+from hpcrowd.analysis.features.report import PICTURES, format_value
 from hpcrowd.analysis.features.stats import FEATURES, GROUPS
 from hpcrowd.analysis.features.workload import Settings, Workload
 from hpcrowd.analysis.html import Picture, figure_of, html_page, table_of

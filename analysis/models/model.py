@@ -22,7 +22,7 @@ from hpcrowd.analysis.features.arrivals import offered_load
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.parts.base import ArrivalModel, JobModel, Part
 from hpcrowd.analysis.models.parts.cycle import Cycle
-from hpcrowd.analysis.models.parts.requests import Requests
+from hpcrowd.analysis.models.parts.users import Requests
 from hpcrowd.analysis.results import versions
 from hpcrowd.environment.errors import HpcrowdError, ModelFileError, QuantityError, UnavailableError
 from hpcrowd.environment.model_files import ModelFormat

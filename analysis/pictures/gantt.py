@@ -268,8 +268,8 @@ def gantt(
     Parameters
     ----------
     run
-        A run; :func:`analysis.loading.read_run` reads one from a folder of results, or a recorded
-        trace.
+        A run; :func:`hpcrowd.analysis.results.read_run` reads one from a folder of results, or a
+        recorded trace.
     window
         Its first and last moment, s since the origin; None as one of them stands for the beginning
         or the end of the run, None as the window for the :func:`busiest_day`.

@@ -10,8 +10,14 @@ import numpy as np
 
 from hpcrowd.analysis.curves import Floats
 from hpcrowd.analysis.metrics import bounded_slowdown, per_user
-from hpcrowd.analysis.pictures.over_time import Columns, recorded_jobs
-from hpcrowd.analysis.pictures.overview import draw_exceedance, draw_waits, lines_of, waits_of
+from hpcrowd.analysis.pictures.over_time import (
+    Columns,
+    draw_exceedance,
+    draw_waits,
+    lines_of,
+    recorded_jobs,
+    waits_of,
+)
 from hpcrowd.analysis.pictures.plots import (
     COLOURS,
     LEGEND,

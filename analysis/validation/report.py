@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from hpcrowd.analysis.html import Picture, figure_of, html_page, rows_table
 from hpcrowd.analysis.pictures.plots import COLOURS, TITLE, figure_png, new_figure, tidy
 from hpcrowd.analysis.results import versions, whole_folder, write_csv, write_json
+from hpcrowd.analysis.validation.evidence import MEASURES
 from hpcrowd.analysis.validation.parts import POOLED, SIMILAR
-from hpcrowd.analysis.validation.simulation import MEASURES
 from hpcrowd.analysis.validation.validation import (
     FORECASTS,
     RANKED,

@@ -74,7 +74,7 @@ def sites_table(run: Run) -> Table:
     """Return what became of the jobs, a line for each cluster and one for those of the grid."""
     from rich.table import Table
 
-    from hpcrowd.analysis.accounts.grid import SITE_COLUMNS, site_rows
+    from hpcrowd.analysis.accounts.platform import SITE_COLUMNS, site_rows
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("site")
