@@ -141,9 +141,7 @@ GROUP = Group(
     "Arrivals",
     (
         Feature("jobs", "jobs", "jobs measured", "Minh 2012, Table 3.1", lambda w: len(w), least=0),
-        Feature(
-            "span_s", "span", "first submission to last", "Minh 2012, Table 3.1", span, "s", "time"
-        ),
+        Feature("span_s", "span", "first submission to last", "Minh 2012, Table 3.1", span, "s"),
         Feature(
             "jobs_per_hour",
             "jobs per hour",
@@ -151,7 +149,6 @@ GROUP = Group(
             _MARGINAL,
             lambda w: (len(w) - 1) / span(w) * HOUR,
             "1/h",
-            "rate",
         ),
         Feature(
             "offered_load",
@@ -167,7 +164,6 @@ GROUP = Group(
             _MARGINAL,
             lambda w: gap_moments(w).mean,
             "s",
-            "time",
         ),
         Feature(
             "interarrival_median_s",
@@ -176,7 +172,6 @@ GROUP = Group(
             _MARGINAL,
             lambda w: gap_moments(w).median,
             "s",
-            "time",
         ),
         Feature(
             "interarrival_max_s",
@@ -185,7 +180,6 @@ GROUP = Group(
             _MARGINAL,
             lambda w: gap_moments(w).largest,
             "s",
-            "time",
         ),
         Feature(
             "interarrival_cv",
@@ -235,7 +229,7 @@ GROUP = Group(
             "of the counts, at a lag of 24 h",
             _CYCLES,
             lambda w: correlation_at(w, arrival_correlation(w), DAILY[0]),
-            scaling="calendar",
+            calendar=True,
         ),
         Feature(
             "acf_week",
@@ -243,7 +237,7 @@ GROUP = Group(
             "of the counts, at a lag of 7 days",
             _CYCLES,
             lambda w: correlation_at(w, arrival_correlation(w), WEEKLY[0]),
-            scaling="calendar",
+            calendar=True,
         ),
         Feature(
             "daily_cycle",
@@ -251,7 +245,7 @@ GROUP = Group(
             "autocorrelation at 1 day less the mean of that at 0.5 and 1.5 days; 0 without a cycle",
             f"{_CYCLES}; the measure is our own",
             lambda w: cycle(w, arrival_correlation(w), DAILY),
-            scaling="calendar",
+            calendar=True,
         ),
         Feature(
             "weekly_cycle",
@@ -259,7 +253,7 @@ GROUP = Group(
             "autocorrelation at 7 days less the mean of that at 4 and 10 days; 0 without a cycle",
             f"{_CYCLES}; the measure is our own",
             lambda w: cycle(w, arrival_correlation(w), WEEKLY),
-            scaling="calendar",
+            calendar=True,
         ),
         Feature(
             "daily_peak",
@@ -267,7 +261,7 @@ GROUP = Group(
             "mean submissions in the busiest local hour of the day over those of all hours",
             "our own",
             daily_peak,
-            scaling="calendar",
+            calendar=True,
         ),
         Feature(
             "weekend_share",
@@ -275,7 +269,7 @@ GROUP = Group(
             "submissions on Saturday and Sunday, local time; 0.286 without a weekly cycle",
             "our own",
             weekend_share,
-            scaling="calendar",
+            calendar=True,
         ),
     ),
 )

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hpcrowd.analysis.features import series
 from hpcrowd.analysis.features.arrivals import DAILY, WEEKLY, cycle, long_correlation
-from hpcrowd.analysis.features.feature import Feature, Group, Scaling
+from hpcrowd.analysis.features.feature import Feature, Group
 from hpcrowd.analysis.features.series import Hurst, hurst
 from hpcrowd.analysis.features.workload import Floats, Workload
 from hpcrowd.environment.errors import QuantityError, UnavailableError
@@ -422,8 +422,6 @@ def _fits() -> tuple[Feature, ...]:
     for distribution, names in PARAMETERS.items():
         for name in names:
             unit = "s" if name.endswith("_s") else ""
-            # mu is the mean of a logarithm: another unit adds to it instead of multiplying.
-            scaling: Scaling = "time" if unit else "calendar" if name == "mu" else "none"
             made.append(
                 Feature(
                     f"bag_interarrival_{distribution}_{name}",
@@ -432,8 +430,9 @@ def _fits() -> tuple[Feature, ...]:
                     "Minh 2012, Table 3.9",
                     partial(_parameter, distribution=distribution, name=name),
                     unit,
-                    scaling,
-                    True,
+                    by_order=True,
+                    # The mean of a logarithm: another unit adds to it instead of multiplying.
+                    calendar=name == "mu",
                 )
             )
     for distribution in PARAMETERS:
@@ -459,19 +458,17 @@ def _distance(workload: Workload, distribution: str) -> float:
 
 
 def _bag(
-    name: str, title: str, definition: str, table: str, measure: object, unit: str = "", **more: str
+    name: str,
+    title: str,
+    definition: str,
+    table: str,
+    measure: Callable[[Workload], float],
+    unit: str = "",
+    *,
+    calendar: bool = False,
 ) -> Feature:
-    scaling = more.get("scaling", "time" if unit == "s" else "none")
-    return Feature(
-        name,
-        title,
-        definition,
-        f"Minh 2012, {table}",
-        measure,  # type: ignore[arg-type]
-        unit,
-        scaling,  # type: ignore[arg-type]
-        True,
-    )
+    source = f"Minh 2012, {table}"
+    return Feature(name, title, definition, source, measure, unit, by_order=True, calendar=calendar)
 
 
 def _mean_run_time(workload: Workload) -> float:
@@ -523,7 +520,7 @@ GROUP = Group(
             "share of bags whose last job follows their first within 15 minutes",
             "section 3.4, Fig. 3.4",
             lambda w: float(np.mean(real_bags(w).duration[bags(w).real] <= SHORT_S)),
-            scaling="calendar",
+            calendar=True,
         ),
         _bag(
             "bag_duration_mean_s",
@@ -569,7 +566,7 @@ GROUP = Group(
             "as the daily cycle of jobs, on counts of bags",
             "section 3.5.2; the measure is our own",
             lambda w: cycle(w, bag_correlation(w), DAILY),
-            scaling="calendar",
+            calendar=True,
         ),
         _bag(
             "bag_weekly_cycle",
@@ -577,7 +574,7 @@ GROUP = Group(
             "as the weekly cycle of jobs, on counts of bags",
             "section 3.5.2; the measure is our own",
             lambda w: cycle(w, bag_correlation(w), WEEKLY),
-            scaling="calendar",
+            calendar=True,
         ),
         _bag(
             "bag_run_time_acf1",
