@@ -179,6 +179,16 @@ def bootstrap_mean(values: Floats, generator: np.random.Generator) -> Estimate:
     return Estimate(mean, float(low), float(high), count)
 
 
+def paired_values(
+    first: tuple[Int64s, Floats], other: tuple[Int64s, Floats]
+) -> tuple[Floats, Floats]:
+    """Return the values of the users who are in both, user by user."""
+    _, in_first, in_other = np.intersect1d(
+        first[0], other[0], assume_unique=True, return_indices=True
+    )
+    return first[1][in_first], other[1][in_other]
+
+
 def user_difference(
     first: tuple[Int64s, Floats], other: tuple[Int64s, Floats], seed: int = 0
 ) -> UserDifference | None:
@@ -192,12 +202,9 @@ def user_difference(
         The bootstrap draws from the stream ``compare`` of this seed, the same for every metric and
         group.
     """
-    common, in_first, in_other = np.intersect1d(
-        first[0], other[0], assume_unique=True, return_indices=True
-    )
-    if not len(common):
+    a, b = paired_values(first, other)
+    if not len(a):
         return None
-    a, b = first[1][in_first], other[1][in_other]
     difference: Floats = b - a
     return UserDifference(
         first=float(a.mean()),
@@ -206,8 +213,8 @@ def user_difference(
         median=float(np.median(difference)),
         better=float((difference < 0).mean()),
         worse=float((difference > 0).mean()),
-        only_first=len(first[0]) - len(common),
-        only_other=len(other[0]) - len(common),
+        only_first=len(first[0]) - len(a),
+        only_other=len(other[0]) - len(a),
     )
 
 

@@ -94,11 +94,6 @@ class PastJobs:
         jobs.matrix = np.ascontiguousarray(jobs.matrix)
         return PastJobs(jobs, self.run[rows], self.end[rows], facts=self.facts)
 
-    @property
-    def size_s(self) -> float:
-        """Sum of all run times, s."""
-        return float(self.run.sum())
-
 
 def past_jobs(trace: Trace, years: tuple[int, int] | None = None) -> PastJobs:
     """Return the jobs of a trace that can be predicted: status 1, with a requested time.

@@ -187,6 +187,13 @@ class Line:
         """What the mean is of, in words."""
         return "value" if self.against is None else f"minus {self.against[0]} = {self.against[1]}"
 
+    @property
+    def row(self) -> dict[str, Any]:
+        """Settings, then what :data:`MEANING` says."""
+        estimate = self.estimate
+        numbers = (estimate.mean, estimate.low, estimate.high, estimate.count)
+        return self.point | dict(zip(MEANING, (self.metric, self.of, *numbers), strict=True))
+
     def text(self, scale: float) -> str:
         """Return mean and half width for people, in units of ``scale``."""
         half = self.estimate.half_width
@@ -306,13 +313,7 @@ class SweepResult:
         """:attr:`lines` as a frame: the axes but the seed, then the columns of :data:`MEANING`."""
         import pandas as pd
 
-        rows = [
-            [
-                *line.point.values(), line.metric, line.of, line.estimate.mean, line.estimate.low,
-                line.estimate.high, line.estimate.count,
-            ]
-            for line in self.lines
-        ]  # fmt: skip
+        rows = [list(line.row.values()) for line in self.lines]
         return pd.DataFrame(rows, columns=[*self.varied, *MEANING])
 
     @property
@@ -333,18 +334,7 @@ class SweepResult:
             "failed": int((self.frame["state"] != "done").sum()),
             "confidence": self.confidence,
             "notes": self.notes,
-            "summary": [
-                {
-                    **line.point,
-                    "metric": line.metric,
-                    "of": line.of,
-                    "mean": line.estimate.mean,
-                    "low": line.estimate.low,
-                    "high": line.estimate.high,
-                    "runs": line.estimate.count,
-                }
-                for line in self.lines
-            ],
+            "summary": [line.row for line in self.lines],
         }
 
     def write(self, folder: Path) -> None:

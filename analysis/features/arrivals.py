@@ -5,6 +5,8 @@ Definitions of Minh 2012, sections 2.2 and 2.3.1, where nothing else is said.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from hpcrowd.analysis.curves import DAY_HOURS, weekly_rates
@@ -136,6 +138,32 @@ _MARGINAL = "Minh 2012, section 2.1.1"
 _RATE = "Minh 2012, sections 2.2, 2.3.1 and 3.2, Table 3.2"
 _CYCLES = "Minh 2012, sections 2.3.1 and 3.5.2"
 
+#: Features of the Hurst parameter: attribute, title, definition.
+_ESTIMATES = (
+    (
+        "mean",
+        "Hurst parameter, mean",
+        "of the rate process, mean of three estimators: 0.5 without long range dependence",
+    ),
+    ("sd", "Hurst parameter, spread", "standard deviation of the three estimates"),
+    (
+        "aggregated_variance",
+        "  by aggregated variance",
+        "slope of the variance of block means against their size",
+    ),
+    (
+        "rescaled_range",
+        "  by R/S",
+        "slope of the rescaled range against the size of blocks",
+    ),
+    ("periodogram", "  by periodogram", "slope of the power of the lowest frequencies"),
+)
+
+
+def _hurst(workload: Workload, name: str) -> float:
+    return float(getattr(arrival_hurst(workload), name))
+
+
 GROUP = Group(
     "arrivals",
     "Arrivals",
@@ -188,40 +216,9 @@ GROUP = Group(
             "Minh 2012, section 2.3.1, Table 3.3",
             lambda w: gap_moments(w).cv,
         ),
-        Feature(
-            "hurst_mean",
-            "Hurst parameter, mean",
-            "of the rate process, mean of three estimators: 0.5 without long range dependence",
-            _RATE,
-            lambda w: arrival_hurst(w).mean,
-        ),
-        Feature(
-            "hurst_sd",
-            "Hurst parameter, spread",
-            "standard deviation of the three estimates",
-            _RATE,
-            lambda w: arrival_hurst(w).sd,
-        ),
-        Feature(
-            "hurst_aggregated_variance",
-            "  by aggregated variance",
-            "slope of the variance of block means against their size",
-            _RATE,
-            lambda w: arrival_hurst(w).aggregated_variance,
-        ),
-        Feature(
-            "hurst_rescaled_range",
-            "  by R/S",
-            "slope of the rescaled range against the size of blocks",
-            _RATE,
-            lambda w: arrival_hurst(w).rescaled_range,
-        ),
-        Feature(
-            "hurst_periodogram",
-            "  by periodogram",
-            "slope of the power of the lowest frequencies",
-            _RATE,
-            lambda w: arrival_hurst(w).periodogram,
+        *(
+            Feature(f"hurst_{name}", title, definition, _RATE, partial(_hurst, name=name))
+            for name, title, definition in _ESTIMATES
         ),
         Feature(
             "acf_day",

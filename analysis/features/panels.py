@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 
 from hpcrowd.analysis import curves
 from hpcrowd.analysis.features.workload import Floats, Workload
-from hpcrowd.analysis.pictures.plots import TITLE, look_of, say_nothing, shortened, tidy, wrapped
+from hpcrowd.analysis.pictures.plots import (
+    TITLE,
+    label_at,
+    look_of,
+    say_nothing,
+    shortened,
+    tidy,
+    wrapped,
+)
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.environment.quantities import format_duration
@@ -149,8 +157,6 @@ def percent(axes: Axes) -> None:
 
 def logarithmic_times(axes: Axes, first: float, last: float, *, vertical: bool = False) -> None:
     """Make an axis logarithmic, from ``first`` to ``last`` (s, positive), with times as labels."""
-    from matplotlib.ticker import FixedLocator, NullLocator
-
     last = max(last, 1.01 * first)
     width, height = _inches(axes)
     length = height / ROOM["y"] if vertical else width / ROOM["x"]
@@ -166,9 +172,7 @@ def logarithmic_times(axes: Axes, first: float, last: float, *, vertical: bool =
     else:
         axes.set_xscale("log")
         axes.set_xlim(first, last)
-    axis.set_major_locator(FixedLocator(list(labels)))
-    axis.set_minor_locator(NullLocator())
-    axis.set_ticklabels(list(labels.values()))
+    label_at(axis, labels)
 
 
 def _inches(axes: Axes) -> tuple[float, float]:

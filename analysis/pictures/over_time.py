@@ -5,7 +5,7 @@ Most pictures have a function that gives what they show as columns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,9 @@ from hpcrowd.analysis.pictures.plots import (
     WAIT_LABELS,
     averaged,
     figure_png,
+    label_at,
     label_week,
+    legend_at_right,
     new_figure,
     say_nothing,
     tidy,
@@ -170,7 +172,7 @@ def draw_exceedance(
     drawn = [(line, curve) for line, curve in found if curve is not None]
     if not drawn:
         return say_nothing(axes, "nobody waited" if any(len(w) for _, w, *_ in lines) else "no job")
-    from matplotlib.ticker import FixedLocator, NullLocator, PercentFormatter
+    from matplotlib.ticker import PercentFormatter
 
     for (name, _, colour, width), (x, share) in drawn:
         axes.plot(x, share, color=COLOURS[colour], linewidth=width, label=name)
@@ -179,9 +181,7 @@ def draw_exceedance(
     right = max(float(x[-1]) for _, (x, _) in drawn)
     axes.set_xlim(1, max(1.5 * right, 60))
     shown = {second: text for second, text in WAIT_LABELS.items() if second <= axes.get_xlim()[1]}
-    axes.xaxis.set_major_locator(FixedLocator(list(shown)))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xticklabels(list(shown.values()))
+    label_at(axes.xaxis, shown)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.set_xlabel("wait", fontsize=8.5)
     axes.legend(**LEGEND, loc="upper right")
@@ -254,10 +254,7 @@ def use_over_time(run: Run) -> Figure:
                 )  # fmt: skip
                 top = max(axes.get_ylim()[1], 1.05 * float(level.max()))
                 axes.set_ylim(0, top)
-        figure.legend(
-            *above.get_legend_handles_labels(), loc="upper right", bbox_to_anchor=(0.985, 0.99),
-            **LEGEND,
-        )  # fmt: skip
+        legend_at_right(figure, above)
     draw_marks((above, below), run)
     return figure
 
@@ -476,12 +473,9 @@ def comings_and_goings(run: Run) -> Figure:
     below.axhline(0, color="black", linewidth=0.8)
     below.set_title("Users per week: upward who come, downward who leave", **TITLE)
     time_axis(below, run, first, last)
-    handles, labels = below.get_legend_handles_labels()
-    if handles:
-        figure.legend(
-            handles, labels, loc="upper right", bbox_to_anchor=(0.985, 0.99), ncols=len(handles),
-            **LEGEND,
-        )  # fmt: skip
+    kinds = len(below.get_legend_handles_labels()[0])
+    if kinds:
+        legend_at_right(figure, below, kinds)
     return figure
 
 
@@ -520,97 +514,3 @@ def _by_week(run: Run, first: int, last: int) -> tuple[Int64s, dict[Happening, I
         what: np.histogram([visit.at for visit in run.visits if visit.what is what], edges)[0]
         for what in VISITS
     }
-
-
-#: Width of the averages, s.
-BIN = HOUR
-
-#: What is shown before and after the period, s.
-BEFORE, AFTER = 2 * DAY, 4 * DAY
-
-
-def mean_use(run: Run, begin: int, end: int) -> float:
-    """Return the mean number of processors in use between two seconds of a run."""
-    return float(curves.processors_in_use(run.jobs, np.array([begin, end]))[0])
-
-
-def reaction_figure(
-    columns: Mapping[str, Mapping[str, Run]],
-    period: tuple[int, int],
-    title: str,
-    subtitle: str = "",
-) -> Figure:
-    """Return processors in use around a period: users in columns, responses in rows.
-
-    Parameters
-    ----------
-    columns
-        For each kind of users its runs by the name of the response. The first of them is the run
-        without one, and is shown with each of the others.
-    period
-        (from, to), s of the run; shaded.
-    title, subtitle
-        Of the picture.
-    """
-    rows = max(len(runs) for runs in columns.values()) - 1
-    height = 0.95 + 1.55 * rows
-    figure = new_figure(11, height, title, subtitle)
-    grid = figure.add_gridspec(
-        rows,
-        len(columns),
-        left=0.05,
-        right=0.985,
-        bottom=0.5 / height,
-        top=1 - 0.95 / height,
-        hspace=0.42,
-        wspace=0.12,
-    )
-    for column, (users, runs) in enumerate(columns.items()):
-        (_, without), *others = runs.items()
-        for row, (name, run) in enumerate(others):
-            axes = figure.add_subplot(grid[row, column])
-            _draw_response(axes, without, run, period)
-            axes.set_title(f"{users} users: {name}", **TITLE)
-            time_axis(axes, run, *_span_around(period), named=row == len(others) - 1)
-            if not row and not column:
-                _explain_response(axes)
-    return figure
-
-
-def _span_around(period: tuple[int, int]) -> tuple[int, int]:
-    return max(0, period[0] - BEFORE), period[1] + AFTER
-
-
-def _draw_response(axes: Axes, without: Run, run: Run, period: tuple[int, int]) -> None:
-    first, last = _span_around(period)
-    edges = np.arange(first, last + BIN, BIN, dtype=np.int64)
-    tidy(axes)
-    axes.axvspan(*period, color=COLOURS["yellow"], alpha=0.35, linewidth=0, zorder=0)
-    level = curves.processors_in_use(run.jobs, edges)
-    axes.stairs(level, edges, fill=True, color=COLOURS["sky"], zorder=1)
-    level = curves.processors_in_use(without.jobs, edges)
-    axes.stairs(level, edges, color="#333333", linewidth=1.0, baseline=None, zorder=2)
-    axes.set_ylim(0, 1.14 * run.processors)
-
-
-def _explain_response(axes: Axes) -> None:
-    """Say once what the colours mean, above the panel at the right."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    handles: Sequence[Patch | Line2D] = (
-        Patch(color=COLOURS["sky"], label="with the reaction"),
-        Line2D([], [], color="#333333", linewidth=1.0, label="without"),
-        Patch(color=COLOURS["yellow"], alpha=0.35, label="period of the call"),
-    )
-    figure = axes.get_figure()
-    assert figure is not None
-    figure.legend(
-        handles=handles,
-        loc="upper right",
-        bbox_to_anchor=(0.985, 1.0),
-        ncols=3,
-        fontsize=8.5,
-        frameon=False,
-        handlelength=1.6,
-    )

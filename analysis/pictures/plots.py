@@ -142,6 +142,30 @@ def legend_above(figure: Figure, panel: Axes, below: float = 0.56) -> None:
     )  # fmt: skip
 
 
+def legend_at_right(figure: Figure, panel: Axes, columns: int = 1) -> None:
+    """Put the legend of a panel into the upper right corner of its figure."""
+    handles, labels = panel.get_legend_handles_labels()
+    corner = (0.985, 0.99)
+    figure.legend(
+        handles, labels, loc="upper right", bbox_to_anchor=corner, ncols=columns, **LEGEND
+    )
+
+
+def is_dark(colour: Any) -> bool:
+    """Return whether a colour needs light letters on it."""
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = to_rgb(colour)
+    return 0.299 * red + 0.587 * green + 0.114 * blue < 0.5
+
+
+def paler(colour: Any, white: float) -> Any:
+    """Return a colour with a share of white in it."""
+    from matplotlib.colors import to_rgb
+
+    return tuple(white + (1 - white) * part for part in to_rgb(colour))
+
+
 def look_of(place: int) -> dict[str, Any]:
     """Return colour and dashes of the group at ``place``."""
     again, which = divmod(place, len(GROUP_COLOURS))
@@ -192,13 +216,13 @@ def count_axis(axes: Axes) -> None:
     axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
 
 
-def label_at(axis: Axis, labels: Mapping[float, str]) -> None:
+def label_at(axis: Axis, labels: Mapping[Any, str], **look: Any) -> None:
     """Label an axis at these places alone, such as at round times on a logarithmic one."""
     from matplotlib.ticker import FixedLocator, NullLocator
 
     axis.set_major_locator(FixedLocator(list(labels)))
     axis.set_minor_locator(NullLocator())
-    axis.set_ticklabels(list(labels.values()))
+    axis.set_ticklabels(list(labels.values()), **look)
 
 
 def label_week(axes: Axes, clock: Clock, *, named: bool = True) -> None:

@@ -20,10 +20,13 @@ from hpcrowd.analysis.pictures.over_time import (
 )
 from hpcrowd.analysis.pictures.plots import (
     COLOURS,
-    LEGEND,
     TITLE,
     WAIT_LABELS,
+    is_dark,
+    label_at,
+    legend_at_right,
     new_figure,
+    paler,
     say_nothing,
     tidy,
 )
@@ -134,10 +137,7 @@ def users_waits(run: Run) -> Figure:
     axes.set_xlabel("work of the user, processor-hours", fontsize=8.5)
     named = np.flatnonzero(known)[:NAMED]
     _name_users(axes, found["user"][named], work[named], np.maximum(wait[named], LEAST))
-    figure.legend(
-        *axes.get_legend_handles_labels(), loc="upper right", bbox_to_anchor=(0.985, 0.99),
-        ncols=2, **LEGEND,
-    )  # fmt: skip
+    legend_at_right(figure, axes, 2)
     return figure
 
 
@@ -212,22 +212,16 @@ def _name_users(axes: Axes, users: Int64s, work: Floats, wait: Floats) -> None:
 
 def _axes_of_waits(axes: Axes, *waits: Floats) -> None:
     """Make the vertical axis logarithmic, with labels that people read."""
-    from matplotlib.ticker import FixedLocator, NullLocator
-
     longest = max(float(np.nanmax(one)) if len(one) else 0.0 for one in waits)
     axes.set_yscale("log")
     axes.set_ylim(0.6 * LEAST, max(1.8 * longest, 60))
     shown = {second: text for second, text in WAIT_LABELS.items() if second <= 1.8 * longest}
     shown[LEAST] = "1 s or less"
-    axes.yaxis.set_major_locator(FixedLocator(list(shown)))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.set_yticks(list(shown), list(shown.values()))
+    label_at(axes.yaxis, shown)
 
 
 def _axis_of_work(axes: Axes, work: Floats) -> None:
     """Make the horizontal axis logarithmic, with labels also where all have about the same."""
-    from matplotlib.ticker import NullLocator
-
     low, high = 0.6 * float(work.min()), 1.7 * float(work.max())
     tens = np.arange(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     steps = (1,) if len(tens) > FEW_TENS else (1, 2, 5)
@@ -235,8 +229,7 @@ def _axis_of_work(axes: Axes, work: Floats) -> None:
     shown = [mark for mark in marks if low <= mark <= high]
     axes.set_xscale("log")
     axes.set_xlim(low, high)
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xticks(shown, [f"{mark:,.10g}" for mark in shown])
+    label_at(axes.xaxis, {mark: f"{mark:,.10g}" for mark in shown})
 
 
 def _placed(users: Int64s, owners: Int64s, values: Floats) -> Floats:
@@ -384,16 +377,13 @@ def _draw_cells(axes: Axes, found: WaitClasses, values: Floats, colours: str, fo
     for (row, column), count in np.ndenumerate(found.jobs):
         if not count:
             continue
-        red, green, blue, _ = colormaps[colours](float(shade[row, column]))
         few = count < FEW
-        if few:
-            red, green, blue = (PALE + (1 - PALE) * part for part in (red, green, blue))
-        look: dict[str, Any] = {"facecolor": (red, green, blue), "edgecolor": "white"}
+        colour = paler(colormaps[colours](float(shade[row, column])), PALE if few else 0)
+        look: dict[str, Any] = {"facecolor": colour, "edgecolor": "white"}
         axes.add_patch(
             Rectangle((column, row), 1, 1, linewidth=1, hatch="///" if few else None, **look)
         )
-        is_dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.5
-        ink: dict[str, Any] = {"color": "white" if is_dark else "black"}
+        ink: dict[str, Any] = {"color": "white" if is_dark(colour) else "black"}
         ink |= {"ha": "center", "va": "center"}
         middle = column + 0.5
         axes.text(middle, row + 0.33, form(values[row, column]), fontsize=8.5, **ink)

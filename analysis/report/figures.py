@@ -35,8 +35,9 @@ from hpcrowd.analysis.pictures.over_time import (
 from hpcrowd.analysis.pictures.platform_marks import marks_of
 from hpcrowd.analysis.pictures.plots import (
     COLOURS,
-    LEGEND,
     TITLE,
+    label_at,
+    legend_at_right,
     new_figure,
     say_nothing,
     tidy,
@@ -179,22 +180,15 @@ def think_against_response(run: Run) -> Figure:
     _label_think_times(axes, max(every[1].min() / 1.4, 0.8), every[3].max() * 1.4)
     axes.set_ylabel("think time", fontsize=LETTERS)
     axes.set_xlabel("response time of the batch before, from submission to end", fontsize=LETTERS)
-    figure.legend(
-        *axes.get_legend_handles_labels(), loc="upper right", bbox_to_anchor=(0.985, 0.99),
-        ncols=2, **LEGEND,
-    )  # fmt: skip
+    legend_at_right(figure, axes, 2)
     return figure
 
 
 def _label_think_times(axes: Axes, low: float, high: float) -> None:
     """Make the vertical axis logarithmic, with labels that people read."""
-    from matplotlib.ticker import NullLocator
-
-    shown = [second for second in MARKS if low <= second <= high]
     axes.set_yscale("log")
     axes.set_ylim(low, high)
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.set_yticks(shown, [MARKS[second] for second in shown])
+    label_at(axes.yaxis, {s: text for s, text in MARKS.items() if low <= s <= high})
 
 
 def think_times_of(run: Run) -> dict[str, Floats]:

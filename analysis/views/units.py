@@ -17,7 +17,7 @@ from hpcrowd.agents.behaviours.decisions import Kind, kind_of
 from hpcrowd.agents.behaviours.user import ReplayUser
 from hpcrowd.agents.behaviours.when import BatchOrder
 from hpcrowd.agents.generative.generated import GeneratedUser
-from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, say_nothing, tidy
+from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, label_at, say_nothing, tidy
 from hpcrowd.analysis.views.frames import figure_at
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import QuantityError
@@ -337,13 +337,8 @@ def pauses_picture(moment: Moment, user: int, *, width: float = 5.2, height: flo
 
 def label_times(axes: Axes, highest: float) -> None:
     """Give both axes the same logarithmic scale up to ``highest`` s, with words for times."""
-    from matplotlib.ticker import FixedLocator, NullLocator
-
     top = max(2.0 * highest, HOUR)
     axes.set(xscale="log", yscale="log", xlim=(0.7 * LEAST, top), ylim=(0.7 * LEAST, top))
     shown = {second: text for second, text in LABELS.items() if second <= top}
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(FixedLocator(list(shown)))
-        axis.set_minor_locator(NullLocator())
-    axes.set_yticklabels(list(shown.values()))
-    axes.set_xticklabels(list(shown.values()), rotation=30, ha="right", rotation_mode="anchor")
+    label_at(axes.yaxis, shown)
+    label_at(axes.xaxis, shown, rotation=30, ha="right", rotation_mode="anchor")

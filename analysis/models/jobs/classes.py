@@ -10,25 +10,23 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, model_validator
+from pydantic import Field, NonNegativeFloat, PositiveFloat, model_validator
 
 from hpcrowd.analysis.features.locality import run_time_classes
 from hpcrowd.analysis.features.workload import RESOLUTION_S, Workload
-from hpcrowd.analysis.models.parts.base import Floats
+from hpcrowd.analysis.models.parts.base import Floats, Numbers
 from hpcrowd.environment.errors import ModelFitError, UnavailableError
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.quantities import round_half_up
 
 
-class JobClasses(BaseModel):
+class JobClasses(Numbers):
     """A mixture of run times, and the processors of the jobs of each class.
 
     The thesis draws a class of parallelism from Pr(c, l) and then one of the jobs that have both
     labels (Algorithms 1 and 2). Together that is the share of each number of processors among the
     jobs with the label of the run time, which is what is drawn here, in one step.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     weights: tuple[PositiveFloat, ...] = Field(
         min_length=1, description="p_k, share of each class; adds up to 1"

@@ -7,13 +7,13 @@ from typing import Annotated, ClassVar, Literal, Self, get_args, override
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from hpcrowd.analysis.features.bags import SAME, bags
 from hpcrowd.analysis.features.locality import zipf_exponent
 from hpcrowd.analysis.features.workload import Settings, Workload
 from hpcrowd.analysis.models.jobs.classes import JobClasses
-from hpcrowd.analysis.models.parts.base import Drawn, Floats, JobModel
+from hpcrowd.analysis.models.parts.base import Drawn, Floats, JobModel, Numbers
 from hpcrowd.analysis.models.parts.users import UserShares, draw_from
 from hpcrowd.environment.engine.kernel.places import compiled
 from hpcrowd.environment.errors import QuantityError
@@ -181,10 +181,8 @@ EXPONENTS = (-1e6, 60.0)
 Sizes = Literal["zipf", "heavy"]
 
 
-class BagSizes(BaseModel):
+class BagSizes(Numbers):
     """What is known of the bags of a workload; single jobs are bags of one."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     zipf: float | None = Field(
         None, gt=1, description="exponent of the Zipf distribution of all sizes; null: all are 1"

@@ -16,7 +16,7 @@ from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.arrivals.poisson import Poisson
 from hpcrowd.analysis.models.parts.base import ArrivalModel, Drawn, Floats, JobModel
 from hpcrowd.analysis.models.parts.users import UserShares, chosen_users, gap_for_load
-from hpcrowd.environment.errors import ModelFitError, QuantityError
+from hpcrowd.environment.errors import ModelFitError
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.streams import Streams
 
@@ -156,17 +156,11 @@ class Downey(JobModel):
 
     @override
     def published_arrivals(self) -> ArrivalModel:
-        if self.published_gap_s is None:
-            raise QuantityError(
-                f"model {self.name}: published_gap_s is not known of a model that was fitted; take "
-                "the arrivals that were fitted with it"
-            )
-        return Poisson(
-            mean_gap_s=self.published_gap_s,
-            notes=(
-                "arrivals: the paper's are Poisson in two parts of the day, of which no numbers "
-                "are at hand; one rate here, chosen for an offered load of 0.7",
-            ),
+        return Poisson.published(
+            self.name,
+            self.published_gap_s,
+            "arrivals: the paper's are Poisson in two parts of the day, of which no numbers are at "
+            "hand; one rate here, chosen for an offered load of 0.7",
         )
 
     def mean_demand(self, machine: int) -> float:

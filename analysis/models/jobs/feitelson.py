@@ -431,15 +431,8 @@ class Feitelson(JobModel):
 
     @override
     def published_arrivals(self) -> ArrivalModel:
-        if self.published_gap_s is None:
-            raise QuantityError(
-                f"model {self.name}: published_gap_s is not known of a model that was fitted; take "
-                "the arrivals that were fitted with it"
-            )
-        return Poisson(
-            mean_gap_s=self.published_gap_s,
-            notes=("arrivals: the paper gives no mean; chosen here for an offered load of 0.7",),
-        )
+        note = "arrivals: the paper gives no mean; chosen here for an offered load of 0.7"
+        return Poisson.published(self.name, self.published_gap_s, note)
 
     def work(self, machine: int) -> float:
         """Return processors x s that a first execution and its repetitions need in the mean."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, Self, override
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.arrivals.lublin import (
@@ -17,7 +17,7 @@ from hpcrowd.analysis.models.arrivals.lublin import (
     LublinTypes,
     kinds_of,
 )
-from hpcrowd.analysis.models.parts.base import ArrivalModel, Drawn, Floats, JobModel
+from hpcrowd.analysis.models.parts.base import ArrivalModel, Drawn, Floats, JobModel, Numbers
 from hpcrowd.analysis.models.parts.users import UserShares, chosen_users
 from hpcrowd.environment.errors import ModelFitError, QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
@@ -188,10 +188,8 @@ def _shares(weights: Floats, before: Floats) -> Floats:
 MOST_ROUNDS = 100
 
 
-class HyperGamma(BaseModel):
+class HyperGamma(Numbers):
     """ln of the run time is gamma(a1, b1) with probability p = pa n + pb, else gamma(a2, b2)."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     a1: float = Field(gt=0, description="shape of the first gamma of ln(run time in s)")
     b1: float = Field(gt=0, description="its scale")
@@ -279,14 +277,12 @@ LEAST = 1e-12
 SHARE_STEPS = 60
 
 
-class TwoStage(BaseModel):
+class TwoStage(Numbers):
     """How many processors jobs ask for.
 
     A job is serial; or log2 of its size is uniform between ``low`` and a middle value, or between
     that and the highest; with a certain probability it is then rounded to a whole number.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     serial: float = Field(ge=0, le=1, description="probability of a serial job")
     power: float = Field(ge=0, le=1, description="probability that log2 of the size is rounded")
@@ -426,10 +422,8 @@ def _uniform(log: Floats, low: float, high: float) -> Floats:
     return found
 
 
-class JobKind(BaseModel):
+class JobKind(Numbers):
     """Sizes and run times of one kind of jobs."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     sizes: TwoStage = Field(description="processors")
     run_times: HyperGamma = Field(description="run times by size")

@@ -12,11 +12,11 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal, Self, override
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from hpcrowd.analysis.features.sizes import is_power_of_two
 from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.analysis.models.parts.base import Drawn, Floats, JobModel
+from hpcrowd.analysis.models.parts.base import Drawn, Floats, JobModel, Numbers
 from hpcrowd.analysis.models.parts.users import draw_from
 from hpcrowd.environment.errors import ModelFitError, QuantityError, missing
 from hpcrowd.environment.jobs import Int64s
@@ -181,10 +181,8 @@ MOST_STEPS = 300
 TRIES = 100
 
 
-class Mixture(BaseModel):
+class Mixture(Numbers):
     """Normal distributions of (log2 processors, log2 run time), each with its full covariance."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     weights: tuple[PositiveFloat, ...] = Field(
         min_length=1, description="share of each component; adds up to 1"
@@ -331,10 +329,8 @@ GROUPS, CLUSTERS = 4, 4
 Powers = Literal["met", "paper"]
 
 
-class UserGroup(BaseModel):
+class UserGroup(Numbers):
     """Users who submit alike, and what their jobs are like."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     jobs: tuple[PositiveInt, ...] = Field(
         min_length=1, description="jobs of each user of the group in the trace, most first"

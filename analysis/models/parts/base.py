@@ -96,14 +96,18 @@ class Drawn:
         )
 
 
-class Part(BaseModel):
+class Numbers(BaseModel):
+    """Named numbers that are checked and do not change; a field has a description with its unit."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Part(Numbers):
     """Named numbers of a model.
 
     Every field has a description with its unit; arrays are tuples. A subclass has a ``name``, and
     a ``source`` that says where its definition comes from.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     #: What it is called in files and on the command line.
     name: ClassVar[str]
