@@ -4,7 +4,7 @@ from .comparison.numbers import Comparison, compare
 from .comparison.pictures import draw_runs, queues
 from .comparison.report import write_comparison
 from .curves import profile_distance, weekly_profile
-from .metrics import METRICS, format_metric, lateness, per_user, summarize
+from .metrics import METRICS, format_metric, lateness, per_user, session_stats, summarize
 from .models.jobs.locality import control_correlation
 from .pictures.gantt import busiest_day, gantt
 from .pictures.over_time import (
@@ -23,7 +23,6 @@ from .report.figures import RUN_FIGURES, think_against_response, write_figures
 from .report.runs import report_html, write_report_figures
 from .results import read_recorded, read_results, read_run, write_results
 from .run import Run
-from .sessions import session_stats
 from .validation.parts import UserModel
 from .validation.validation import Validation, validate
 

@@ -310,12 +310,6 @@ def profile_distance(a: Floats, b: Floats) -> float:
     return float(np.abs(np.asarray(a) - b).sum() / 2)
 
 
-def daily_profile(profile: Floats) -> Floats:
-    """Return the share in each hour of the day of a weekly profile, shape (24,)."""
-    hours: Floats = np.asarray(profile).reshape(-1, DAY_HOURS).sum(axis=0)
-    return hours
-
-
 def unevenness(profile: Floats) -> float:
     """Return the distance of a profile from one with equal hours: 0 flat, towards 1 all at once."""
     return profile_distance(profile, np.full(np.shape(profile), 1 / np.size(profile)))

@@ -12,12 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
-from hpcrowd.analysis.metrics import METRICS, PERCENTILES, format_metric
-from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import Clock
-
-#: Metrics whose distribution over users the report shows.
-OVER_USERS = ("wait_mean_s", "response_mean_s", "bounded_slowdown_mean")
 
 STYLE = """
 :root { color-scheme: light; }
@@ -66,7 +61,6 @@ code { font-family: ui-monospace, Consolas, monospace; font-size: .85em; overflo
   .wide { overflow-x: visible; }
 }
 """
-
 
 #: Tables with at most so many rows are not divided between pages.
 SHORT = 25
@@ -139,6 +133,25 @@ def figure_of(picture: Picture) -> str:
     )
 
 
+def table_html(head: str, lines: Iterable[str], attributes: str = "") -> str:
+    """Return a table of the cells of its head and of rows, both HTML already."""
+    body = "\n".join(lines)
+    return (
+        f'<div class="wide"><table{attributes}>\n<thead><tr>{head}</tr></thead>\n'
+        f"<tbody>\n{body}\n</tbody></table></div>"
+    )
+
+
+def small_print(
+    lines: Iterable[str], versions: Mapping[str, str], commands: Iterable[str] = ()
+) -> str:
+    """Return lines of HTML, then what made the page, and the commands that make it again."""
+    told = ", ".join(f"{name} {text}" for name, text in versions.items())
+    again = [f"Again: <code>{escape(command)}</code>" for command in commands if command]
+    body = "<br>\n".join([*lines, f"Versions: {escape(told)}.", *again])
+    return f"<p class='quiet'>{body}</p>"
+
+
 def rows_table(
     head: Sequence[str],
     rows: Iterable[Sequence[str]],
@@ -175,53 +188,20 @@ def rows_table(
     short = ' class="short"' if len(lines) <= SHORT else ""
     told = f'<p class="quiet">{escape(caption)}</p>\n' if caption else ""
     named = f' aria-label="{escape(caption)}"' if caption else ""
-    body = "\n".join(lines)
-    return (
-        f'{told}<div class="wide"><table{short}{named}>\n<thead><tr>{names}</tr></thead>\n'
-        f"<tbody>\n{body}\n</tbody></table></div>"
-    )
+    return told + table_html(names, lines, f"{short}{named}")
 
 
 def table_of(head: Sequence[str], rows: Iterable[tuple[str, Sequence[str], str]], last: str) -> str:
     """Return a table: names, one number per run, and a remark headed ``last``."""
     names = "".join(f'<th scope="col" class="number">{escape(name)}</th>' for name in head)
-    lines = [
-        f'<div class="wide"><table>\n<thead><tr><th></th>{names}'
-        f'<th scope="col">{escape(last)}</th></tr></thead>\n<tbody>'
-    ]
+    lines = []
     for name, values, remark in rows:
         cells = "".join(f'<td class="number">{escape(value)}</td>' for value in values)
         lines.append(
             f'<tr><th scope="row">{escape(name)}</th>{cells}'
             f'<td class="meaning">{escape(remark)}</td></tr>'
         )
-    return "\n".join([*lines, "</tbody></table></div>"])
-
-
-def metrics_table(runs: Sequence[Run]) -> str:
-    """Return the metrics, without those that no run has and counts that are 0 everywhere."""
-    rows = []
-    for metric in METRICS:
-        values = [run.metrics[metric.name] for run in runs]
-        if any(values) or metric.name in ("jobs_in", "jobs_completed", "wait_mean_s"):
-            shown = [format_metric(metric.name, value) for value in values]
-            rows.append((metric.name, shown, metric.meaning))
-    return table_of([run.label for run in runs], rows, "meaning")
-
-
-def users_table(runs: Sequence[Run]) -> str:
-    """Return percentiles over users of :data:`OVER_USERS`, a column for each run."""
-    meanings = {metric.name: metric.meaning for metric in METRICS}
-    rows = [
-        (
-            f"{name} p{p}",
-            [format_metric(name, run.metrics["per_user"][name][f"p{p}"]) for run in runs],
-            f"{p} % of the users have less" + ("" if place else f"; {meanings[name]}"),
-        )
-        for name in OVER_USERS
-        for place, p in enumerate(PERCENTILES)
-    ]
-    return table_of([run.label for run in runs], rows, "")
+    return table_html(f'<th></th>{names}<th scope="col">{escape(last)}</th>', lines)
 
 
 def origin_of(
@@ -252,11 +232,8 @@ def origin_of(
         + f"{clock.local(0):%A %Y-%m-%d %H:%M}"
         + (f" ({clock.note})." if clock.note else ".")
     )
-    versions = ", ".join(f"{name} {text}" for name, text in found[0]["versions"].items())
-    lines.append(f"Versions: {escape(versions)}.")
     commands = [again] if isinstance(again, str) else again
-    lines += [f"Again: <code>{escape(command)}</code>" for command in commands if command]
-    parts = ["<p class='quiet'>" + "<br>\n".join(lines) + "</p>"]
+    parts = [small_print(lines, found[0]["versions"], commands)]
     if len(shared) < len(keys):
         rows = [(key, [*map(_cut, values[key])], "") for key in keys if key not in shared]
         parts.append(table_of(labels, rows, ""))

@@ -12,12 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hpcrowd.analysis.curves import Floats
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.streams import Streams
-
-Floats = NDArray[np.float64]
 
 #: Confidence of every interval.
 CONFIDENCE = 0.95

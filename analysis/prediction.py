@@ -26,11 +26,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hpcrowd.analysis.curves import Floats
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
@@ -43,7 +43,6 @@ from hpcrowd.environment.schedulers.predictors.history import (
     HistoryPredictor,
 )
 from hpcrowd.environment.streams import Streams
-from hpcrowd.environment.traces.requested_times import POPULAR, most_popular
 from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
 
 #: Status of jobs that finished successfully; only they are predicted (thesis section 8.2).
@@ -306,59 +305,6 @@ def looks_ahead(make: Callable[[], Predictor], past: PastJobs) -> bool:
         said.append(predictor.follow(past.events))
     return any(not np.array_equal(said[0], other) for other in said[1:])
 
-
-class RequestScores(NamedTuple):
-    """How two sets of requested times differ.
-
-    Attributes
-    ----------
-    distinct, distinct_other
-        Different requests.
-    popular_share, popular_share_other
-        Share of jobs with one of the twenty most popular requests of their own set.
-    in_common
-        Requests that are among the twenty most popular ones of both.
-    total_variation
-        Share of jobs whose request would have to change to get the other distribution, 0 to 1.
-    ks
-        Largest difference of the cumulative distributions (Kolmogorov and Smirnov), 0 to 1.
-    """
-
-    distinct: int
-    distinct_other: int
-    popular_share: float
-    popular_share_other: float
-    in_common: int
-    total_variation: float
-    ks: float
-
-
-def compare_requests(requested: Int64s, other: Int64s) -> RequestScores:
-    """Compare two sets of requested times (s, at least one each); the sets may differ in size.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> compare_requests(np.array([60, 60, 300, 900]), np.array([60, 300])).ks
-    0.25
-    """
-    both, places = np.unique(np.concatenate([requested, other]), return_inverse=True)
-    first = np.bincount(places[: len(requested)], minlength=len(both)) / len(requested)
-    second = np.bincount(places[len(requested) :], minlength=len(both)) / len(other)
-    times, counts = most_popular(requested, POPULAR)
-    times_other, counts_other = most_popular(other, POPULAR)
-    return RequestScores(
-        distinct=int(np.count_nonzero(first)),
-        distinct_other=int(np.count_nonzero(second)),
-        popular_share=int(counts.sum()) / len(requested),
-        popular_share_other=int(counts_other.sum()) / len(other),
-        in_common=len(np.intersect1d(times, times_other)),
-        total_variation=float(np.abs(first - second).sum() / 2),
-        ks=float(np.abs(np.cumsum(first - second)).max()),
-    )
-
-
-Floats = NDArray[np.float64]
 
 #: Ranges that are searched, lower and upper end. The thesis does not give its own; these hold every
 #: value of its Table 8.3 (unconfirmed).

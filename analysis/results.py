@@ -27,7 +27,7 @@ import os
 import platform
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, tzinfo
 from importlib.metadata import PackageNotFoundError, version
@@ -186,6 +186,11 @@ def write_csv(path: Path, heading: Sequence[str], rows: Iterable[Sequence[Any]])
         writer.writerows(rows)
 
 
+#: What reads the tables that a folder may hold, by the attribute of the run.
+MORE_TABLES: dict[str, Callable[[Path], Any]] = {
+    "decisions": read_decisions, "attempts": read_attempts, "visits": read_visits,
+}  # fmt: skip
+
 #: Files that make a folder one of results.
 FILES = ("jobs.parquet", "summary.json", "provenance.json")
 
@@ -249,12 +254,9 @@ def read_results(folder: str | os.PathLike[str]) -> Run:
         run.accounts = dict(summary.get("reactions", {}))
         if (place / "reactions.parquet").is_file():
             run.reactions = read_reactions(place / "reactions.parquet", run.jobs)
-        if (place / "decisions.parquet").is_file():
-            run.decisions = read_decisions(place / "decisions.parquet")
-        if (place / "attempts.parquet").is_file():
-            run.attempts = read_attempts(place / "attempts.parquet")
-        if (place / "visits.parquet").is_file():
-            run.visits = read_visits(place / "visits.parquet")
+        for name, read in MORE_TABLES.items():
+            if (place / f"{name}.parquet").is_file():
+                setattr(run, name, read(place / f"{name}.parquet"))
         return run
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, ResultsError):

@@ -11,14 +11,14 @@ import pytest
 from hpcrowd.agents.generative.archetypes import GROUP_NAMES
 from hpcrowd.analysis import Run, curves
 from hpcrowd.analysis.comparison.pictures import draw_runs, mean_waits, queues
-from hpcrowd.analysis.html import metrics_table, origin_of, users_table
+from hpcrowd.analysis.html import origin_of
 from hpcrowd.analysis.metrics import format_metric
 from hpcrowd.analysis.pictures.over_time import lines_of, overview, waits_of, write_overview
 from hpcrowd.analysis.pictures.plots import COLOURS, figure_png
 from hpcrowd.analysis.results import provenance
 from hpcrowd.environment import Clock, JobTable, Simulation, State, Trace
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
-from hpcrowd.scenarios.demo import run_demo
+from hpcrowd.scenarios.demo import metrics_table, run_demo, users_table
 from hpcrowd.scenarios.kinds.replay import replay
 
 MakeTrace = Callable[..., Trace]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hpcrowd.agents.behaviours.visits import Happening, Visits
 from hpcrowd.analysis.curves import processors_in_use
@@ -13,8 +13,6 @@ from hpcrowd.environment.clock import HOUR, WEEK, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.quantities import plural
-
-Floats = NDArray[np.float64]
 
 #: A machine is called empty when in the last part of the weeks less than this share is submitted of
 #: what there would be with waits as recorded; both chosen here.

@@ -17,13 +17,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hpcrowd.analysis.curves import activity_lengths, profile_distance, unevenness, weekly_profile
+from hpcrowd.analysis.curves import (
+    Floats,
+    activity_lengths,
+    profile_distance,
+    unevenness,
+    weekly_profile,
+)
 from hpcrowd.analysis.metrics import METRICS, PER_USER, Metric, per_user
 from hpcrowd.analysis.paired import (
     CONFIDENCE,
     Difference,
     Estimate,
-    Floats,
     UserDifference,
     mean_by_user,
     seed_difference,

@@ -10,8 +10,8 @@ import numpy as np
 
 from hpcrowd.analysis import curves
 from hpcrowd.analysis.comparison.numbers import Group, work_of
-from hpcrowd.analysis.curves import weekly_profile
-from hpcrowd.analysis.paired import Floats, paired_values
+from hpcrowd.analysis.curves import Floats, weekly_profile
+from hpcrowd.analysis.paired import paired_values
 from hpcrowd.analysis.pictures.over_time import TIME_BINS, draw_profiles
 from hpcrowd.analysis.pictures.plots import (
     COLOURS,

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -178,10 +179,6 @@ class Drawing(NamedTuple):
     caption: str
 
 
-def _queues(groups: Sequence[Group]) -> Figure:
-    return queues(groups, colours=GROUP_COLOURS)
-
-
 #: Pictures by the names of their files.
 PICTURES = {
     "glance.png": Drawing(
@@ -204,7 +201,11 @@ PICTURES = {
         "the left is of users who come earlier. Right: how much longer they wait than in the "
         "first; left of 0 are users who are better off.",
     ),
-    "queue.png": Drawing(_queues, "Queues", "Jobs in the queue over time, to the same scale."),
+    "queue.png": Drawing(
+        partial(queues, colours=GROUP_COLOURS),
+        "Queues",
+        "Jobs in the queue over time, to the same scale.",
+    ),
 }
 
 

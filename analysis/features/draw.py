@@ -1,4 +1,4 @@
-"""Panels on arrivals: jobs per day, the week, autocorrelation, times between arrivals."""
+"""Panels of pictures of workloads: arrivals, jobs, bags and repetitions, users."""
 
 from __future__ import annotations
 
@@ -418,7 +418,6 @@ LOOKS = {
     "gamma": ("purple", (0, (5, 1.5, 1, 1.5))),
     "exponential": ("orange", "-"),
 }
-
 
 #: Titles of panels on repetitions.
 REPEATED = {

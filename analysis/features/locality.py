@@ -24,7 +24,6 @@ from hpcrowd.environment.jobs import Int64s
 
 Floats = NDArray[np.float64]
 
-
 #: Variance of what rounding hides, evenly spread over one resolution, in resolution^2. It is added
 #: to that of each component, so that none shrinks to a single value.
 ROUNDING = 1 / 12

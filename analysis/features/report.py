@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
 from html import escape
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,9 +22,9 @@ from hpcrowd.analysis.features.feature import Feature, Features, Group, Value
 from hpcrowd.analysis.features.panels import LETTERS, name_of, nothing, plain_name, title_of
 from hpcrowd.analysis.features.stats import GROUPS
 from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.analysis.html import Picture, figure_of, html_page
+from hpcrowd.analysis.html import Picture, figure_of, html_page, small_print, table_html
 from hpcrowd.analysis.pictures.plots import figure_png, legend_figure, new_figure, tidy
-from hpcrowd.analysis.results import versions
+from hpcrowd.analysis.results import version_of, versions
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.environment.quantities import format_duration, plural
@@ -284,7 +283,6 @@ PICTURES = {
     ),
 }  # fmt: skip
 
-
 #: s; shorter times are told in seconds with digits after the point.
 SHORT_S = 120
 
@@ -355,16 +353,21 @@ def features_html(measured: Sequence[Features], *, again: str = "") -> str:
     ]
     for group in groups:
         parts.append(f'<h2 id="{group.name}">{escape(group.title)}</h2>')
-        for picture in PICTURES.values():
-            if picture.group == group.name:
-                png = figure_png(picture.draw(workloads))
-                parts.append(figure_of(Picture(png, picture.caption)))
-        parts.append(_features_table(group, measured))
+        parts += [*pictures_of(group, workloads), _features_table(group, measured)]
     parts += ['<h2 id="origin">Where this comes from</h2>', _origin(workloads, again)]
     title = ", ".join(names[:IN_HEADING])
     if len(names) > IN_HEADING:
         title += f" and {len(names) - IN_HEADING} more"
     return html_page(f"Workload statistics: {title}", map(_lead, workloads), parts)
+
+
+def pictures_of(group: Group, workloads: Sequence[Workload]) -> list[str]:
+    """Return the pictures that belong to a group of features, as HTML."""
+    return [
+        figure_of(Picture(figure_png(picture.draw(workloads)), picture.caption))
+        for picture in PICTURES.values()
+        if picture.group == group.name
+    ]
 
 
 def _features_in(group: Group, measured: Sequence[Features]) -> bool:
@@ -396,11 +399,7 @@ def _facts_table(workloads: Sequence[Workload]) -> str:
         + "</tr>"
         for name, values in rows
     ]
-    return (
-        f'<div class="wide"><table>\n<thead><tr><th></th>{head}</tr></thead>\n<tbody>\n'
-        + "\n".join(lines)
-        + "\n</tbody></table></div>"
-    )
+    return table_html(f"<th></th>{head}", lines)
 
 
 def _facts(workload: Workload) -> Iterator[tuple[str, str]]:
@@ -426,10 +425,7 @@ def _features_table(group: Group, measured: Sequence[Features]) -> str:
         f'<th scope="col" class="number">{escape(plain_name(features.workload))}</th>'
         for features in measured
     )
-    lines = [
-        f'<div class="wide"><table>\n<thead><tr><th></th>{head}'
-        '<th scope="col">definition; source</th></tr></thead>\n<tbody>'
-    ]
+    lines = []
     for one in group.features:
         cells = []
         for features in measured:
@@ -448,7 +444,7 @@ def _features_table(group: Group, measured: Sequence[Features]) -> str:
             f'<td class="meaning" title="{tip}">{escape(one.definition)}; '
             f"<small>{escape(one.source)}</small></td></tr>"
         )
-    return "\n".join([*lines, "</tbody></table></div>"])
+    return table_html(f'<th></th>{head}<th scope="col">definition; source</th>', lines)
 
 
 def _origin(workloads: Sequence[Workload], again: str) -> str:
@@ -468,14 +464,5 @@ def _origin(workloads: Sequence[Workload], again: str) -> str:
     for workload in workloads:
         if workload.sha256:
             lines.append(f"{escape(workload.name)}: sha256 {workload.sha256}.")
-    found = versions()
-    for name in ALSO_BY:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "not installed"
-    told = ", ".join(f"{name} {text}" for name, text in found.items())
-    lines.append(f"Versions: {escape(told)}.")
-    if again:
-        lines.append(f"Again: <code>{escape(again)}</code>")
-    return "<p class='quiet'>" + "<br>\n".join(lines) + "</p>"
+    found = versions() | {name: version_of(name) for name in ALSO_BY}
+    return small_print(lines, found, [again])

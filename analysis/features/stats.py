@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -108,11 +109,5 @@ def _facts(features: Features) -> dict[str, Any]:
         "remarks": list(workload.remarks),
         "clock_note": workload.clock.note,
         "processors_of_machine": workload.machine,
-        "settings": {
-            "time_scale_s": workload.settings.time_scale_s,
-            "bag_gap_s": workload.settings.bag_gap_s,
-            "session_gap_s": workload.settings.session_gap_s,
-            "resolution_s": workload.settings.resolution_s,
-            "components": workload.settings.components,
-        },
+        "settings": asdict(workload.settings),
     }

@@ -143,7 +143,6 @@ LOOKS: dict[str, dict[str, Any]] = {
     "simulated": {"color": COLOURS["blue"], "linestyle": "-", "marker": "o", "linewidth": 1.5},
 }
 
-
 #: Where the axis of think times is labelled, s.
 MARKS = {
     1: "1 s", 5: "5 s", 20: "20 s", 60: "1 min", 120: "2 min", 300: "5 min", 600: "10 min",

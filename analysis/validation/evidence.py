@@ -33,15 +33,9 @@ from hpcrowd.agents.generative.shmueli import SiteModel
 from hpcrowd.agents.populations.population import add_users
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.agents.work.sessions import ARRIVAL_THRESHOLD
+from hpcrowd.analysis.curves import Floats
 from hpcrowd.analysis.validation.parts import Parts, UserModel
-from hpcrowd.analysis.validation.scores import (
-    Floats,
-    crps,
-    decades,
-    distances,
-    histogram,
-    times_histogram,
-)
+from hpcrowd.analysis.validation.scores import crps, decades, distances, histogram, times_histogram
 from hpcrowd.environment.clock import HOUR, WEEK
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.simulation import Simulation

@@ -22,6 +22,7 @@ from hpcrowd.agents.behaviours.heldout import recorded_releases
 from hpcrowd.agents.behaviours.think import LinearThink
 from hpcrowd.agents.behaviours.when import BatchOrder, Reason
 from hpcrowd.agents.presets import PRESETS
+from hpcrowd.analysis.curves import Floats
 from hpcrowd.analysis.validation.evidence import (
     DRAWS,
     MEASURES,
@@ -40,7 +41,6 @@ from hpcrowd.analysis.validation.parts import BASELINES, Parts, UserModel
 from hpcrowd.analysis.validation.scores import (
     RESAMPLES,
     Estimate,
-    Floats,
     distances,
     estimate,
     mean_over_users,
