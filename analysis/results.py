@@ -63,6 +63,14 @@ FORMAT = 1
 #: Distributions whose versions decide about the bytes of a run.
 VERSIONS_OF = ("hpcrowd", "mesa", "numpy", "numba", "networkx", "pyarrow")
 
+#: What reads the tables that a folder may hold, by the attribute of the run.
+MORE_TABLES: dict[str, Callable[[Path], Any]] = {
+    "decisions": read_decisions, "attempts": read_attempts, "visits": read_visits,
+}  # fmt: skip
+
+#: Files that make a folder one of results.
+FILES = ("jobs.parquet", "summary.json", "provenance.json")
+
 
 def check_replaceable(folder: str | os.PathLike[str], option: str = "--out") -> None:
     """Make sure that results may take the place of ``folder``, before they are computed.
@@ -184,15 +192,6 @@ def write_csv(path: Path, heading: Sequence[str], rows: Iterable[Sequence[Any]])
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(heading)
         writer.writerows(rows)
-
-
-#: What reads the tables that a folder may hold, by the attribute of the run.
-MORE_TABLES: dict[str, Callable[[Path], Any]] = {
-    "decisions": read_decisions, "attempts": read_attempts, "visits": read_visits,
-}  # fmt: skip
-
-#: Files that make a folder one of results.
-FILES = ("jobs.parquet", "summary.json", "provenance.json")
 
 
 def read_run(path: str | os.PathLike[str]) -> Run:

@@ -68,6 +68,56 @@ MODELS: dict[str, Kind] = {
 }
 
 
+@dataclass(frozen=True)
+class WorkloadModel:
+    """A model to generate workloads from.
+
+    Attributes
+    ----------
+    name
+        A name of :data:`MODELS`.
+    machine
+        Processors of the machine that it was fitted on or is meant for.
+    arrivals, jobs
+        Its parts.
+    cycle
+        Rhythm of the week imposed on the arrivals; None for none.
+    requests
+        How long jobs ask for; None leaves them without a requested time, or with that of the jobs.
+    load
+        Offered load of the trace that it was fitted to; None unknown.
+    provenance
+        Where it comes from, plain data.
+    """
+
+    name: str
+    machine: int
+    arrivals: ArrivalModel
+    jobs: JobModel
+    cycle: Cycle | None = None
+    requests: Requests | None = None
+    load: float | None = None
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def notes(self) -> list[str]:
+        """What the fits have to tell."""
+        return [*self.arrivals.notes, *self.jobs.notes, *(self.cycle.notes if self.cycle else ())]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the model as plain data, fit for JSON."""
+        return {
+            "model": self.name,
+            "machine": self.machine,
+            "load": self.load,
+            "arrivals": _wire(self.arrivals),
+            "jobs": _wire(self.jobs),
+            "cycle": None if self.cycle is None else _wire(self.cycle),
+            "requests": None if self.requests is None else _wire(self.requests),
+            "provenance": self.provenance,
+        }
+
+
 def arrival_model(name: str) -> type[ArrivalModel]:
     """Return a kind of arrivals by its name.
 
@@ -216,56 +266,6 @@ FILES = ModelFormat(
 
 #: Places of an array that an error names before it cuts.
 DEPTH = 3
-
-
-@dataclass(frozen=True)
-class WorkloadModel:
-    """A model to generate workloads from.
-
-    Attributes
-    ----------
-    name
-        A name of :data:`MODELS`.
-    machine
-        Processors of the machine that it was fitted on or is meant for.
-    arrivals, jobs
-        Its parts.
-    cycle
-        Rhythm of the week imposed on the arrivals; None for none.
-    requests
-        How long jobs ask for; None leaves them without a requested time, or with that of the jobs.
-    load
-        Offered load of the trace that it was fitted to; None unknown.
-    provenance
-        Where it comes from, plain data.
-    """
-
-    name: str
-    machine: int
-    arrivals: ArrivalModel
-    jobs: JobModel
-    cycle: Cycle | None = None
-    requests: Requests | None = None
-    load: float | None = None
-    provenance: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def notes(self) -> list[str]:
-        """What the fits have to tell."""
-        return [*self.arrivals.notes, *self.jobs.notes, *(self.cycle.notes if self.cycle else ())]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the model as plain data, fit for JSON."""
-        return {
-            "model": self.name,
-            "machine": self.machine,
-            "load": self.load,
-            "arrivals": _wire(self.arrivals),
-            "jobs": _wire(self.jobs),
-            "cycle": None if self.cycle is None else _wire(self.cycle),
-            "requests": None if self.requests is None else _wire(self.requests),
-            "provenance": self.provenance,
-        }
 
 
 def write_model(model: WorkloadModel, path: str | os.PathLike[str]) -> None:
