@@ -267,6 +267,8 @@ DAY_HOURS = DAY // HOUR
 def weekly_profile(submit: Int64s, clock: Clock) -> Floats:
     """Return the share of submissions in each local hour of the week, from Monday 00:00.
 
+    Shares may be compared between runs of different lengths, unlike :func:`weekly_rates`.
+
     Parameters
     ----------
     submit

@@ -469,6 +469,10 @@ def next_event_of(moment: Moment, user: int) -> int | None:
 def recover_work(run: Run) -> Run:
     """Return a run with the recorded work of its users, if it is a replay that lacks it.
 
+    A folder of results holds the jobs, not what waited. The sessions of a replay are found again in
+    the recorded times of its jobs, as they were when it ran; with them a run from a folder can be
+    played back like one that has just ended.
+
     Nothing is added where that cannot be known from the folder: where users make up their work,
     where several behaviours are mixed, and where single jobs follow each other (``preceding``).
 

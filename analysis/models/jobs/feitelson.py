@@ -306,6 +306,9 @@ class Feitelson(JobModel):
     #: Stages of the run times that a fit uses.
     stages: ClassVar[int]
 
+    #: Published run times: their unit in s, means, probabilities for the smallest and largest jobs.
+    run_times: ClassVar[tuple[float, tuple[float, ...], tuple[float, ...], tuple[float, ...]]]
+
     order: float = Field(ORDER, ge=0, description="order of the harmonic distribution of sizes")
     small_sizes: int = Field(
         SMALL_SIZES, ge=1, description="processors; sizes up to this one are small (unconfirmed)"
@@ -429,6 +432,25 @@ class Feitelson(JobModel):
         """Return the first executions, to which arrivals are fitted: repetitions follow."""
         return workload.take(find_runs(workload).first)
 
+    @classmethod
+    @override
+    def published(cls, machine: int) -> Self:
+        unit_s, means, small, large = cls.run_times
+        made = cls(
+            small_sizes=min(SMALL_SIZES, machine),
+            unit_s=unit_s,
+            means=means,
+            shares_small=small,
+            shares_large=large,
+            users=chosen_users(),
+            notes=(
+                f"{cls.name}: order of sizes, exponent of run lengths and the form of run times "
+                "are published; means, probabilities, factors and arrivals are unconfirmed",
+            ),
+        )
+        gap = gap_for_load(made.work(machine), machine)
+        return made.model_copy(update={"published_gap_s": gap})
+
     @override
     def published_arrivals(self) -> ArrivalModel:
         note = "arrivals: the paper gives no mean; chosen here for an offered load of 0.7"
@@ -497,11 +519,7 @@ class Feitelson1996(Feitelson):
     name: ClassVar[str] = "feitelson96"
     title: ClassVar[str] = "harmonic sizes, hyperexponential run times, repeated executions"
     stages: ClassVar[int] = 2
-
-    @classmethod
-    @override
-    def published(cls, machine: int) -> Self:
-        return _published(cls, machine, UNIT_1996_S, MEANS_1996, SMALL_1996, LARGE_1996)
+    run_times = UNIT_1996_S, MEANS_1996, SMALL_1996, LARGE_1996
 
 
 class Feitelson1997(Feitelson):
@@ -510,32 +528,4 @@ class Feitelson1997(Feitelson):
     name: ClassVar[str] = "feitelson97"
     title: ClassVar[str] = "the same with run times in seconds, in three stages"
     stages: ClassVar[int] = 3
-
-    @classmethod
-    @override
-    def published(cls, machine: int) -> Self:
-        return _published(cls, machine, 1.0, MEANS_1997, SMALL_1997, LARGE_1997)
-
-
-def _published[F: Feitelson](
-    kind: type[F],
-    machine: int,
-    unit_s: float,
-    means: tuple[float, ...],
-    small: tuple[float, ...],
-    large: tuple[float, ...],
-) -> F:
-    made = kind(
-        small_sizes=min(SMALL_SIZES, machine),
-        unit_s=unit_s,
-        means=means,
-        shares_small=small,
-        shares_large=large,
-        users=chosen_users(),
-        notes=(
-            f"{kind.name}: order of sizes, exponent of run lengths and the form of run times are "
-            "published; means, probabilities, factors and arrivals are unconfirmed",
-        ),
-    )
-    gap = gap_for_load(made.work(machine), machine)
-    return made.model_copy(update={"published_gap_s": gap})
+    run_times = 1.0, MEANS_1997, SMALL_1997, LARGE_1997
