@@ -1,4 +1,4 @@
-"""What a run was like, in numbers with their units in their names.
+"""What a run was like, and the sessions of a trace, in numbers with their units in their names.
 
 Waits, responses, slowdowns and the makespan count jobs that ran; lateness counts every submitted
 job, also rejected ones (Madon et al. 2024, section 6).
@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from hpcrowd.analysis.accounts.platform import processor_seconds
+from hpcrowd.agents.work.graph import longest_paths
+from hpcrowd.agents.work.recorded import Work
+from hpcrowd.analysis.curves import Floats, processor_seconds
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
+from hpcrowd.environment.quantities import format_duration
 
 #: Run times below this count as this long in the bounded slowdown, s.
 BOUND = 10
@@ -24,10 +27,8 @@ BOUND = 10
 #: Run times below this count as this long in the slowdown, s; the log's resolution.
 RESOLUTION = 1
 
-#: Percentiles over users.
+#: Percentiles over users, or sessions.
 PERCENTILES = (10, 50, 90)
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,7 @@ def summarize(
     """
     ran = jobs.over
     values: dict[str, Any] = {
+        **dict.fromkeys(metric.name for metric in METRICS),
         "jobs_in": len(jobs),
         "jobs_completed": jobs.count(State.COMPLETED),
         "jobs_killed": jobs.count(State.KILLED),
@@ -123,17 +125,6 @@ def summarize(
         "jobs_failed": jobs.count(State.FAILED),
         "jobs_unfinished": jobs.count(State.UNFINISHED),
         "jobs_dropped": dropped,
-        "makespan_s": None,
-        "wait_mean_s": None,
-        "wait_max_s": None,
-        "response_mean_s": None,
-        "slowdown_mean": None,
-        "bounded_slowdown_mean": None,
-        "utilization": None,
-        "throughput_jobs_per_day": None,
-        "lateness_mean_s": None,
-        "relative_lateness": None,
-        "additional_lateness_s": None,
     }
     if ran.any():
         submit, start, end = jobs.submit[ran], jobs.start[ran], jobs.end[ran]
@@ -241,6 +232,19 @@ def per_user(jobs: JobTable) -> dict[str, tuple[Int64s, Floats]]:
     return found
 
 
+def format_metric(name: str, value: float | None) -> str:
+    """Return the value of a metric for people, by the unit in its name."""
+    if value is None:
+        return "-"
+    if name.startswith("jobs_"):
+        return f"{value:,.0f}"
+    if name.endswith("_s"):
+        return format_duration(value)
+    if name == "utilization":
+        return f"{100 * value:.1f} %"
+    return f"{value:,.{2 if abs(value) < 10 else 1 if abs(value) < 100 else 0}f}"
+
+
 def _groups(users: Int64s) -> tuple[Int64s, Callable[[NDArray[Any], np.ufunc], Floats]]:
     """Return the distinct users and a function that reduces values user by user."""
     order = np.argsort(users, kind="stable")
@@ -259,3 +263,63 @@ def _number(value: Any) -> float | None:
     """Return a float fit for JSON: None where it is not finite."""
     value = float(value)
     return value if math.isfinite(value) else None
+
+
+def session_stats(jobs: JobTable, work: Work, user: int | None = None) -> dict[str, Any]:
+    """Return counts and distributions of sessions, batches and dependencies.
+
+    Parameters
+    ----------
+    jobs, work
+        The jobs and their sessions.
+    user
+        Only this user's; None for all users.
+
+    Returns
+    -------
+    dict
+        Names carry units; a distribution holds ``p10``, ``p50``, ``p90`` and ``max``. *Arity* is
+        the number of sessions that wait directly for a session.
+
+    Raises
+    ------
+    QuantityError
+        When the trace has no such user.
+    """
+    sessions, edges = work.sessions, work.dependencies
+    which = range(len(sessions)) if user is None else sessions.of_user(user)
+    first, last = which.start, which.stop
+    jobs_in = np.diff(sessions.session_first)[first:last]
+    rows = sessions.rows[sessions.session_first[first] : sessions.session_first[last]]
+    batches = jobs.batch[rows]
+    batch_sizes = np.unique(batches, return_counts=True)[1]
+    first_of_batch = np.diff(batches, prepend=-1) != 0
+    batches_in = np.unique(jobs.session[rows][first_of_batch], return_counts=True)[1]
+    leaving = slice(edges.first[first], edges.first[last])
+    places = np.unique(sessions.user_of_session[first:last])
+    return {
+        "sessions_definition": str(sessions.definition),
+        "jobs": len(rows),
+        "users": len(places),
+        "sessions": len(which),
+        "batches": len(batch_sizes),
+        "dependencies": len(edges.successor[leaving]),
+        "sessions_without_predecessor": int(np.count_nonzero(edges.count[first:last] == 0)),
+        "jobs_per_session": _spread(jobs_in),
+        "batches_per_session": _spread(batches_in),
+        "jobs_per_batch": _spread(batch_sizes),
+        "sessions_per_user": _spread(np.diff(sessions.user_first)[places]),
+        "session_length_s": _spread((sessions.end - sessions.start)[first:last]),
+        "think_time_s": _spread(edges.think[leaving]),
+        "longest_path_sessions": _spread(longest_paths(sessions)[places]),
+        "arity": _spread(np.diff(edges.first)[first:last]),
+    }
+
+
+def _spread(values: ArrayLike) -> dict[str, float] | None:
+    """Return percentiles and maximum, None when there is nothing."""
+    numbers = np.asarray(values, np.float64)
+    if not len(numbers):
+        return None
+    spread = {f"p{p}": float(np.percentile(numbers, p)) for p in PERCENTILES}
+    return spread | {"max": float(numbers.max())}

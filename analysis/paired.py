@@ -12,12 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hpcrowd.analysis.curves import Floats
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.streams import Streams
-
-Floats = NDArray[np.float64]
 
 #: Confidence of every interval.
 CONFIDENCE = 0.95
@@ -179,6 +177,16 @@ def bootstrap_mean(values: Floats, generator: np.random.Generator) -> Estimate:
     return Estimate(mean, float(low), float(high), count)
 
 
+def paired_values(
+    first: tuple[Int64s, Floats], other: tuple[Int64s, Floats]
+) -> tuple[Floats, Floats]:
+    """Return the values of the users who are in both, user by user."""
+    _, in_first, in_other = np.intersect1d(
+        first[0], other[0], assume_unique=True, return_indices=True
+    )
+    return first[1][in_first], other[1][in_other]
+
+
 def user_difference(
     first: tuple[Int64s, Floats], other: tuple[Int64s, Floats], seed: int = 0
 ) -> UserDifference | None:
@@ -192,12 +200,9 @@ def user_difference(
         The bootstrap draws from the stream ``compare`` of this seed, the same for every metric and
         group.
     """
-    common, in_first, in_other = np.intersect1d(
-        first[0], other[0], assume_unique=True, return_indices=True
-    )
-    if not len(common):
+    a, b = paired_values(first, other)
+    if not len(a):
         return None
-    a, b = first[1][in_first], other[1][in_other]
     difference: Floats = b - a
     return UserDifference(
         first=float(a.mean()),
@@ -206,8 +211,8 @@ def user_difference(
         median=float(np.median(difference)),
         better=float((difference < 0).mean()),
         worse=float((difference > 0).mean()),
-        only_first=len(first[0]) - len(common),
-        only_other=len(other[0]) - len(common),
+        only_first=len(first[0]) - len(a),
+        only_other=len(other[0]) - len(a),
     )
 
 

@@ -1,4 +1,4 @@
-"""The folder a run leaves behind: whole or absent.
+"""The folder a run leaves behind, whole or absent: written, and read back; recorded traces as runs.
 
 =================== ==============================================================================
 jobs.parquet        every job, the columns of :data:`hpcrowd.environment.jobs.MEANING`
@@ -7,13 +7,16 @@ reactions.parquet   what reactions did to jobs, if there were any, the columns o
 attempts.parquet    runs of jobs that the platform stopped, if there were any, the columns of
                     :data:`hpcrowd.environment.engine.interrupted_runs.MEANING`
 components.parquet  which rows are components of one job, where a grid split some, the columns of
-                    :data:`hpcrowd.analysis.record_files.MEANING`
-visits.parquet      who came and went, where users do, the columns of :data:`MEANING`
+                    :data:`hpcrowd.analysis.tables.COMPONENT_MEANING`
+visits.parquet      who came and went, where users do, the columns of
+                    :data:`hpcrowd.agents.behaviours.visits.VISIT_MEANING`
 trace.swf.gz        the run as a trace, see :meth:`hpcrowd.analysis.run.Run.to_trace`
 summary.json        the metrics, see :meth:`hpcrowd.analysis.run.Run.summary`
 provenance.json     configuration, seed, versions, checksums, wall times: enough to run it again
-*.png               pictures, see :mod:`hpcrowd.analysis.pictures.plots`
+*.png               pictures, see :mod:`hpcrowd.analysis.pictures.over_time`
 =================== ==============================================================================
+
+What later versions add to a folder (columns, keys, files) is passed over.
 """
 
 from __future__ import annotations
@@ -23,29 +26,50 @@ import json
 import os
 import platform
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime, tzinfo
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from zoneinfo import ZoneInfo
 
-from hpcrowd.analysis.accounts.platform import write_attempts
-from hpcrowd.analysis.accounts.reactions import write_reactions
-from hpcrowd.analysis.record_files import write_components, write_decisions, write_visits
 from hpcrowd.analysis.run import Run
-from hpcrowd.environment.errors import HpcrowdError
-from hpcrowd.environment.jobs import MEANING, Column, JobTable, State
+from hpcrowd.analysis.tables import (
+    read_attempts,
+    read_decisions,
+    read_jobs,
+    read_reactions,
+    read_visits,
+    write_attempts,
+    write_components,
+    write_decisions,
+    write_jobs,
+    write_reactions,
+    write_visits,
+)
+from hpcrowd.environment.clock import Clock
+from hpcrowd.environment.errors import HpcrowdError, ResultsError
+from hpcrowd.environment.jobs import State
+from hpcrowd.environment.traces.archive.logs import trace_path
+from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.formats.swf import write_swf
-
-if TYPE_CHECKING:
-    pass
-
+from hpcrowd.environment.traces.trace import jobs_from_trace
 
 #: Format of a folder; it counts up when a version could no longer read what another wrote.
 FORMAT = 1
 
 #: Distributions whose versions decide about the bytes of a run.
 VERSIONS_OF = ("hpcrowd", "mesa", "numpy", "numba", "networkx", "pyarrow")
+
+#: What reads the tables that a folder may hold, by the attribute of the run.
+MORE_TABLES: dict[str, Callable[[Path], Any]] = {
+    "decisions": read_decisions, "attempts": read_attempts, "visits": read_visits,
+}  # fmt: skip
+
+#: Files that make a folder one of results.
+FILES = ("jobs.parquet", "summary.json", "provenance.json")
 
 
 def check_replaceable(folder: str | os.PathLike[str], option: str = "--out") -> None:
@@ -107,7 +131,7 @@ def write_results(run: Run, folder: str | os.PathLike[str], *, plots: bool = Tru
 
 def write_run(run: Run, place: Path, *, plots: bool = True) -> None:
     """Write the files of a run into an existing folder."""
-    write_parquet(run.jobs, place / "jobs.parquet")
+    write_jobs(run.jobs, place / "jobs.parquet")
     if run.reactions:
         write_reactions(run.jobs, run.reactions, place / "reactions.parquet")
     if run.decisions is not None:
@@ -121,7 +145,7 @@ def write_run(run: Run, place: Path, *, plots: bool = True) -> None:
     write_swf(run.to_trace(), place / "trace.swf.gz")
     write_json(run.summary(), place / "summary.json")
     if plots:
-        from hpcrowd.analysis.pictures.plots import write_overview
+        from hpcrowd.analysis.pictures.over_time import write_overview
 
         write_overview(run, place)
     write_json(provenance(run), place / "provenance.json")
@@ -131,26 +155,6 @@ def write_json(value: Any, path: Path) -> None:
     """Write ``value`` as readable JSON."""
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     path.write_text(f"{text}\n", encoding="utf-8")
-
-
-def write_parquet(jobs: JobTable, path: Path) -> None:
-    """Write the table of jobs; column meanings stand in the metadata of each field."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    words = pa.array([state.name.lower() for state in State])
-    arrays, fields = [], []
-    for column in Column:
-        values = jobs.column(column)
-        if column is Column.STATE:
-            array = pa.DictionaryArray.from_arrays(pa.array(values, pa.int8()), words)
-        else:
-            array = pa.array(values)
-        arrays.append(array)
-        fields.append(
-            pa.field(column.name.lower(), array.type, metadata={"meaning": MEANING[column]})
-        )
-    pq.write_table(pa.Table.from_arrays(arrays, schema=pa.schema(fields)), path, compression="zstd")
 
 
 def version_of(name: str) -> str:
@@ -188,3 +192,158 @@ def write_csv(path: Path, heading: Sequence[str], rows: Iterable[Sequence[Any]])
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(heading)
         writer.writerows(rows)
+
+
+def read_run(path: str | os.PathLike[str]) -> Run:
+    """Read a folder of results, or a trace: :func:`read_results`, :func:`read_recorded`."""
+    place = trace_path(path)
+    if not place.exists():
+        raise ResultsError(f"{path}: no such folder of results, and no such trace")
+    return read_results(place) if place.is_dir() else read_recorded(place)
+
+
+def read_results(folder: str | os.PathLike[str]) -> Run:
+    """Read what ``hpcrowd replay --out`` or :func:`hpcrowd.analysis.results.write_results` wrote.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+
+    Returns
+    -------
+    Run
+        With the same jobs, metrics, clock and configuration; ``stored`` holds what
+        ``provenance.json`` says, ``reactions`` what reactions did,
+        ``decisions`` what users decided if that was logged, ``visits`` who came and went,
+        ``attempts`` runs that the platform stopped. The
+        recorded trace and its sessions are not in the folder: ``trace`` and ``work`` are None, and
+        the run as a trace is the folder's ``trace.swf.gz``.
+
+    Raises
+    ------
+    ResultsError
+        When it is no folder of results, or one of another format, or a file is broken.
+    """
+    place = Path(folder)
+    _check_files(place)
+    stored = _read_json(place / "provenance.json")
+    written = stored.get("format", FORMAT)
+    if written != FORMAT:
+        raise ResultsError(
+            f"{place}: results of format {written!r}; this version of hpcrowd reads format "
+            f"{FORMAT}: run it again, or read it with the version that wrote it"
+        )
+    summary = _read_json(place / "summary.json")
+    try:
+        run = Run(
+            jobs=read_jobs(place / "jobs.parquet"),
+            processors=int(summary["processors"]),
+            label=str(stored["label"]),
+            configuration=dict(stored["configuration"]),
+            clock=_clock(summary["clock"]),
+            platform=dict(summary.get("platform", {})),
+            sites=dict(summary.get("sites", {})),
+            population=dict(summary.get("population", {})),
+            repaired=Counter(stored["jobs_repaired"]),
+            dropped=Counter(stored["jobs_dropped"]),
+            wall_s=dict(stored.get("wall_s", {})),
+            stored=stored | {"trace": _source(stored["trace"])},
+        )
+        run.accounts = dict(summary.get("reactions", {}))
+        if (place / "reactions.parquet").is_file():
+            run.reactions = read_reactions(place / "reactions.parquet", run.jobs)
+        for name, read in MORE_TABLES.items():
+            if (place / f"{name}.parquet").is_file():
+                setattr(run, name, read(place / f"{name}.parquet"))
+        return run
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, ResultsError):
+            raise
+        what = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise ResultsError(
+            f"{place}: {what} in summary.json or provenance.json; the folder is not as hpcrowd "
+            "wrote it: run it again"
+        ) from None
+
+
+def read_recorded(path: str | os.PathLike[str]) -> Run:
+    """Read a trace as the run that was recorded: its submissions and waits stand for simulated.
+
+    Jobs without a recorded wait count as if they had started at once; ``repaired`` says how many.
+
+    Raises
+    ------
+    TraceError
+        When it is no trace.
+    """
+    trace = read_trace(path)
+    found = jobs_from_trace(trace)
+    jobs = found.jobs
+    jobs.submit[:] = jobs.enqueued[:] = jobs.recorded_submit
+    jobs.start[:] = jobs.recorded_start
+    jobs.end[:] = jobs.recorded_end
+    jobs.state[:] = State.COMPLETED
+    return Run(
+        jobs=jobs,
+        processors=trace.processors,
+        label="recorded",
+        configuration={"kind": "recorded"},
+        clock=Clock.of(trace.header),
+        trace=trace,
+        source_row=found.source_row,
+        repaired=found.repaired,
+        dropped=found.dropped,
+    )
+
+
+def _check_files(place: Path) -> None:
+    """Make sure that the files are there; say what the folder may be instead."""
+    if not place.is_dir():
+        raise ResultsError(f"{place}: no such folder; results are written with --out")
+    missing = [name for name in FILES if not (place / name).is_file()]
+    if not missing:
+        return
+    inside = sorted(path.parent.name for path in place.glob(f"*/{FILES[0]}"))
+    if inside:
+        raise ResultsError(
+            f"{place}: holds several runs; name one of its folders: {', '.join(inside)}"
+        )
+    if len(missing) == len(FILES):
+        raise ResultsError(f"{place}: no folder of results (it has none of {', '.join(FILES)})")
+    raise ResultsError(f"{place}: no {missing[0]} in it; run it again with --out")
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ResultsError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise ResultsError(f"{path}: no JSON ({error}); run it again with --out") from None
+    if not isinstance(found, dict):
+        raise ResultsError(f"{path}: no JSON object; run it again with --out")
+    return found
+
+
+def _source(written: dict[str, Any] | None) -> dict[str, str] | None:
+    """Return name and checksum of the trace that a run replays."""
+    if written is None:
+        return None
+    return {name: str(written[name]) for name in ("source", "sha256")}
+
+
+def _clock(written: dict[str, Any]) -> Clock:
+    """Return the clock that a summary describes; without a note the trace told everything."""
+    known = not written["note"]
+    return Clock(int(written["unix_start_s"]), _zone(str(written["zone"]), known), known)
+
+
+def _zone(name: str, known: bool) -> tzinfo:
+    if name == "UTC" and not known:
+        return UTC
+    if name.startswith(("UTC+", "UTC-")):
+        zone = datetime.strptime(name, "UTC%z").tzinfo
+        assert zone is not None
+        return zone
+    return ZoneInfo(name)

@@ -68,7 +68,7 @@ class Run:
         Runs of jobs that the platform stopped.
     sites
         In a grid, what became of the jobs by cluster, and of those of the grid, see
-        :func:`hpcrowd.analysis.accounts.grid.grid_accounts`.
+        :func:`hpcrowd.analysis.accounts.platform.grid_accounts`.
     components
         Row of the first component of each row's job, shape (jobs,), in a grid that split some; see
         :mod:`hpcrowd.scenarios.kinds.grid_components`.
@@ -268,8 +268,6 @@ def preceding_jobs(jobs: JobTable, units: Units, which: NDArray[np.bool_]) -> tu
         The units whose users waited, shape (units,).
     """
     dependencies = units.dependencies
-    number = np.full(len(jobs), UNKNOWN)
-    think = np.full(len(jobs), UNKNOWN)
     over = np.where(jobs.end != UNKNOWN, jobs.end, jobs.submit)
     rows = units.rows
     # The last job of each unit to be over: the last in an order by unit, end and row.
@@ -285,11 +283,7 @@ def preceding_jobs(jobs: JobTable, units: Units, which: NDArray[np.bool_]) -> tu
     edges = edges[which[dependencies.successor[edges]]]
     first = rows[units.first[dependencies.successor[edges]]]
     before = last[dependencies.predecessor[edges]]
-    known = (jobs.submit[first] != UNKNOWN) & (over[before] != UNKNOWN)
-    first, before = first[known], before[known]
-    number[first] = jobs.number[before]
-    think[first] = jobs.submit[first] - over[before]
-    return number, think
+    return _preceded(jobs, over, first, before)
 
 
 def preceding_of_units(jobs: JobTable, after: Int64s) -> tuple[Int64s, Int64s]:
@@ -302,8 +296,6 @@ def preceding_of_units(jobs: JobTable, after: Int64s) -> tuple[Int64s, Int64s]:
     after
         The unit that made the user submit each unit, shape (units,), -1 none.
     """
-    number = np.full(len(jobs), UNKNOWN)
-    think = np.full(len(jobs), UNKNOWN)
     over = np.where(jobs.end != UNKNOWN, jobs.end, jobs.submit)
     units = np.arange(len(after))
     # A job that was never submitted is not the first of its unit.
@@ -313,8 +305,14 @@ def preceding_of_units(jobs: JobTable, after: Int64s) -> tuple[Int64s, Int64s]:
     last = by_end[np.searchsorted(jobs.unit[by_end], units, side="right") - 1]
     known = after != UNKNOWN
     first, before = first[known], last[after[known]]
+    return _preceded(jobs, over, first, before)
+
+
+def _preceded(jobs: JobTable, over: Int64s, first: Int64s, before: Int64s) -> tuple[Int64s, Int64s]:
+    """Return numbers and think times of jobs, those ``before`` the ``first`` ones of units."""
     known = (jobs.submit[first] != UNKNOWN) & (over[before] != UNKNOWN)
     first, before = first[known], before[known]
+    number, think = (np.full(len(jobs), UNKNOWN) for _ in range(2))
     number[first] = jobs.number[before]
     think[first] = jobs.submit[first] - over[before]
     return number, think

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hpcrowd.analysis.prediction.scores import PastJobs, evaluate, past_jobs
+from hpcrowd.analysis.prediction import PastJobs, evaluate, past_jobs
 from hpcrowd.environment import parse_predictor
 from hpcrowd.scenarios import replay
 from hpcrowd.scenarios.studies.minh2012_predictor.study import CUTS

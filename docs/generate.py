@@ -279,7 +279,7 @@ def attempt_columns_table() -> str:
 
 def component_columns_table() -> str:
     """Return the columns of ``components.parquet``."""
-    from hpcrowd.analysis.record_files import COMPONENT_MEANING as MEANING
+    from hpcrowd.analysis.tables import COMPONENT_MEANING as MEANING
 
     rows = [(f"`{name}`", meaning) for name, meaning in MEANING.items()]
     return table(("column", "meaning"), rows)

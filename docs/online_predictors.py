@@ -35,7 +35,7 @@ POLICIES = ("easy", "easy:backfill=sjbf", "conservative")
 
 def rows(trace: Any) -> Iterator[dict[str, str]]:
     """Yield the figures of each replay with rigid users."""
-    from hpcrowd.analysis.prediction.scores import estimate_accuracy
+    from hpcrowd.analysis.prediction import estimate_accuracy
     from hpcrowd.scenarios.kinds.replay import replay
 
     for scheduler in POLICIES:

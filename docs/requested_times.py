@@ -13,7 +13,7 @@ import csv
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,6 +47,52 @@ CASES = {
 }
 
 
+class RequestScores(NamedTuple):
+    """How two sets of requested times differ.
+
+    Attributes
+    ----------
+    distinct, distinct_other
+        Different requests.
+    popular_share, popular_share_other
+        Share of jobs with one of the twenty most popular requests of their own set.
+    in_common
+        Requests that are among the twenty most popular ones of both.
+    total_variation
+        Share of jobs whose request would have to change to get the other distribution, 0 to 1.
+    ks
+        Largest difference of the cumulative distributions (Kolmogorov and Smirnov), 0 to 1.
+    """
+
+    distinct: int
+    distinct_other: int
+    popular_share: float
+    popular_share_other: float
+    in_common: int
+    total_variation: float
+    ks: float
+
+
+def compare_requests(requested: Any, other: Any) -> RequestScores:
+    """Compare two sets of requested times (s, at least one each); the sets may differ in size."""
+    from hpcrowd.environment.traces.requested_times import POPULAR, most_popular
+
+    both, places = np.unique(np.concatenate([requested, other]), return_inverse=True)
+    first = np.bincount(places[: len(requested)], minlength=len(both)) / len(requested)
+    second = np.bincount(places[len(requested) :], minlength=len(both)) / len(other)
+    times, counts = most_popular(requested, POPULAR)
+    times_other, counts_other = most_popular(other, POPULAR)
+    return RequestScores(
+        distinct=int(np.count_nonzero(first)),
+        distinct_other=int(np.count_nonzero(second)),
+        popular_share=int(counts.sum()) / len(requested),
+        popular_share_other=int(counts_other.sum()) / len(other),
+        in_common=len(np.intersect1d(times, times_other)),
+        total_variation=float(np.abs(first - second).sum() / 2),
+        ks=float(np.abs(np.cumsum(first - second)).max()),
+    )
+
+
 def requests(trace: Any) -> Any:
     """Return the requested times of a trace, s: of the jobs that have one."""
     found = trace["requested_time"]
@@ -76,7 +122,6 @@ def generated(model: Any, jobs: int, seed: int) -> Any:
 
 def rows(name: str, trace: Any) -> Iterator[dict[str, Any]]:
     """Yield the scores of each model, and those of the log's second half against the first."""
-    from hpcrowd.analysis.prediction.requested_times import compare_requests
 
     requested = requests(trace)
     half = len(requested) // 2

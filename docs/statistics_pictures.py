@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 
-#: The pictures: which one of ``hpcrowd.analysis.features.pictures.PICTURES``, and of which traces.
+#: The pictures: which one of ``hpcrowd.analysis.features.report.PICTURES``, and of which traces.
 PICTURES = {
     "stats-arrivals": ("arrivals", ("KTH-SP2-1996-2.1-cln", "CEA-Curie-2011-2.1-cln")),
     "stats-map": ("run_time_processors", ("HPC2N-2002-2.2-cln", "CEA-Curie-2011-2.1-cln")),
@@ -21,7 +21,8 @@ PICTURES = {
 
 def write_pictures(folder: Path) -> None:
     """Draw all pictures; the jobs are those that completed."""
-    from hpcrowd.analysis.features import pictures, read_workload
+    from hpcrowd.analysis.features import read_workload
+    from hpcrowd.analysis.features import report as pictures
     from hpcrowd.analysis.pictures.plots import figure_png
 
     for name, (picture, traces) in PICTURES.items():

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcrowd.agents.generative.archetypes import DEMO_USERS, GROUP_NAMES, demo_population
+from hpcrowd.analysis.html import table_of
+from hpcrowd.analysis.metrics import METRICS, PERCENTILES, format_metric
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import QuantityError
@@ -196,7 +198,7 @@ def comparison_table(runs: Sequence[Run]) -> Table:
     """Return the chief metrics of runs as a table for a terminal, one run a line."""
     from rich.table import Table
 
-    from hpcrowd.analysis.report.html import format_metric
+    from hpcrowd.analysis.metrics import format_metric
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("users, scheduler", no_wrap=True)
@@ -211,15 +213,8 @@ def comparison_table(runs: Sequence[Run]) -> Table:
 def _write(runs: Sequence[Run], said: Sequence[str], place: Path, days: int, seed: int) -> None:
     """Write the whole folder of the demo into ``place``."""
     from hpcrowd.analysis.comparison.pictures import draw_runs, queues
+    from hpcrowd.analysis.html import Picture, figure_of, html_page, origin_of
     from hpcrowd.analysis.pictures.plots import figure_png
-    from hpcrowd.analysis.report.html import (
-        Picture,
-        figure_of,
-        html_page,
-        metrics_table,
-        origin_of,
-        users_table,
-    )
     from hpcrowd.analysis.results import provenance, write_json, write_run
 
     for run in runs:
@@ -257,3 +252,33 @@ def _write(runs: Sequence[Run], said: Sequence[str], place: Path, days: int, see
         },
         place / "provenance.json",
     )
+
+
+def metrics_table(runs: Sequence[Run]) -> str:
+    """Return the metrics, without those that no run has and counts that are 0 everywhere."""
+    rows = []
+    for metric in METRICS:
+        values = [run.metrics[metric.name] for run in runs]
+        if any(values) or metric.name in ("jobs_in", "jobs_completed", "wait_mean_s"):
+            shown = [format_metric(metric.name, value) for value in values]
+            rows.append((metric.name, shown, metric.meaning))
+    return table_of([run.label for run in runs], rows, "meaning")
+
+
+def users_table(runs: Sequence[Run]) -> str:
+    """Return percentiles over users of :data:`OVER_USERS`, a column for each run."""
+    meanings = {metric.name: metric.meaning for metric in METRICS}
+    rows = [
+        (
+            f"{name} p{p}",
+            [format_metric(name, run.metrics["per_user"][name][f"p{p}"]) for run in runs],
+            f"{p} % of the users have less" + ("" if place else f"; {meanings[name]}"),
+        )
+        for name in OVER_USERS
+        for place, p in enumerate(PERCENTILES)
+    ]
+    return table_of([run.label for run in runs], rows, "")
+
+
+#: Metrics whose distribution over users the report shows.
+OVER_USERS = ("wait_mean_s", "response_mean_s", "bounded_slowdown_mean")

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 from hpcrowd.analysis import write_results
-from hpcrowd.analysis.comparison.report import PICTURES
-from hpcrowd.analysis.comparison.words import letter
+from hpcrowd.analysis.comparison.report import PICTURES, letter
 from hpcrowd.environment import Trace, write_swf
 from hpcrowd.scenarios.kinds.replay import replay
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hpcrowd.analysis import METRICS, Comparison, Run, compare, write_results
-from hpcrowd.analysis.comparison.groups import ALL_METRICS
+from hpcrowd.analysis.comparison.numbers import ALL_METRICS
 from hpcrowd.analysis.metrics import PER_USER
 from hpcrowd.environment import HpcrowdError, JobTable, State, Trace
 from hpcrowd.scenarios.kinds.replay import replay

@@ -9,8 +9,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from hpcrowd.agents.behaviours.decisions import MEANING, DecisionLog, Decisions, Kind, What, Why
-from hpcrowd.analysis.loading import read_results
-from hpcrowd.analysis.record_files import read_decisions, write_decisions
+from hpcrowd.analysis.results import read_results
+from hpcrowd.analysis.tables import read_decisions, write_decisions
 from hpcrowd.environment import Clock, write_swf
 from hpcrowd.environment.clock import moment
 from hpcrowd.environment.errors import ResultsError

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from feature_cases import fractional_noise, poisson_workload
 from hpcrowd.analysis.features.arrivals import arrival_hurst
-from hpcrowd.analysis.features.hurst import SHORTEST, hurst
+from hpcrowd.analysis.features.series import SHORTEST, hurst
 from hpcrowd.environment.errors import UnavailableError
 
 #: Length and number of the series.

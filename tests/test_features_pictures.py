@@ -11,7 +11,7 @@ from hpcrowd.analysis.features import draw as draw_jobs
 from hpcrowd.analysis.features import draw as draw_users
 from hpcrowd.analysis.features.bags import PARAMETERS, fit
 from hpcrowd.analysis.features.panels import drawable, exceeding, name_of
-from hpcrowd.analysis.features.pictures import PICTURES
+from hpcrowd.analysis.features.report import PICTURES
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.pictures.plots import figure_png
 from hpcrowd.environment.clock import DAY, HOUR, WEEK

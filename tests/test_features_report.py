@@ -9,8 +9,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from hpcrowd.analysis.features.feature import measure
-from hpcrowd.analysis.features.pictures import PICTURES
-from hpcrowd.analysis.features.report import features_html
+from hpcrowd.analysis.features.report import PICTURES, features_html
 from hpcrowd.analysis.features.stats import FEATURES, GROUPS
 from hpcrowd.analysis.features.workload import Settings, Workload
 from hpcrowd.environment.clock import DAY, HOUR, WEEK

@@ -7,8 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from hpcrowd.analysis.features import FEATURES, Settings, Workload, measure
-from hpcrowd.analysis.loading import read_results
-from hpcrowd.analysis.results import write_results
+from hpcrowd.analysis.results import read_results, write_results
 from hpcrowd.environment.errors import QuantityError, TraceError, UnavailableError
 from hpcrowd.environment.traces.trace import Trace
 

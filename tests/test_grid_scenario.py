@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hpcrowd.analysis.loading import read_results
+from hpcrowd.analysis.results import read_results
 from hpcrowd.environment import JobTable, read_swf
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.grid.policies import GRID_POLICIES

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.prediction.scores import past_jobs
+from hpcrowd.analysis.prediction import past_jobs
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.environment.schedulers.predictors.history import HistoryParameters, published_names
 from hpcrowd.environment.traces.formats.swf import write_swf

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hpcrowd.analysis.prediction.scores import estimate_accuracy
+from hpcrowd.analysis.prediction import estimate_accuracy
 from hpcrowd.environment import JobTable, State, Trace
 
 measured: dict[str, Any] = runpy.run_path(

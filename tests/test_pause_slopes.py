@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hpcrowd.agents import Work
 from hpcrowd.agents.work.units import Units
-from hpcrowd.analysis.sessions import pause_slope
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.errors import ModelFitError
+from hpcrowd.scenarios.studies.rebound.pauses import pause_slope
 from population_cases import record
 
 

@@ -11,9 +11,8 @@ from typing import Any
 import pandas as pd
 import pytest
 from hpcrowd.analysis.accounts.platform import platform_lines
-from hpcrowd.analysis.loading import read_results
 from hpcrowd.analysis.pictures.gantt import gantt
-from hpcrowd.analysis.results import write_results
+from hpcrowd.analysis.results import read_results, write_results
 from hpcrowd.environment import (
     Clock,
     Failures,

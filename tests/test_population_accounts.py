@@ -12,16 +12,14 @@ from hpcrowd.agents.behaviours.visits import Happening, Visits
 from hpcrowd.analysis.accounts.population import (
     ACCOUNTS,
     account_lines,
-    ks_distance,
     population_accounts,
-    think_times,
-    week_distance,
     week_edges,
-    week_shares,
 )
+from hpcrowd.analysis.curves import profile_distance, weekly_profile
 from hpcrowd.environment import Clock, JobTable, State
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.scenarios.kinds.draws import ks_distance, think_times
 from hypothesis import given
 from hypothesis import strategies as st
 from population_cases import record
@@ -108,13 +106,13 @@ def test_a_run_without_jobs_or_weeks_is_refused() -> None:
 def test_week_distance_is_the_share_that_would_have_to_move() -> None:
     """Half of the submissions are in another hour."""
     clock = Clock()
-    one = week_shares(np.array([0, 10, WEEK, WEEK + HOUR]), clock)
-    other = week_shares(np.array([5, 2 * WEEK + HOUR, DAY, -1]), clock)
+    one = weekly_profile(np.array([0, 10, WEEK, WEEK + HOUR]), clock)
+    other = weekly_profile(np.array([5, 2 * WEEK + HOUR, DAY, -1]), clock)
     assert (168,) == one.shape
-    assert pytest.approx(abs(3 / 4 - 1 / 3)) == week_distance(one, other)
-    assert 0 == week_distance(one, one)
-    with pytest.raises(QuantityError, match="no submissions"):
-        week_shares(np.array([-1]), clock)
+    assert pytest.approx(abs(3 / 4 - 1 / 3)) == profile_distance(one, other)
+    assert 0 == profile_distance(one, one)
+    with pytest.raises(QuantityError, match="sum of 0"):
+        profile_distance(one, weekly_profile(np.array([-1]), clock))
 
 
 @given(st.lists(st.integers(0, 20), min_size=1), st.lists(st.integers(0, 20), min_size=1))

@@ -8,7 +8,7 @@ from typing import override
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.prediction.scores import (
+from hpcrowd.analysis.prediction import (
     Accuracy,
     PastJobs,
     evaluate,

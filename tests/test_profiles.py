@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.profiles import daily_profile, profile_distance, unevenness, weekly_profile
+from hpcrowd.analysis.curves import profile_distance, unevenness, weekly_profile
 from hpcrowd.environment import Clock
 from hpcrowd.environment.clock import HOUR, WEEK
 from hpcrowd.environment.errors import QuantityError
@@ -63,12 +63,3 @@ def test_unevenness_from_flat_to_one_hour() -> None:
     flat = weekly_profile(np.arange(168) * HOUR, Clock())
     assert pytest.approx(0, abs=1e-12) == unevenness(flat)
     assert pytest.approx(167 / 168) == unevenness(weekly_profile(np.array([7]), Clock()))
-
-
-def test_daily_profile_adds_up_the_days() -> None:
-    """Jobs at 3:00 on Monday and on Sunday share an hour of the day."""
-    week = weekly_profile(np.array([3 * HOUR, 147 * HOUR, 5 * HOUR]), Clock())
-    day = daily_profile(week)
-    assert {3: pytest.approx(2 / 3), 5: pytest.approx(1 / 3)} == {
-        int(hour): day[hour] for hour in np.flatnonzero(day)
-    }

@@ -275,11 +275,10 @@ def test_broken_table_of_reactions(
     tmp_path: Path, change: Callable[[Path], Any], told: str
 ) -> None:
     """What is no table of reactions is told in one line."""
-    from hpcrowd.analysis.accounts.reactions import read_reactions
-    from hpcrowd.analysis.results import write_parquet
+    from hpcrowd.analysis.tables import read_reactions, write_jobs
 
     run = replay(parse_swf(SMALL), users="rigid")
-    write_parquet(run.jobs, tmp_path / "jobs.parquet")
+    write_jobs(run.jobs, tmp_path / "jobs.parquet")
     change(tmp_path / "reactions.parquet")
     with pytest.raises(ResultsError, match=told):
         read_reactions(tmp_path / "reactions.parquet", run.jobs)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.prediction.requested_times import compare_requests
 from hpcrowd.environment import QuantityError, RequestModel, Streams
 from hpcrowd.environment.traces.requested_times import (
     DISTINCT,
@@ -26,6 +27,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 HOUR = 3600
+
+scripted: dict[str, Any] = runpy.run_path(
+    str(Path(__file__).resolve().parents[1] / "docs" / "requested_times.py")
+)
 
 
 def stream(seed: int) -> np.random.Generator:
@@ -276,7 +281,9 @@ def test_fitted_model_comes_near_to_the_log(read_trace: Callable[[str], Trace], 
     requested = requested[requested > 0].astype(np.int64)
     fitted, bare = RequestModel.fit(requested), RequestModel.fit(requested, 0)
     near, far = (
-        compare_requests(requested, np.repeat(*model.histogram(len(requested), stream(1))))
+        scripted["compare_requests"](
+            requested, np.repeat(*model.histogram(len(requested), stream(1)))
+        )
         for model in (fitted, bare)
     )
     assert near.total_variation < 0.35

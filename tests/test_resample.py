@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hpcrowd.analysis.loading import read_results
-from hpcrowd.analysis.results import write_results
+from hpcrowd.analysis.results import read_results, write_results
 from hpcrowd.environment import JobTable, State, read_swf, write_swf
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.errors import QuantityError, TraceError

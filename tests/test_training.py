@@ -8,14 +8,16 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.prediction.scores import PastJobs, evaluate, past_jobs
-from hpcrowd.analysis.prediction.training import (
+from hpcrowd.analysis.prediction import (
     ALPHA_RANGE,
     BETA_RANGE,
     K_RANGE,
     N_RANGE,
+    PastJobs,
     Search,
+    evaluate,
     parameters_of,
+    past_jobs,
     space,
     train,
 )

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hpcrowd.analysis.validation.evidence import MEASURES
 from hpcrowd.analysis.validation.parts import BASELINES, POOLED, UserModel
 from hpcrowd.analysis.validation.report import COLUMNS, text
-from hpcrowd.analysis.validation.simulation import MEASURES
 from hpcrowd.analysis.validation.validation import RANKED
 from hpcrowd.environment import Trace
 from hpcrowd.scenarios.commands.validate import configure_validation, validate_trace

@@ -19,9 +19,8 @@ from hpcrowd.agents.behaviours.heldout import (
 from hpcrowd.agents.behaviours.user import ReplayUser
 from hpcrowd.agents.behaviours.when import BatchOrder, Reason, SessionGraph
 from hpcrowd.analysis.validation import validation
-from hpcrowd.analysis.validation.forecast import questions
+from hpcrowd.analysis.validation.evidence import MEASURES, questions, simulate_second
 from hpcrowd.analysis.validation.parts import BASELINES, POOLED, Parts, UserModel
-from hpcrowd.analysis.validation.simulation import MEASURES, simulate_second
 from hpcrowd.analysis.validation.validation import Validation
 from hpcrowd.environment import Clock, JobTable, Simulation
 from hpcrowd.environment.clock import DAY, HOUR

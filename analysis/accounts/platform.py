@@ -1,14 +1,18 @@
-"""What changes of the platform did in a run: sums, and each run of a job that was stopped."""
+"""What the machines did in a run: changes of the platform, clusters of a grid and its broker."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcrowd.analysis.metrics import bounded_slowdown
 from hpcrowd.environment.clock import HOUR
-from hpcrowd.environment.engine.interrupted_runs import MEANING, Attempt, attempt_columns
+from hpcrowd.environment.engine.interrupted_runs import Attempt
+from hpcrowd.environment.jobs import Int64s, JobTable, State
 from hpcrowd.environment.quantities import format_duration, plural
 
 if TYPE_CHECKING:
@@ -52,35 +56,6 @@ def sizes_of(accounts: Mapping[str, Mapping[str, Any]]) -> list[tuple[int, int, 
         for account in accounts.values()
         for at, before, after in account.get("sizes", ())
     ]
-
-
-def size_steps(
-    processors: int, sizes: Iterable[tuple[int, int, int]], first: int, last: int
-) -> list[tuple[int, int]]:
-    """Return from which second on there were how many processors, from ``first`` to ``last``.
-
-    Parameters
-    ----------
-    processors
-        At first, of all clusters.
-    sizes
-        What :func:`sizes_of` returns.
-    first, last
-        s since the origin.
-    """
-    steps = [(first, processors)]
-    for at, before, after in sorted(sizes):
-        if at < last:
-            steps.append((max(at, first), steps[-1][1] + after - before))
-    return steps
-
-
-def processor_seconds(
-    processors: int, sizes: Iterable[tuple[int, int, int]], first: int, last: int
-) -> int:
-    """Return the processor-seconds of the machine from ``first`` to ``last``."""
-    steps = [*size_steps(processors, sizes, first, last), (last, 0)]
-    return sum(size * (end - begin) for (begin, size), (end, _) in pairwise(steps))
 
 
 def attempts_of(model: Simulation) -> list[Attempt]:
@@ -133,23 +108,156 @@ def _policies(account: Mapping[str, Any]) -> list[str]:
     return [f"{switches} of policy ({shares})"]
 
 
-def read_attempts(path: Path) -> list[Attempt]:
-    """Return what :func:`write_attempts` wrote."""
-    import pyarrow.parquet as pq
+#: What tables for people say of each cluster.
+SITE_COLUMNS = ("processors", "in use", "jobs", "by grid", "mean wait", "local", "by grid",
+                "at the broker", "bounded slowdown")  # fmt: skip
 
-    return [Attempt(**row) for row in pq.read_table(path).to_pylist()]
+Bools = NDArray[np.bool_]
 
 
-def write_attempts(attempts: Sequence[Attempt], path: Path) -> None:
-    """Write the runs that were stopped; column meanings stand in the metadata of each field."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+@dataclass(frozen=True)
+class SiteAccount:
+    """The jobs that ran on a cluster, or that came by the grid; times are means.
 
-    columns = {name: pa.array(values) for name, values in attempt_columns(attempts).items()}
-    schema = pa.schema(
-        [
-            pa.field(name, array.type, metadata={"meaning": MEANING[name]})
-            for name, array in columns.items()
+    On a cluster each component of a job that was split is a job; among those of the grid a job is
+    one, with the processors of all its components.
+
+    Attributes
+    ----------
+    processors
+        Of the cluster, or of all.
+    jobs, jobs_by_grid
+        That ran to an end, and those of them that a broker sent.
+    wait_s, wait_local_s, wait_by_grid_s
+        From submission to start: of all, of those submitted here, of those a broker sent; None
+        where there were none.
+    held_s
+        Of the latter, the part at the broker.
+    bounded_slowdown
+        Of all.
+    slowdown
+        Mean response over mean run time (Minh 2012, section 5.2.5).
+    utilization
+        Share of processor-seconds in use from the first submission to the last end of the run.
+    """
+
+    processors: int
+    jobs: int
+    jobs_by_grid: int
+    wait_s: float | None
+    wait_local_s: float | None
+    wait_by_grid_s: float | None
+    held_s: float | None
+    bounded_slowdown: float | None
+    slowdown: float | None
+    utilization: float | None
+
+
+def grid_accounts(
+    jobs: JobTable,
+    by_grid: Bools,
+    processors: Mapping[str, int],
+    first: Int64s | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Return what :class:`SiteAccount` says of each cluster, then of ``grid``: its jobs wherever.
+
+    Parameters
+    ----------
+    jobs
+        After a run.
+    by_grid
+        Which jobs were submitted to the broker, shape (jobs,).
+    processors
+        Of the clusters by name, in the order of their numbers.
+    first
+        Row of the first component of each row's job, shape (jobs,); None where none was split.
+    """
+    ran = jobs.over
+    span = int(jobs.end[ran].max() - jobs.submit[ran].min()) if ran.any() else 0
+    found = {
+        name: asdict(_account(jobs, ran & (jobs.cluster == number), by_grid, size, span))
+        for number, (name, size) in enumerate(processors.items())
+    }
+    total = sum(processors.values())
+    whole = by_grid if first is None else by_grid & (first == np.arange(len(jobs)))
+    found["grid"] = {
+        **asdict(_account(jobs, ran & by_grid, by_grid, total, span, whole)),
+        "jobs_rejected": int((whole & (jobs.state == State.REJECTED)).sum()),
+    }
+    return found
+
+
+def site_rows(sites: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
+    """Return for people what :func:`grid_accounts` found: name, then :data:`SITE_COLUMNS`."""
+    rows = []
+    for name, account in sites.items():
+        times = [
+            "-" if account[key] is None else format_duration(account[key])
+            for key in ("wait_s", "wait_local_s", "wait_by_grid_s", "held_s")
         ]
+        used, slow = account["utilization"], account["bounded_slowdown"]
+        rows.append(
+            [
+                name,
+                f"{account['processors']:,}",
+                "-" if used is None else f"{100 * used:.1f} %",
+                f"{account['jobs']:,}",
+                f"{account['jobs_by_grid']:,}",
+                *times,
+                "-" if slow is None else f"{slow:,.1f}",
+            ]
+        )
+    return rows
+
+
+def _account(
+    jobs: JobTable,
+    mine: Bools,
+    by_grid: Bools,
+    processors: int,
+    span: int,
+    counted: Bools | None = None,
+) -> SiteAccount:
+    """Return the account of some jobs; all of them work, those ``counted`` are jobs."""
+    work = float(jobs.processors[mine].astype(np.float64) @ (jobs.end - jobs.start)[mine])
+    mine = mine if counted is None else mine & counted
+    wait, response = jobs.start - jobs.submit, (jobs.end - jobs.submit)[mine]
+    run = (jobs.end - jobs.start)[mine]
+    return SiteAccount(
+        processors=processors,
+        jobs=int(mine.sum()),
+        jobs_by_grid=int((mine & by_grid).sum()),
+        wait_s=_mean(wait[mine]),
+        wait_local_s=_mean(wait[mine & ~by_grid]),
+        wait_by_grid_s=_mean(wait[mine & by_grid]),
+        held_s=_mean((jobs.enqueued - jobs.submit)[mine & by_grid]),
+        bounded_slowdown=_mean(bounded_slowdown(response, run)),
+        slowdown=float(response.mean() / run.mean()) if run.any() else None,
+        utilization=work / (processors * span) if span else None,
     )
-    pq.write_table(pa.table(list(columns.values()), schema=schema), path, compression="zstd")
+
+
+def _mean(values: NDArray[Any]) -> float | None:
+    return float(values.mean()) if len(values) else None
+
+
+def component_lines(sites: Mapping[str, Mapping[str, Any]], most: int | None) -> list[str]:
+    """Return a line that says how many jobs were split into components, for a terminal.
+
+    Parameters
+    ----------
+    sites
+        The accounts; that of the grid tells.
+    most
+        Processors of a component at most; None where jobs are not split.
+    """
+    if most is None:
+        return []
+    account = sites["grid"]
+    width = plural(most, "processor")
+    if not account["jobs_split"]:
+        return [f"no job of the grid that could run is wider than {width}: none split"]
+    return [
+        f"{plural(account['jobs_split'], 'job')} of the grid wider than {width} split into "
+        f"{plural(account['components'], 'component')}, each counted as a job on its cluster"
+    ]

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hpcrowd.agents.behaviours.visits import Happening, Visits
-from hpcrowd.agents.work.recorded import Work
-from hpcrowd.analysis.curves import WEEK_HOURS, processors_in_use
+from hpcrowd.analysis.curves import processors_in_use
 from hpcrowd.environment.clock import HOUR, WEEK, Clock
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.quantities import plural
-
-Floats = NDArray[np.float64]
 
 #: A machine is called empty when in the last part of the weeks less than this share is submitted of
 #: what there would be with waits as recorded; both chosen here.
@@ -190,54 +186,3 @@ def account_lines(found: dict[str, Any]) -> list[str]:
         f"{found['utilization_weeks']:.1%} of the processors in use",
         *found["notes"],
     ]
-
-
-# ---- how near a draw is to its log -------------------------------------------------------------
-
-
-def week_shares(submit: Int64s, clock: Clock) -> Floats:
-    """Return the share of submissions in each local hour of the week, shape (168,)."""
-    times = submit[submit != UNKNOWN]
-    if not len(times):
-        raise QuantityError("no submissions: a weekly profile is made of at least one")
-    counts = np.bincount(clock.second_of_week(times) // HOUR, minlength=WEEK_HOURS)
-    shares: Floats = counts / len(times)
-    return shares
-
-
-def week_distance(first: Floats, other: Floats) -> float:
-    """Return the total variation distance of two weekly profiles, 0 to 1.
-
-    That is the share of submissions that would have to move to other hours of the week.
-    """
-    return float(np.abs(first - other).sum() / 2)
-
-
-def think_times(jobs: JobTable, work: Work | None = None) -> Int64s:
-    """Return the think times between the sessions of jobs as simulated, s.
-
-    Parameters
-    ----------
-    jobs
-        The jobs; those that never ended are left out.
-    work
-        A record, whose sessions are taken as recorded instead.
-    """
-    if work is None:
-        ended = jobs.take(np.flatnonzero(jobs.end != UNKNOWN))
-        ended.recorded_submit[:], ended.recorded_start[:] = ended.submit, ended.start
-        ended.recorded_end[:] = ended.end
-        work = Work.of(ended)
-    think = work.by_session.think_time
-    known: Int64s = think[think != UNKNOWN]
-    return known
-
-
-def ks_distance(first: Int64s, other: Int64s) -> float:
-    """Return the largest distance of two empirical distribution functions (Kolmogorov-Smirnov)."""
-    at = np.union1d(first, other)
-    pair: Sequence[Floats] = [
-        np.searchsorted(np.sort(values), at, side="right") / len(values)
-        for values in (first, other)
-    ]
-    return float(np.abs(pair[0] - pair[1]).max())

@@ -13,13 +13,11 @@ done.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hpcrowd.environment.clock import HOUR
-from hpcrowd.environment.errors import ResultsError
 from hpcrowd.environment.jobs import Int64s, JobTable, State
 from hpcrowd.environment.quantities import format_duration, plural
 
@@ -172,49 +170,6 @@ def table(jobs: JobTable, notes: Sequence[Note]) -> dict[str, Int64s | list[str]
         elif name not in columns:
             columns[name] = np.array([getattr(note, name) for note in notes], np.int64)
     return columns
-
-
-def write_reactions(jobs: JobTable, notes: Sequence[Note], path: Path) -> None:
-    """Write :func:`table` as Parquet; meanings stand in the metadata of each field."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    columns = table(jobs, notes)
-    arrays, fields = [], []
-    for name, meaning in MEANING.items():
-        words = isinstance(columns[name], list)
-        array = pa.array(columns[name], pa.string() if words else pa.int64())
-        array = array.dictionary_encode() if words else array
-        arrays.append(array)
-        fields.append(pa.field(name, array.type, metadata={"meaning": meaning}))
-    pq.write_table(pa.Table.from_arrays(arrays, schema=pa.schema(fields)), path, compression="zstd")
-
-
-def read_reactions(path: Path, jobs: JobTable) -> list[Note]:
-    """Return the notes in a file of :func:`write_reactions`, over the jobs of the same run.
-
-    Raises
-    ------
-    ResultsError
-        When it is no such file, or names jobs that are not in the table.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from hpcrowd.agents.behaviours.reactions import Note
-
-    try:
-        found = pq.read_table(path, columns=list(MEANING))
-    except (pa.ArrowInvalid, OSError) as error:
-        told = str(error).splitlines()[0]
-        raise ResultsError(f"{path}: cannot be read as reactions: {told}") from None
-    columns = {name: found.column(name).to_pylist() for name in MEANING}
-    row_of = {number: row for row, number in enumerate(jobs.number.tolist())}
-    missing = [number for number in columns["number"] if number not in row_of]
-    if missing:
-        raise ResultsError(f"{path}: job {missing[0]} is not in jobs.parquet; run it again")
-    columns["row"] = [row_of[number] for number in columns["number"]]
-    return [Note(*values) for values in zip(*(columns[name] for name in Note._fields), strict=True)]
 
 
 def resized(jobs: JobTable, notes: Sequence[Note]) -> np.ndarray:

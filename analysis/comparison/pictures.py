@@ -3,35 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from hpcrowd.analysis import curves
-from hpcrowd.analysis.comparison.groups import Group, work_of
-from hpcrowd.analysis.comparison.style import (
-    headed_figure,
-    look_of,
-    shortened,
-    span_of_groups,
-    with_shared_clock,
-    wrapped,
-)
-from hpcrowd.analysis.paired import Floats
+from hpcrowd.analysis.comparison.numbers import Group, work_of
+from hpcrowd.analysis.curves import Floats, weekly_profile
+from hpcrowd.analysis.paired import paired_values
+from hpcrowd.analysis.pictures.over_time import TIME_BINS, draw_profiles
 from hpcrowd.analysis.pictures.plots import (
     COLOURS,
     LEGEND,
-    TIME_BINS,
     TITLE,
-    draw_profiles,
+    label_at,
+    label_week,
+    legend_figure,
+    look_of,
     new_figure,
     say_nothing,
+    shortened,
     tidy,
     time_axis,
+    wrapped,
 )
-from hpcrowd.analysis.profiles import weekly_profile
 from hpcrowd.analysis.run import Run
-from hpcrowd.environment.clock import DAY, HOUR
+from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 
 if TYPE_CHECKING:
@@ -183,8 +181,6 @@ def _draw_group_waits(axes: Axes, runs: Sequence[Run], groups: Mapping[int, str]
     known = [wait for of_run in waits for wait in of_run.values() if wait]
     if not known:
         return say_nothing(axes, "nobody waited")
-    from matplotlib.ticker import FixedLocator, NullLocator
-
     for place, of_run in enumerate(waits):
         offset = 0.16 * (place - (len(runs) - 1) / 2)
         points = [(wait, row + offset) for row, name in enumerate(names) if (wait := of_run[name])]
@@ -200,9 +196,7 @@ def _draw_group_waits(axes: Axes, runs: Sequence[Run], groups: Mapping[int, str]
     axes.set_xlim(0.6 * min(known), 1.7 * max(known))
     marks = {60: "1 min", 600: "10 min", HOUR: "1 h", 3 * HOUR: "3 h", 10 * HOUR: "10 h"}
     marks |= {DAY: "1 day", 10 * DAY: "10 days"}
-    axes.xaxis.set_major_locator(FixedLocator(list(marks)))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(lambda second, _: marks.get(round(second), ""))
+    label_at(axes.xaxis, marks)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_yticks(range(len(names)), names)
     axes.grid(visible=False, axis="y")
@@ -349,15 +343,8 @@ def weeks(groups: Sequence[Group], title: str = "Submissions over the week") -> 
         hours = np.arange(curves.WEEK_HOURS + 1)
         axes.stairs(grey, hours, fill=True, color="#cccccc")
         _draw_steps(axes, hours, profile, place)
-        axes.set_xlim(0, curves.WEEK_HOURS)
         axes.set_ylim(0, highest)
-        axes.set_xticks(hours[:-1:24], ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"])
-        for label in axes.get_xticklabels():
-            label.set_horizontalalignment("left")
-        clock = group.first.clock
-        zone = "the origin counts as Monday" if clock.nominal else f"local time, {clock.zone}"
-        if place >= len(groups) - columns:
-            axes.set_xlabel(zone, fontsize=8.5)
+        label_week(axes, group.first.clock, named=place >= len(groups) - columns)
     return figure
 
 
@@ -433,11 +420,10 @@ def _record(groups: Sequence[Group]) -> Int64s | None:
 
 
 #: Where the axis of differences between users is labelled, s.
-MARKS = {600: "10 min", HOUR: "1 h", DAY: "1 d", 10 * DAY: "10 d", 100 * DAY: "100 d"}
-
-
-MARKS |= {1000 * DAY: "1,000 d"}
-
+MARKS = {
+    600: "10 min", HOUR: "1 h", DAY: "1 d", 10 * DAY: "10 d", 100 * DAY: "100 d",
+    1000 * DAY: "1,000 d",
+}  # fmt: skip
 
 #: About 0 the axis is linear, up to here, s; with smaller values up to the second.
 LINEAR = (HOUR, 600)
@@ -461,13 +447,8 @@ def users_apart(groups: Sequence[Group], title: str = "From user to user") -> Fi
     differences = []
     for place, group in enumerate(groups):
         if place and work_of(group.first) == work_of(first.first):
-            (users, values), (others, other_values) = (
-                one.users["wait_mean_s"] for one in (first, group)
-            )
-            _, in_first, in_other = np.intersect1d(
-                users, others, assume_unique=True, return_indices=True
-            )
-            differences.append((other_values[in_other] - values[in_first], place))
+            mine, theirs = paired_values(first.users["wait_mean_s"], group.users["wait_mean_s"])
+            differences.append((theirs - mine, place))
     name = f"a user's mean wait, difference to {shortened(first.label, 48)}"
     _draw_shares(wait, differences, name, "no users to be paired")
     return figure
@@ -475,7 +456,7 @@ def users_apart(groups: Sequence[Group], title: str = "From user to user") -> Fi
 
 def _draw_shares(axes: Axes, lines: Sequence[tuple[Floats, int]], name: str, nothing: str) -> None:
     """Draw distributions over users on an axis of time that is linear about 0."""
-    from matplotlib.ticker import FixedLocator, NullLocator, PercentFormatter
+    from matplotlib.ticker import PercentFormatter
 
     drawn = [(np.sort(values), place) for values, place in lines if len(values)]
     if not drawn:
@@ -500,10 +481,31 @@ def _draw_shares(axes: Axes, lines: Sequence[tuple[Floats, int]], name: str, not
         for second, text in marks.items()
         if axes.get_xlim()[0] <= second <= axes.get_xlim()[1] and abs(second) >= linear
     }
-    axes.xaxis.set_major_locator(FixedLocator(list(shown)))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xticks(list(shown), list(shown.values()))
+    label_at(axes.xaxis, shown)
     axes.set_ylim(0, 1.01)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.set_xlabel(name, fontsize=8.5)
     return None
+
+
+def headed_figure(
+    width: float, body: float, title: str, groups: Sequence[Group], *, record: bool = False
+) -> tuple[Figure, float, float]:
+    """Return a figure with a legend of the groups below its title, and where its body may be."""
+    return legend_figure(width, body, title, [group.title for group in groups], record=record)
+
+
+def span_of_groups(groups: Sequence[Group]) -> tuple[int, int] | None:
+    """Return the first and the last second of all runs; None if nothing happened."""
+    spans = [curves.span_of(run.jobs) for group in groups for run in group.runs]
+    known = [span for span in spans if span is not None]
+    if not known:
+        return None
+    return min(first for first, _ in known), max(last for _, last in known)
+
+
+def with_shared_clock(groups: Sequence[Group]) -> Run:
+    """Return a run with the clock of all groups: the nominal one where their origins differ."""
+    first = groups[0].first
+    same = all(group.first.clock == first.clock for group in groups)
+    return first if same else replace(first, clock=Clock())

@@ -1,4 +1,4 @@
-"""A comparison as a folder with its tables and pictures, and as parts of a report.
+"""A comparison for people: in words, as a folder of tables and pictures, as parts of a report.
 
 =================== ==============================================================================
 comparison.json     :meth:`hpcrowd.analysis.comparison.numbers.Comparison.to_json`
@@ -16,26 +16,159 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hpcrowd.analysis.comparison.groups import ALL_METRICS, Group
-from hpcrowd.analysis.comparison.numbers import Comparison
+from hpcrowd.analysis.comparison.numbers import ALL_METRICS, Comparison, Group, named_work
 from hpcrowd.analysis.comparison.pictures import bars, course, queues, users_apart, weeks
-from hpcrowd.analysis.comparison.style import GROUP_COLOURS
-from hpcrowd.analysis.comparison.words import (
-    OF_USERS,
-    format_difference,
-    format_estimate,
-    format_users,
-    shown_metrics,
-)
-from hpcrowd.analysis.pictures.plots import figure_png
-from hpcrowd.analysis.report.html import Section, paragraphs, table_of
+from hpcrowd.analysis.html import Section, paragraphs, table_of
+from hpcrowd.analysis.metrics import PER_USER, format_metric
+from hpcrowd.analysis.paired import Difference, Estimate, UserDifference
+from hpcrowd.analysis.pictures.plots import GROUP_COLOURS, figure_png
 from hpcrowd.analysis.results import provenance, versions, whole_folder, write_json
+from hpcrowd.environment.quantities import plural
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+#: Metrics of users that tables for people show.
+OF_USERS = ("wait_mean_s", "response_mean_s", "bounded_slowdown_mean", "lateness_mean_s")
+
+#: Units of times, as :func:`hpcrowd.environment.quantities.format_duration` writes them, s.
+TIME_UNITS = {"s": 1, "min": 60, "h": 3600, "days": 86400}
+
+#: Metrics whose 0 is where the record happens to be: no differences in percent.
+WITHOUT_PERCENT = ("lateness_mean_s", "relative_lateness", "additional_lateness_s")
+
+#: Most seeds that are named one by one.
+MOST_SEEDS = 8
+
+
+def headline(comparison: Comparison) -> list[str]:
+    """Return sentences that say what is compared and how intervals were made."""
+    groups = comparison.groups
+    found = []
+    if all(comparison.paired):
+        jobs = _range({len(run.jobs) for run in comparison.runs})
+        users = _range({len(group.users[PER_USER[0]][0]) for group in groups})
+        found.append(f"All are of {named_work(groups[0].first)}: {jobs} jobs of {users} users.")
+    told: dict[str, list[str]] = {}
+    for group in groups:
+        if len(group.runs) > 1:
+            told.setdefault(_seeds(group), []).append(group.label)
+    if told:
+        found.append("After ± stands half the 95 % interval of a mean over seeds (Student).")
+        differences = comparison.seed_differences["jobs_in"]
+        for group, difference in zip(groups[1:], differences, strict=True):
+            how = _pairing(groups[0], group, "" if difference is None else difference.by)
+            if how:
+                told.setdefault(how, []).append(group.label)
+    return [*found, *(f"{'; '.join(labels)}: {text}." for text, labels in told.items())]
+
+
+def letter(place: int) -> str:
+    """Return the letter of a group in tables: A to Z, then A2 to Z2 and so on."""
+    again, which = divmod(place, 26)
+    return chr(ord("A") + which) + (str(again + 1) if again else "")
+
+
+def _pairing(first: Group, group: Group, by: str) -> str:
+    """Return how the differences of a group to the first get their intervals."""
+    if by == "pairs":
+        both = [seed for seed in first.seeds if seed in group.seeds]
+        if len(both) == len(first.seeds) == len(group.seeds):
+            return f"differences to {first.label} are paired by seed"
+        return f"differences to {first.label} are over the {len(both)} seeds that both have"
+    if by == "groups":
+        return f"differences to {first.label} are not paired, as the seeds are others (Welch)"
+    return f"differences to {first.label} have no interval, as one side is a single run"
+
+
+def _range(counts: set[int]) -> str:
+    low, high = min(counts), max(counts)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _seeds(group: Group) -> str:
+    numbers = [str(seed) for seed in group.seeds]
+    if len(numbers) > MOST_SEEDS:
+        return f"{len(numbers)} runs with different seeds"
+    return f"{plural(len(numbers), 'run')} with seeds {', '.join(numbers[:-1])} and {numbers[-1]}"
+
+
+def shown_metrics(comparison: Comparison) -> list[str]:
+    """Return the metrics that people look at: no counts that are 0 everywhere, none without."""
+    return [
+        metric.name
+        for metric in ALL_METRICS
+        if any(e is not None and e.mean for e in comparison.estimates[metric.name])
+    ]
+
+
+def format_estimate(name: str, estimate: Estimate | None) -> str:
+    """Return a mean for people, with half its interval in the same unit: ``79.0 ± 4.0 min``."""
+    if estimate is None:
+        return "-"
+    return _with_half_width(format_metric(name, estimate.mean), estimate.half_width)
+
+
+def format_difference(name: str, difference: Difference | None) -> str:
+    """Return a difference for people: ``-34.9 ± 4.1 min (-30.7 %)``."""
+    if difference is None:
+        return "-"
+    estimate, relative = difference.estimate, difference.relative
+    text = _with_half_width(signed(name, estimate.mean), estimate.half_width)
+    if name == "utilization":
+        text = text.replace("%", "points")
+    if relative is None or not estimate.mean or name in WITHOUT_PERCENT:
+        return text
+    return f"{text} ({_percent(relative)})"
+
+
+def format_users(name: str, difference: UserDifference) -> tuple[str, str, str, str]:
+    """Return mean difference, its interval, and the shares of users better and worse off."""
+    estimate = difference.estimate
+    interval = "-"
+    if estimate.low is not None and estimate.high is not None:
+        _, _, unit = format_metric(name, max(estimate.low, estimate.high, key=abs)).partition(" ")
+        ends = (_in_unit(name, end, unit) for end in (estimate.low, estimate.high))
+        interval = f"{' to '.join(ends)} {unit}".rstrip()
+    better, worse = (f"{100 * share:.0f} %" for share in (difference.better, difference.worse))
+    return signed(name, estimate.mean), interval, better, worse
+
+
+def _in_unit(name: str, value: float, unit: str) -> str:
+    """Return a value with its sign as a number of ``unit``."""
+    if unit not in TIME_UNITS:
+        return signed(name, value)
+    digits = 0 if unit == "s" else 1
+    return _with_sign(f"{abs(value) / TIME_UNITS[unit]:,.{digits}f}", value)
+
+
+def signed(name: str, value: float) -> str:
+    """Return a value of a metric with its sign; what is shown as 0 has none."""
+    return _with_sign(format_metric(name, abs(value)), value)
+
+
+def _percent(relative: float) -> str:
+    return _with_sign(f"{100 * abs(relative):,.{1 if abs(relative) < 10 else 0}f} %", relative)
+
+
+def _with_sign(text: str, value: float) -> str:
+    zero = not any(digit in text for digit in "123456789")
+    return text if zero else ("+" if value > 0 else "-") + text
+
+
+def _with_half_width(text: str, half: float | None) -> str:
+    """Return a formatted value with half the width of its interval, in the unit of the text."""
+    if not half:
+        return text
+    number, _, unit = text.partition(" ")
+    scale = 0.01 if unit == "%" else TIME_UNITS.get(unit, 1)
+    digits = len(number.partition(".")[2])
+    return f"{number} ± {half / scale:,.{digits}f} {unit}".rstrip()
 
 
 class Drawing(NamedTuple):
@@ -44,10 +177,6 @@ class Drawing(NamedTuple):
     draw: Callable[[Sequence[Group]], Figure]
     title: str
     caption: str
-
-
-def _queues(groups: Sequence[Group]) -> Figure:
-    return queues(groups, colours=GROUP_COLOURS)
 
 
 #: Pictures by the names of their files.
@@ -72,7 +201,11 @@ PICTURES = {
         "the left is of users who come earlier. Right: how much longer they wait than in the "
         "first; left of 0 are users who are better off.",
     ),
-    "queue.png": Drawing(_queues, "Queues", "Jobs in the queue over time, to the same scale."),
+    "queue.png": Drawing(
+        partial(queues, colours=GROUP_COLOURS),
+        "Queues",
+        "Jobs in the queue over time, to the same scale.",
+    ),
 }
 
 

@@ -5,13 +5,15 @@ Definitions of Minh 2012, sections 2.2 and 2.3.1, where nothing else is said.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
+from hpcrowd.analysis.curves import DAY_HOURS, weekly_rates
 from hpcrowd.analysis.features import series
 from hpcrowd.analysis.features.feature import Feature, Group
-from hpcrowd.analysis.features.hurst import Hurst, hurst
+from hpcrowd.analysis.features.series import Hurst, hurst
 from hpcrowd.analysis.features.workload import Floats, Workload
-from hpcrowd.analysis.profiles import DAY_HOURS
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import UnavailableError
 
@@ -103,11 +105,10 @@ def cycle(workload: Workload, found: Floats, lags: tuple[float, tuple[float, flo
 
 def hours_of_week(workload: Workload) -> Floats:
     """Return mean submissions in each local hour of the week, from Monday, per h, shape (168,)."""
-    from hpcrowd.analysis.curves import weekly_profile
 
     def find() -> Floats:
         seconds = np.floor(workload.submit).astype(np.int64)
-        found = weekly_profile(seconds[seconds >= 0], workload.clock)
+        found = weekly_rates(seconds[seconds >= 0], workload.clock)
         if found is None:
             raise UnavailableError("no submit times")
         return found
@@ -137,14 +138,38 @@ _MARGINAL = "Minh 2012, section 2.1.1"
 _RATE = "Minh 2012, sections 2.2, 2.3.1 and 3.2, Table 3.2"
 _CYCLES = "Minh 2012, sections 2.3.1 and 3.5.2"
 
+#: Features of the Hurst parameter: attribute, title, definition.
+_ESTIMATES = (
+    (
+        "mean",
+        "Hurst parameter, mean",
+        "of the rate process, mean of three estimators: 0.5 without long range dependence",
+    ),
+    ("sd", "Hurst parameter, spread", "standard deviation of the three estimates"),
+    (
+        "aggregated_variance",
+        "  by aggregated variance",
+        "slope of the variance of block means against their size",
+    ),
+    (
+        "rescaled_range",
+        "  by R/S",
+        "slope of the rescaled range against the size of blocks",
+    ),
+    ("periodogram", "  by periodogram", "slope of the power of the lowest frequencies"),
+)
+
+
+def _hurst(workload: Workload, name: str) -> float:
+    return float(getattr(arrival_hurst(workload), name))
+
+
 GROUP = Group(
     "arrivals",
     "Arrivals",
     (
         Feature("jobs", "jobs", "jobs measured", "Minh 2012, Table 3.1", lambda w: len(w), least=0),
-        Feature(
-            "span_s", "span", "first submission to last", "Minh 2012, Table 3.1", span, "s", "time"
-        ),
+        Feature("span_s", "span", "first submission to last", "Minh 2012, Table 3.1", span, "s"),
         Feature(
             "jobs_per_hour",
             "jobs per hour",
@@ -152,7 +177,6 @@ GROUP = Group(
             _MARGINAL,
             lambda w: (len(w) - 1) / span(w) * HOUR,
             "1/h",
-            "rate",
         ),
         Feature(
             "offered_load",
@@ -168,7 +192,6 @@ GROUP = Group(
             _MARGINAL,
             lambda w: gap_moments(w).mean,
             "s",
-            "time",
         ),
         Feature(
             "interarrival_median_s",
@@ -177,7 +200,6 @@ GROUP = Group(
             _MARGINAL,
             lambda w: gap_moments(w).median,
             "s",
-            "time",
         ),
         Feature(
             "interarrival_max_s",
@@ -186,7 +208,6 @@ GROUP = Group(
             _MARGINAL,
             lambda w: gap_moments(w).largest,
             "s",
-            "time",
         ),
         Feature(
             "interarrival_cv",
@@ -195,40 +216,9 @@ GROUP = Group(
             "Minh 2012, section 2.3.1, Table 3.3",
             lambda w: gap_moments(w).cv,
         ),
-        Feature(
-            "hurst_mean",
-            "Hurst parameter, mean",
-            "of the rate process, mean of three estimators: 0.5 without long range dependence",
-            _RATE,
-            lambda w: arrival_hurst(w).mean,
-        ),
-        Feature(
-            "hurst_sd",
-            "Hurst parameter, spread",
-            "standard deviation of the three estimates",
-            _RATE,
-            lambda w: arrival_hurst(w).sd,
-        ),
-        Feature(
-            "hurst_aggregated_variance",
-            "  by aggregated variance",
-            "slope of the variance of block means against their size",
-            _RATE,
-            lambda w: arrival_hurst(w).aggregated_variance,
-        ),
-        Feature(
-            "hurst_rescaled_range",
-            "  by R/S",
-            "slope of the rescaled range against the size of blocks",
-            _RATE,
-            lambda w: arrival_hurst(w).rescaled_range,
-        ),
-        Feature(
-            "hurst_periodogram",
-            "  by periodogram",
-            "slope of the power of the lowest frequencies",
-            _RATE,
-            lambda w: arrival_hurst(w).periodogram,
+        *(
+            Feature(f"hurst_{name}", title, definition, _RATE, partial(_hurst, name=name))
+            for name, title, definition in _ESTIMATES
         ),
         Feature(
             "acf_day",
@@ -236,7 +226,7 @@ GROUP = Group(
             "of the counts, at a lag of 24 h",
             _CYCLES,
             lambda w: correlation_at(w, arrival_correlation(w), DAILY[0]),
-            scaling="calendar",
+            calendar=True,
         ),
         Feature(
             "acf_week",
@@ -244,7 +234,7 @@ GROUP = Group(
             "of the counts, at a lag of 7 days",
             _CYCLES,
             lambda w: correlation_at(w, arrival_correlation(w), WEEKLY[0]),
-            scaling="calendar",
+            calendar=True,
         ),
         Feature(
             "daily_cycle",
@@ -252,7 +242,7 @@ GROUP = Group(
             "autocorrelation at 1 day less the mean of that at 0.5 and 1.5 days; 0 without a cycle",
             f"{_CYCLES}; the measure is our own",
             lambda w: cycle(w, arrival_correlation(w), DAILY),
-            scaling="calendar",
+            calendar=True,
         ),
         Feature(
             "weekly_cycle",
@@ -260,7 +250,7 @@ GROUP = Group(
             "autocorrelation at 7 days less the mean of that at 4 and 10 days; 0 without a cycle",
             f"{_CYCLES}; the measure is our own",
             lambda w: cycle(w, arrival_correlation(w), WEEKLY),
-            scaling="calendar",
+            calendar=True,
         ),
         Feature(
             "daily_peak",
@@ -268,7 +258,7 @@ GROUP = Group(
             "mean submissions in the busiest local hour of the day over those of all hours",
             "our own",
             daily_peak,
-            scaling="calendar",
+            calendar=True,
         ),
         Feature(
             "weekend_share",
@@ -276,7 +266,7 @@ GROUP = Group(
             "submissions on Saturday and Sunday, local time; 0.286 without a weekly cycle",
             "our own",
             weekend_share,
-            scaling="calendar",
+            calendar=True,
         ),
     ),
 )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hpcrowd.analysis.features import arrivals, bag_features, repetition, sizes, users
+from hpcrowd.analysis.features import arrivals, sizes, users
+from hpcrowd.analysis.features import bags as bag_features
+from hpcrowd.analysis.features import locality as repetition
 from hpcrowd.analysis.features.feature import Features
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.environment.errors import UnavailableError
@@ -130,12 +132,8 @@ class Distance:
             if isinstance(one, str):
                 missing[name] = one
             else:
-                features[name] = {
-                    "first": one.first,
-                    "second": one.second,
-                    "difference": one.difference,
-                    "relative": one.relative,
-                }
+                more = {"difference": one.difference, "relative": one.relative}
+                features[name] = asdict(one) | more
         for name, apart in self.distributions.items():
             if isinstance(apart, str):
                 missing[f"{name} (distribution)"] = apart
@@ -143,12 +141,7 @@ class Distance:
             "first": self.first.workload.name,
             "second": self.second.workload.name,
             "distributions": {
-                name: {
-                    "ks": apart.ks,
-                    "wasserstein": apart.wasserstein,
-                    "wasserstein_relative": apart.wasserstein_relative,
-                    "unit": VARIABLES[name].unit,
-                }
+                name: asdict(apart) | {"unit": VARIABLES[name].unit}
                 for name, apart in self.distributions.items()
                 if not isinstance(apart, str)
             },

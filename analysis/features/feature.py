@@ -17,6 +17,19 @@ if TYPE_CHECKING:
 #: it is a time, one over a time, an area (processors x time), stays as it is, or is bound to days.
 Scaling = Literal["time", "rate", "none", "calendar"]
 
+#: That by the unit of a feature; others stay as they are.
+SCALINGS: dict[str, Scaling] = {"s": "time", "1/h": "rate"}
+
+#: What of a quantity may be a feature, by the end of its name: in words, and what it is; the mean
+#: is described by what it is of.
+STATISTICS = {
+    "mean": ("mean", ""),
+    "sd": ("standard deviation", "from the variance with n - 1"),
+    "cv": ("CV", "standard deviation over mean"),
+    "median": ("median", "half are not larger"),
+    "max": ("largest", "the largest"),
+}
+
 
 @dataclass(frozen=True)
 class Feature:
@@ -36,10 +49,10 @@ class Feature:
         Returns it for a workload, or raises :class:`~hpcrowd.environment.errors.UnavailableError`.
     unit
         Such as ``s``; empty for a number without one.
-    scaling
-        What a change of the unit of time does to it.
     by_order
         Whether it depends on the order of jobs submitted in the same second.
+    calendar
+        Whether it is bound to days and weeks.
     least
         Jobs without which there is nothing to measure.
     """
@@ -50,9 +63,42 @@ class Feature:
     source: str
     measure: Callable[[Workload], float]
     unit: str = ""
-    scaling: Scaling = "none"
     by_order: bool = False
+    calendar: bool = False
     least: int = 1
+
+    @property
+    def scaling(self) -> Scaling:
+        """What a change of the unit of time does to it."""
+        return "calendar" if self.calendar else SCALINGS.get(self.unit, "none")
+
+
+def statistics_of(
+    name: str,
+    title: str,
+    definition: str,
+    source: str,
+    measures: Mapping[str, Callable[[Workload], float]],
+    unit: str = "",
+) -> tuple[Feature, ...]:
+    """Return features of one quantity, such as its mean and median.
+
+    Parameters
+    ----------
+    name, title, definition, source, unit
+        Of the quantity, as the attributes of a feature.
+    measures
+        What returns each of :data:`STATISTICS`.
+    """
+    found = []
+    for kind, measure in measures.items():
+        words, meaning = STATISTICS[kind]
+        in_unit = unit if kind != "cv" else ""
+        called = f"{name}_{kind}_{in_unit}" if in_unit else f"{name}_{kind}"
+        found.append(
+            Feature(called, f"{title}, {words}", meaning or definition, source, measure, in_unit)
+        )
+    return tuple(found)
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.analysis import curves
-from hpcrowd.analysis.comparison.style import look_of, shortened, wrapped
 from hpcrowd.analysis.features.workload import Floats, Workload
-from hpcrowd.analysis.pictures.plots import TITLE, say_nothing, tidy
+from hpcrowd.analysis.pictures.plots import (
+    TITLE,
+    label_at,
+    look_of,
+    say_nothing,
+    shortened,
+    tidy,
+    wrapped,
+)
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.environment.quantities import format_duration
@@ -90,7 +97,7 @@ def drawable[Found](
     workloads
         Which.
     find
-        Returns what is drawn, or raises :class:`~analysis.features.feature.UnavailableError`.
+        Returns what is drawn, or raises :class:`~hpcrowd.environment.errors.UnavailableError`.
     """
     drawn, missing = [], dict[str, list[str]]()
     for place, workload in enumerate(workloads):
@@ -150,8 +157,6 @@ def percent(axes: Axes) -> None:
 
 def logarithmic_times(axes: Axes, first: float, last: float, *, vertical: bool = False) -> None:
     """Make an axis logarithmic, from ``first`` to ``last`` (s, positive), with times as labels."""
-    from matplotlib.ticker import FixedLocator, NullLocator
-
     last = max(last, 1.01 * first)
     width, height = _inches(axes)
     length = height / ROOM["y"] if vertical else width / ROOM["x"]
@@ -167,9 +172,7 @@ def logarithmic_times(axes: Axes, first: float, last: float, *, vertical: bool =
     else:
         axes.set_xscale("log")
         axes.set_xlim(first, last)
-    axis.set_major_locator(FixedLocator(list(labels)))
-    axis.set_minor_locator(NullLocator())
-    axis.set_ticklabels(list(labels.values()))
+    label_at(axis, labels)
 
 
 def _inches(axes: Axes) -> tuple[float, float]:

@@ -1,25 +1,287 @@
-"""The report on workloads: pictures and all features in one HTML file."""
+"""Pictures of one or several workloads, and the report: one HTML file with them and all features.
+
+:data:`PICTURES` names all pictures with their captions. Each takes workloads and returns a
+matplotlib ``Figure``; what cannot be drawn says why. Lines of several workloads share a panel; maps
+and fits have one panel each, to the same scales.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from copy import copy
 from html import escape
-from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from hpcrowd.analysis.features import draw
 from hpcrowd.analysis.features.arrivals import span
 from hpcrowd.analysis.features.draw import MOST_DAYS
 from hpcrowd.analysis.features.feature import Feature, Features, Group, Value
-from hpcrowd.analysis.features.panels import plain_name
-from hpcrowd.analysis.features.pictures import PICTURES
+from hpcrowd.analysis.features.panels import LETTERS, name_of, nothing, plain_name, title_of
 from hpcrowd.analysis.features.stats import GROUPS
 from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.analysis.pictures.plots import figure_png
-from hpcrowd.analysis.report.html import Picture, figure_of, html_page
-from hpcrowd.analysis.results import versions
+from hpcrowd.analysis.html import Picture, figure_of, html_page, small_print, table_html
+from hpcrowd.analysis.pictures.plots import figure_png, legend_figure, new_figure, tidy
+from hpcrowd.analysis.results import version_of, versions
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.environment.quantities import format_duration, plural
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+#: Inches: width of all pictures; room below and above the panels.
+WIDTH, BELOW, ABOVE = 12, 0.75, 0.72
+
+#: Part of the hours of the week that the darkest shade leaves above it.
+BRIGHTEST = 0.05
+
+
+def arrivals(workloads: Sequence[Workload], title: str = "Arrivals over days and weeks") -> Figure:
+    """Return jobs per local day and the hours of the week, one row per workload."""
+    row = 2.9 if len(workloads) == 1 else 2.2
+    figure = new_figure(WIDTH, row * len(workloads) + 0.55, title)
+    height = figure.get_figheight()
+    grid = figure.add_gridspec(
+        len(workloads), 2, left=0.05, right=0.91, width_ratios=(2.1, 1), wspace=0.13,
+        bottom=0.52 / height, top=1 - 0.78 / height, hspace=0.95 / (row - 0.8),
+    )  # fmt: skip
+    most, mesh = _busiest_hours(workloads), None
+    for place, workload in enumerate(workloads):
+        days, week = (figure.add_subplot(grid[place, column]) for column in (0, 1))
+        draw.draw_days(days, workload, title_of(days, workload, "jobs submitted per day"))
+        found = draw.draw_week(week, workload, most, "Submissions by hour of the week")
+        mesh = found if found is not None else mesh
+    if mesh is not None:
+        _bar(figure, mesh, "jobs over the mean hour", extend="max")
+    return figure
+
+
+def correlations(
+    workloads: Sequence[Workload], title: str = "Arrivals that remember: autocorrelation"
+) -> Figure:
+    """Return the autocorrelation of the counts of jobs and bags; Minh 2012, Fig. 3.7."""
+    panels, figure = _multiples(workloads, title, 1, most=2)
+    for axes, workload in zip(panels, workloads, strict=True):
+        minutes = workload.settings.time_scale_s / 60
+        name = title_of(axes, workload, f"counts of {minutes:g} minutes")
+        draw.draw_acf(axes, workload, title=name)
+    _same_scales(panels)
+    return figure
+
+
+def gaps(workloads: Sequence[Workload], title: str = "Times between arrivals") -> Figure:
+    """Return the CCDFs of times between jobs and between bags; Minh 2012, Figs. 3.1 and 3.6 (a)."""
+    panels, figure = _shared(workloads, title, 2, 3.6)
+    for axes, of in zip(panels, ("jobs", "bags"), strict=True):
+        draw.draw_gaps(axes, workloads, of)
+    return figure
+
+
+def jobs(workloads: Sequence[Workload], title: str = "How long, how wide, how patient") -> Figure:
+    """Return the CCDFs of run time, processors, requested time and wait."""
+    panels, figure = _shared(workloads, title, 2, 3.0, rows=2)
+    for axes, column in zip(panels, draw.COLUMNS, strict=True):
+        draw.draw_ccdf(axes, workloads, column)
+    return figure
+
+
+def run_time_processors(
+    workloads: Sequence[Workload], title: str = "Run time and processors"
+) -> Figure:
+    """Return maps of run time x processors, by jobs and by occupation; Minh 2012, Fig. 2.6."""
+    panels, figure = _multiples(
+        workloads, title, 2, most=2 if len(workloads) <= 2 else 4, right=0.91
+    )
+    try:
+        grid = draw.grid_of(workloads)
+    except UnavailableError as error:
+        for axes in panels:
+            tidy(axes)
+            nothing(axes, str(error))
+        return figure
+    mesh, most = None, draw.darkest(workloads, grid)
+    for place, axes in enumerate(panels):
+        workload, weighted = workloads[place // 2], bool(place % 2)
+        name = "the same, by occupation" if weighted else title_of(axes, workload, "by jobs")
+        found = draw.draw_cells(axes, workload, grid, weighted=weighted, most=most, title=name)
+        mesh = found if found is not None else mesh
+        if not weighted and (place == 0 or len(workloads) <= 2):
+            axes.set_ylabel("processors", fontsize=LETTERS)
+    if mesh is not None:
+        bar = _bar(figure, mesh, "share of jobs, or of occupation", extend="neither")
+        ticks = [tick for tick in (1e-4, 1e-3, 1e-2, 1e-1, 1) if tick <= most]
+        bar.set_ticks(ticks, labels=[f"{100 * tick:g} %" for tick in ticks])
+    return figure
+
+
+def bag_gaps(workloads: Sequence[Workload], title: str = "Times between bags of tasks") -> Figure:
+    """Return the distributions of times between bags with the fitted ones; Minh 2012, Fig. 3.6."""
+    panels, figure = _multiples(workloads, title, 1, most=2)
+    for axes, workload in zip(panels, workloads, strict=True):
+        name = title_of(axes, workload, "share up to ...")
+        draw.draw_bag_gaps(axes, workload, name)
+    _same_scales(panels)
+    return figure
+
+
+def repetitions(
+    workloads: Sequence[Workload], title: str = "Repetitions: similar run times, bags of tasks"
+) -> Figure:
+    """Return histograms of run lengths and bag sizes with Zipf's law; Minh 2012, Fig. 3.2, 3.5."""
+    panels, figure = _multiples(workloads, title, 2)
+    for place, axes in enumerate(panels):
+        workload, of = workloads[place // 2], ("runs", "bags")[place % 2]
+        what = "number of bags" if place % 2 else "number of runs"
+        name = f"the same: {what}" if place % 2 else title_of(axes, workload, what)
+        draw.draw_repetitions(axes, workload, of, name)
+    _same_scales(panels)
+    return figure
+
+
+def users(
+    workloads: Sequence[Workload], title: str = "Busy and rare users, and how long they think"
+) -> Figure:
+    """Return users by rank, the share of the busiest, and think times against response times."""
+    panels, figure = _shared(workloads, title, 3, 3.5)
+    draw.draw_ranks(panels[0], workloads)
+    draw.draw_user_shares(panels[1], workloads)
+    draw.draw_think_times(panels[2], workloads)
+    return figure
+
+
+def _busiest_hours(workloads: Sequence[Workload]) -> float | None:
+    """Return what the darkest shade stands for: nearly the busiest hour of all weeks."""
+    found = []
+    for workload in workloads:
+        try:
+            found.append(np.quantile(draw.week_shares(workload), 1 - BRIGHTEST))
+        except UnavailableError:
+            continue
+    return max(float(max(found)), 2.0) if found else None
+
+
+def _bar(figure: Figure, mesh: Any, text: str, extend: str) -> Any:
+    """Add a colour bar at the right edge; return it."""
+    height = figure.get_figheight()
+    place = figure.add_axes((0.93, BELOW / height, 0.01, 1 - (BELOW + ABOVE) / height))
+    bar = figure.colorbar(mesh, cax=place, extend=extend)
+    bar.set_label(text, fontsize=LETTERS)
+    bar.ax.tick_params(labelsize=8, length=3, color="#888888")
+    bar.outline.set_visible(False)
+    return bar
+
+
+def _same_scales(panels: Sequence[Axes]) -> None:
+    """Give panels that show something the same axes: those of the largest extent."""
+    drawn = [axes for axes in panels if axes.lines or axes.collections]
+    if not drawn:
+        return
+    across, up = (
+        np.array([getattr(axes, limits)() for axes in drawn]) for limits in ("get_xlim", "get_ylim")
+    )
+    # Labels are those of the panel that reaches farthest.
+    widest, highest = drawn[across[:, 1].argmax()], drawn[up[:, 1].argmax()]
+    for axes in drawn:
+        for axis, model in ((axes.xaxis, widest.xaxis), (axes.yaxis, highest.yaxis)):
+            if axis is not model:
+                axis.set_major_locator(copy(model.get_major_locator()))
+                axis.set_major_formatter(copy(model.get_major_formatter()))
+        axes.set_xlim(across[:, 0].min(), across[:, 1].max())
+        axes.set_ylim(up[:, 0].min(), up[:, 1].max())
+
+
+def _multiples(
+    workloads: Sequence[Workload], title: str, each: int, most: int = 4, right: float = 0.985
+) -> tuple[list[Axes], Figure]:
+    """Return so many panels for each workload, at most ``most`` side by side, and their figure."""
+    count = each * len(workloads)
+    columns = min(count, most)
+    if count > most and count % columns and count % (columns - 1) == 0:
+        columns -= 1
+    rows = -(-count // columns)
+    body = {1: 3.4, 2: 3.2}.get(columns, 2.8)
+    figure = new_figure(WIDTH, rows * body + 0.45, title)
+    height = figure.get_figheight()
+    grid = figure.add_gridspec(
+        rows, columns, left=0.055, right=right, wspace=0.2,
+        bottom=BELOW / height, top=1 - ABOVE / height, hspace=0.98 / (body - 0.85),
+    )  # fmt: skip
+    cells = [figure.add_subplot(grid[divmod(place, columns)]) for place in range(count)]
+    return cells, figure
+
+
+def _shared(
+    workloads: Sequence[Workload], title: str, columns: int, body: float, rows: int = 1
+) -> tuple[list[Axes], Figure]:
+    """Return panels that all workloads share, with a legend above, and their figure."""
+    names = [name_of(workload) for workload in workloads]
+    figure, _, top = legend_figure(WIDTH, body * rows, title, names)
+    grid = figure.add_gridspec(
+        rows, columns, left=0.06, right=0.985, wspace=0.2, hspace=0.5,
+        bottom=BELOW / figure.get_figheight(), top=top - 0.08 / figure.get_figheight(),
+    )  # fmt: skip
+    return [figure.add_subplot(grid[divmod(n, columns)]) for n in range(rows * columns)], figure
+
+
+class Drawing(NamedTuple):
+    """A picture of workloads."""
+
+    group: str  #: name of the group of features that it belongs to
+    draw: Callable[[Sequence[Workload]], Figure]
+    caption: str  #: how to read it
+
+
+#: Pictures by name, in the order they are shown in.
+PICTURES = {
+    "arrivals": Drawing(
+        "arrivals", arrivals, "Left: jobs submitted on each day by local date; the line is the "
+        "mean of the seven days around it. Right: when in the week they are submitted; a shade of "
+        "2 is an hour with twice the jobs of the mean hour."
+    ),
+    "correlations": Drawing(
+        "arrivals", correlations, "How alike the numbers of arrivals in two intervals are, by the "
+        "time between them: 1 alike, 0 not related. Waves of a day (thin lines) or a week (dark "
+        "line) are cycles; a slow decay is long range dependence. Bags of tasks count once, "
+        "whatever their size."
+    ),
+    "gaps": Drawing(
+        "arrivals", gaps, "Which share of the times between two arrivals is longer than so long, "
+        "both on logarithmic axes. Poisson arrivals would drop steeply soon after their mean; a "
+        "line that falls slowly has bursts and long pauses."
+    ),
+    "jobs": Drawing(
+        "jobs", jobs, "Which share of the jobs has more than so much. A steep step is a value "
+        "that many jobs have in common."
+    ),
+    "run_time_processors": Drawing(
+        "jobs", run_time_processors, "Each cell holds jobs of like run time (to the right) and "
+        "processors (upwards). Its shade tells its share of the jobs, or of the occupation (run "
+        "time x processors); white is less than 0.01 %. Both on logarithmic axes, as are the "
+        "shades."
+    ),
+    "bag_gaps": Drawing(
+        "bags", bag_gaps, "Which share of the times between two bags is not longer than so long, "
+        "and five distributions fitted to them. KS is the largest vertical distance to the data: "
+        "the smaller, the better the fit."
+    ),
+    "repetitions": Drawing(
+        "locality", repetitions, "How often something repeats so many times, on logarithmic axes. "
+        "Runs: jobs after each other whose run times are of one class. Bags: jobs of one user that "
+        "ask for the same and follow each other closely, single jobs among them. Points near the "
+        "falling line follow Zipf's law; the smaller its exponent, the more is repeated."
+    ),
+    "users": Drawing(
+        "users", users, "Left: the jobs of each user, the busiest first, on logarithmic axes. "
+        "Middle: the share of all jobs that the busiest users have together. Right: how long users "
+        "think before they go on, by how long their last batch took; lines are medians, bands (of "
+        "up to three traces) reach from the lower to the upper quartile."
+    ),
+}  # fmt: skip
 
 #: s; shorter times are told in seconds with digits after the point.
 SHORT_S = 120
@@ -91,16 +353,21 @@ def features_html(measured: Sequence[Features], *, again: str = "") -> str:
     ]
     for group in groups:
         parts.append(f'<h2 id="{group.name}">{escape(group.title)}</h2>')
-        for picture in PICTURES.values():
-            if picture.group == group.name:
-                png = figure_png(picture.draw(workloads))
-                parts.append(figure_of(Picture(png, picture.caption)))
-        parts.append(_features_table(group, measured))
+        parts += [*pictures_of(group, workloads), _features_table(group, measured)]
     parts += ['<h2 id="origin">Where this comes from</h2>', _origin(workloads, again)]
     title = ", ".join(names[:IN_HEADING])
     if len(names) > IN_HEADING:
         title += f" and {len(names) - IN_HEADING} more"
     return html_page(f"Workload statistics: {title}", map(_lead, workloads), parts)
+
+
+def pictures_of(group: Group, workloads: Sequence[Workload]) -> list[str]:
+    """Return the pictures that belong to a group of features, as HTML."""
+    return [
+        figure_of(Picture(figure_png(picture.draw(workloads)), picture.caption))
+        for picture in PICTURES.values()
+        if picture.group == group.name
+    ]
 
 
 def _features_in(group: Group, measured: Sequence[Features]) -> bool:
@@ -132,11 +399,7 @@ def _facts_table(workloads: Sequence[Workload]) -> str:
         + "</tr>"
         for name, values in rows
     ]
-    return (
-        f'<div class="wide"><table>\n<thead><tr><th></th>{head}</tr></thead>\n<tbody>\n'
-        + "\n".join(lines)
-        + "\n</tbody></table></div>"
-    )
+    return table_html(f"<th></th>{head}", lines)
 
 
 def _facts(workload: Workload) -> Iterator[tuple[str, str]]:
@@ -162,10 +425,7 @@ def _features_table(group: Group, measured: Sequence[Features]) -> str:
         f'<th scope="col" class="number">{escape(plain_name(features.workload))}</th>'
         for features in measured
     )
-    lines = [
-        f'<div class="wide"><table>\n<thead><tr><th></th>{head}'
-        '<th scope="col">definition; source</th></tr></thead>\n<tbody>'
-    ]
+    lines = []
     for one in group.features:
         cells = []
         for features in measured:
@@ -184,7 +444,7 @@ def _features_table(group: Group, measured: Sequence[Features]) -> str:
             f'<td class="meaning" title="{tip}">{escape(one.definition)}; '
             f"<small>{escape(one.source)}</small></td></tr>"
         )
-    return "\n".join([*lines, "</tbody></table></div>"])
+    return table_html(f'<th></th>{head}<th scope="col">definition; source</th>', lines)
 
 
 def _origin(workloads: Sequence[Workload], again: str) -> str:
@@ -204,14 +464,5 @@ def _origin(workloads: Sequence[Workload], again: str) -> str:
     for workload in workloads:
         if workload.sha256:
             lines.append(f"{escape(workload.name)}: sha256 {workload.sha256}.")
-    found = versions()
-    for name in ALSO_BY:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "not installed"
-    told = ", ".join(f"{name} {text}" for name, text in found.items())
-    lines.append(f"Versions: {escape(told)}.")
-    if again:
-        lines.append(f"Again: <code>{escape(again)}</code>")
-    return "<p class='quiet'>" + "<br>\n".join(lines) + "</p>"
+    found = versions() | {name: version_of(name) for name in ALSO_BY}
+    return small_print(lines, found, [again])

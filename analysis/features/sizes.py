@@ -6,17 +6,16 @@ Definitions of Minh 2012, sections 2.1 and 2.3.2, where nothing else is said.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.analysis.features import series
-from hpcrowd.analysis.features.feature import Feature, Group, Scaling
+from hpcrowd.analysis.features.feature import Feature, Group, statistics_of
 from hpcrowd.analysis.features.workload import Floats, Workload
 from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.environment.jobs import Int64s
-
-_MARGINAL = "Minh 2012, section 2.1.1"
 
 
 def requested_times(workload: Workload) -> Floats:
@@ -84,73 +83,30 @@ def _asked(workload: Workload) -> NDArray[np.bool_]:
     return asked
 
 
-def _marginals(
+def _moments(
     name: str,
     title: str,
     of: Callable[[Workload], Floats | NDArray[np.int64]],
     unit: str,
-    meaning: str,
+    definition: str,
 ) -> tuple[Feature, ...]:
     """Return mean, standard deviation, CV, median and maximum of a column."""
-    suffix = f"_{unit}" if unit else ""
-    scaling: Scaling = "time" if unit == "s" else "none"
 
-    def found(workload: Workload) -> series.Moments:
-        return workload.once(f"{name} moments", lambda: series.moments(of(workload)))
+    def moment(workload: Workload, kind: str) -> float:
+        found = workload.once(f"{name} moments", lambda: series.moments(of(workload)))
+        return float(getattr(found, kind))
 
-    return (
-        Feature(
-            f"{name}_mean{suffix}",
-            f"{title}, mean",
-            meaning,
-            _MARGINAL,
-            lambda w: found(w).mean,
-            unit,
-            scaling,
-        ),
-        Feature(
-            f"{name}_sd{suffix}",
-            f"{title}, standard deviation",
-            "from the variance with n - 1",
-            _MARGINAL,
-            lambda w: found(w).sd,
-            unit,
-            scaling,
-        ),
-        Feature(
-            f"{name}_cv",
-            f"{title}, CV",
-            "standard deviation over mean",
-            _MARGINAL,
-            lambda w: found(w).cv,
-        ),
-        Feature(
-            f"{name}_median{suffix}",
-            f"{title}, median",
-            "half are not larger",
-            _MARGINAL,
-            lambda w: found(w).median,
-            unit,
-            scaling,
-        ),
-        Feature(
-            f"{name}_max{suffix}",
-            f"{title}, largest",
-            "the largest",
-            _MARGINAL,
-            lambda w: found(w).largest,
-            unit,
-            scaling,
-        ),
-    )
+    kinds = {"mean": "mean", "sd": "sd", "cv": "cv", "median": "median", "max": "largest"}
+    measures = {kind: partial(moment, kind=attribute) for kind, attribute in kinds.items()}
+    return statistics_of(name, title, definition, "Minh 2012, section 2.1.1", measures, unit)
 
 
 GROUP = Group(
     "jobs",
     "Run times and processors",
     (
-        *_marginals("run_time", "run time", lambda w: w.run_time, "s", "as recorded"),
-        *_marginals(
+        *_moments("run_time", "run time", lambda w: w.run_time, "s", "as recorded"),
+        *_moments(
             "processors", "processors", lambda w: w.processors, "", "requested, else allocated"
         ),
         Feature(
@@ -195,7 +151,7 @@ GROUP = Group(
             "Minh 2012, section 3.6, footnote 3",
             lambda w: _share(w.requested_time > 0),
         ),
-        *_marginals(
+        *_moments(
             "requested_time", "requested time", requested_times, "s", "of jobs that have one"
         ),
         Feature(
@@ -205,6 +161,6 @@ GROUP = Group(
             "our own",
             use_of_requests,
         ),
-        *_marginals("wait", "wait", waits, "s", "from submission to start, where recorded"),
+        *_moments("wait", "wait", waits, "s", "from submission to start, where recorded"),
     ),
 )

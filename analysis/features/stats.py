@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from hpcrowd.analysis.features import arrivals, bag_features, repetition, sizes, users
+from hpcrowd.analysis.features import arrivals, sizes, users
+from hpcrowd.analysis.features import bags as bag_features
+from hpcrowd.analysis.features import locality as repetition
 from hpcrowd.analysis.features.feature import Feature, Features, Group, measure
 from hpcrowd.analysis.features.workload import Settings, Which, Workload
 from hpcrowd.environment.errors import TraceError
@@ -46,7 +49,7 @@ def read_workload(
     TraceError, ResultsError
         When it cannot be read, or holds no job to measure.
     """
-    from hpcrowd.analysis.loading import read_results
+    from hpcrowd.analysis.results import read_results
     from hpcrowd.environment.traces.formats.registry import read_trace
 
     place = Path(path)
@@ -106,11 +109,5 @@ def _facts(features: Features) -> dict[str, Any]:
         "remarks": list(workload.remarks),
         "clock_note": workload.clock.note,
         "processors_of_machine": workload.machine,
-        "settings": {
-            "time_scale_s": workload.settings.time_scale_s,
-            "bag_gap_s": workload.settings.bag_gap_s,
-            "session_gap_s": workload.settings.session_gap_s,
-            "resolution_s": workload.settings.resolution_s,
-            "components": workload.settings.components,
-        },
+        "settings": asdict(workload.settings),
     }

@@ -13,7 +13,7 @@ import numpy as np
 from hpcrowd.agents.work.sessions import SessionDefinition, Sessions, find_sessions
 from hpcrowd.analysis.curves import activity_lengths
 from hpcrowd.analysis.features import series
-from hpcrowd.analysis.features.feature import Feature, Group, Scaling
+from hpcrowd.analysis.features.feature import Feature, Group, statistics_of
 from hpcrowd.analysis.features.workload import Floats, Workload
 from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.environment.jobs import Int64s, JobTable
@@ -180,35 +180,19 @@ def _batches(workload: Workload) -> Batches:
     )
 
 
-def _mean_or_median(
+def _mean_and_median(
     name: str,
     title: str,
     definition: str,
     values: Callable[[Workload], Int64s | Floats],
     unit: str = "",
     source: str = "Zakay and Feitelson 2015, section IV",
-) -> tuple[Feature, Feature]:
-    suffix = f"_{unit}" if unit else ""
-    scaling: Scaling = "time" if unit == "s" else "none"
-
-    def middle(workload: Workload) -> float:
-        return float(np.median(values(workload)))
-
-    def mean(workload: Workload) -> float:
-        return float(np.mean(values(workload)))
-
-    return (
-        Feature(f"{name}_mean{suffix}", f"{title}, mean", definition, source, mean, unit, scaling),
-        Feature(
-            f"{name}_median{suffix}",
-            f"{title}, median",
-            "half are not larger",
-            source,
-            middle,
-            unit,
-            scaling,
-        ),
-    )
+) -> tuple[Feature, ...]:
+    measures: dict[str, Callable[[Workload], float]] = {
+        "mean": lambda workload: float(np.mean(values(workload))),
+        "median": lambda workload: float(np.median(values(workload))),
+    }
+    return statistics_of(name, title, definition, source, measures, unit)
 
 
 def _session_lengths(workload: Workload) -> Floats:
@@ -230,7 +214,7 @@ GROUP = Group(
             "Song et al. 2005, Table I",
             lambda w: len(jobs_of_users(w)),
         ),
-        *_mean_or_median(
+        *_mean_and_median(
             "jobs_per_user",
             "jobs of a user",
             "jobs of each user whose number is known",
@@ -258,7 +242,7 @@ GROUP = Group(
             "Song et al. 2005, Table II",
             lambda w: float(np.mean(jobs_of_users(w) < RARE_JOBS)),
         ),
-        *_mean_or_median(
+        *_mean_and_median(
             "activity_length",
             "activity of a user",
             "from a user's first submission to the last",
@@ -273,13 +257,13 @@ GROUP = Group(
             "Zakay and Feitelson 2015, section IV",
             lambda w: len(sessions(w)),
         ),
-        *_mean_or_median(
+        *_mean_and_median(
             "jobs_per_session",
             "jobs of a session",
             "jobs of each session",
             session_sizes,
         ),
-        *_mean_or_median(
+        *_mean_and_median(
             "session_length",
             "session",
             "from a session's first submission to its last",
@@ -293,17 +277,17 @@ GROUP = Group(
             "Zakay and Feitelson 2015, section IV",
             lambda w: len(batches(w).start),
         ),
-        *_mean_or_median(
+        *_mean_and_median(
             "jobs_per_batch", "jobs of a batch", "jobs of each batch", lambda w: batches(w).size
         ),
-        *_mean_or_median(
+        *_mean_and_median(
             "think_time",
             "think time",
             "from the end of a batch to the next submission in the session",
             think_times,
             "s",
         ),
-        *_mean_or_median(
+        *_mean_and_median(
             "batch_response",
             "response time of a batch",
             "from first submission to latest end, of batches that another one follows",

@@ -11,14 +11,12 @@ import numpy as np
 
 from hpcrowd.analysis.features.distance import VARIABLES, apart
 from hpcrowd.analysis.features.feature import Feature, Features, Value, measure
-from hpcrowd.analysis.features.pictures import PICTURES
-from hpcrowd.analysis.features.report import format_value
+from hpcrowd.analysis.features.report import format_value, pictures_of
 from hpcrowd.analysis.features.stats import FEATURES, GROUPS
 from hpcrowd.analysis.features.workload import Settings, Workload
+from hpcrowd.analysis.html import html_page, small_print, table_of
 from hpcrowd.analysis.models.generation import generate
 from hpcrowd.analysis.models.model import WorkloadModel
-from hpcrowd.analysis.pictures.plots import figure_png
-from hpcrowd.analysis.report.html import Picture, figure_of, html_page, table_of
 from hpcrowd.analysis.results import versions
 from hpcrowd.environment.errors import QuantityError, UnavailableError
 
@@ -275,15 +273,8 @@ def judgement_html(judgement: Judgement, *, again: str = "") -> str:
     parts = ["<h2>Distances of distributions</h2>", _distances(judgement)]
     for group in GROUPS:
         parts.append(f"<h2>{escape(group.title)}</h2>")
-        for picture in PICTURES.values():
-            if picture.group == group.name:
-                png = figure_png(picture.draw(workloads))
-                parts.append(figure_of(Picture(png, picture.caption)))
-        parts.append(_features(judgement, group.features))
-    told = ", ".join(f"{name} {text}" for name, text in versions().items())
-    parts.append(f"<p class='quiet'>Versions: {escape(told)}.</p>")
-    if again:
-        parts.append(f"<p class='quiet'>Again: <code>{escape(again)}</code></p>")
+        parts += [*pictures_of(group, workloads), _features(judgement, group.features)]
+    parts.append(small_print([], versions(), [again]))
     return html_page(f"{model.name} beside {trace.name}", lead, parts)
 
 

@@ -14,14 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.analysis import curves
-from hpcrowd.analysis.accounts.platform import processor_seconds, size_steps, sizes_of
-from hpcrowd.analysis.pictures.hours_axis import label_hours
+from hpcrowd.analysis.accounts.platform import sizes_of
+from hpcrowd.analysis.curves import processor_seconds, size_steps
 from hpcrowd.analysis.pictures.plots import (
     COLOURS,
     DPI,
     LEGEND,
     TITLE,
+    count_axis,
+    is_dark,
+    label_hours,
     new_figure,
+    paler,
     say_nothing,
     tidy,
 )
@@ -241,7 +245,7 @@ MOST_STEPS = 4000
 EDGED = 4.0, 3.0
 HATCHED = 8.0, 6.0
 
-#: Share of white in smaller pieces instead of a hatch.
+#: Share of white in smaller pieces instead of a hatch, as it makes them look from afar.
 PALE = 0.45
 
 #: Most ends of killed jobs that are drawn as thick lines.
@@ -266,8 +270,8 @@ def gantt(
     Parameters
     ----------
     run
-        A run; :func:`analysis.loading.read_run` reads one from a folder of results, or a recorded
-        trace.
+        A run; :func:`hpcrowd.analysis.results.read_run` reads one from a folder of results, or a
+        recorded trace.
     window
         Its first and last moment, s since the origin; None as one of them stands for the beginning
         or the end of the run, None as the window for the :func:`busiest_day`.
@@ -341,13 +345,6 @@ def gantt(
     return figure
 
 
-def count_axis(axes: Axes) -> None:
-    """Label an axis that counts at whole numbers only."""
-    from matplotlib.ticker import MaxNLocator
-
-    axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
-
-
 def running_between(jobs: JobTable, first: int, last: int) -> Int64s:
     """Return the rows of the jobs that ran at some time of a window."""
     end = _ends(jobs, last)
@@ -369,14 +366,7 @@ def draw_pieces(
     left, right = axes.get_xlim()
     begin = np.clip(times[0], left, right)[where.job]
     end = np.clip(times[1], left, right)[where.job]
-    low, high = where.row, where.row + where.height
-    corners = np.stack(
-        [
-            np.stack(pair, axis=-1)
-            for pair in ((begin, low), (begin, high), (end, high), (end, low))
-        ],
-        axis=1,
-    )
+    corners = corners_of(begin, end, where)
     wide, tall = (end - begin) * _pixels(axes)[0], where.height * _pixels(axes)[1]
     crowded = len(corners) > MOST_SHAPES
     edged = (wide >= EDGED[0]) & (tall >= EDGED[1]) & (not crowded)
@@ -390,7 +380,9 @@ def draw_pieces(
             axes.add_collection(
                 PolyCollection(
                     corners[mine],
-                    facecolors=_paler(look.colour) if look.hatch and not hatched else look.colour,
+                    facecolors=paler(look.colour, PALE)
+                    if look.hatch and not hatched
+                    else look.colour,
                     edgecolors="white",
                     linewidths=np.where(edged[mine], 0.6, 0.0),
                     hatch=look.hatch if hatched else None,
@@ -400,11 +392,11 @@ def draw_pieces(
             )
 
 
-def _paler(colour: str) -> Any:
-    """Return a colour as a white hatch makes it look from afar."""
-    from matplotlib.colors import to_rgb
-
-    return tuple(PALE + (1 - PALE) * part for part in to_rgb(colour))
+def corners_of(begin: Int64s, end: Int64s, where: Placement) -> NDArray[Any]:
+    """Return the corners of pieces that begin and end at some seconds, shape (pieces, 4, 2)."""
+    low, high = where.row, where.row + where.height
+    corners = ((begin, low), (begin, high), (end, high), (end, low))
+    return np.stack([np.stack(corner, axis=-1) for corner in corners], axis=1)
 
 
 def _pixels(axes: Axes) -> tuple[float, float]:
@@ -485,11 +477,7 @@ def _draw_names(
 
 def text_look(look: Look) -> dict[str, Any]:
     """Return how to write on a look: light on dark colours, on hatches with a box behind."""
-    from matplotlib.colors import to_rgb
-
-    red, green, blue = to_rgb(look.colour)
-    dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.5
-    found: dict[str, Any] = {"color": "white" if dark else "black"}
+    found: dict[str, Any] = {"color": "white" if is_dark(look.colour) else "black"}
     if look.hatch:
         found["bbox"] = {"facecolor": look.colour, "edgecolor": "none", "pad": 1.5}
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -44,11 +44,11 @@ def marks_of(run: Run) -> list[Mark]:
             found.append(Mark(at, at, f"{name}: speed {factor:g}x"))
         for at, scheduler in account.get("schedulers", ()):
             found.append(Mark(at, at, f"{name}: scheduler {scheduler}"))
-    asked = run.configuration.get("platform") or {}
-    for change in asked.get("changes", ()) if isinstance(asked, dict) else ():
-        mark = _asked(change, run.clock)
-        if mark is not None:
-            found.append(mark)
+    for name, begin, end, count in _asked(run):
+        what, back = "maintenance", ""
+        if count is not None:
+            what, back = f"{count:,} processors down", "" if end is None else ", and up again"
+        found.append(Mark(begin, begin if end is None else end, f"{name}: {what}{back}"))
     return sorted(found)
 
 
@@ -82,32 +82,26 @@ def asked_outages(run: Run, cluster: str) -> list[tuple[int, int, int | None]]:
     Each with its processors, None for all: maintenance. What never came up again has no end in
     time: FOREVER. Random failures are not among them.
     """
+    return [
+        (begin, FOREVER if end is None else end, count)
+        for name, begin, end, count in _asked(run)
+        if name == cluster
+    ]
+
+
+def _asked(run: Run) -> Iterator[tuple[str, int, int | None, int | None]]:
+    """Yield cluster, begin, end and processors of what was asked for with a time.
+
+    Processors are None for all, as in maintenance; the end for what does not come up again.
+    """
     asked = run.configuration.get("platform") or {}
-    found: list[tuple[int, int, int | None]] = []
     for change in asked.get("changes", ()) if isinstance(asked, dict) else ():
-        keys = SPANS.get(change.get("do"))
-        if keys is None or change.get("cluster", "home") != cluster:
+        if change.get("do") not in SPANS:
             continue
-        begin, end = (_second(change.get(key), run.clock) for key in keys)
+        begin, end = (_second(change.get(key), run.clock) for key in SPANS[change["do"]])
         if begin is not None:
             count = None if change["do"] == "maintain" else int(change.get("processors", 1))
-            found.append((begin, FOREVER if end is None else end, count))
-    return found
-
-
-def _asked(change: dict[str, Any], clock: Clock) -> Mark | None:
-    """Return the mark of a change that was asked for with a time; None for others."""
-    if change.get("do") not in SPANS:
-        return None
-    begin, end = (_second(change.get(key), clock) for key in SPANS[change["do"]])
-    if begin is None:
-        return None
-    name = change.get("cluster", "home")
-    if change["do"] == "maintain":
-        return Mark(begin, begin if end is None else end, f"{name}: maintenance")
-    count = change.get("processors", 1)
-    back = "" if end is None else ", and up again"
-    return Mark(begin, begin if end is None else end, f"{name}: {count:,} processors down{back}")
+            yield change.get("cluster", "home"), begin, end, count
 
 
 def _second(moment: Any, clock: Clock) -> int | None:

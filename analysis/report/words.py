@@ -7,12 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from hpcrowd.analysis.accounts.grid import component_lines
-from hpcrowd.analysis.accounts.platform import platform_lines
+from hpcrowd.analysis.accounts.platform import component_lines, platform_lines
 from hpcrowd.analysis.accounts.population import account_lines, pool_lines
 from hpcrowd.analysis.accounts.reactions import reaction_lines
 from hpcrowd.analysis.curves import span_of
-from hpcrowd.analysis.report.html import format_metric
+from hpcrowd.analysis.metrics import format_metric
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.quantities import format_duration, plural
 
@@ -116,7 +115,7 @@ def _shown(run: Run, name: str) -> str:
 def decision_rows(run: Run) -> list[tuple[str, str, str]]:
     """Return (what, why, how often) of the decisions of users, the most frequent first."""
     from hpcrowd.agents.behaviours.decisions import WORDS
-    from hpcrowd.analysis.record_files import word
+    from hpcrowd.analysis.tables import word
 
     if run.decisions is None:
         return []

@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hpcrowd.analysis.curves import Floats
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.streams import Streams
-
-Floats = NDArray[np.float64]
 
 #: Times below this hardly differ, s: nobody plans to the second, and logs hold pauses of 0 s.
 RESOLUTION = 60.0

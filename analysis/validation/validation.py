@@ -2,7 +2,7 @@
 
 Two kinds of evidence are gathered for each model:
 
-* how well it forecasts single submissions (:mod:`hpcrowd.analysis.validation.forecast`);
+* how well it forecasts single submissions (:mod:`hpcrowd.analysis.validation.evidence`);
 * how far the second part that it simulates is from the recorded one, in the distributions of
   :data:`MEASURES`.
 
@@ -22,26 +22,30 @@ from hpcrowd.agents.behaviours.heldout import recorded_releases
 from hpcrowd.agents.behaviours.think import LinearThink
 from hpcrowd.agents.behaviours.when import BatchOrder, Reason
 from hpcrowd.agents.presets import PRESETS
-from hpcrowd.analysis.validation.forecast import DRAWS, PER_USER, Forecaster, Questions, questions
+from hpcrowd.analysis.curves import Floats
+from hpcrowd.analysis.validation.evidence import (
+    DRAWS,
+    MEASURES,
+    PER_USER,
+    Forecaster,
+    Observed,
+    Questions,
+    as_recorded,
+    observe,
+    questions,
+    recorded_distances,
+    simulate_second,
+    volume,
+)
 from hpcrowd.analysis.validation.parts import BASELINES, Parts, UserModel
 from hpcrowd.analysis.validation.scores import (
     RESAMPLES,
     Estimate,
-    Floats,
     distances,
     estimate,
     mean_over_users,
     resample,
     user_means,
-)
-from hpcrowd.analysis.validation.simulation import (
-    MEASURES,
-    Observed,
-    as_recorded,
-    observe,
-    recorded_distances,
-    simulate_second,
-    volume,
 )
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError

@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcrowd.analysis.pictures.gantt import Looks, count_axis, draw_pieces, legend_handles, looks_of
-from hpcrowd.analysis.pictures.hours_axis import label_hours
-from hpcrowd.analysis.pictures.plots import LEGEND, TITLE, say_nothing, tidy
+from hpcrowd.analysis.pictures.gantt import Looks, corners_of, draw_pieces, legend_handles, looks_of
+from hpcrowd.analysis.pictures.plots import (
+    LEGEND,
+    TITLE,
+    count_axis,
+    label_hours,
+    paler,
+    say_nothing,
+    tidy,
+)
 from hpcrowd.analysis.views.frames import figure_at, mark_now
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
@@ -204,23 +211,17 @@ def gantt_picture(
 
 def _pale(looks: Looks) -> Looks:
     """Return the same looks with more white in them."""
-    from matplotlib.colors import to_hex, to_rgb
+    from matplotlib.colors import to_hex
 
-    def pale(colour: str) -> str:
-        red, green, blue = (PALE + (1 - PALE) * part for part in to_rgb(colour))
-        return to_hex((red, green, blue))
-
-    return replace(looks, looks=[replace(look, colour=pale(look.colour)) for look in looks.looks])
+    pale = [replace(look, colour=to_hex(paler(look.colour, PALE))) for look in looks.looks]
+    return replace(looks, looks=pale)
 
 
 def _edge(axes: Any, mine: Any, times: tuple[Int64s, Int64s], where: Placement) -> None:
     """Draw a black edge around the pieces of some jobs."""
     from matplotlib.collections import PolyCollection
 
-    pieces = np.flatnonzero(mine[where.job])
-    begin, end = (time[where.job[pieces]] for time in times)
-    low, high = where.row[pieces], where.row[pieces] + where.height[pieces]
-    corners = ((begin, low), (begin, high), (end, high), (end, low))
-    shapes = np.stack([np.stack(pair, axis=-1) for pair in corners], axis=1)
+    begin, end = (time[where.job] for time in times)
+    shapes = corners_of(begin, end, where)[mine[where.job]]
     look: dict[str, Any] = {"facecolors": "none", "edgecolors": "black", "linewidths": 1.2}
     axes.add_collection(PolyCollection(list(shapes), **look), autolim=False)

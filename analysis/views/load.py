@@ -1,19 +1,29 @@
-"""The load until now: processors in use, and what waits in the queue."""
+"""The load until now, and where it comes from: processors in use, the queue, submissions."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from hpcrowd.analysis import curves
-from hpcrowd.analysis.pictures.gantt import count_axis
-from hpcrowd.analysis.pictures.hours_axis import label_hours
-from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, TIME_BINS, TITLE, averaged, tidy
-from hpcrowd.analysis.views.frames import figure_at, fill_steps
-from hpcrowd.analysis.views.machines import at_second, averages
+from hpcrowd.analysis.pictures.over_time import TIME_BINS
+from hpcrowd.analysis.pictures.plots import (
+    COLOURS,
+    LEGEND,
+    TITLE,
+    averaged,
+    count_axis,
+    label_hours,
+    say_nothing,
+    tidy,
+)
+from hpcrowd.analysis.views.frames import figure_at, fill_steps, mark_now, table_picture
+from hpcrowd.analysis.views.moment import at_second, averages
 from hpcrowd.environment.clock import DAY, HOUR
-from hpcrowd.environment.jobs import JobTable
+from hpcrowd.environment.jobs import UNKNOWN, JobTable
+from hpcrowd.environment.quantities import format_duration, plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -196,3 +206,205 @@ def _draw_clusters(axes: Axes, moment: Moment, frame: pd.DataFrame, edges: Int64
         **LEGEND, loc="lower right", bbox_to_anchor=(1.0, 0.985), ncols=len(moment.clusters),
         borderaxespad=0.2, columnspacing=1.0,
     )  # fmt: skip
+
+
+#: Most rows of a picture.
+MOST_ROWS = 25
+
+#: Where jobs of a grid are that are in no queue.
+BROKER = "broker"
+
+
+def queue_table(moment: Moment, most: int | None = None) -> pd.DataFrame:
+    """Return the jobs that wait, first in the queue first.
+
+    Parameters
+    ----------
+    moment
+        The moment; ``len(moment.queue)`` is the number of all jobs that wait.
+    most
+        Most rows; None for all.
+
+    Returns
+    -------
+    frame
+        ``row`` in the table of jobs, ``job`` number, ``user``, ``processors``,
+        ``requested_time_s``, ``submitted_s`` since the origin, ``waited_s`` so far; where there
+        are several clusters, ``cluster`` by name, or ``broker`` for jobs of a grid that are in no
+        queue.
+    """
+    import pandas as pd
+
+    jobs, rows = moment.jobs, moment.queue[:most]
+    submit = jobs.submit[rows]
+    frame = pd.DataFrame(
+        {
+            "row": rows,
+            "job": jobs.number[rows],
+            "user": jobs.user[rows],
+            "processors": jobs.processors[rows],
+            "requested_time_s": jobs.requested_time[rows],
+            "submitted_s": submit,
+            "waited_s": moment.now - submit,
+        }
+    )
+    if len(moment.clusters) > 1:
+        frame.insert(4, "cluster", pd.Series(_where(moment, rows), dtype="str"))
+    return frame
+
+
+def _where(moment: Moment, rows: Int64s) -> list[str]:
+    """Return where jobs wait, in words."""
+    names = list(moment.clusters)
+    clusters, held = moment.jobs.cluster[rows].tolist(), moment.held[rows].tolist()
+    return [
+        BROKER if with_broker else names[cluster]
+        for cluster, with_broker in zip(clusters, held, strict=True)
+    ]
+
+
+def _word(name: str, value: Any) -> str:
+    """Return a cell as people read it."""
+    if name.endswith("_s"):
+        return format_duration(value) if value >= 0 else "none"
+    return f"{value:,}" if name == "processors" else str(value)
+
+
+def queue_picture(
+    moment: Moment, most: int = MOST_ROWS, *, reasons: Mapping[int, str] | None = None
+) -> Figure:
+    """Return a picture of :func:`queue_table`, at most ``most`` jobs.
+
+    Parameters
+    ----------
+    moment, most
+        See :func:`queue_table`.
+    reasons
+        Why jobs wait, in words by row; None leaves them out.
+    """
+    frame = queue_table(moment, most)
+    if reasons is not None:
+        told = [reasons.get(row, "") for row in frame["row"].tolist()]
+        frame = frame.assign(why_it_waits=told)
+    frame = frame.drop(columns=["row", "submitted_s"])
+    words = [[_word(str(name), value) for value in frame[name].tolist()] for name in frame.columns]
+    total = len(moment.queue)
+    shown = f"the first {len(frame):,} of " if len(frame) < total else ""
+    return table_picture(
+        moment, "Queue", frame, words, note=f"{shown}{plural(total, 'waiting job')}"
+    )
+
+
+#: How far the record is shown ahead of now, as a part of what lies behind.
+AHEAD = 0.25
+
+
+class Lateness(NamedTuple):
+    """Simulated minus recorded submission, s; None where no such job was submitted."""
+
+    mean: float | None  #: of all jobs submitted so far
+    recent: float | None  #: of those submitted in the last day
+
+
+def lateness_now(moment: Moment, recent: int = DAY) -> Lateness:
+    """Return how late users are, as far as there is a record.
+
+    Parameters
+    ----------
+    moment
+        The moment.
+    recent
+        s; what counts as recent.
+    """
+    jobs = moment.jobs
+    rows = np.flatnonzero(moment.submitted & (jobs.recorded_submit != UNKNOWN))
+    submit = jobs.submit[rows]
+    late = submit - jobs.recorded_submit[rows]
+    last = late[submit >= moment.now - recent]
+    return Lateness(*(float(some.mean()) if len(some) else None for some in (late, last)))
+
+
+def submissions_table(
+    moment: Moment, window: int | None = None, *, ahead: float = AHEAD
+) -> pd.DataFrame:
+    """Return how many jobs were submitted until when.
+
+    Parameters
+    ----------
+    moment
+        The moment.
+    window
+        s before the moment; None for the whole run so far.
+    ahead
+        How far the record is followed beyond now, as a part of that length.
+
+    Returns
+    -------
+    frame
+        A row for each second that is shown: ``time_s`` since the origin, jobs ``recorded`` and
+        ``simulated`` as submitted until then, also in that second; ``simulated`` is missing at and
+        after now, but for the number so far.
+    """
+    import pandas as pd
+
+    jobs, now = moment.jobs, moment.now
+    recorded = jobs.recorded_submit
+    begin = moment.first
+    known = recorded != UNKNOWN
+    if known.any():
+        begin = min(begin, int(np.min(recorded, where=known, initial=begin)))
+    if window is not None:
+        begin = max(begin, now - window)
+    begin = min(begin, now - HOUR)
+    last = now + int(ahead * (now - begin)) if known.any() else now
+    last = max(now, min(last, int(recorded.max(initial=now))))
+    times = np.union1d(curves.time_edges(begin, last, TIME_BINS // 2), [begin, now, last])
+    times = times[(times >= begin) & (times <= last)]
+    simulated = curves.cumulative(jobs.submit[moment.submitted], times)
+    return pd.DataFrame(
+        {
+            "time_s": times,
+            "recorded": curves.cumulative(recorded, times),
+            "simulated": pd.arrays.IntegerArray(simulated, times > now),
+        }
+    )
+
+
+def submissions_picture(
+    moment: Moment,
+    window: int | None = None,
+    *,
+    ahead: float = AHEAD,
+    width: float = 6.5,
+    height: float = 3.4,
+) -> Figure:
+    """Return a picture of :func:`submissions_table`; sizes in inches."""
+    frame = submissions_table(moment, window, ahead=ahead)
+    late = lateness_now(moment)
+    words = "nothing of it is on record"
+    if late.mean is not None:
+        words = f"mean lateness so far {format_duration(late.mean)}"
+        if late.recent is not None:
+            words += f", of the last day {format_duration(late.recent)}"
+    figure = figure_at(moment, "Submissions", width, height, words)
+    axes = figure.add_axes((0.7 / width, 0.5 / height, 1 - 0.85 / width, 1 - 1.6 / height))
+    tidy(axes)
+    axes.set_title("Jobs submitted until then", **TITLE)
+    times, past = frame["time_s"].to_numpy(), frame["time_s"].to_numpy() <= moment.now
+    if not frame["recorded"].any() and not frame["simulated"].any():
+        say_nothing(axes, "nothing was submitted")
+        return figure
+    if frame["recorded"].any():
+        recorded = frame["recorded"].to_numpy()
+        axes.plot(times[past], recorded[past], color=COLOURS["grey"], lw=2.8, label="recorded")
+        axes.plot(times[~past], recorded[~past], color=COLOURS["grey"], lw=1.0)
+    simulated = frame["simulated"].to_numpy(dtype=float, na_value=np.nan)
+    axes.plot(times, simulated, color=COLOURS["blue"], lw=1.3, label="simulated")
+    axes.set_ylim(bottom=0 if window is None else None)
+    count_axis(axes)
+    label_hours(
+        axes, moment.clock, int(times[0]), int(times[-1]), named=True, most=int(1.3 * width)
+    )
+    mark_now(axes, moment)
+    axes.legend(**LEGEND, loc="upper left")
+    return figure

@@ -16,10 +16,17 @@ from hpcrowd.agents.generative.shmueli import ShmueliFeitelson
 from hpcrowd.agents.populations.component_users import ClosedLoop, ComponentUser
 from hpcrowd.agents.populations.satisfaction import Minding
 from hpcrowd.analysis.curves import WEEK_HOURS
-from hpcrowd.analysis.pictures.gantt import count_axis
-from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, TITLE, say_nothing, tidy
+from hpcrowd.analysis.pictures.plots import (
+    COLOURS,
+    LEGEND,
+    TITLE,
+    count_axis,
+    label_week,
+    say_nothing,
+    tidy,
+)
 from hpcrowd.analysis.views.frames import figure_at, fill_steps
-from hpcrowd.environment.clock import DAY, DAYS, HOUR
+from hpcrowd.environment.clock import DAYS, HOUR
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.quantities import plural
 
@@ -166,12 +173,9 @@ def week_picture(moment: Moment, user: int, *, width: float = 9.0, height: float
         )  # fmt: skip
     now = int(moment.clock.second_of_week(np.array([moment.now]))[0]) / HOUR
     axes.axvline(now, color="black", linewidth=1.0, label="now")
-    axes.set_xlim(0, WEEK_HOURS)
     axes.set_ylim(0, top)
     count_axis(axes)
-    axes.set_xticks(range(0, WEEK_HOURS, DAY // HOUR), DAYS)
-    for label in axes.get_xticklabels():
-        label.set_horizontalalignment("left")
+    label_week(axes, moment.clock, named=False)
     zone = "the origin counts as Monday" if moment.clock.nominal else str(moment.clock.zone)
     axes.set_xlabel(f"local time, {zone}", fontsize=8.5)
     axes.legend(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hpcrowd.analysis.comparison.words import letter
+from hpcrowd.analysis.comparison.report import letter
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.scenarios.terminal import LONG, print_json, say, standard_output
 
@@ -40,7 +40,7 @@ def compare_command(paths: Sequence[Path], *, out: Path | None, as_json: bool) -
         inside = [path for path in paths if path.resolve().is_relative_to(out.resolve())]
         if inside:
             raise QuantityError(f"--out {out}: would replace {inside[0]}; choose another folder")
-    from hpcrowd.analysis.loading import read_run
+    from hpcrowd.analysis.results import read_run
 
     comparison = compare([read_run(path) for path in _told(paths)])
     if out is not None:
@@ -57,7 +57,7 @@ def compare_command(paths: Sequence[Path], *, out: Path | None, as_json: bool) -
 def show(comparison: Comparison) -> None:
     """Print what is compared, then the tables."""
 
-    from hpcrowd.analysis.comparison.words import headline
+    from hpcrowd.analysis.comparison.report import headline
 
     console = standard_output(highlight=False)
     for place, group in enumerate(comparison.groups):
@@ -89,7 +89,7 @@ def _table(title: str = "") -> Table:
 
 def _metrics_table(comparison: Comparison) -> Table:
     """Return each group's metrics; of two groups also their difference."""
-    from hpcrowd.analysis.comparison.words import format_difference, format_estimate, shown_metrics
+    from hpcrowd.analysis.comparison.report import format_difference, format_estimate, shown_metrics
 
     table = _table()
     table.add_column("metric", overflow="fold")
@@ -107,7 +107,7 @@ def _metrics_table(comparison: Comparison) -> Table:
 
 
 def _differences_table(comparison: Comparison) -> Table:
-    from hpcrowd.analysis.comparison.words import format_difference, shown_metrics
+    from hpcrowd.analysis.comparison.report import format_difference, shown_metrics
 
     table = _table()
     table.add_column("difference to A", overflow="fold")
@@ -120,7 +120,7 @@ def _differences_table(comparison: Comparison) -> Table:
 
 
 def _users_table(comparison: Comparison) -> Table:
-    from hpcrowd.analysis.comparison.words import OF_USERS, format_users
+    from hpcrowd.analysis.comparison.report import OF_USERS, format_users
 
     table = _table("Users, the same on both sides, each counting once; less is better")
     table.add_column("metric of a user", overflow="fold")

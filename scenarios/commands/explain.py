@@ -73,7 +73,7 @@ def explain_command(
     HpcrowdError
         When there is no log, no such user, or the span is none.
     """
-    from hpcrowd.analysis.loading import read_results
+    from hpcrowd.analysis.results import read_results
 
     moments = [None if text is None else parse_moment(text) for text in (begin, end)]
     run = read_results(folder)
@@ -148,7 +148,7 @@ def lines(decisions: list[Decision], clock: Clock, own: OwnJobs | None = None) -
 
 def wire(decision: Decision, clock: Clock, own: OwnJobs | None = None) -> dict[str, Any]:
     """Return a decision fit for JSON, with its local time, its words and, if asked, its jobs."""
-    from hpcrowd.analysis.record_files import word
+    from hpcrowd.analysis.tables import word
     from hpcrowd.environment.clock import moment
 
     return {

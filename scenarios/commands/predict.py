@@ -14,8 +14,7 @@ from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.scenarios.terminal import print_json, progress_bar, standard_output
 
 if TYPE_CHECKING:
-    from hpcrowd.analysis.prediction.scores import Accuracy, PastJobs
-    from hpcrowd.analysis.prediction.training import Trained
+    from hpcrowd.analysis.prediction import Accuracy, PastJobs, Trained
     from hpcrowd.environment.schedulers.predictors.models import Shipped
 
 
@@ -72,7 +71,7 @@ def predict_command(
     history
         Kind of history for all of them; None leaves each its own.
     split
-        Jobs that train, see :func:`hpcrowd.analysis.prediction.scores.training_jobs`.
+        Jobs that train, see :func:`hpcrowd.analysis.prediction.training_jobs`.
     years
         Calendar years to take, None for all.
     train
@@ -84,7 +83,7 @@ def predict_command(
     as_json
         Print exactly one JSON object.
     """
-    from hpcrowd.analysis.prediction.scores import parse_years
+    from hpcrowd.analysis.prediction import parse_years
     from hpcrowd.environment.quantities import parse_duration
 
     if out is not None and not train:
@@ -100,7 +99,7 @@ def predict_command(
     chosen = {text: _with_history(text, history, untrained=train) for text in asked}
     cut = None if years is None else parse_years(years)
 
-    from hpcrowd.analysis.prediction.scores import past_jobs, training_jobs
+    from hpcrowd.analysis.prediction import past_jobs, training_jobs
 
     past = past_jobs(read_trace(path), cut)
     training = training_jobs(split, len(past))
@@ -151,7 +150,7 @@ def _train(
     seeds: int,
     seed: int,
 ) -> Trained:
-    from hpcrowd.analysis.prediction.training import train
+    from hpcrowd.analysis.prediction import train
 
     with progress_bar() as progress:
         return train(
@@ -166,7 +165,7 @@ def _train(
 
 
 def _baseline(past: PastJobs, training: int) -> Line:
-    from hpcrowd.analysis.prediction.scores import accuracy
+    from hpcrowd.analysis.prediction import accuracy
 
     figures = accuracy(past, past.jobs.requested_time, training)
     part = past.first(training)
@@ -176,7 +175,7 @@ def _baseline(past: PastJobs, training: int) -> Line:
 
 
 def _line(past: PastJobs, training: int, label: str, predictor: Shipped) -> Line:
-    from hpcrowd.analysis.prediction.scores import evaluate
+    from hpcrowd.analysis.prediction import evaluate
 
     test = evaluate(past, predictor, training)
     part = evaluate(past.first(training), predictor) if training else None

@@ -47,8 +47,7 @@ def report_command(
     HpcrowdError
         When a run cannot be read, or a file or folder would be replaced that is not hpcrowd's.
     """
-    from hpcrowd.analysis.loading import read_run
-    from hpcrowd.analysis.results import check_replaceable, whole_folder
+    from hpcrowd.analysis.results import check_replaceable, read_run, whole_folder
 
     check_report(out)
     found = [folder for path in paths for folder in runs_in(path)]
@@ -65,8 +64,7 @@ def report_command(
             if progress is not None:
                 progress(f"reading {path.name}", number, len(found))
             runs.append(read_run(path))
-        from hpcrowd.analysis.comparison.groups import group_runs
-        from hpcrowd.analysis.comparison.numbers import Comparison
+        from hpcrowd.analysis.comparison.numbers import Comparison, group_runs
         from hpcrowd.analysis.report.runs import report_html, write_report_figures
 
         comparison = Comparison(group_runs(runs))
@@ -94,7 +92,7 @@ def check_report(path: Path) -> None:
     HpcrowdError
         When something else is there, or it cannot be written.
     """
-    from hpcrowd.analysis.report.html import GENERATOR
+    from hpcrowd.analysis.html import GENERATOR
 
     check_writable(path, "--out")
     if not path.exists() or not path.stat().st_size:

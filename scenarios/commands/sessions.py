@@ -29,7 +29,7 @@ def sessions_command(
         raise QuantityError("--json and --dot - both print to standard output; give --dot a file")
     from hpcrowd.agents.work.recorded import Work
     from hpcrowd.agents.work.sessions import SessionDefinition
-    from hpcrowd.analysis.sessions import session_stats
+    from hpcrowd.analysis.metrics import session_stats
 
     chosen = SessionDefinition.parse(definition)
     trace = read_trace(path)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from hpcrowd.analysis.comparison.words import letter
+from hpcrowd.analysis.comparison.report import letter
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.quantities import format_duration, plural
 from hpcrowd.scenarios.commands.feature_tables import Reasons, plain_table

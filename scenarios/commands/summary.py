@@ -41,8 +41,7 @@ def summary_table(run: Run) -> Table:
     from rich.table import Table
 
     from hpcrowd.analysis.accounts.reactions import account_rows
-    from hpcrowd.analysis.metrics import METRICS
-    from hpcrowd.analysis.report.html import format_metric
+    from hpcrowd.analysis.metrics import METRICS, format_metric
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("metric")
@@ -75,7 +74,7 @@ def sites_table(run: Run) -> Table:
     """Return what became of the jobs, a line for each cluster and one for those of the grid."""
     from rich.table import Table
 
-    from hpcrowd.analysis.accounts.grid import SITE_COLUMNS, site_rows
+    from hpcrowd.analysis.accounts.platform import SITE_COLUMNS, site_rows
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("site")

@@ -113,7 +113,7 @@ class ResultsSubject(Subject):
     """
 
     def __init__(self, folder: Path) -> None:
-        from hpcrowd.analysis.loading import read_results
+        from hpcrowd.analysis.results import read_results
         from hpcrowd.analysis.views import recover_work
 
         self.name = folder.name or str(folder)

@@ -17,14 +17,10 @@ from hpcrowd.agents.populations.component_users import AsRecorded
 from hpcrowd.agents.populations.made_up import ComponentWork
 from hpcrowd.agents.populations.openness import Openness
 from hpcrowd.agents.populations.semi_open import add_members, draw_roster
-from hpcrowd.analysis.accounts.population import (
-    ks_distance,
-    think_times,
-    week_distance,
-    week_shares,
-)
+from hpcrowd.agents.work.recorded import Work
+from hpcrowd.analysis.curves import Floats, profile_distance, weekly_profile
 from hpcrowd.environment.clock import WEEK
-from hpcrowd.environment.jobs import JobTable
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.trace import Trace
@@ -101,13 +97,13 @@ def draws_of(
         Called before each.
     """
     pool, converted = pool_of(trace, ResampleConfig())
-    log_week = week_shares(converted.jobs.recorded_submit, pool.recorded_clock)
+    log_week = weekly_profile(converted.jobs.recorded_submit, pool.recorded_clock)
     log_think = think_times(converted.jobs, pool.work)
 
     def measured(jobs: JobTable) -> Draw:
         return Draw(
             len(jobs) / pool.weeks,
-            week_distance(week_shares(jobs.submit, pool.clock), log_week),
+            profile_distance(weekly_profile(jobs.submit, pool.clock), log_week),
             ks_distance(think_times(jobs), log_think),
         )
 
@@ -162,3 +158,33 @@ def logs_rows(found: Mapping[str, Draws]) -> str:
         "think time", "largest",
     ]  # fmt: skip
     return markdown_table(heading, rows, 1)
+
+
+def think_times(jobs: JobTable, work: Work | None = None) -> Int64s:
+    """Return the think times between the sessions of jobs as simulated, s.
+
+    Parameters
+    ----------
+    jobs
+        The jobs; those that never ended are left out.
+    work
+        A record, whose sessions are taken as recorded instead.
+    """
+    if work is None:
+        ended = jobs.take(np.flatnonzero(jobs.end != UNKNOWN))
+        ended.recorded_submit[:], ended.recorded_start[:] = ended.submit, ended.start
+        ended.recorded_end[:] = ended.end
+        work = Work.of(ended)
+    think = work.by_session.think_time
+    known: Int64s = think[think != UNKNOWN]
+    return known
+
+
+def ks_distance(first: Int64s, other: Int64s) -> float:
+    """Return the largest distance of two empirical distribution functions (Kolmogorov-Smirnov)."""
+    at = np.union1d(first, other)
+    pair: Sequence[Floats] = [
+        np.searchsorted(np.sort(values), at, side="right") / len(values)
+        for values in (first, other)
+    ]
+    return float(np.abs(pair[0] - pair[1]).max())

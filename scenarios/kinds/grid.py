@@ -19,9 +19,9 @@ from hpcrowd.agents.generative.generated import Generating
 from hpcrowd.agents.populations.population import add_users, maker_of
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.agents.work.sessions import SessionDefinition
-from hpcrowd.analysis.accounts.grid import grid_accounts
-from hpcrowd.analysis.models.fitting import model_of
+from hpcrowd.analysis.accounts.platform import grid_accounts
 from hpcrowd.analysis.models.generation import generate
+from hpcrowd.analysis.models.model import model_of
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.cluster import ClusterSpec

@@ -13,9 +13,8 @@ from hpcrowd.agents.behaviours.decisions import DecisionLog
 from hpcrowd.agents.behaviours.hooks import note_generating
 from hpcrowd.agents.generative.pool_users import add_pool_users
 from hpcrowd.agents.populations.casting import units_after
-from hpcrowd.analysis.models.generation import generate
+from hpcrowd.analysis.models.generation import generate, population
 from hpcrowd.analysis.models.model import WorkloadModel
-from hpcrowd.analysis.models.population import population
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.jobs import JobTable
@@ -42,7 +41,8 @@ def populate(
     """Let users made from a workload model work on a cluster, and return the run.
 
     A workload is generated from the model; its users become agents who draw each batch from those
-    of their group, wait for it, pause and go on (:func:`analysis.models.population.population`).
+    of their group, wait for it, pause and go on:
+    :func:`hpcrowd.analysis.models.generation.population`.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def populate_command(
     log
         Where users note what they decide.
     """
-    from hpcrowd.analysis.models.fitting import model_of
+    from hpcrowd.analysis.models.model import model_of
     from hpcrowd.analysis.results import check_replaceable
     from hpcrowd.scenarios.commands.summary import keep_run, tell_run
     from hpcrowd.scenarios.terminal import say_if_compiling, simulation_progress
@@ -231,7 +231,7 @@ class PopulateScenario(Scenario):
 
     def prepare(self) -> WorkloadModel:
         """Read the model."""
-        from hpcrowd.analysis.models.fitting import model_of
+        from hpcrowd.analysis.models.model import model_of
 
         return model_of(str(self.files().get("model", self.model)), self.machine)
 

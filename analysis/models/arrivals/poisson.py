@@ -7,8 +7,8 @@ from typing import ClassVar, Self, override
 import numpy as np
 from pydantic import Field
 
-from hpcrowd.analysis.models.part import ArrivalModel, Floats
-from hpcrowd.environment.errors import ModelFitError
+from hpcrowd.analysis.models.parts.base import ArrivalModel, Floats
+from hpcrowd.environment.errors import ModelFitError, QuantityError
 
 
 class Poisson(ArrivalModel):
@@ -31,6 +31,22 @@ class Poisson(ArrivalModel):
                 f"arrivals {cls.name}: {len(submit)} jobs", "two at different times are needed"
             )
         return cls(mean_gap_s=float(submit[-1] - submit[0]) / (len(submit) - 1))
+
+    @classmethod
+    def published(cls, model: str, gap_s: float | None, note: str) -> Self:
+        """Return the arrivals that go with the published parameters of a model of jobs.
+
+        Raises
+        ------
+        QuantityError
+            When the mean time between them is not known, as of a model that was fitted.
+        """
+        if gap_s is None:
+            raise QuantityError(
+                f"model {model}: published_gap_s is not known of a model that was fitted; take "
+                "the arrivals that were fitted with it"
+            )
+        return cls(mean_gap_s=gap_s, notes=(note,))
 
     @override
     def times(self, count: int, random: np.random.Generator) -> Floats:

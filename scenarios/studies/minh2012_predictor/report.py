@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcrowd.analysis.prediction.scores import Accuracy
+from hpcrowd.analysis.prediction import Accuracy
 from hpcrowd.scenarios.studies.minh2012_predictor.figures import FIGURES, write_figures
 from hpcrowd.scenarios.studies.minh2012_predictor.study import (
     MEASURES,

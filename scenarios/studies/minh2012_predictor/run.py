@@ -14,8 +14,16 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
-from hpcrowd.analysis.prediction.scores import PastJobs, accuracy, evaluate, past_jobs
-from hpcrowd.analysis.prediction.training import BUDGET_S, SEEDS, Trained, train
+from hpcrowd.analysis.prediction import (
+    BUDGET_S,
+    SEEDS,
+    PastJobs,
+    Trained,
+    accuracy,
+    evaluate,
+    past_jobs,
+    train,
+)
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.schedulers.predictors.history import HistoryParameters, HistoryPredictor
 from hpcrowd.environment.schedulers.predictors.models import FILES, parse_predictor, predictor_from

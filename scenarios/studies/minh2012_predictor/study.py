@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from hpcrowd.analysis.prediction.scores import Accuracy
+from hpcrowd.analysis.prediction import Accuracy
 from hpcrowd.environment.schedulers.predictors.history import HistoryParameters
 from hpcrowd.scenarios.studies.published import Printed, published_rows
 from hpcrowd.scenarios.studies.study import Requirement, Study

@@ -1,0 +1,181 @@
+"""Classes of jobs by run time: how long those of each run, and how many processors they need.
+
+Minh 2012, sections 5.1.1, 5.1.3 and Algorithm 2: a mixture of normal distributions, and what the
+jobs of each of its classes asked for.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from pydantic import Field, NonNegativeFloat, PositiveFloat, model_validator
+
+from hpcrowd.analysis.features.locality import run_time_classes
+from hpcrowd.analysis.features.workload import RESOLUTION_S, Workload
+from hpcrowd.analysis.models.parts.base import Floats, Numbers
+from hpcrowd.environment.errors import ModelFitError, UnavailableError
+from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.quantities import round_half_up
+
+
+class JobClasses(Numbers):
+    """A mixture of run times, and the processors of the jobs of each class.
+
+    The thesis draws a class of parallelism from Pr(c, l) and then one of the jobs that have both
+    labels (Algorithms 1 and 2). Together that is the share of each number of processors among the
+    jobs with the label of the run time, which is what is drawn here, in one step.
+    """
+
+    weights: tuple[PositiveFloat, ...] = Field(
+        min_length=1, description="p_k, share of each class; adds up to 1"
+    )
+    means_s: tuple[NonNegativeFloat, ...] = Field(
+        min_length=1, description="s; mean run time of each class, rising"
+    )
+    sds_s: tuple[PositiveFloat, ...] = Field(
+        min_length=1, description="s; standard deviation of each class"
+    )
+    processors: tuple[tuple[int, int, int], ...] = Field(
+        min_length=1,
+        description="class, from 0 on; processors; how many jobs of the class need so many",
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        size = len(self.weights)
+        if not size == len(self.means_s) == len(self.sds_s):
+            raise ValueError(
+                f"{size} weights, {len(self.means_s)} means and {len(self.sds_s)} deviations"
+            )
+        counts = np.asarray(self.processors)
+        if set(counts[:, 0].tolist()) != set(range(size)) or counts[:, 1:].min() < 1:
+            raise ValueError(f"processors: each of {size} classes needs jobs, each with some")
+        return self
+
+    @classmethod
+    def fit(cls, workload: Workload, model: str) -> tuple[Self, Int64s]:
+        """Return the classes of a workload, and the class of each job, shape (jobs,).
+
+        Components of the mixture that are nowhere the most probable have no jobs, so nothing is
+        known of their processors: they are left out.
+
+        Raises
+        ------
+        ModelFitError
+            When there are no jobs, or the mixture cannot be fitted.
+        """
+        if not len(workload):
+            raise ModelFitError(f"model {model}: 0 jobs", "one at least is needed")
+        try:
+            found = run_time_classes(workload)
+        except UnavailableError as error:
+            raise ModelFitError(f"model {model}: classes of run times", str(error)) from None
+        used, labels = np.unique(found.labels, return_inverse=True)
+        pairs, counts = np.unique(
+            np.stack([labels, workload.processors]), axis=1, return_counts=True
+        )
+        weights = found.weights[used] / found.weights[used].sum()
+        classes = cls(
+            weights=tuple(weights.tolist()),
+            means_s=tuple(np.maximum(found.means[used], 0).tolist()),
+            sds_s=tuple(found.sds[used].tolist()),
+            processors=tuple(zip(*pairs.tolist(), counts.tolist(), strict=True)),
+        )
+        return classes, labels.astype(np.int64)
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    @cached_property
+    def _counts(self) -> Int64s:
+        """Class, processors and jobs by row, in the order of the classes, shape (rows, 3)."""
+        counts = np.asarray(self.processors, np.int64)
+        ordered: Int64s = counts[np.lexsort((counts[:, 1], counts[:, 0]))]
+        return ordered
+
+    @cached_property
+    def parallelism(self) -> dict[int, int]:
+        """The class of parallelism of each number of processors (section 5.1.3).
+
+        It is log2 of how many jobs need so many, rounded, and 1: numbers of processors about as
+        common as each other are in one class.
+        """
+        processors, place = np.unique(self._counts[:, 1], return_inverse=True)
+        jobs = np.bincount(place, self._counts[:, 2])
+        labels = round_half_up(np.log2(jobs)) + 1
+        return dict(zip(processors.tolist(), np.asarray(labels).tolist(), strict=True))
+
+    @cached_property
+    def conditional(self) -> Floats:
+        """Pr(c, l) of Algorithm 1, shape (classes of parallelism from 1 on, classes of run time).
+
+        The probability that a job has label c of the parallelism when its run time has label l.
+        """
+        label = np.array([self.parallelism[p] for p in self._counts[:, 1].tolist()])
+        table = np.zeros((int(label.max()), len(self)))
+        np.add.at(table, (label - 1, self._counts[:, 0]), self._counts[:, 2])
+        shares: Floats = table / table.sum(axis=0)
+        return shares
+
+    def draw_run_times(
+        self,
+        classes: Int64s,
+        random: np.random.Generator,
+        *,
+        least_s: tuple[float, ...] = (),
+        most_s: tuple[float, ...] = (),
+    ) -> Floats:
+        """Return a run time in whole seconds for each class.
+
+        One that would be rounded to less than 0 is drawn again, in effect: the normal distribution
+        of each class is cut off there. The thesis does not tell what it does; chosen here.
+
+        Parameters
+        ----------
+        classes
+            From 0 on, shape (jobs,).
+        random
+            The stream to draw from.
+        least_s, most_s
+            s; the shortest and the longest run time of each class; by default 0 and no bound.
+        """
+        from scipy.special import ndtr, ndtri
+
+        means, sds = np.asarray(self.means_s), np.asarray(self.sds_s)
+        least = np.asarray(least_s or (0.0,) * len(self))
+        most = np.asarray(most_s or (np.inf,) * len(self))
+        below = ndtr((least - RESOLUTION_S / 2 - means) / sds)
+        above = ndtr((most + RESOLUTION_S / 2 - means) / sds)
+        share = below[classes] + (above - below)[classes] * random.random(len(classes))
+        # A share that is rounded to 1 would be an infinite time.
+        times = means[classes] + sds[classes] * ndtri(np.minimum(share, np.nextafter(1, 0)))
+        whole: Floats = np.clip(np.floor(times + RESOLUTION_S / 2), least[classes], most[classes])
+        return whole
+
+    def draw_processors(self, classes: Int64s, machine: int, random: np.random.Generator) -> Int64s:
+        """Return the processors for each class, as jobs of it needed.
+
+        Those that exceed the machine do not take part; where all of a class do, it gets the whole
+        machine.
+        """
+        fits = self._counts[self._counts[:, 1] <= machine]
+        ends = np.cumsum(fits[:, 2])
+        jobs = np.bincount(fits[:, 0], fits[:, 2], len(self)).astype(np.int64)
+        before = np.cumsum(jobs) - jobs
+        one = before[classes] + (random.random(len(classes)) * jobs[classes]).astype(np.int64)
+        place = np.searchsorted(ends, one, side="right")
+        padded = np.append(fits[:, 1], machine)
+        return np.where(jobs[classes] > 0, padded[np.minimum(place, len(fits))], machine)
+
+    def notes_on(self, machine: int) -> list[str]:
+        """Return what is to be told of a machine that is smaller than jobs of the trace."""
+        counts = self._counts
+        share = float(counts[counts[:, 1] > machine, 2].sum() / counts[:, 2].sum())
+        if not share:
+            return []
+        return [
+            f"{100 * share:.2g} % of the jobs of the trace need more than {machine:,} processors; "
+            "their numbers of processors are left out"
+        ]

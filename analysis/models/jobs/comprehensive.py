@@ -1,0 +1,444 @@
+"""The comprehensive model of Minh 2012, chapter 5: bags of similar jobs, run times, processors."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Annotated, ClassVar, Literal, Self, get_args, override
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from hpcrowd.analysis.features.bags import SAME, bags
+from hpcrowd.analysis.features.locality import zipf_exponent
+from hpcrowd.analysis.features.workload import Settings, Workload
+from hpcrowd.analysis.models.jobs.classes import JobClasses
+from hpcrowd.analysis.models.parts.base import Drawn, Floats, JobModel, Numbers
+from hpcrowd.analysis.models.parts.users import UserShares, draw_from
+from hpcrowd.environment.engine.kernel.places import compiled
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.streams import Streams
+
+#: Most bags that are open at once; of more, the one that had no job for longest is closed.
+MOST_OPEN = 64
+
+#: Sizes that are counted together, to find the largest that fits without looking at each.
+BLOCK = 64
+
+
+@compiled  # type: ignore[untyped-decorator]
+def _largest(most: int, waiting: Int64s, blocks: Int64s) -> int:
+    """Return the largest size up to ``most`` of which a bag waits; 0 if there is none."""
+    size = min(most, len(waiting) - 1)
+    while size > 0:
+        if blocks[size // BLOCK] == 0:
+            size = size // BLOCK * BLOCK - 1
+        elif waiting[size] == 0:
+            size -= 1
+        else:
+            return size
+    return 0
+
+
+@compiled  # type: ignore[untyped-decorator]
+def _places(
+    arrivals: Floats,
+    sizes: Int64s,
+    gap: float,
+    leave: float,
+    leaving: Floats,
+    picking: Floats,
+    room: Int64s,
+    waiting: Int64s,
+    blocks: Int64s,
+    places: Int64s,
+    open_bag: Int64s,
+    left: Int64s,
+    last: Floats,
+) -> None:
+    """Fill ``places`` with the bag of each job; the bag of the last job stands last among the open.
+
+    ``room`` has how many jobs come without a break longer than the gap, from each on; empty, bags
+    begin wherever they are drawn. ``waiting`` and ``blocks`` are how many bags of each size, and of
+    each block of sizes, wait for room.
+
+    ``open_bag``, ``left`` and ``last`` are room for the bags that are open: their numbers, jobs
+    that are still to come, and arrival of their last job.
+    """
+    begun = 0
+    count = 0
+    current = False  # whether the last of the open ones is the bag of the last job
+    for job in range(len(arrivals)):
+        current = current and arrivals[job] - last[count - 1] <= gap
+        kept = 0
+        for i in range(count):
+            if arrivals[job] - last[i] <= gap:
+                open_bag[kept], left[kept], last[kept] = open_bag[i], left[i], last[i]
+                kept += 1
+        count = kept
+        others = count - 1 if current else count
+        most = room[job] - left[:count].sum() if len(room) else 1
+        chosen = -1
+        if current and (leaving[job] >= leave or (others == 0 and most < 1)):
+            chosen = count - 1
+        elif others > 0:
+            chosen = int(picking[job] * others)
+        if chosen < 0:
+            size = sizes[job]
+            if len(room):
+                waiting[size] += 1
+                blocks[size // BLOCK] += 1
+                size = _largest(most, waiting, blocks)
+                if size > 0:
+                    waiting[size] -= 1
+                    blocks[size // BLOCK] -= 1
+                else:
+                    size = 1
+            bag, rest = begun, size - 1
+            begun += 1
+            if count == len(open_bag):
+                chosen = 0
+        else:
+            bag, rest = open_bag[chosen], left[chosen] - 1
+        if chosen >= 0:
+            for i in range(chosen, count - 1):
+                open_bag[i], left[i], last[i] = open_bag[i + 1], left[i + 1], last[i + 1]
+            count -= 1
+        current = rest > 0
+        if current:
+            open_bag[count], left[count], last[count] = bag, rest, arrivals[job]
+            count += 1
+        places[job] = bag
+
+
+def bag_places(
+    arrivals: Floats,
+    sizes: Int64s,
+    gap: float,
+    random: np.random.Generator,
+    *,
+    leave: float = 0.0,
+    wait: bool = False,
+) -> Int64s:
+    """Return the number of the bag of each job, from 0 on, shape (jobs,).
+
+    Parameters
+    ----------
+    arrivals
+        s, rising, shape (jobs,).
+    sizes
+        Jobs of the bag that is drawn when one begins with a job, shape (jobs,).
+    gap
+        s; Delta, the longest time between two jobs of a bag.
+    random
+        The stream to draw from.
+    leave
+        Probability that a job does not continue the bag of the job before it though that has jobs
+        to come. Such a job, or one after the end of a bag, continues one of the other open bags, by
+        chance; a new one begins when there is none.
+    wait
+        Whether bags wait until jobs arrive in time for all of them: where one begins, it is the
+        largest of those drawn so far that fits, and a single job when none does. Otherwise the bag
+        that is drawn begins, and ends where a job comes too late: Algorithm 1.
+    """
+    size = len(arrivals)
+    places = np.empty(size, np.int64)
+    chances = random.random((2, size)) if leave > 0 else np.zeros((2, size))
+    largest = int(sizes.max(initial=1)) if wait else 0
+    _places(
+        np.ascontiguousarray(arrivals, np.float64),
+        np.ascontiguousarray(sizes, np.int64),
+        float(gap),
+        float(leave),
+        chances[0],
+        chances[1],
+        _room(arrivals, gap) if wait else np.zeros(0, np.int64),
+        np.zeros(largest + 1, np.int64),
+        np.zeros(largest // BLOCK + 1, np.int64),
+        places,
+        np.zeros(MOST_OPEN, np.int64),
+        np.zeros(MOST_OPEN, np.int64),
+        np.zeros(MOST_OPEN),
+    )
+    return places
+
+
+def _room(arrivals: Floats, gap: float) -> Int64s:
+    """Return how many jobs come without a break longer than the gap, from each on."""
+    ends = np.append(np.flatnonzero(np.diff(arrivals) > gap), len(arrivals) - 1)
+    place = np.arange(len(arrivals))
+    room: Int64s = ends[np.searchsorted(ends, place)] - place + 1
+    return room
+
+
+Bools = NDArray[np.bool_]
+
+#: Exponents of the sizes of real bags that are looked at: nearly all the largest, nearly all 2.
+EXPONENTS = (-1e6, 60.0)
+
+#: How bag sizes may be distributed.
+Sizes = Literal["zipf", "heavy"]
+
+
+class BagSizes(Numbers):
+    """What is known of the bags of a workload; single jobs are bags of one."""
+
+    zipf: float | None = Field(
+        None, gt=1, description="exponent of the Zipf distribution of all sizes; null: all are 1"
+    )
+    single: float = Field(1.0, ge=0, le=1, description="share of the bags that are single jobs")
+    exponent: float = Field(
+        0.0, description="exponent of the other sizes, from 2 to the largest, that gives their mean"
+    )
+    largest: int = Field(1, ge=1, description="jobs of the largest bag")
+    single_of_class: tuple[Annotated[float, Field(ge=0, le=1)], ...] = Field(
+        min_length=1, description="a_k, share of single jobs in each class of run times"
+    )
+
+    @model_validator(mode="after")
+    def _has_bags(self) -> Self:
+        if (self.zipf is None) != (self.largest == 1):
+            raise ValueError(f"zipf {self.zipf} with a largest bag of {self.largest}")
+        if self.single < 1 and self.largest == 1:
+            raise ValueError(f"single {self.single}: without larger bags it is 1")
+        return self
+
+    @classmethod
+    def fit(cls, size: Int64s, size_of_job: Int64s, labels: Int64s) -> Self:
+        """Return what is known of bags.
+
+        Parameters
+        ----------
+        size
+            Jobs of each bag, shape (bags,).
+        size_of_job
+            Jobs of the bag of each job, shape (jobs,).
+        labels
+            Class of each job, from 0 on; every class has jobs.
+        """
+        shares = np.bincount(labels, size_of_job == 1) / np.bincount(labels)
+        single_of_class, largest = tuple(shares.tolist()), int(size.max())
+        if largest == 1:
+            return cls(single_of_class=single_of_class)
+        real = size[size > 1]
+        return cls(
+            zipf=zipf_exponent(size, "bag sizes").exponent,
+            single=1 - len(real) / len(size),
+            exponent=_exponent(float(real.mean()), largest),
+            largest=largest,
+            single_of_class=single_of_class,
+        )
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Share of each size from 1 to the largest, of the distribution with the heavier tail.
+
+        Single jobs have their own share; sizes from 2 to the largest follow a Zipf distribution
+        with a cut-off, whose exponent gives their mean. Our own, beyond the thesis.
+        """
+        if self.largest == 1:
+            return np.ones(1)
+        return np.append(self.single, (1 - self.single) * _shares(self.exponent, self.largest))
+
+    def draw(self, count: int, kind: Sizes, random: np.random.Generator) -> Int64s:
+        """Return the sizes of so many bags, at most ``count`` jobs each."""
+        if self.zipf is None:
+            return np.ones(count, np.int64)
+        if kind == "zipf":
+            return np.minimum(random.zipf(self.zipf, count), count).astype(np.int64)
+        return draw_from(self.shares, count, random) + 1
+
+    def classes(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Return the shares of classes of single jobs and of jobs of bags (section 5.1.2).
+
+        Where there are none of the one, those of the other stand.
+        """
+        single = np.asarray(self.single_of_class) * weights
+        bags = weights - single
+        whole = single.sum(), bags.sum()
+        if min(whole) <= 0:
+            return weights / weights.sum(), weights / weights.sum()
+        return single / whole[0], bags / whole[1]
+
+
+def _shares(exponent: float, largest: int) -> Floats:
+    """Return the shares of sizes from 2 to the largest."""
+    logs = -exponent * np.log(np.arange(2, largest + 1))
+    shares = np.exp(logs - logs.max())
+    found: Floats = shares / shares.sum()
+    return found
+
+
+def _exponent(mean: float, largest: int) -> float:
+    """Return the exponent that gives sizes from 2 to the largest their mean."""
+    from scipy.optimize import brentq
+
+    sizes = np.arange(2, largest + 1)
+    flattest, steepest = EXPONENTS
+
+    def above(exponent: float) -> float:
+        return float(_shares(exponent, largest) @ sizes) - mean
+
+    if above(flattest) <= 0:
+        return flattest
+    if above(steepest) >= 0:
+        return steepest
+    return float(brentq(above, flattest, steepest))
+
+
+class Comprehensive(JobModel):
+    """Bags whose jobs have one run time and one number of processors, both drawn from classes.
+
+    As in Algorithm 1, a bag ends when it has the size drawn for it, or when the next job comes too
+    late, so how large bags become depends on the arrivals too. Beyond the thesis go
+
+    - ``bag_sizes="heavy"``: sizes have the mean and the largest of the trace, and a bag waits until
+      as many jobs arrive in time; whether it is a single job decides about its run time then as it
+      has become, not as it was drawn;
+    - ``interleave``: several bags may be open at once;
+    - users, and a class of run times standing for an executable.
+    """
+
+    name: ClassVar[str] = "comprehensive"
+    title: ClassVar[str] = "bags of similar jobs, with their correlation and spatial burstiness"
+    source: ClassVar[str] = "Minh 2012, chapter 5"
+
+    classes: JobClasses = Field(description="classes of run times, and what their jobs need")
+    bags: BagSizes = Field(description="bags, runs of neighbours in the whole workload")
+    gap_s: float = Field(
+        Settings.bag_gap_s, ge=0, description="s; Delta, longest time between jobs of a bag"
+    )
+    users: UserShares = Field(description="who submits bags")
+    bag_sizes: Sizes = Field(
+        "zipf", description="zipf: as in the thesis; heavy: mean and largest bag of the trace"
+    )
+    interleave: bool = Field(False, description="whether several bags may be open at once")
+    bags_of_users: BagSizes = Field(
+        description="bags where only jobs of the same user count as neighbours, to interleave"
+    )
+    leave: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="share of the jobs of such bags whose next one is not the next of the workload",
+    )
+
+    @model_validator(mode="after")
+    def _as_many(self) -> Self:
+        for name in ("bags", "bags_of_users"):
+            found = len(getattr(self, name).single_of_class)
+            if found != len(self.classes):
+                raise ValueError(f"{name}: shares of {found} classes, {len(self.classes)} classes")
+        return self
+
+    @classmethod
+    @override
+    def fit(
+        cls, workload: Workload, *, bag_sizes: Sizes = "zipf", interleave: bool = False
+    ) -> Self:
+        """Return the model of a workload.
+
+        Parameters
+        ----------
+        workload
+            What to fit to; its settings have the scales.
+        bag_sizes, interleave
+            As the fields.
+
+        Raises
+        ------
+        ModelFitError
+            When there are no jobs, or the mixture of run times cannot be fitted.
+        QuantityError
+            When an option is not one.
+        """
+        if bag_sizes not in get_args(Sizes):
+            raise QuantityError(f"bag_sizes {bag_sizes!r}: choose {' or '.join(get_args(Sizes))}")
+        if not isinstance(interleave, bool):
+            raise QuantityError(f"interleave {interleave!r}: say yes or no")
+        classes, labels = JobClasses.fit(workload, cls.name)
+        found = bags(workload)
+        size, size_of_job, leave = user_bags(workload)
+        notes = [f"{len(classes)} classes of run times"]
+        if not found.real.any():
+            notes.append("no bag of two jobs or more: all jobs are single")
+        elif found.real.all():
+            notes.append("no single job: single ones and those of bags have the same run times")
+        return cls(
+            classes=classes,
+            bags=BagSizes.fit(found.size, np.repeat(found.size, found.size), labels),
+            gap_s=workload.settings.bag_gap_s,
+            users=UserShares.fit(workload),
+            bags_of_users=BagSizes.fit(size, size_of_job, labels),
+            leave=leave,
+            bag_sizes=bag_sizes,
+            interleave=interleave,
+            notes=tuple(notes),
+        )
+
+    @override
+    def jobs(self, arrivals: Floats, machine: int, streams: Streams) -> Drawn:
+        kind = self.bags_of_users if self.interleave else self.bags
+        size = kind.draw(len(arrivals), self.bag_sizes, streams.generator("bag sizes"))
+        bag = bag_places(
+            arrivals,
+            size,
+            self.gap_s,
+            streams.generator("bag places"),
+            leave=self.leave if self.interleave else 0.0,
+            wait=self.bag_sizes == "heavy",
+        )
+        # A bag takes the draws of the place where it begins, so that moving arrivals a little, as a
+        # target of load does, changes few of them.
+        first = np.flatnonzero(np.diff(np.maximum.accumulate(bag), prepend=-1))
+        single = size == 1
+        if self.bag_sizes == "heavy":
+            single[first] = np.bincount(bag) == 1
+        label = self._labels(single, kind, streams)
+        run_time = self.classes.draw_run_times(label, streams.generator("run times"))
+        processors = self.classes.draw_processors(label, machine, streams.generator("processors"))
+        user, group = self.users.assign(len(first), streams.generator("users"))
+        of_job = first[bag]
+        return Drawn.of(
+            arrivals,
+            run_time[of_job],
+            processors[of_job],
+            user=user[bag],
+            group=group[bag],
+            executable=label[of_job] + 1,
+            bag=bag,
+            notes=self.classes.notes_on(machine),
+        )
+
+    def _labels(self, single: Bools, kind: BagSizes, streams: Streams) -> Int64s:
+        """Return the class of run times of bags (RandomlyGenerate, step 1)."""
+        random = streams.generator("classes")
+        shares = kind.classes(np.asarray(self.classes.weights))
+        return np.where(single, *(draw_from(share, len(single), random) for share in shares))
+
+
+def user_bags(workload: Workload) -> tuple[Int64s, Int64s, float]:
+    """Return the bags that jobs make up when only those of the same user count as neighbours.
+
+    Returns
+    -------
+    size
+        Jobs of each, shape (bags,).
+    size_of_job
+        Jobs of the bag of each job, shape (jobs,).
+    leave
+        Share of their jobs, but for last ones, whose next one is not the next of the workload.
+    """
+    order = np.argsort(workload.user, kind="stable")
+    new = np.ones(len(order), bool)
+    new[1:] = np.diff(workload.submit[order]) > workload.settings.bag_gap_s
+    for name in SAME:
+        column = getattr(workload, name)[order]
+        new[1:] |= column[1:] != column[:-1]
+    first = np.flatnonzero(new)
+    size = np.diff(first, append=len(order))
+    size_of_job = np.empty(len(order), np.int64)
+    size_of_job[order] = np.repeat(size, size)
+    steps = np.diff(order)[~new[1:]]
+    return size, size_of_job, float(np.mean(steps != 1)) if len(steps) else 0.0

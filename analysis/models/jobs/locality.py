@@ -1,0 +1,331 @@
+"""Run times that repeat from job to job, with processors that correlate with them.
+
+Minh 2012, section 7.2.1, takes run times and processors from "Modeling Parallel System Workloads
+with Temporal Locality" (its reference 67), which is not at hand. What it says of it is that run
+times and processors are random, and keep correlation, locality and distributions of the trace.
+That, and what sections 3.3.3 and 5.1 use for these, is what is built here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Self, override
+
+import numpy as np
+from numpy.typing import ArrayLike
+from pydantic import Field, NonNegativeFloat, model_validator
+
+from hpcrowd.analysis.features.locality import run_lengths
+from hpcrowd.analysis.features.workload import RESOLUTION_S, Workload
+from hpcrowd.analysis.models.jobs.classes import JobClasses
+from hpcrowd.analysis.models.parts.base import ArrivalModel, Drawn, Floats, JobModel
+from hpcrowd.analysis.models.parts.users import UserShares
+from hpcrowd.environment.engine.kernel.places import compiled
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.quantities import round_half_up
+from hpcrowd.environment.streams import Streams
+
+
+@dataclass(frozen=True)
+class Table:
+    """Values to draw for each class, by how often each comes.
+
+    Attributes
+    ----------
+    values
+        Of all classes, in the order of the classes.
+    ends
+        Sum of the counts up to each value, over all classes.
+    bounds
+        Sum of the counts up to the end of each class, after a 0, shape (classes + 1,).
+    """
+
+    values: Int64s
+    ends: Int64s
+    bounds: Int64s
+
+    @classmethod
+    def of(cls, counts: ArrayLike) -> Self:
+        """Return the table of rows of class, value and count; every class has some."""
+        rows = np.asarray(counts, np.int64)
+        rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+        of_class = np.bincount(rows[:, 0], rows[:, 2])
+        bounds = np.append(0, np.cumsum(of_class)).astype(np.int64)
+        return cls(np.ascontiguousarray(rows[:, 1]), np.cumsum(rows[:, 2]), bounds)
+
+
+@compiled  # type: ignore[untyped-decorator]
+def _one(chance: float, begin: int, end: int, ends: Int64s) -> int:
+    """Return the place in a table of one of the counts from ``begin`` to ``end``."""
+    wanted = begin + min(int(chance * (end - begin)), end - begin - 1)
+    low, high = 0, len(ends) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if ends[middle] > wanted:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@compiled  # type: ignore[untyped-decorator]
+def _fill(
+    chances: Floats,
+    lengths: Int64s,
+    length_ends: Int64s,
+    length_bounds: Int64s,
+    follows: Int64s,
+    follow_ends: Int64s,
+    follow_bounds: Int64s,
+    label: Int64s,
+    run: Int64s,
+) -> None:
+    """Fill class and run of each job; ``chances`` has three rows, the first for the beginning."""
+    size = len(label)
+    begun = follows[_one(chances[0, 0], 0, follow_ends[-1], follow_ends)]
+    place, number = 0, 0
+    while place < size:
+        length = lengths[
+            _one(chances[1, number], length_bounds[begun], length_bounds[begun + 1], length_ends)
+        ]
+        end = min(place + length, size)
+        label[place:end] = begun
+        run[place:end] = number
+        begun = follows[
+            _one(chances[2, number], follow_bounds[begun], follow_bounds[begun + 1], follow_ends)
+        ]
+        place = end
+        number += 1
+
+
+def runs_of(
+    size: int, lengths: Table, follows: Table, random: np.random.Generator
+) -> tuple[Int64s, Int64s]:
+    """Return the class of each job, and the number of its run from 0 on, each of shape (size,).
+
+    Parameters
+    ----------
+    size
+        How many jobs.
+    lengths
+        Lengths of the runs of each class.
+    follows
+        Class of the run after those of each class.
+    random
+        The stream to draw from.
+    """
+    label, run = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    if size:
+        _fill(
+            random.random((3, size)),
+            lengths.values, lengths.ends, lengths.bounds,
+            follows.values, follows.ends, follows.bounds,
+            label, run,
+        )  # fmt: skip
+    return label, run
+
+
+Counts = tuple[tuple[int, int, int], ...]
+
+
+class Locality(JobModel):
+    """Jobs whose classes of run time come in runs, as long and in such order as in the trace.
+
+    Unconfirmed, for want of the paper: that lengths of runs are those of the trace, class by class,
+    instead of a fitted distribution; that which class comes next depends on the class before alone;
+    that processors are drawn job by job, given the class. Chosen here: run times stay between the
+    shortest and the longest of the class, else many would belong to another class and cut runs; a
+    run has one user, and a class stands for an executable.
+    """
+
+    name: ClassVar[str] = "locality"
+    title: ClassVar[str] = "similar run times one after the other, with their processors"
+    source: ClassVar[str] = "Minh 2012, sections 3.3.3, 5.1 and 7.2.1 (reference 67 unconfirmed)"
+
+    classes: JobClasses = Field(description="classes of run times, and what their jobs need")
+    run_lengths: Counts = Field(
+        min_length=1, description="class, from 0 on; jobs of a run; how many runs are so long"
+    )
+    next_classes: Counts = Field(
+        min_length=1,
+        description="class; class of the next run, of the first after the last; how many such",
+    )
+    least_s: tuple[NonNegativeFloat, ...] = Field(
+        description="s; shortest run time of each class, in whole seconds"
+    )
+    most_s: tuple[NonNegativeFloat, ...] = Field(
+        description="s; longest run time of each class, in whole seconds"
+    )
+    users: UserShares = Field(description="who submits runs")
+
+    @model_validator(mode="after")
+    def _for_each_class(self) -> Self:
+        for name in ("run_lengths", "next_classes"):
+            rows = np.asarray(getattr(self, name))
+            if set(rows[:, 0].tolist()) != set(range(len(self.classes))):
+                raise ValueError(f"{name}: each of {len(self.classes)} classes needs some")
+            if rows[:, 2].min() < 1:
+                raise ValueError(f"{name}: a count of {rows[:, 2].min()}; at least 1")
+        if min(length for _, length, _ in self.run_lengths) < 1:
+            raise ValueError("run_lengths: a run has at least 1 job")
+        if not len(self.least_s) == len(self.most_s) == len(self.classes):
+            raise ValueError(f"least_s, most_s: one of each is needed for {len(self.classes)}")
+        if (np.asarray(self.least_s) > np.asarray(self.most_s)).any():
+            raise ValueError("least_s: larger than most_s")
+        follows = [other for _, other, _ in self.next_classes]
+        if min(follows) < 0 or max(follows) >= len(self.classes):
+            raise ValueError(f"next_classes: there are {len(self.classes)} classes, from 0 on")
+        return self
+
+    @classmethod
+    @override
+    def fit(cls, workload: Workload) -> Self:
+        classes, labels = JobClasses.fit(workload, cls.name)
+        lengths = run_lengths(labels)
+        of_run = labels[np.cumsum(lengths) - 1]
+        whole = np.floor(workload.run_time + RESOLUTION_S / 2)
+        least, most = np.full(len(classes), np.inf), np.zeros(len(classes))
+        np.minimum.at(least, labels, whole)
+        np.maximum.at(most, labels, whole)
+        return cls(
+            classes=classes,
+            run_lengths=_counts(of_run, lengths),
+            # Without an end, so that each class has one that comes next.
+            next_classes=_counts(of_run, np.roll(of_run, -1)),
+            least_s=tuple(least.tolist()),
+            most_s=tuple(most.tolist()),
+            users=UserShares.fit(workload),
+            notes=(
+                f"{len(classes)} classes of run times",
+                f"{len(lengths):,} runs of jobs of one class",
+            ),
+        )
+
+    @cached_property
+    def _tables(self) -> tuple[Table, Table]:
+        return Table.of(self.run_lengths), Table.of(self.next_classes)
+
+    @override
+    def jobs(self, arrivals: Floats, machine: int, streams: Streams) -> Drawn:
+        lengths, follows = self._tables
+        label, run = runs_of(len(arrivals), lengths, follows, streams.generator("runs"))
+        run_time = self.classes.draw_run_times(
+            label, streams.generator("run times"), least_s=self.least_s, most_s=self.most_s
+        )
+        processors = self.classes.draw_processors(label, machine, streams.generator("processors"))
+        user, group = self.users.assign(int(run.max(initial=-1)) + 1, streams.generator("users"))
+        return Drawn.of(
+            arrivals,
+            run_time,
+            processors,
+            user=user[run],
+            group=group[run],
+            executable=label + 1,
+            bag=run,
+            notes=self.classes.notes_on(machine),
+        )
+
+
+def _counts(first: Int64s, second: Int64s) -> Counts:
+    """Return the distinct pairs with how often each comes."""
+    pairs, counts = np.unique(np.stack([first, second]), axis=1, return_counts=True)
+    return tuple(zip(*pairs.tolist(), counts.tolist(), strict=True))
+
+
+def control_correlation(
+    run_time: Int64s, processors: Int64s, degrees: Sequence[float], random: np.random.Generator
+) -> list[Int64s]:
+    """Give jobs other processors, so that they correlate with run times to each given degree.
+
+    The processors are dealt out by the rank of the run time, ascending for a degree from 0 on and
+    descending below; then a random share of ``1 - abs(degree)`` of them is permuted. Spearman's
+    correlation becomes the largest possible one times the degree (section 7.1). Values and their
+    counts stay, and so do the run times and their order.
+
+    Parameters
+    ----------
+    run_time, processors
+        Of the jobs, shape (jobs,).
+    degrees
+        From -1 to 1.
+    random
+        Draws who is permuted, and how.
+
+    Returns
+    -------
+    list of ndarray
+        Processors for each degree, shape (jobs,).
+
+    Raises
+    ------
+    QuantityError
+        When a degree is not from -1 to 1, or there are not as many processors as run times.
+
+    Notes
+    -----
+    Algorithm 3, procedure Control_Correlation. Where run times are equal, who of them gets more
+    processors is drawn too, by one draw for all degrees; the text leaves it open, and the order of
+    the jobs would otherwise decide.
+    """
+    if len(run_time) != len(processors):
+        raise QuantityError(
+            f"processors of {len(processors):,} jobs, run times of {len(run_time):,}: give one of "
+            "each for every job"
+        )
+    for degree in degrees:
+        if not -1 <= degree <= 1:
+            raise QuantityError(f"degree {degree}: a correlation is from -1 to 1")
+    count = len(run_time)
+    by_run_time = np.lexsort((random.permutation(count), run_time))
+    ascending = np.sort(processors)
+    found = []
+    for degree in degrees:
+        dealt = np.empty_like(processors)
+        dealt[by_run_time] = ascending if degree >= 0 else ascending[::-1]
+        moved = random.permutation(count)[: round_half_up((1 - abs(degree)) * count)]
+        dealt[moved] = dealt[random.permutation(moved)]
+        found.append(dealt)
+    return found
+
+
+def with_correlation(drawn: Drawn, degree: float, random: np.random.Generator) -> Drawn:
+    """Return the same jobs with their processors dealt out anew by Control_Correlation.
+
+    Spearman's correlation becomes the largest possible one times the degree. Run times and their
+    order, arrivals, users and bags stay; jobs of a bag no longer need the same number of
+    processors.
+
+    Parameters
+    ----------
+    drawn
+        The jobs.
+    degree
+        From -1 to 1.
+    random
+        The stream to draw from.
+
+    Raises
+    ------
+    QuantityError
+        When the degree is not from -1 to 1.
+    """
+    whole = np.asarray(round_half_up(drawn.run_time))
+    (dealt,) = control_correlation(whole, drawn.processors, [degree], random)
+    note = f"processors are dealt out anew to {degree:+g} times the largest correlation"
+    return replace(drawn, processors=dealt, notes=[*drawn.notes, note])
+
+
+@dataclass(frozen=True)
+class Correlated:
+    """Jobs of a model with another correlation; it stands in for the model when it draws."""
+
+    jobs: JobModel
+    degree: float
+
+    def draw(self, count: int, arrivals: ArrivalModel, machine: int, streams: Streams) -> Drawn:
+        """Return the jobs; see :meth:`hpcrowd.analysis.models.parts.base.JobModel.draw`."""
+        drawn = self.jobs.draw(count, arrivals, machine, streams)
+        return with_correlation(drawn, self.degree, streams.generator("correlation"))

@@ -1,0 +1,601 @@
+"""MUGM, the mixed user group model of Song, Ernemann and Yahyapour (2005).
+
+Users are grouped by the classes of jobs that they submit; each group has a model of processors and
+run times of its own, and each generated job a user of its group.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Self, override
+
+import numpy as np
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+
+from hpcrowd.analysis.features.sizes import is_power_of_two
+from hpcrowd.analysis.features.workload import Workload
+from hpcrowd.analysis.models.parts.base import Drawn, Floats, JobModel, Numbers
+from hpcrowd.analysis.models.parts.users import draw_from
+from hpcrowd.environment.errors import ModelFitError, QuantityError, missing
+from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.streams import Streams
+
+#: Values that medoids of run times are sought among, as CLARA does. Evenly spaced by rank, 1,000
+#: give the exact optimum to within a few seconds on KTH-SP2 and LANL-CM5; chosen here.
+SAMPLE = 2000
+
+#: Users that medoids are sought among; of more, those with most jobs are taken. Chosen here: the
+#: matrix of distances has the square of it.
+MOST_USERS = 4000
+
+#: Most swaps of PAM; far more than it takes.
+MOST_SWAPS = 1000
+
+
+def parallelism_class(processors: Int64s) -> Int64s:
+    """Return floor(log2 p + 0.5), the nearest power of two of each job (section IV-B)."""
+    found: Int64s = np.floor(np.log2(processors) + 0.5).astype(np.int64)
+    return found
+
+
+def run_time_medoids(
+    log_run_time: Floats,
+    clusters: int,
+    *,
+    sample: int = SAMPLE,
+    random: np.random.Generator | None = None,
+) -> Floats:
+    """Return the medoids of run times, rising, in log2 s (section IV-B).
+
+    The distance is (log2 r - log2 r')^2, as the paper prints it. Fewer different run times than
+    clusters are a cluster each.
+
+    Parameters
+    ----------
+    log_run_time
+        log2 of s, shape (jobs,).
+    clusters
+        How many.
+    sample
+        Among how many values they are sought.
+    random
+        Draws the sample as CLARA does; None takes evenly spaced ranks, which leaves nothing to
+        chance.
+
+    Raises
+    ------
+    ModelFitError
+        When the library is not installed.
+    """
+    ordered = np.sort(log_run_time)
+    if len(ordered) > sample:
+        if random is None:
+            ordered = ordered[(2 * np.arange(sample) + 1) * len(ordered) // (2 * sample)]
+        else:
+            ordered = np.sort(random.choice(ordered, sample, replace=False))
+    distinct = np.unique(ordered)
+    if len(distinct) <= clusters:
+        return distinct
+    return np.sort(ordered[_medoids((ordered[:, None] - ordered) ** 2, clusters)])
+
+
+def run_time_class(log_run_time: Floats, medoids: Floats) -> Int64s:
+    """Return the cluster of each job, that of the nearest medoid, from 0 on."""
+    found: Int64s = np.searchsorted((medoids[1:] + medoids[:-1]) / 2, log_run_time)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Submissions:
+    """Which share of each user's jobs falls into which class of jobs (section IV-C).
+
+    Attributes
+    ----------
+    users
+        Their numbers, rising, shape (users,).
+    place
+        User of each job by place in ``users``, shape (jobs,).
+    shares
+        Feature vectors: fractions over the classes, each adds up to 1, shape (users, classes).
+    jobs
+        How many each user has, shape (users,).
+    """
+
+    users: Int64s
+    place: Int64s
+    shares: Floats
+    jobs: Int64s
+
+    @classmethod
+    def of(cls, user: Int64s, processors: Int64s, log_run_time: Floats, medoids: Floats) -> Self:
+        """Return those of jobs; a class is a class of parallelism and a cluster of run times."""
+        users, place = np.unique(user, return_inverse=True)
+        joint = parallelism_class(processors) * len(medoids) + run_time_class(log_run_time, medoids)
+        classes, column = np.unique(joint, return_inverse=True)
+        size = (len(users), len(classes))
+        count = np.bincount(place * size[1] + column, minlength=size[0] * size[1]).reshape(size)
+        jobs = count.sum(axis=1)
+        return cls(users, place, count / jobs[:, None], jobs)
+
+    @cached_property
+    def most_active(self) -> Int64s:
+        """Places of the users that medoids are sought among."""
+        return np.sort(np.argsort(-self.jobs, kind="stable")[:MOST_USERS])
+
+    def distance(self, users: Int64s, others: Int64s) -> Floats:
+        """Return ||a - a'|| times (jobs of both) / (all jobs), shape (users, others)."""
+        from scipy.spatial.distance import cdist
+
+        both = self.jobs[users][:, None] + self.jobs[others]
+        found: Floats = cdist(self.shares[users], self.shares[others]) * both / self.jobs.sum()
+        return found
+
+    def groups(self, count: int) -> Int64s:
+        """Return the group of each user from 0 on, shape (users,); none is empty.
+
+        There are at most ``count``: as many as users if there are fewer, and fewer where medoids
+        submit exactly alike.
+
+        Raises
+        ------
+        ModelFitError
+            When the library is not installed.
+        """
+        everyone = np.arange(len(self.users))
+        if len(everyone) <= count:
+            return everyone
+        sought = self.most_active
+        medoids = sought[_medoids(self.distance(sought, sought), count)]
+        nearest = self.distance(everyone, medoids).argmin(axis=1)
+        found: Int64s = np.unique(nearest, return_inverse=True)[1]
+        return found
+
+
+def _medoids(distance: Floats, count: int) -> Int64s:
+    """Return the places of medoids: PAM, BUILD and then the best SWAP until none improves."""
+    try:
+        import kmedoids
+    except ImportError:
+        raise ModelFitError("model mugm", missing("kmedoids")) from None
+    found = kmedoids.fastpam1(distance, count, max_iter=MOST_SWAPS, init="build")
+    return np.asarray(found.medoids, np.int64)
+
+
+#: Most components; BIC chooses. The paper names none: 9 is where MCLUST, the method that it cites
+#: (Fraley and Raftery 2002), stops by default.
+COMPONENTS = 9
+
+#: (log2 units)^2; added to each variance, so that no component shrinks to one recorded value. 0.1
+#: in log2 is 7 % of the number of processors or of the run time; chosen here.
+LEAST_VARIANCE = 0.01
+
+#: Jobs of a group that a mixture is fitted to; of more, a random sample. Chosen here.
+MIXTURE_SAMPLE = 20_000
+
+#: Most steps of a fit; more than it takes.
+MOST_STEPS = 300
+
+#: How often a draw outside the range is repeated before it is moved to the bound.
+TRIES = 100
+
+
+class Mixture(Numbers):
+    """Normal distributions of (log2 processors, log2 run time), each with its full covariance."""
+
+    weights: tuple[PositiveFloat, ...] = Field(
+        min_length=1, description="share of each component; adds up to 1"
+    )
+    means: tuple[tuple[float, float], ...] = Field(
+        description="log2 processors and log2 run time (s) of each component"
+    )
+    covariances: tuple[tuple[PositiveFloat, float, PositiveFloat], ...] = Field(
+        description="variance of log2 processors, covariance, variance of log2 run time"
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if not len(self.weights) == len(self.means) == len(self.covariances):
+            raise ValueError(
+                f"{len(self.weights)} weights, {len(self.means)} means, "
+                f"{len(self.covariances)} covariances: give as many of each"
+            )
+        for first, both, second in self.covariances:
+            if not both * both < first * second:
+                raise ValueError(f"covariance {both:g}: more than the variances allow")
+        return self
+
+    @classmethod
+    def fit(
+        cls,
+        logs: Floats,
+        *,
+        components: int = COMPONENTS,
+        least_variance: float = LEAST_VARIANCE,
+        sample: int = MIXTURE_SAMPLE,
+        seed: int = 0,
+    ) -> Self:
+        """Return the likeliest mixture, its number of components by BIC.
+
+        Parameters
+        ----------
+        logs
+            log2 processors and log2 run time of jobs, shape (jobs, 2); at least one.
+        components
+            Mixtures of 1 to this many are tried.
+        least_variance
+            Added to each variance.
+        sample
+            Most jobs that it is fitted to.
+        seed
+            Draws the sample and where fits start.
+
+        Raises
+        ------
+        ModelFitError
+            When scikit-learn is not installed.
+        """
+        if len(logs) > sample:
+            logs = logs[np.random.default_rng(seed).choice(len(logs), sample, replace=False)]
+        different = len(np.unique(logs, axis=0))
+        if different == 1:
+            return cls(
+                weights=(1.0,),
+                means=(tuple(logs[0].tolist()),),
+                covariances=((least_variance, 0.0, least_variance),),
+            )
+        best = _best(logs, min(components, different), least_variance, seed)
+        # A component that no job belongs to may end with a share of 0.
+        there = best.weights_ > 0
+        weights, spread = best.weights_[there], best.covariances_[there]
+        return cls(
+            weights=tuple((weights / weights.sum()).tolist()),
+            means=tuple(map(tuple, best.means_[there].tolist())),
+            covariances=tuple(
+                (float(one[0, 0]), float(one[0, 1]), float(one[1, 1])) for one in spread
+            ),
+        )
+
+    @cached_property
+    def _roots(self) -> Floats:
+        """Entries of the lower Cholesky factors, shape (components, 3)."""
+        first, both, second = np.asarray(self.covariances).T
+        a = np.sqrt(first)
+        return np.column_stack([a, both / a, np.sqrt(second - both * both / first)])
+
+    def draw(
+        self, count: int, random: np.random.Generator, *, machine: int, longest_s: float
+    ) -> tuple[Floats, Int64s]:
+        """Return run times (whole s) and processors of so many jobs, in the range.
+
+        What rounds to less than 1 processor, to more than ``machine``, or to a run time below 1 s
+        or beyond ``longest_s``, is drawn again from the same component; after :data:`TRIES` times
+        it is moved to the bound.
+        """
+        component = draw_from(np.asarray(self.weights), count, random)
+        logs = self._logs(component, random)
+        most = np.array([machine, max(longest_s, 1.0)])
+        low, high = np.log2(0.5), np.log2(most + 0.5)
+        for _ in range(TRIES):
+            # Half a unit up to the next whole number: it rounds half up.
+            out = np.flatnonzero(((logs < low) | (logs >= high)).any(axis=1))
+            if not len(out):
+                break
+            logs[out] = self._logs(component[out], random)
+        whole = np.clip(np.floor(2 ** np.clip(logs, low, high) + 0.5), 1, np.floor(most))
+        return whole[:, 1], whole[:, 0].astype(np.int64)
+
+    def _logs(self, component: Int64s, random: np.random.Generator) -> Floats:
+        normal = random.standard_normal((len(component), 2))
+        a, b, c = self._roots[component].T
+        logs = np.asarray(self.means)[component]
+        logs[:, 0] += a * normal[:, 0]
+        logs[:, 1] += b * normal[:, 0] + c * normal[:, 1]
+        return logs
+
+
+def _best(logs: Floats, components: int, least_variance: float, seed: int) -> Any:
+    """Return the mixture of scikit-learn with the smallest BIC."""
+    try:
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.mixture import GaussianMixture
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        raise ModelFitError("model mugm", missing("scikit-learn")) from None
+    # One thread: the last digits of sums may depend on how many there are.
+    with threadpool_limits(limits=1), warnings.catch_warnings():
+        # Some numbers of components are hopeless; they lose by BIC.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = [
+            GaussianMixture(
+                number,
+                covariance_type="full",
+                reg_covar=least_variance,
+                max_iter=MOST_STEPS,
+                random_state=seed,
+            ).fit(logs)
+            for number in range(1, components + 1)
+        ]
+        return min(found, key=lambda mixture: mixture.bic(logs))
+
+
+#: Groups of users (section V-A: 4 cover the workloads) and clusters of run times (section IV-B:
+#: more did not help).
+GROUPS, CLUSTERS = 4, 4
+
+#: How powers of two are reached: ``met``, so that their share comes out; ``paper``, where each size
+#: is rounded with that share as probability, which overshoots, as some are powers already.
+Powers = Literal["met", "paper"]
+
+
+class UserGroup(Numbers):
+    """Users who submit alike, and what their jobs are like."""
+
+    jobs: tuple[PositiveInt, ...] = Field(
+        min_length=1, description="jobs of each user of the group in the trace, most first"
+    )
+    area: float = Field(ge=0, le=1, description="share of run time x processors in the trace")
+    mixture: Mixture = Field(description="G: processors and run time of a job, in log2")
+    powers: float = Field(ge=0, le=1, description="f: share of jobs on a power of two processors")
+    powers_drawn: float = Field(ge=0, le=1, description="h: that share as the mixture draws it")
+
+    @property
+    def size(self) -> int:
+        """Jobs of the group in the trace."""
+        return sum(self.jobs)
+
+    def rounded_share(self, rule: Powers) -> float:
+        """Return the probability to round a job's processors to a power of two.
+
+        It is (f - h) / (1 - h) to meet f: a share h is one before rounding. Where h is larger
+        already, nothing is rounded.
+        """
+        if rule == "paper":
+            return self.powers
+        if self.powers_drawn >= min(self.powers, 1.0):
+            return 0.0
+        return (self.powers - self.powers_drawn) / (1 - self.powers_drawn)
+
+
+class Mugm(JobModel):
+    """Groups of users by descending squash area (run time x processors), each with its mixture.
+
+    Jobs with a run time of 0 are left out. Users are numbered from 1 through the groups, in each
+    the most active first; groups from 1.
+    """
+
+    name: ClassVar[str] = "mugm"
+    title: ClassVar[str] = "groups of users who submit alike, each with its mixture"
+    source: ClassVar[str] = "Song, Ernemann and Yahyapour 2005, sections III to V"
+
+    groups: tuple[UserGroup, ...] = Field(min_length=1, description="largest squash area first")
+    run_time_medoids: tuple[float, ...] = Field(
+        min_length=1, description="log2 s; medoids of the clusters of run times, rising"
+    )
+    machine: int = Field(ge=1, description="processors of the machine of the trace")
+    longest_s: float = Field(ge=1, description="s; the longest run time, which no draw exceeds")
+    powers_of_two: Powers = Field("met", description="met, or paper: how they are reached")
+
+    @classmethod
+    @override
+    def fit(
+        cls,
+        workload: Workload,
+        *,
+        groups: int = GROUPS,
+        clusters: int = CLUSTERS,
+        components: int = COMPONENTS,
+        powers: Powers = "met",
+        sample: int = SAMPLE,
+        mixture_sample: int = MIXTURE_SAMPLE,
+        least_variance: float = LEAST_VARIANCE,
+        seed: int = 0,
+    ) -> Self:
+        """Return the model of a workload.
+
+        Parameters
+        ----------
+        workload
+            Jobs with users; those without a known one count as one user's.
+        groups
+            K, groups of users.
+        clusters
+            Clusters of run times.
+        components
+            Most components of a group's mixture; BIC chooses.
+        powers
+            How powers of two are reached, see :data:`Powers`.
+        sample
+            Run times that medoids are sought among, evenly spaced by rank.
+        mixture_sample
+            Most jobs that a mixture is fitted to.
+        least_variance
+            (log2 units)^2; added to each variance.
+        seed
+            Where mixtures start, and which jobs they are fitted to.
+
+        Raises
+        ------
+        ModelFitError
+            When no job has a run time, or a library is not installed.
+        QuantityError
+            When an option makes no sense.
+        """
+        for name, number in (
+            ("groups", groups), ("clusters", clusters), ("components", components),
+            ("sample", sample), ("mixture_sample", mixture_sample),
+        ):  # fmt: skip
+            if not isinstance(number, int) or number < 1:
+                raise QuantityError(f"model mugm: {name} {number}: must be 1 or more, whole")
+        if not 0 < least_variance < float("inf"):
+            raise QuantityError(f"model mugm: least_variance {least_variance}: must be positive")
+        if powers not in ("met", "paper"):
+            raise QuantityError(f"model mugm: powers {powers!r}: choose met or paper")
+        user, processors, run_time, notes = jobs_of(workload)
+        logs = np.log2(run_time)
+        medoids = run_time_medoids(logs, clusters, sample=sample)
+        submitted = Submissions.of(user, processors, logs, medoids)
+        label = submitted.groups(groups)
+        if label.max() + 1 < groups:
+            notes.append(f"{label.max() + 1} groups of users instead of {groups}: too few differ")
+        return cls.of_groups(
+            workload, label, medoids,
+            notes=notes, powers=powers, components=components, least_variance=least_variance,
+            mixture_sample=mixture_sample, seed=seed,
+        )  # fmt: skip
+
+    @classmethod
+    def of_groups(
+        cls,
+        workload: Workload,
+        label: Int64s,
+        medoids: Floats,
+        *,
+        notes: list[str],
+        powers: Powers = "met",
+        components: int = COMPONENTS,
+        least_variance: float = LEAST_VARIANCE,
+        mixture_sample: int = MIXTURE_SAMPLE,
+        seed: int = 0,
+    ) -> Self:
+        """Return the model of a workload whose users are grouped already.
+
+        Parameters
+        ----------
+        workload
+            The jobs.
+        label
+            Group of each user in the order of user numbers, from 0 on, shape (users,).
+        medoids
+            Of run times, log2 s.
+        notes
+            What is to be told.
+        powers, components, least_variance, mixture_sample, seed
+            As for :meth:`fit`.
+        """
+        user, processors, run_time, _ = jobs_of(workload)
+        _, place = np.unique(user, return_inverse=True)
+        logs = np.column_stack([np.log2(processors), np.log2(run_time)])
+        machine = max(workload.machine or 1, int(processors.max()))
+        longest = max(1.0, float(run_time.max()))
+        area = run_time * processors
+        of_job = label[place]
+        total = np.bincount(of_job, area)
+        made = []
+        for group in np.argsort(-total, kind="stable").tolist():
+            mine = of_job == group
+            mixture = Mixture.fit(
+                logs[mine],
+                components=components,
+                least_variance=least_variance,
+                sample=mixture_sample,
+                seed=seed,
+            )
+            _, drawn = mixture.draw(
+                mixture_sample, np.random.default_rng(seed), machine=machine, longest_s=longest
+            )
+            counts = np.bincount(place[mine])
+            made.append(
+                UserGroup(
+                    jobs=tuple(np.sort(counts[counts > 0])[::-1].tolist()),
+                    area=min(1.0, float(total[group] / total.sum())),
+                    mixture=mixture,
+                    powers=float(is_power_of_two(processors[mine]).mean()),
+                    powers_drawn=float(is_power_of_two(drawn).mean()),
+                )
+            )
+        return cls(
+            groups=tuple(made),
+            run_time_medoids=tuple(medoids.tolist()),
+            machine=machine,
+            longest_s=longest,
+            powers_of_two=powers,
+            notes=tuple(notes),
+        )
+
+    @override
+    def jobs(self, arrivals: Floats, machine: int, streams: Streams) -> Drawn:
+        size = len(arrivals)
+        random = streams.generator("jobs")
+        shares = np.array([group.size for group in self.groups], np.float64)
+        of_job = draw_from(shares, size, random)
+        run_time, processors = np.empty(size), np.empty(size, np.int64)
+        user = np.empty(size, np.int64)
+        first = 1
+        for place, group in enumerate(self.groups):
+            mine = np.flatnonzero(of_job == place)
+            own = streams.generator("jobs", "group", place + 1)
+            run_time[mine], processors[mine] = self.draw_group(
+                place + 1, len(mine), own, machine=machine
+            )
+            user[mine] = first + draw_from(np.array(group.jobs, np.float64), len(mine), own)
+            first += len(group.jobs)
+        return Drawn.of(arrivals, run_time, processors, user=user, group=of_job + 1)
+
+    def draw_group(
+        self, group: int, count: int, random: np.random.Generator, *, machine: int | None = None
+    ) -> tuple[Floats, Int64s]:
+        """Return run times (s) and processors of jobs of one group alone.
+
+        Parameters
+        ----------
+        group
+            Its number, from 1 on.
+        count
+            How many jobs.
+        random
+            The stream to draw from.
+        machine
+            Processors of the machine, which no job exceeds; None takes that of the trace.
+
+        Raises
+        ------
+        QuantityError
+            When there is no such group.
+        """
+        if not 1 <= group <= len(self.groups):
+            raise QuantityError(f"model mugm: group {group}: choose 1 to {len(self.groups)}")
+        one, most = self.groups[group - 1], machine or self.machine
+        run_time, processors = one.mixture.draw(
+            count, random, machine=most, longest_s=self.longest_s
+        )
+        chosen = random.random(count) < one.rounded_share(self.powers_of_two)
+        processors[chosen] = nearest_power(processors[chosen], most)
+        return run_time, processors
+
+    @cached_property
+    def users(self) -> tuple[Int64s, ...]:
+        """Numbers of the users of each group."""
+        sizes = [len(group.jobs) for group in self.groups]
+        return tuple(np.split(np.arange(1, sum(sizes) + 1), np.cumsum(sizes)[:-1]))
+
+
+def jobs_of(workload: Workload) -> tuple[Int64s, Int64s, Floats, list[str]]:
+    """Return user, processors and run time of the jobs that count, and what is to be told.
+
+    Raises
+    ------
+    ModelFitError
+        When there are none.
+    """
+    keep = workload.run_time > 0
+    notes = []
+    if not keep.any():
+        raise ModelFitError(
+            f"model mugm: {len(workload)} jobs", "none has a run time above 0; take another trace"
+        )
+    if not keep.all():
+        notes.append(f"{int((~keep).sum()):,} jobs with a run time of 0 left out")
+    user = workload.user[keep]
+    unknown = int((user < 0).sum())
+    if unknown:
+        notes.append(f"{unknown:,} jobs without a user: one user for all of them")
+    return user, workload.processors[keep], workload.run_time[keep], notes
+
+
+def nearest_power(processors: Int64s, machine: int) -> Int64s:
+    """Return the nearest power of two in log2, within the machine."""
+    nearest = np.floor(np.log2(processors) + 0.5)
+    most = np.floor(np.log2(machine))
+    return (2 ** np.minimum(nearest, most)).astype(np.int64)

@@ -1,0 +1,305 @@
+"""The tables of a run as Parquet files: jobs, reactions, decisions, visits, attempts, components.
+
+The meaning and unit of each column is in the metadata of its field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpcrowd.agents.behaviours.decisions import COLUMNS, WORDS, Decisions
+from hpcrowd.agents.behaviours.decisions import MEANING as DECISION_MEANING
+from hpcrowd.agents.behaviours.visits import VISIT_MEANING, Happening, Visit
+from hpcrowd.analysis.accounts.reactions import MEANING as REACTION_MEANING
+from hpcrowd.analysis.accounts.reactions import table
+from hpcrowd.environment.engine.interrupted_runs import MEANING as ATTEMPT_MEANING
+from hpcrowd.environment.engine.interrupted_runs import Attempt, attempt_columns
+from hpcrowd.environment.errors import ResultsError
+from hpcrowd.environment.jobs import MEANING, UNKNOWN, Column, Int64s, JobTable, State
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hpcrowd.agents.behaviours.reactions import Note
+
+
+#: Columns without which a table of jobs says nothing; others may be missing and stay unknown.
+NEEDED = (
+    Column.NUMBER,
+    Column.USER,
+    Column.PROCESSORS,
+    Column.RECORDED_SUBMIT,
+    Column.SUBMIT,
+    Column.START,
+    Column.END,
+    Column.STATE,
+)
+
+#: Words of states, as in the file.
+STATES = {state.name.lower(): state for state in State}
+
+#: Where the file says how many decisions were not kept.
+DROPPED = b"dropped"
+
+#: The meaning of each column of ``components.parquet``.
+COMPONENT_MEANING = {
+    "number": "job number of the component, as in jobs.parquet",
+    "first": "job number of the first component of its job",
+    "processors": "processors of all components of the job",
+}
+
+
+def write_table(
+    columns: Mapping[str, Any],
+    meaning: Mapping[str, str],
+    path: Path,
+    metadata: Mapping[bytes, bytes] | None = None,
+) -> None:
+    """Write columns of equal length, arrays or what pyarrow makes one of.
+
+    Parameters
+    ----------
+    columns
+        By name.
+    meaning
+        Of each column.
+    path
+        The file.
+    metadata
+        Of the whole table.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    arrays, fields = [], []
+    for name, values in columns.items():
+        array = values if isinstance(values, pa.Array) else pa.array(values)
+        arrays.append(array)
+        fields.append(pa.field(name, array.type, metadata={"meaning": meaning[name]}))
+    schema = pa.schema(fields, metadata=metadata)
+    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), path, compression="zstd")
+
+
+@contextmanager
+def _read_as(what: str, path: Path) -> Iterator[None]:
+    """Say in one line that a file cannot be read as what it should be."""
+    try:
+        yield
+    except (OSError, ValueError) as error:  # those of pyarrow are of these kinds
+        told = str(error).splitlines()[0]
+        raise ResultsError(f"{path}: cannot be read as {what}: {told}") from None
+
+
+def _read_table(what: str, path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+    import pyarrow.parquet as pq
+
+    with _read_as(what, path):
+        return pq.read_table(path, columns=columns)
+
+
+def write_jobs(jobs: JobTable, path: Path) -> None:
+    """Write the table of jobs."""
+    import pyarrow as pa
+
+    columns: dict[str, Any] = {column.name.lower(): jobs.column(column) for column in Column}
+    columns["state"] = pa.DictionaryArray.from_arrays(
+        pa.array(jobs.state, pa.int8()), pa.array(list(STATES))
+    )
+    write_table(columns, {column.name.lower(): MEANING[column] for column in Column}, path)
+
+
+def read_jobs(path: Path) -> JobTable:
+    """Return the table of jobs in a file of :func:`write_jobs`.
+
+    Raises
+    ------
+    ResultsError
+        When it is no such table.
+    """
+    import pyarrow as pa
+
+    found = _read_table("Parquet", path)
+    missing = [c.name.lower() for c in NEEDED if c.name.lower() not in found.column_names]
+    if missing:
+        raise ResultsError(f"{path}: no column {missing[0]!r}; a table of jobs has one")
+    jobs = JobTable(found.num_rows)
+    for column in Column:
+        name = column.name.lower()
+        if name not in found.column_names:
+            continue
+        values = found.column(name).combine_chunks()
+        if values.null_count:
+            raise ResultsError(f"{path}, column {name}: empty cells; -1 stands for unknown")
+        if column is Column.STATE:
+            jobs.state[:] = _states(values, path)
+        elif pa.types.is_integer(values.type):
+            jobs.column(column)[:] = values.to_numpy(zero_copy_only=False)
+        else:
+            raise ResultsError(f"{path}, column {name}: {values.type} instead of whole numbers")
+    return jobs
+
+
+def _states(values: pa.Array, path: Path) -> Int64s:
+    """Return numbers of states, whatever their order in the file."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(values.type):
+        values = values.dictionary_encode()
+    words = [str(word) for word in values.dictionary.to_pylist()]
+    codes = values.indices.to_numpy(zero_copy_only=False)
+    used = {words[code] for code in np.unique(codes)}
+    unknown = sorted(used - set(STATES))
+    if unknown:
+        raise ResultsError(
+            f"{path}, column state: {unknown[0]!r} is no state of jobs; known are "
+            + ", ".join(STATES)
+        )
+    states: Int64s = np.array([STATES.get(word, UNKNOWN) for word in words], np.int64)[codes]
+    return states
+
+
+def write_reactions(jobs: JobTable, notes: Sequence[Note], path: Path) -> None:
+    """Write what reactions did, see :func:`hpcrowd.analysis.accounts.reactions.table`."""
+    import pyarrow as pa
+
+    columns = {
+        name: pa.array(values, pa.string()).dictionary_encode()
+        if isinstance(values, list)
+        else values
+        for name, values in table(jobs, notes).items()
+    }
+    write_table({name: columns[name] for name in REACTION_MEANING}, REACTION_MEANING, path)
+
+
+def read_reactions(path: Path, jobs: JobTable) -> list[Note]:
+    """Return the notes in a file of :func:`write_reactions`, over the jobs of the same run.
+
+    Raises
+    ------
+    ResultsError
+        When it is no such file, or names jobs that are not in the table.
+    """
+    from hpcrowd.agents.behaviours.reactions import Note
+
+    found = _read_table("reactions", path, list(REACTION_MEANING))
+    columns = {name: found.column(name).to_pylist() for name in REACTION_MEANING}
+    row_of = {number: row for row, number in enumerate(jobs.number.tolist())}
+    missing = [number for number in columns["number"] if number not in row_of]
+    if missing:
+        raise ResultsError(f"{path}: job {missing[0]} is not in jobs.parquet; run it again")
+    columns["row"] = [row_of[number] for number in columns["number"]]
+    return [Note(*values) for values in zip(*(columns[name] for name in Note._fields), strict=True)]
+
+
+def word(name: str) -> str:
+    """Return the word of a decision or reason in the file: ``gave up`` for ``GAVE_UP``."""
+    return name.lower().replace("_", " ")
+
+
+def write_decisions(decisions: Decisions, path: Path) -> None:
+    """Write decisions."""
+    import pyarrow as pa
+
+    columns = dict(decisions.columns)
+    for name, words in WORDS.items():
+        columns[name] = pa.DictionaryArray.from_arrays(
+            pa.array(columns[name]), pa.array([word(one.name) for one in words])
+        )
+    columns["name"] = pa.DictionaryArray.from_arrays(
+        pa.array(columns["name"]), pa.array(decisions.names)
+    )
+    write_table(columns, DECISION_MEANING, path, {DROPPED: str(decisions.dropped).encode()})
+
+
+def read_decisions(path: Path) -> Decisions:
+    """Return the decisions in a file of :func:`write_decisions`.
+
+    Raises
+    ------
+    ResultsError
+        When it is no such file.
+    """
+    columns: dict[str, np.ndarray] = {}
+    names: dict[str, int] = {"": 0}
+    found = _read_table("decisions", path, list(DECISION_MEANING))
+    try:
+        for name, (code, _) in COLUMNS.items():
+            if name in WORDS:
+                number = {word(one.name): one.value for one in WORDS[name]}
+                values = [number[one] for one in found.column(name).to_pylist()]
+            elif name == "name":
+                values = [
+                    names.setdefault(one, len(names)) for one in found.column(name).to_pylist()
+                ]
+            else:
+                values = found.column(name).to_numpy()
+            columns[name] = np.array(values, code)
+    except KeyError as error:
+        raise ResultsError(f"{path}: {error} is not known; run it again") from None
+    dropped = int((found.schema.metadata or {}).get(DROPPED, b"0"))
+    return Decisions(columns, tuple(names), dropped)
+
+
+def write_visits(visits: Sequence[Visit], path: Path) -> None:
+    """Write who came and went."""
+    import pyarrow as pa
+
+    columns = {
+        "at": pa.array([visit.at for visit in visits], pa.int64()),
+        "user": pa.array([visit.user for visit in visits], pa.int64()),
+        "what": pa.array([visit.what.value for visit in visits]).dictionary_encode(),
+    }
+    write_table(columns, VISIT_MEANING, path)
+
+
+def read_visits(path: Path) -> list[Visit]:
+    """Return the visits in a file of :func:`write_visits`.
+
+    Raises
+    ------
+    ResultsError
+        When it is no such file.
+    """
+    found = _read_table("visits", path, list(VISIT_MEANING))
+    columns = (found.column(name).to_pylist() for name in VISIT_MEANING)
+    with _read_as("visits", path):
+        return [Visit(at, user, Happening(what)) for at, user, what in zip(*columns, strict=True)]
+
+
+def write_attempts(attempts: Sequence[Attempt], path: Path) -> None:
+    """Write the runs that were stopped."""
+    write_table(attempt_columns(attempts), ATTEMPT_MEANING, path)
+
+
+def read_attempts(path: Path) -> list[Attempt]:
+    """Return what :func:`write_attempts` wrote."""
+    return [Attempt(**row) for row in _read_table("attempts", path).to_pylist()]
+
+
+def write_components(jobs: JobTable, first: Int64s, path: Path) -> None:
+    """Write which rows are components of one job.
+
+    Parameters
+    ----------
+    jobs
+        The table.
+    first
+        Row of the first component of each row's job, shape (jobs,).
+    path
+        The file.
+    """
+    count = np.bincount(first, minlength=len(jobs))
+    width = np.zeros(len(jobs), np.int64)
+    np.add.at(width, first, jobs.processors)
+    rows = np.flatnonzero(count[first] > 1)
+    columns = {
+        "number": jobs.number[rows],
+        "first": jobs.number[first[rows]],
+        "processors": width[first[rows]],
+    }
+    write_table(columns, COMPONENT_MEANING, path)

@@ -1,0 +1,49 @@
+"""How much longer users pause after longer responses, in a log."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hpcrowd.agents.work.units import Units
+from hpcrowd.environment.clock import WEEK
+from hpcrowd.environment.errors import ModelFitError
+
+#: s; added to pauses and responses, so that seconds more or less do not count as a multiple; as
+#: :class:`hpcrowd.agents.populations.satisfaction.Habit` has it.
+GRACE = 600
+
+
+#: s; pauses from this on are absences; as :class:`Consequences` has it.
+ABSENCE = WEEK
+
+
+def pause_slope(units: Units, grace: int = GRACE, absence: int = ABSENCE) -> float:
+    """Return the slope of pauses over the responses before them, within users, least squares.
+
+    Parameters
+    ----------
+    units
+        Recorded sessions or batches; pauses are their think times, responses those of the job that
+        ended last in what they waited for last.
+    grace, absence
+        s; see :data:`GRACE` and :data:`ABSENCE`.
+
+    Raises
+    ------
+    ModelFitError
+        When no user paused after two different responses.
+    """
+    there = (units.think_time >= 0) & (units.think_time < absence)
+    pause = np.log2(grace + units.think_time[there])
+    response = np.log2(grace + units.response[units.awaited[there]])
+    user = units.user[there]
+    count = np.maximum(np.bincount(user, minlength=1), 1)
+    x = response - (np.bincount(user, response, minlength=1) / count)[user]
+    y = pause - (np.bincount(user, pause, minlength=1) / count)[user]
+    spread = float(x @ x)
+    if spread <= 1e-9 * max(len(x), 1):  # what floats leave of equal numbers
+        raise ModelFitError(
+            f"pauses: {len(x)} of them",
+            "no user paused after two different responses; take a longer trace",
+        )
+    return float(x @ y) / spread
