@@ -14,18 +14,17 @@ from typing import Annotated, Any, Literal
 import typer
 
 from hpcrowd.environment.errors import HpcrowdError
+from hpcrowd.scenarios.commands import grid, populate, replay, resample, run
 from hpcrowd.scenarios.commands.cli_clean import clean_app
 from hpcrowd.scenarios.commands.cli_convert import convert_app
 from hpcrowd.scenarios.commands.cli_explain import explain_app
 from hpcrowd.scenarios.commands.cli_fetch import fetch_app
-from hpcrowd.scenarios.commands.cli_grid import grid_app
 from hpcrowd.scenarios.commands.cli_inspect import inspect_app
 from hpcrowd.scenarios.commands.cli_models import models_app
-from hpcrowd.scenarios.commands.cli_populations import populations_app
 from hpcrowd.scenarios.commands.cli_report import report_app
 from hpcrowd.scenarios.commands.cli_reproduce import reproduce
 from hpcrowd.scenarios.commands.cli_sweep import sweep_app
-from hpcrowd.scenarios.commands.options import AsJson, LogDecisions, TracePath, all_at_hand
+from hpcrowd.scenarios.commands.options import AsJson, TracePath, all_at_hand
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
 
 app = typer.Typer(
@@ -42,11 +41,12 @@ app.add_typer(clean_app)
 app.add_typer(explain_app)
 app.add_typer(fetch_app)
 app.add_typer(models_app)
-app.add_typer(grid_app)
 app.add_typer(inspect_app)
-app.add_typer(populations_app)
 app.add_typer(report_app)
 app.add_typer(sweep_app)
+
+for _kind in (replay, resample, populate, grid, run):
+    app.command(_kind.__name__.rpartition(".")[2])(_kind.command)
 
 #: Exit code of a command that Ctrl-C ended, as shells have it.
 INTERRUPTED = 130
@@ -72,61 +72,6 @@ def demo(
     from hpcrowd.scenarios.demo import demo_command
 
     demo_command(out, days=days, seed=seed, as_json=as_json)
-
-
-@app.command()
-def replay(
-    trace: TracePath,
-    users: Annotated[str, _field("users")] = _default("users"),
-    sessions: Annotated[str, _field("sessions")] = _default("sessions"),
-    scheduler: Annotated[str, _field("scheduler")] = _default("scheduler"),
-    estimates: Annotated[str, _field("estimates")] = _default("estimates"),
-    nodes: Annotated[str, _field("nodes")] = _default("nodes"),
-    speed: Annotated[str, _field("speed")] = _default("speed"),
-    requested: Annotated[str, _field("requested")] = _default("requested"),
-    processors: Annotated[str, _field("processors")] = _default("processors"),
-    overrun: Annotated[str, _field("overrun")] = _default("overrun"),
-    platform: Annotated[str | None, _field("platform")] = None,
-    seed: Annotated[int, _field("seed")] = _default("seed"),
-    strict: Annotated[bool, _field("strict")] = _default("strict"),
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for tables, trace, pictures and provenance.")
-    ] = None,
-    gantt: Annotated[
-        Path | None, typer.Option(help="File for a Gantt picture: .png, .svg or .pdf.")
-    ] = None,
-    window: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FROM..TO", help="What the Gantt picture shows; the busiest day unless given."
-        ),
-    ] = None,
-    log_decisions: LogDecisions = False,
-    as_json: AsJson = False,
-) -> None:
-    """Replay a trace once, with users who react to what the cluster does to them."""
-    from hpcrowd.scenarios.commands.explain import log_for
-    from hpcrowd.scenarios.commands.gantt_option import GanttOption
-    from hpcrowd.scenarios.commands.replay import replay_command
-    from hpcrowd.scenarios.kinds.replay import configure
-
-    config = configure(
-        users=users,
-        sessions=sessions,
-        scheduler=scheduler,
-        estimates=estimates,
-        nodes=nodes,
-        speed=speed,
-        requested=requested,
-        processors=processors,
-        overrun=overrun,
-        platform=platform,
-        seed=seed,
-        strict=strict,
-    )
-    picture = GanttOption.of(gantt, window)
-    log = log_for(log_decisions, out)
-    replay_command(trace, config, out=out, as_json=as_json, picture=picture, log=log)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""Commands for scenarios and studies in files: ``run`` and ``sweep``."""
+"""The command ``hpcrowd sweep``."""
 
 from __future__ import annotations
 
@@ -7,32 +7,9 @@ from typing import Annotated
 
 import typer
 
-from hpcrowd.scenarios.commands.options import AsJson, LogDecisions
+from hpcrowd.scenarios.commands.options import AsJson
 
 sweep_app = typer.Typer(add_completion=False)
-
-
-@sweep_app.command()
-def run(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="TOML file with a [scenario].")],
-    out: Annotated[Path | None, typer.Option(help="Folder for the results.")] = None,
-    show: Annotated[
-        bool, typer.Option("--show", help="Print the completed configuration as TOML, and end.")
-    ] = False,
-    log_decisions: LogDecisions = False,
-    as_json: AsJson = False,
-) -> None:
-    """Run the scenario in a TOML file once.
-
-    \b
-    hpcrowd run upgrade.toml --out runs/upgrade
-    hpcrowd run upgrade.toml --show
-    """
-    from hpcrowd.scenarios.commands.explain import log_for
-    from hpcrowd.scenarios.commands.run import run_command
-
-    log = log_for(log_decisions, out)
-    run_command(path, out=out, show=show, as_json=as_json, log=log)
 
 
 @sweep_app.command()

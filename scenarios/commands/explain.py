@@ -18,30 +18,13 @@ from hpcrowd.scenarios.kinds.fields import parse_moment
 from hpcrowd.scenarios.terminal import print_json
 
 if TYPE_CHECKING:
-    from hpcrowd.agents.behaviours.decisions import Decision, DecisionLog, Decisions
+    from hpcrowd.agents.behaviours.decisions import Decision, Decisions
     from hpcrowd.analysis.run import Run
     from hpcrowd.environment.clock import Clock
 
 
 #: Known numbers of users that an error names.
 NEAREST = 5
-
-
-def log_for(asked: bool, out: Path | None) -> DecisionLog | None:
-    """Return the log that ``--log-decisions`` asks for; None where it does not.
-
-    Raises
-    ------
-    QuantityError
-        When there is no folder to keep it in.
-    """
-    if not asked:
-        return None
-    if out is None:
-        raise QuantityError("--log-decisions: is kept with the results; give --out FOLDER")
-    from hpcrowd.agents.behaviours.decisions import DecisionLog
-
-    return DecisionLog()
 
 
 def explain_command(
