@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
+
+from hpcrowd.scenarios.commands.options import (
+    AsJson,
+    LogDecisions,
+)
 from hpcrowd.scenarios.commands.summary import keep_run, tell_run
 from hpcrowd.scenarios.kinds.files import read_scenario, scenario_toml
 from hpcrowd.scenarios.terminal import say_if_compiling, simulation_progress
@@ -51,3 +57,24 @@ def run_command(
         run = scenario.run(prepared, progress, log)
     keep_run(run, out)
     tell_run(run, as_json=as_json)
+
+
+def command(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="TOML file with a [scenario].")],
+    out: Annotated[Path | None, typer.Option(help="Folder for the results.")] = None,
+    show: Annotated[
+        bool, typer.Option("--show", help="Print the completed configuration as TOML, and end.")
+    ] = False,
+    log_decisions: LogDecisions = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run the scenario in a TOML file once.
+
+    \b
+    hpcrowd run upgrade.toml --out runs/upgrade
+    hpcrowd run upgrade.toml --show
+    """
+    from hpcrowd.scenarios.commands.explain import log_for
+
+    log = log_for(log_decisions, out)
+    run_command(path, out=out, show=show, as_json=as_json, log=log)
