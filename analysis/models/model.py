@@ -15,7 +15,6 @@ from pydantic import ValidationError
 
 from hpcrowd.analysis.models.arrivals.cycle import Cycle
 from hpcrowd.analysis.models.part import ArrivalModel, JobModel, Part
-from hpcrowd.analysis.models.registry import arrival_model, job_model
 from hpcrowd.analysis.models.requests import Requests
 from hpcrowd.environment.errors import HpcrowdError, ModelFileError
 from hpcrowd.environment.model_files import ModelFormat
@@ -113,6 +112,9 @@ def read_model(path: str | os.PathLike[str]) -> WorkloadModel:
 
 
 def _model(wire: dict[str, Any]) -> WorkloadModel:
+    # The registry makes models, and so imports this file.
+    from hpcrowd.analysis.models.registry import arrival_model, job_model
+
     arrivals, jobs = dict(wire["arrivals"]), dict(wire["jobs"])
     load, machine = wire["load"], wire["machine"]
     if not isinstance(machine, int) or machine < 1:
