@@ -7,6 +7,7 @@ from .kinds.replay import ReplayConfig, replay
 from .kinds.resample import ResampleConfig, resample
 from .studies.madon2024.run import reproduce_madon2024
 from .studies.minh2012_arrivals.run import reproduce_minh2012_arrivals
+from .studies.minh2012_correlation.foretold import foretold_signs
 from .studies.minh2012_correlation.run import reproduce_minh2012_correlation
 from .studies.minh2012_features.run import reproduce_minh2012_features
 from .studies.minh2012_models.run import reproduce_minh2012_models
@@ -30,6 +31,7 @@ __all__ = [
     "ResampleConfig",
     "Study",
     "draws_of",
+    "foretold_signs",
     "populate",
     "published_rows",
     "reaction_from",

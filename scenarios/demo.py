@@ -196,7 +196,7 @@ def comparison_table(runs: Sequence[Run]) -> Table:
     """Return the chief metrics of runs as a table for a terminal, one run a line."""
     from rich.table import Table
 
-    from hpcrowd.analysis.report.html import format_metric
+    from hpcrowd.analysis.metrics import format_metric
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("users, scheduler", no_wrap=True)
@@ -211,8 +211,7 @@ def comparison_table(runs: Sequence[Run]) -> Table:
 def _write(runs: Sequence[Run], said: Sequence[str], place: Path, days: int, seed: int) -> None:
     """Write the whole folder of the demo into ``place``."""
     from hpcrowd.analysis.comparison.pictures import draw_runs, queues
-    from hpcrowd.analysis.pictures.plots import figure_png
-    from hpcrowd.analysis.report.html import (
+    from hpcrowd.analysis.html import (
         Picture,
         figure_of,
         html_page,
@@ -220,6 +219,7 @@ def _write(runs: Sequence[Run], said: Sequence[str], place: Path, days: int, see
         origin_of,
         users_table,
     )
+    from hpcrowd.analysis.pictures.plots import figure_png
     from hpcrowd.analysis.results import provenance, write_json, write_run
 
     for run in runs:

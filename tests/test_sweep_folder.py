@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from hpcrowd.analysis.trimmed import ROW_METRICS
+from hpcrowd.analysis.comparison.sweeps import ROW_METRICS
 from hpcrowd.environment.errors import HpcrowdError, ResultsError
 from hpcrowd.environment.traces.formats.swf import read_swf
 from hpcrowd.scenarios.kinds.replay import replay

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from hpcrowd.analysis.models.registry import model_of
+from hpcrowd.analysis.models.model import model_of
 from hpcrowd.environment.quantities import plural
 from hpcrowd.scenarios.commands.feature_tables import Reasons, plain_table
 from hpcrowd.scenarios.commands.options import (

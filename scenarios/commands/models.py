@@ -6,7 +6,7 @@ import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from hpcrowd.analysis.models.registry import model_of
+from hpcrowd.analysis.models.model import model_of
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.formats.swf import write_swf
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def list_command(*, as_json: bool) -> None:
     """Print the models and the arrivals: what each is, and where it comes from."""
-    from hpcrowd.analysis.models.registry import ARRIVALS, MODELS, arrival_model, job_model
+    from hpcrowd.analysis.models.model import ARRIVALS, MODELS, arrival_model, job_model
 
     kinds: dict[str, dict[str, dict[str, Any]]] = {"models": {}, "arrivals": {}}
     for name, kind in MODELS.items():
@@ -88,8 +88,7 @@ def fit_command(
     """
     check_writable(out, "--out")
     from hpcrowd.analysis.features.stats import read_workload
-    from hpcrowd.analysis.models.model import write_model
-    from hpcrowd.analysis.models.registry import MODELS, fit, job_model
+    from hpcrowd.analysis.models.model import MODELS, fit, job_model, write_model
 
     name, options = parse_model(name)
     job_model(name)
@@ -206,7 +205,7 @@ def parse_model(text: str) -> tuple[str, dict[str, Any]]:
     QuantityError
         When the model has no such option, or its value is no number or word.
     """
-    from hpcrowd.analysis.models.registry import job_model
+    from hpcrowd.analysis.models.model import job_model
 
     name, _, rest = text.partition(":")
     known = options_of(job_model(name).fit)

@@ -105,7 +105,7 @@ class GanttOption:
                     f"window {window!r}: says what --gantt draws; give --gantt FILE"
                 )
             return None
-        from hpcrowd.analysis.pictures.files import check_picture
+        from hpcrowd.analysis.pictures.plots import check_picture
 
         check_picture(path, "--gantt")
         return cls(path, None if window is None else parse_window(window), window or "")
@@ -136,8 +136,8 @@ class GanttOption:
     def draw(self, run: Run) -> None:
         """Draw the picture, and say where it is and what it shows."""
         from hpcrowd.analysis.curves import span_of
-        from hpcrowd.analysis.pictures.files import write_picture
         from hpcrowd.analysis.pictures.gantt import find_window, gantt, window_name
+        from hpcrowd.analysis.pictures.plots import write_picture
 
         asked = self.seconds(run.clock)
         window = find_window(run, asked)

@@ -99,7 +99,7 @@ def check_report(path: Path) -> None:
     HpcrowdError
         When something else is there, or it cannot be written.
     """
-    from hpcrowd.analysis.report.html import GENERATOR
+    from hpcrowd.analysis.html import GENERATOR
 
     check_writable(path, "--out")
     if not path.exists() or not path.stat().st_size:

@@ -103,8 +103,7 @@ def summary_table(run: Run) -> Table:
     from rich.table import Table
 
     from hpcrowd.analysis.accounts.reactions import account_rows
-    from hpcrowd.analysis.metrics import METRICS
-    from hpcrowd.analysis.report.html import format_metric
+    from hpcrowd.analysis.metrics import METRICS, format_metric
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("metric")

@@ -511,7 +511,7 @@ def _table(
 ) -> JobTable:
     """Return the jobs of a workload, as they are on the nodes that they are meant for."""
     from hpcrowd.analysis.models.generation import generate
-    from hpcrowd.analysis.models.registry import model_of
+    from hpcrowd.analysis.models.model import model_of
     from hpcrowd.environment.traces.formats.registry import read_trace
 
     if workload.empty:

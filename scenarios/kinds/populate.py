@@ -63,7 +63,7 @@ class PopulateConfig(Scenario):
     @override
     def prepare(self) -> WorkloadModel:
         """Read the model."""
-        from hpcrowd.analysis.models.registry import model_of
+        from hpcrowd.analysis.models.model import model_of
 
         return model_of(str(self.files().get("model", self.model)), self.machine)
 
@@ -75,8 +75,7 @@ class PopulateConfig(Scenario):
         from hpcrowd.agents.behaviours.hooks import note_generating
         from hpcrowd.agents.generative.pool_users import add_pool_users
         from hpcrowd.agents.populations.casting import units_after
-        from hpcrowd.analysis.models.generation import generate
-        from hpcrowd.analysis.models.population import population
+        from hpcrowd.analysis.models.generation import generate, population
         from hpcrowd.analysis.run import Run
         from hpcrowd.environment.clock import DAY
         from hpcrowd.environment.jobs import JobTable
@@ -138,8 +137,8 @@ def populate(
     """Let users made from a workload model work on a cluster, and return the run.
 
     A workload is generated from the model; its users become agents who draw each batch from those
-    of their group, wait for it, pause and go on (:func:`analysis.models.population.population`).
-    Nobody submits after ``days``.
+    of their group, wait for it, pause and go on
+    (:func:`hpcrowd.analysis.models.generation.population`). Nobody submits after ``days``.
 
     Parameters
     ----------

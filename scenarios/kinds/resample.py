@@ -337,9 +337,8 @@ def _group_work(
     from hpcrowd.agents.work.recorded import Work
     from hpcrowd.agents.work.sessions import SessionDefinition
     from hpcrowd.analysis.features.workload import Workload
-    from hpcrowd.analysis.models.generation import generate
-    from hpcrowd.analysis.models.population import population
-    from hpcrowd.analysis.models.registry import fit
+    from hpcrowd.analysis.models.generation import generate, population
+    from hpcrowd.analysis.models.model import fit
     from hpcrowd.environment.clock import DAY, WEEK, Clock
 
     model = model or fit("mugm", Workload.from_trace(trace), cycle="weekly")

@@ -30,8 +30,8 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator
 
+from hpcrowd.analysis.comparison.sweeps import ROW_METRICS
 from hpcrowd.analysis.metrics import METRICS
-from hpcrowd.analysis.trimmed import ROW_METRICS
 from hpcrowd.environment.errors import QuantityError, first_mistake
 from hpcrowd.scenarios.kinds.base import Scenario, with_settings
 from hpcrowd.scenarios.kinds.fields import Duration, Strict
