@@ -8,12 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from hpcrowd.scenarios.commands.options import AsJson, LogDecisions
-from hpcrowd.scenarios.commands.setting_options import with_settings
+from hpcrowd.scenarios.commands.setting_options import takes_settings
 from hpcrowd.scenarios.commands.summary import carry_out
 from hpcrowd.scenarios.kinds.grid import GridConfig, read_grid
 
 
-@with_settings(GridConfig, only=("broker", "grid_share", "components", "users", "seed"))
+@takes_settings(GridConfig, only=("broker", "grid_share", "components", "users", "seed"))
 def command(
     source: Annotated[
         str, typer.Argument(metavar="FILE.toml|NAME", help="A grid of yours, or das3.")

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from hpcrowd.scenarios.commands.options import AsJson, LogDecisions
-from hpcrowd.scenarios.commands.setting_options import with_settings
+from hpcrowd.scenarios.commands.setting_options import takes_settings
 from hpcrowd.scenarios.commands.summary import carry_out
 from hpcrowd.scenarios.kinds.populate import PopulateConfig
 
 
-@with_settings(PopulateConfig)
+@takes_settings(PopulateConfig)
 def command(
     source: Annotated[
         str,

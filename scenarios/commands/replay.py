@@ -11,7 +11,7 @@ import typer
 
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.scenarios.commands.options import AsJson, LogDecisions, TracePath
-from hpcrowd.scenarios.commands.setting_options import with_settings
+from hpcrowd.scenarios.commands.setting_options import takes_settings
 from hpcrowd.scenarios.commands.summary import carry_out
 from hpcrowd.scenarios.kinds.fields import parse_moment
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hpcrowd.environment.traces.trace import Trace
 
 
-@with_settings(ReplayConfig)
+@takes_settings(ReplayConfig)
 def command(
     trace: TracePath,
     settings: dict[str, Any],

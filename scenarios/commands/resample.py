@@ -8,12 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from hpcrowd.scenarios.commands.options import AsJson, LogDecisions, TracePath
-from hpcrowd.scenarios.commands.setting_options import with_settings
+from hpcrowd.scenarios.commands.setting_options import takes_settings
 from hpcrowd.scenarios.commands.summary import carry_out
 from hpcrowd.scenarios.kinds.resample import ResampleConfig
 
 
-@with_settings(ResampleConfig)
+@takes_settings(ResampleConfig)
 def command(
     trace: TracePath,
     settings: dict[str, Any],

@@ -19,7 +19,7 @@ PLAIN = (bool, int, float)
 Command = Callable[..., None]
 
 
-def with_settings(kind: type[Scenario], only: Sequence[str] = ()) -> Callable[[Command], Command]:
+def takes_settings(kind: type[Scenario], only: Sequence[str] = ()) -> Callable[[Command], Command]:
     """Give a command an option for each setting of a kind of run.
 
     They stand where the command has its parameter ``settings``, which is a dictionary of the

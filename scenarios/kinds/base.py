@@ -114,7 +114,7 @@ class Scenario(Strict):
 
     #: The setting that says what the run begins with, such as a trace; and whether a file has to
     #: give it. A call in Python and a command have the thing itself.
-    INPUT: ClassVar[str]
+    INPUT: ClassVar[str] = ""
     NEEDS_INPUT: ClassVar[bool] = True
 
     #: Settings of a kind that come right after one that it shares; its others come before those.
@@ -153,7 +153,8 @@ class Scenario(Strict):
     @classmethod
     def in_file(cls) -> list[str]:
         """Return the names of all that a file may hold, in order."""
-        return list(dict.fromkeys(["kind", "seed", cls.INPUT, *cls.settings()]))
+        names = dict.fromkeys(["kind", "seed", cls.INPUT, *cls.settings()])
+        return [name for name in names if name]
 
     def check(self) -> None:
         """Make sure that what a file says can be found.
@@ -163,7 +164,7 @@ class Scenario(Strict):
         QuantityError
             When the run has nothing to begin with, or a file that it names is not there.
         """
-        if self.NEEDS_INPUT and getattr(self, self.INPUT) is None:
+        if self.INPUT and self.NEEDS_INPUT and getattr(self, self.INPUT) is None:
             raise QuantityError(f"{self.INPUT}: missing; it has no default")
         for name, path in self.files().items():
             if not path.is_file():
