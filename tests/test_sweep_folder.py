@@ -169,17 +169,17 @@ def test_failed_runs_are_recorded_and_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What goes wrong in a run is its row; the others go on, and resuming tries it again."""
-    from hpcrowd.scenarios.kinds.replay import ReplayScenario
+    from hpcrowd.scenarios.kinds.replay import ReplayConfig
 
     path, out = write_study(tmp_path, SHORT), tmp_path / "out"
-    whole = ReplayScenario.run
+    whole = ReplayConfig.run
 
-    def fails(self: ReplayScenario, prepared: Any, progress: Any = None) -> Any:
+    def fails(self: ReplayConfig, prepared: Any, progress: Any = None) -> Any:
         if (self.speed, self.seed) == ("0.7x", 1):
             raise MemoryError("too\nlarge")
         return whole(self, prepared, progress)
 
-    monkeypatch.setattr(ReplayScenario, "run", fails)
+    monkeypatch.setattr(ReplayConfig, "run", fails)
     found = run(path, out)
     assert (4, 1) == (found.over, found.failed)
     frame = pd.read_csv(out / "frame.csv")
@@ -189,7 +189,7 @@ def test_failed_runs_are_recorded_and_tried_again(
     assert 3 == len(landed(out))
     assert [1] == [line.estimate.count for line in found.result.lines
                    if line.against is not None and line.metric == "utilization"]  # fmt: skip
-    monkeypatch.setattr(ReplayScenario, "run", whole)
+    monkeypatch.setattr(ReplayConfig, "run", whole)
     again = run(path, out, resume=True)
     assert (3, 0) == (again.kept, again.failed)
     assert ["done"] * 4 == again.result.frame["state"].tolist()
@@ -247,7 +247,7 @@ def test_drawn_requests_share_the_trace_alone(tmp_path: Path) -> None:
     """Where requested times are drawn, each seed has its own and all share what was recorded."""
     axes = '[axes]\nrequested = ["tsafrir:fitted+all", "given"]\nseed = 3\n'
     study = read_study(write_study(tmp_path, SCENARIO + axes))
-    shared = {json.dumps(study.scenario(point).sharing()) for point in study.points()}
+    shared = {json.dumps(study.scenario_at(point).sharing()) for point in study.points()}
     assert 2 == len(shared)
     sweep(study, tmp_path / "out")
     frame = pd.read_parquet(tmp_path / "out" / "frame.parquet")

@@ -125,7 +125,7 @@ def test_script_runs_as_a_module(busy_file: Path, root: Path) -> None:
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_script_is_an_example(name: str, root: Path) -> None:
     """A script is short and opens with a title, what it covers and its story."""
-    text = (root / "scenarios" / f"{name}.py").read_text()
+    text = (root / "scenarios" / "whatif" / f"{name}.py").read_text()
     assert len(text.splitlines()) < 60
     document = importlib.import_module(f"hpcrowd.scenarios.whatif.{name}").__doc__ or ""
     assert "Covers: " in document

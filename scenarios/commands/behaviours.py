@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from hpcrowd.scenarios.commands.options import (
+    AsJson,
+)
 from hpcrowd.scenarios.kinds.replay import BEHAVIOURS
 from hpcrowd.scenarios.terminal import print_json, standard_output
 
@@ -210,3 +213,9 @@ def behaviours_command(*, as_json: bool) -> None:
         "\nOther parts, and several behaviours in one population: a TOML file, --users FILE.toml.",
         highlight=False,
     )
+
+
+def command(as_json: AsJson = False) -> None:
+    """List the behaviours that users may have, and the parts that each is made of."""
+
+    behaviours_command(as_json=as_json)

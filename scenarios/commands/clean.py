@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.quantities import plural
@@ -12,6 +15,10 @@ from hpcrowd.environment.traces.formats.common.base import Format
 from hpcrowd.environment.traces.formats.registry import format_by_name, read_trace
 from hpcrowd.environment.traces.formats.swf import SWF
 from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.commands.options import (
+    AsJson,
+    TracePath,
+)
 from hpcrowd.scenarios.terminal import print_json, standard_output
 from hpcrowd.scenarios.trace_files import keep_trace, reading_lines
 from hpcrowd.scenarios.whole_file import check_writable
@@ -98,3 +105,52 @@ def _show(name: str, trace: Trace, cleaned: Cleaned) -> None:
 def _numbers(each: Removed) -> tuple[str, ...]:
     shares = (f"{share:.1%}".replace("%", " %") for share in (each.job_share, each.work_share))
     return f"{each.jobs:,}", f"{each.users:,}", *shares
+
+
+def command(
+    trace: TracePath,
+    flurries: Annotated[
+        str | None,
+        typer.Option(
+            metavar="JOBS/TIME",
+            help="Bursts: jobs of a user in a stretch of time with more than so many, 500/1h.",
+        ),
+    ] = None,
+    larger: Annotated[
+        bool, typer.Option("--larger", help="Jobs larger than the machine: MaxProcs of the header.")
+    ] = False,
+    no_run_time: Annotated[
+        bool, typer.Option("--no-run-time", help="Jobs with a run time of 0 or less, or none.")
+    ] = False,
+    no_user: Annotated[bool, typer.Option("--no-user", help="Jobs without a user.")] = False,
+    first: Annotated[
+        float | None,
+        typer.Option(metavar="DAYS", help="Jobs within so many days of the first submission."),
+    ] = None,
+    last: Annotated[
+        float | None,
+        typer.Option(metavar="DAYS", help="Jobs within so many days of the last submission."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Write what is left; the name tells the format."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take jobs out of a trace by rules, and count what each takes; without -o, only show it.
+
+    Without a rule, show what each takes with its default. What is written has a true header.
+    Python: environment.clean.
+
+    \b
+    hpcrowd clean log.swf.gz
+    hpcrowd clean log.swf.gz --flurries 500/1h --larger --no-run-time
+    hpcrowd clean log.swf.gz --flurries 500/1h --first 7 -o clean.swf.gz
+    """
+    from hpcrowd.environment.traces.cleaning import CleaningRules, FlurryRule
+
+    rule = None if flurries is None else FlurryRule.parse(flurries)
+    rules = CleaningRules(rule, larger, no_run_time, no_user, first, last)
+    clean_command(trace, rules, out=out, as_json=as_json)

@@ -6,10 +6,16 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from hpcrowd.analysis.comparison.report import letter
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.scenarios.commands.options import (
+    AsJson,
+    all_at_hand,
+)
 from hpcrowd.scenarios.terminal import LONG, print_json, say, standard_output
 
 if TYPE_CHECKING:
@@ -156,3 +162,27 @@ def _told(paths: Sequence[Path]) -> Iterator[Path]:
     finally:
         if shown:
             bar.stop()
+
+
+def command(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN", help="Folders of results, or recorded traces.", callback=all_at_hand
+        ),
+    ],
+    out: Annotated[Path | None, typer.Option(help="Folder for the tables and pictures.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Set two or more runs side by side: metrics, users one by one.
+
+    The others are set against the first. Runs that differ only in their seed become one line with a
+    confidence interval. hpcrowd report writes the same as a page.
+
+    \b
+    hpcrowd compare runs/rigid runs/fluid
+    hpcrowd compare runs/adjusted-* runs/fluid-* --out comparison
+    hpcrowd compare log.swf.gz runs/fluid --json
+    """
+
+    compare_command(runs, out=out, as_json=as_json)

@@ -5,43 +5,30 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+import typer
 
 from hpcrowd.agents.behaviours.decisions import Kind, What
 from hpcrowd.environment.clock import moment
 from hpcrowd.environment.errors import QuantityError, ResultsError
 from hpcrowd.environment.jobs import UNKNOWN, State
 from hpcrowd.environment.quantities import format_duration, plural
+from hpcrowd.scenarios.commands.options import (
+    AsJson,
+)
 from hpcrowd.scenarios.kinds.fields import parse_moment
 from hpcrowd.scenarios.terminal import print_json
 
 if TYPE_CHECKING:
-    from hpcrowd.agents.behaviours.decisions import Decision, DecisionLog, Decisions
+    from hpcrowd.agents.behaviours.decisions import Decision, Decisions
     from hpcrowd.analysis.run import Run
     from hpcrowd.environment.clock import Clock
 
 
 #: Known numbers of users that an error names.
 NEAREST = 5
-
-
-def log_for(asked: bool, out: Path | None) -> DecisionLog | None:
-    """Return the log that ``--log-decisions`` asks for; None where it does not.
-
-    Raises
-    ------
-    QuantityError
-        When there is no folder to keep it in.
-    """
-    if not asked:
-        return None
-    if out is None:
-        raise QuantityError("--log-decisions: is kept with the results; give --out FOLDER")
-    from hpcrowd.agents.behaviours.decisions import DecisionLog
-
-    return DecisionLog()
 
 
 def explain_command(
@@ -249,3 +236,33 @@ class OwnJobs:
         ran = f"ran {format_duration(job['end'] - job['start'])}{where}"
         state = "" if job["state"] == "completed" else f", {job['state']}"
         return f"{name}: {waited}, {ran} until {moment(self.run.clock, job['end'])}{state}"
+
+
+def command(
+    run: Annotated[
+        Path,
+        typer.Argument(metavar="RUN", help="Folder of results, written with --log-decisions."),
+    ],
+    user: Annotated[int, typer.Option(help="Number of the user.")],
+    begin: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="MOMENT", help="First moment: 2d, 36h, or 1996-10-14 16:00."
+        ),
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", metavar="MOMENT", help="End; what comes then is left out.")
+    ] = None,
+    jobs: Annotated[
+        bool, typer.Option("--jobs", help="Tell what became of the jobs of each submission.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Tell what a user of a run did, when and why.
+
+    \b
+    hpcrowd replay log.swf.gz --users fluid --log-decisions --out runs/fluid
+    hpcrowd explain runs/fluid --user 17 --from "1996-10-14 08:00" --to 1996-10-15
+    """
+
+    explain_command(run, user, begin=begin, end=end, jobs=jobs, as_json=as_json)

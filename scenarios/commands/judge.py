@@ -5,11 +5,17 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
 
 from hpcrowd.analysis.models.model import model_of
 from hpcrowd.environment.quantities import plural
 from hpcrowd.scenarios.commands.feature_tables import Reasons, plain_table
+from hpcrowd.scenarios.commands.options import (
+    AsJson,
+    TraceOrRun,
+)
 from hpcrowd.scenarios.processes import each_in_processes
 from hpcrowd.scenarios.terminal import print_json, progress_bar, say, standard_output
 from hpcrowd.scenarios.whole_file import check_writable, write_whole
@@ -118,3 +124,38 @@ def show(found: Judgement) -> None:
         console.print()
         console.print(view)
     reasons.say(console)
+
+
+Source = Annotated[
+    str,
+    typer.Argument(metavar="M.json|NAME", help="File of a fitted model, or a published model."),
+]
+
+Jobs = Annotated[
+    Literal["completed", "all"],
+    typer.Option("--jobs", help="Jobs of the trace that count: completed (status 1), or all."),
+]
+
+
+def command(
+    source: Source,
+    trace: TraceOrRun,
+    replications: Annotated[int, typer.Option(help="Workloads to generate.")] = 20,
+    which: Jobs = "completed",
+    processes: Annotated[int, typer.Option(min=1, help="Processes that share the work.")] = 2,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the first workload.")] = 0,
+    html: Annotated[Path | None, typer.Option(help="File for a report with pictures.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Hold a model against a trace: features of generated workloads beside the trace's."""
+
+    judge_command(
+        source,
+        trace,
+        replications=replications,
+        which=which,
+        processes=processes,
+        seed=seed,
+        html=html,
+        as_json=as_json,
+    )

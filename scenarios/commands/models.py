@@ -10,6 +10,9 @@ from hpcrowd.analysis.models.model import model_of
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.formats.swf import write_swf
+from hpcrowd.scenarios.commands.options import (
+    AsJson,
+)
 from hpcrowd.scenarios.terminal import print_json, progress_bar, say, standard_output
 from hpcrowd.scenarios.whole_file import check_writable
 
@@ -234,3 +237,9 @@ def _value(text: str) -> Any:
         except ValueError:
             continue
     return text
+
+
+def command(as_json: AsJson = False) -> None:
+    """List the workload models, and the ways in which jobs may arrive."""
+
+    list_command(as_json=as_json)

@@ -8,11 +8,16 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.schedulers.base import Scheduler, options_of
 from hpcrowd.environment.schedulers.names import SCHEDULERS
+from hpcrowd.scenarios.commands.options import (
+    AsJson,
+)
 from hpcrowd.scenarios.terminal import print_json, standard_output
 
 
@@ -136,3 +141,12 @@ def policies_command(name: str | None, *, as_json: bool) -> None:
         table.add_row(option.name, option.default or "not set", option.meaning)
     console.print(table)
     console.print(f"\nSuch as --scheduler {policy.name}:OPTION=VALUE,...", highlight=False)
+
+
+def command(
+    name: Annotated[str | None, typer.Argument(help="A policy whose options to tell.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the policies of schedulers, or the options of one."""
+
+    policies_command(name, as_json=as_json)

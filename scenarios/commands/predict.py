@@ -6,11 +6,17 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from hpcrowd.environment.errors import ModelFileError, PredictorError, QuantityError
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.formats.registry import read_trace
+from hpcrowd.scenarios.commands.options import (
+    AsJson,
+    TracePath,
+)
 from hpcrowd.scenarios.terminal import print_json, progress_bar, standard_output
 
 if TYPE_CHECKING:
@@ -282,3 +288,67 @@ def _in_words(found: Trained) -> str:
         for name, group in (("small", parameters.small), ("big", parameters.big))
     )
     return f"template {parameters.template}, pivot {parameters.pivot_s:,.0f} s, {'; '.join(groups)}"
+
+
+def command(
+    trace: TracePath,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            metavar="MODEL",
+            help="last-two, nearest, history:SDSC04 (published parameters), history (with --train) "
+            "or a FILE.json; give it several times to compare. last-two and nearest unless given.",
+        ),
+    ] = None,
+    history: Annotated[
+        str | None,
+        typer.Option(help="Which jobs are the last N: submission, completion, category."),
+    ] = None,
+    split: Annotated[
+        str, typer.Option(help="Jobs that train: a number, a share such as 0.5, or auto.")
+    ] = "auto",
+    years: Annotated[
+        str | None, typer.Option(help="Only these calendar years: 2004, or 2005-2006.")
+    ] = None,
+    train: Annotated[
+        bool, typer.Option("--train", help="Train the model history on the first part.")
+    ] = False,
+    budget: Annotated[str, typer.Option(help="How long to train.")] = "2m",
+    evaluations: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Train with so many evaluations of each seed instead; repeatable."
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Searches; the best counts.")] = 4,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the first search.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE.json", help="File for the trained model.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Predict the run times of a trace from its past, and say how well.
+
+    Only jobs of status 1 are predicted, each at its submission, from those that had ended by then.
+
+    \b
+    hpcrowd predict log.swf.gz
+    hpcrowd predict log.swf.gz --model history --train --out model.json
+    hpcrowd predict log.swf.gz --model last-two --model model.json --json
+    """
+
+    predict_command(
+        trace,
+        model or (),
+        history=history,
+        split=split,
+        years=years,
+        train=train,
+        budget=budget,
+        evaluations=evaluations,
+        seeds=seeds,
+        seed=seed,
+        out=out,
+        as_json=as_json,
+    )

@@ -5,9 +5,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from hpcrowd.environment.errors import HpcrowdError, QuantityError, ResultsError
+from hpcrowd.scenarios.commands.options import (
+    all_at_hand,
+)
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
 from hpcrowd.scenarios.terminal import progress_bar, say
 from hpcrowd.scenarios.whole_file import check_writable, write_whole
@@ -128,7 +133,7 @@ def command_of(run: Run) -> str:
     if run.configuration.get("kind") != "replay" or run.source is None:
         return ""
     words = ["hpcrowd", "replay", run.source["source"]]
-    for name, field in ReplayConfig.model_fields.items():
+    for name, field in ReplayConfig.settings().items():
         value: Any = run.configuration.get(name, field.default)
         is_default = value == field.default and name not in ALWAYS
         if is_default or value is None or value is False:
@@ -146,3 +151,38 @@ def _command(paths: Sequence[Path], out: Path, title: str, figures: Path | None)
     words += ["--title", title] if title else []
     words += ["--figures", str(figures)] if figures is not None else []
     return shlex.join(words)
+
+
+def command(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN",
+            help="Folders of results, folders that hold several of them, or recorded traces.",
+            callback=all_at_hand,
+        ),
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The HTML file; it may replace a report only.")
+    ] = Path("report.html"),
+    title: Annotated[
+        str, typer.Option(help="Heading; the names of the runs unless given.", show_default=False)
+    ] = "",
+    figures: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Also write every picture as PNG and SVG, its data as CSV."
+        ),
+    ] = None,
+) -> None:
+    """Write one HTML file on a run, or on several side by side, for the screen and for paper.
+
+    It holds its pictures, loads nothing and has no scripts. The same runs give the same bytes.
+
+    \b
+    hpcrowd report runs/fluid
+    hpcrowd report runs/rigid runs/fluid -o both.html --title "Do users notice?"
+    hpcrowd report log.swf.gz -o log.html --figures log-figures
+    """
+
+    report_command(runs, out=out, title=title, figures=figures)

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.environment.quantities import format_duration, plural
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import jobs_from_trace
+from hpcrowd.scenarios.commands.options import (
+    AsJson,
+    TracePath,
+)
+from hpcrowd.scenarios.kinds.replay import ReplayConfig
 from hpcrowd.scenarios.terminal import print_json, standard_output
 
 
@@ -87,3 +94,27 @@ def _show(name: str, user: int | None, stats: dict[str, Any], dropped: dict[str,
 
 def _number(key: str, value: float) -> str:
     return format_duration(value) if key.endswith("_s") else f"{value:,.0f}"
+
+
+def _field(name: str) -> Any:
+    """Return the command-line option of a field of the configuration."""
+    return typer.Option(f"--{name}", help=f"{ReplayConfig.model_fields[name].description}.")
+
+
+def _default(name: str) -> Any:
+    return ReplayConfig.model_fields[name].default
+
+
+def command(
+    trace: TracePath,
+    definition: Annotated[str, _field("sessions")] = _default("sessions"),
+    user: Annotated[int | None, typer.Option(help="Only this user.")] = None,
+    dot: Annotated[
+        Path | None, typer.Option(help="Write the graph of --user for Graphviz; - is stdout.")
+    ] = None,
+    png: Annotated[Path | None, typer.Option(help="Draw the graph of --user.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the sessions, batches and dependency graphs of a trace."""
+
+    sessions_command(trace, definition, user=user, dot=dot, png=png, as_json=as_json)

@@ -5,12 +5,18 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
 
 from hpcrowd.analysis.comparison.report import letter
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.quantities import format_duration, plural
 from hpcrowd.scenarios.commands.feature_tables import Reasons, plain_table
+from hpcrowd.scenarios.commands.options import (
+    AsJson,
+    all_at_hand,
+)
 from hpcrowd.scenarios.terminal import print_json, progress_bar, say, standard_output
 from hpcrowd.scenarios.whole_file import check_writable, write_whole
 
@@ -213,3 +219,60 @@ def _say_what(console: Console, features: Features, letter: str) -> None:
     for note in (*workload.notes, workload.clock.note, *workload.remarks):
         if note:
             console.print(f"  {note}")
+
+
+def command(
+    traces: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="TRACE",
+            help="Traces, or folders of results.",
+            show_default=False,
+            callback=all_at_hand,
+        ),
+    ] = None,
+    jobs: Annotated[
+        Literal["completed", "all"],
+        typer.Option(help="Jobs that count: those that completed (status 1), or all that ran."),
+    ] = "completed",
+    time_scale: Annotated[
+        str, typer.Option(help="Interval that arrivals are counted in, for long range dependence.")
+    ] = "15m",
+    bag_gap: Annotated[
+        str, typer.Option(help="Longest time between two jobs of a bag of tasks.")
+    ] = "100s",
+    session_gap: Annotated[
+        str, typer.Option(help="Longest time between two submissions of a session.")
+    ] = "60m",
+    distance: Annotated[
+        bool, typer.Option("--distance", help="How alike two traces are, against the first.")
+    ] = False,
+    html: Annotated[Path | None, typer.Option(help="File for a report with pictures.")] = None,
+    list_all: Annotated[
+        bool, typer.Option("--list", help="List all features with definition and source, and end.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Tell what workloads are like: arrivals, jobs, bags of tasks, users; side by side.
+
+    \b
+    hpcrowd stats log.swf.gz
+    hpcrowd stats log.swf.gz runs/fluid --html report.html
+    hpcrowd stats log.swf.gz synthetic.swf.gz --distance
+    """
+
+    if list_all:
+        list_command(as_json=as_json)
+        return
+    from hpcrowd.environment.quantities import parse_duration
+
+    stats_command(
+        traces or [],
+        which=jobs,
+        time_scale_s=parse_duration(time_scale),
+        bag_gap_s=parse_duration(bag_gap),
+        session_gap_s=parse_duration(session_gap),
+        distance=distance,
+        html=html,
+        as_json=as_json,
+    )

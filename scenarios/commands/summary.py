@@ -1,26 +1,88 @@
-"""What every command that does one run leaves and tells: results, lines, tables."""
+"""What every command that does one run does: the run, its results, what it prints."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from hpcrowd.scenarios.terminal import print_json, say, standard_output
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.terminal import (
+    print_json,
+    say,
+    say_if_compiling,
+    simulation_progress,
+    standard_output,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from hpcrowd.agents.behaviours.decisions import DecisionLog
     from hpcrowd.analysis.run import Run
+    from hpcrowd.scenarios.kinds.base import Scenario
 
 
-def keep_run(run: Run, out: Path | None) -> None:
-    """Write the results of a run, if a folder is given, and say where they are."""
+def carry_out(
+    scenario: Scenario,
+    read: Callable[[], Any],
+    *,
+    out: Path | None,
+    log_decisions: bool,
+    as_json: bool,
+    draw: Callable[[Run], Any] | None = None,
+) -> None:
+    """Run a scenario, print a summary, and write results if asked for.
+
+    Parameters
+    ----------
+    scenario
+        What is run.
+    read
+        Returns what it begins with.
+    out
+        Folder for results.
+    log_decisions
+        Keep what users decide.
+    as_json
+        Print the summary as one JSON object.
+    draw
+        Draws a picture of the run.
+    """
+    from hpcrowd.analysis.results import check_replaceable, write_results
+
+    log = log_for(log_decisions, out)
     if out is not None:
-        from hpcrowd.analysis.results import write_results
-
+        check_replaceable(out)
+    begin = read()
+    say_if_compiling(scenario.clusters_in_all())
+    with simulation_progress(len(begin) if isinstance(begin, Trace) else 1) as progress:
+        run = scenario.run(begin, progress, log)
+    if out is not None:
         write_results(run, out)
         say(f"Results are in {out}{'' if str(out).endswith('/') else '/'}")
+    if draw is not None:
+        draw(run)
+    tell_run(run, as_json=as_json)
+
+
+def log_for(asked: bool, out: Path | None) -> DecisionLog | None:
+    """Return the log that ``--log-decisions`` asks for; None where it does not.
+
+    Raises
+    ------
+    QuantityError
+        When there is no folder to keep it in.
+    """
+    if not asked:
+        return None
+    if out is None:
+        raise QuantityError("--log-decisions: is kept with the results; give --out FOLDER")
+    from hpcrowd.agents.behaviours.decisions import DecisionLog
+
+    return DecisionLog()
 
 
 def tell_run(run: Run, *, as_json: bool) -> None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
+import typer
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from hpcrowd.environment.errors import QuantityError, first_mistake
 from hpcrowd.environment.schedulers.names import parse_scheduler
+from hpcrowd.scenarios.commands.options import (
+    AsJson,
+    TracePath,
+)
 from hpcrowd.scenarios.kinds.replay import BEHAVIOURS
 from hpcrowd.scenarios.terminal import print_json, say, say_if_compiling, standard_output
 
@@ -171,3 +176,37 @@ def validate_command(
     for line in [name, *headline(found)]:
         console.print(line, highlight=False, soft_wrap=True)
     show(found, console)
+
+
+def command(
+    trace: TracePath,
+    users: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME[,NAME...]", help="Behaviours, or TOML files; all presets unless given."
+        ),
+    ] = None,
+    split: Annotated[float, typer.Option(help="Share of submissions in the first part.")] = 0.5,
+    scheduler: Annotated[
+        str, typer.Option(help="Who decides about waits in the second part: recorded, easy, fcfs.")
+    ] = "recorded",
+    pauses: Annotated[
+        str,
+        typer.Option(
+            help="Pauses in the simulated second part: drawn from the first part; or recorded, "
+            "which is circular for most models."
+        ),
+    ] = "drawn",
+    seeds: Annotated[int, typer.Option(help="Simulations of each model.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for data, table, picture and a page.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fit user models to the first part of a trace, and test them on the second."""
+
+    config = configure_validation(
+        users, split=split, scheduler=scheduler, pauses=pauses, seeds=seeds, seed=seed
+    )
+    validate_command(trace, config, out=out, as_json=as_json)

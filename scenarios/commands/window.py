@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import typer
 
 from hpcrowd.environment.clock import Clock, moment
 from hpcrowd.environment.errors import QuantityError
@@ -14,6 +16,10 @@ from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.environment.traces.window import window
 from hpcrowd.scenarios.commands.clean import check_target, format_of
+from hpcrowd.scenarios.commands.options import (
+    AsJson,
+    TracePath,
+)
 from hpcrowd.scenarios.kinds.fields import parse_moment
 from hpcrowd.scenarios.terminal import print_json, standard_output
 from hpcrowd.scenarios.trace_files import keep_trace, reading_lines
@@ -103,3 +109,41 @@ def _users(trace: Trace) -> int:
     """Return how many users there are."""
     user = trace["user"]
     return len(np.unique(user[user >= 0]))
+
+
+def command(
+    trace: TracePath,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="The new trace; the name tells the format."
+        ),
+    ],
+    begin: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="WHEN",
+            help="Jobs submitted from then on: a date, '2004-01-01 12:00', or 30d since the "
+            "origin.",
+        ),
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", metavar="WHEN", help="Jobs submitted before then.")
+    ] = None,
+    users: Annotated[
+        str | None, typer.Option(metavar="NUMBERS", help="Only these users: 3,17,20-30.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Cut a part out of a trace: the jobs submitted in a window, by some users or all.
+
+    Dates are local times of the log. Submit times are counted from the beginning of the window then
+    and the header says so. Python: environment.window.
+
+    \b
+    hpcrowd window log.swf.gz --from 2004-01-01 --to 2004-02-01 -o january.swf.gz
+    hpcrowd window log.swf.gz --from 30d --to 60d --users 3,17,20-30 -o part.swf.gz
+    """
+
+    window_command(trace, out=out, begin=begin, end=end, users=users, as_json=as_json)

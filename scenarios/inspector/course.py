@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
     from hpcrowd.environment.cluster import Cluster
     from hpcrowd.environment.grid.broker import GridBroker
-    from hpcrowd.scenarios.kinds.staged import Staged
+    from hpcrowd.scenarios.kinds.base import Staged
 
 
 #: Simulated time after which the search for the next event of a user pauses, s.

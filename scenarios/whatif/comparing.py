@@ -6,21 +6,16 @@ recorded (rigid) and by users who keep their think times, and both are set side 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcrowd.environment.clock import DAY, HOUR
-from hpcrowd.environment.errors import HpcrowdError
-from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.scenarios.kinds.replay import replay
-from hpcrowd.scenarios.terminal import standard_output
+from hpcrowd.scenarios.whatif.scripts import ScriptTable, run_script
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from hpcrowd.analysis.run import Run
     from hpcrowd.environment.traces.trace import Trace
 
@@ -79,21 +74,14 @@ class WhatIf:
             found.append((line.title, values))
         return found
 
-    def show(self, console: Console, title: str) -> None:
-        """Print the comparison as a table."""
-        from rich.box import SIMPLE_HEAD
-        from rich.markup import escape
-        from rich.table import Table
-
-        table = Table(box=SIMPLE_HEAD, title=escape(f"{title}: {self.trace}"), pad_edge=False)
-        table.title_justify, table.title_style = "left", "bold"
-        table.add_column("")
-        for users in USERS:
-            for when in ("before", "after"):
-                table.add_column(f"{users}\n{when}", justify="right", no_wrap=True)
-        for line, (name, values) in zip(SHOWN, self.rows(), strict=True):
-            table.add_row(name, *(_text(value, line.digits) for value in values))
-        console.print(table)
+    def table(self, title: str) -> ScriptTable:
+        """Return the comparison as a table."""
+        head = ["", *(f"{users}\n{when}" for users in USERS for when in ("before", "after"))]
+        rows = [
+            (name, *(_text(value, line.digits) for value in values))
+            for line, (name, values) in zip(SHOWN, self.rows(), strict=True)
+        ]
+        return ScriptTable(f"{title}: {self.trace}", head, rows, words=1)
 
 
 def _text(value: float | None, digits: int) -> str:
@@ -122,25 +110,22 @@ def what_if(trace: Trace, change: Mapping[str, Any], **common: Any) -> WhatIf:
     return WhatIf(Path(trace.source).name, runs({}), runs(change))
 
 
-def run_script(
+def run_change(
     name: str,
     title: str,
     change: Mapping[str, Any],
     arguments: Sequence[str] | None = None,
     **common: Any,
 ) -> int:
-    """Run a what-if script on the trace that the command line names and return the exit code."""
-    arguments = sys.argv[1:] if arguments is None else arguments
-    if len(arguments) != 1 or arguments[0].startswith("-"):
-        print(
-            f"usage: python -m scenarios.{name} TRACE (in SWF, plain or gzipped)", file=sys.stderr
-        )
-        return 2
-    try:
-        found = what_if(read_trace(arguments[0]), change, **common)
-    except HpcrowdError as error:
-        print(f"{name}: {error}", file=sys.stderr)
-        return 2
+    """Run a script about a change on the trace that the command line names; return the exit code.
 
-    found.show(standard_output(), title)
-    return 0
+    Parameters
+    ----------
+    name, arguments
+        As for :func:`hpcrowd.scenarios.whatif.scripts.run_script`.
+    title
+        Of the table.
+    change, **common
+        As for :func:`what_if`.
+    """
+    return run_script(name, lambda trace: what_if(trace, change, **common).table(title), arguments)

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcrowd.environment.clock import DAY, HOUR, Clock
-from hpcrowd.environment.errors import HpcrowdError, QuantityError
-from hpcrowd.environment.traces.formats.registry import read_trace
-from hpcrowd.scenarios.terminal import standard_output
+from hpcrowd.scenarios.whatif.scripts import ScriptTable, covered, run_script
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from hpcrowd.analysis.run import Run
     from hpcrowd.environment.traces.trace import Trace
 
@@ -101,55 +101,30 @@ HEAD = (
 )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Replay a trace with every answer; print the table, draw the picture; return the exit code."""
-    arguments = sys.argv[1:] if arguments is None else arguments
-    if len(arguments) not in (1, 2):
-        print(
-            "usage: python -m hpcrowd.scenarios.whatif.demand_response TRACE [PICTURE]",
-            file=sys.stderr,
-        )
-        return 2
-    try:
-        trace = read_trace(arguments[0])
-        period = period_of(Clock.of(trace.header))
-        if period[1] > int(trace["submit"].max()):
-            raise QuantityError(
-                f"{arguments[0]}: ends before week {WEEK_OF_CALL}, the week of the call; take a "
-                "longer trace, or change WEEK_OF_CALL"
-            )
-        found = runs(trace, period)
-    except HpcrowdError as error:
-        print(f"demand_response: {error}", file=sys.stderr)
-        return 2
-    _show(found, period, arguments[0])
-    if len(arguments) == 2:
-        from hpcrowd.analysis.pictures.plots import figure_png
+def table(trace: Trace) -> ScriptTable:
+    """Replay a trace with every answer."""
+    clock = Clock.of(trace.header)
+    period = period_of(clock)
+    covered(trace, period[1], f"week {WEEK_OF_CALL}, the week of the call, see WEEK_OF_CALL")
+    found, name = runs(trace, period), Path(trace.source).name
+    begin, end = (f"{clock.local(second):%Y-%m-%d %H:%M}" for second in period)
+
+    def figure() -> Figure:
         from hpcrowd.scenarios.whatif.response_pictures import reaction_figure
 
-        figure = reaction_figure(
+        return reaction_figure(
             found, period, "Processors in use around a call for less load",
-            f"{Path(arguments[0]).name}, {SCHEDULER}, averages over 1 h",
+            f"{name}, {SCHEDULER}, averages over 1 h",
         )  # fmt: skip
-        Path(arguments[1]).write_bytes(figure_png(figure))
-    return 0
+
+    return ScriptTable(
+        f"Call from {begin} to {end}: {name}", HEAD, rows(found, period), figure=figure
+    )
 
 
-def _show(found: dict[str, dict[str, Run]], period: tuple[int, int], path: str) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.markup import escape
-    from rich.table import Table
-
-    clock = next(iter(found["rigid"].values())).clock
-    begin, end = (f"{clock.local(second):%Y-%m-%d %H:%M}" for second in period)
-    title = f"Call from {begin} to {end}: {Path(path).name}"
-    table = Table(box=SIMPLE_HEAD, title=escape(title), pad_edge=False)
-    table.title_justify, table.title_style = "left", "bold"
-    for place, name in enumerate(HEAD):
-        table.add_column(name, justify="left" if place < 2 else "right")
-    for line in rows(found, period):
-        table.add_row(*line)
-    standard_output().print(table)
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print what every answer does, draw the picture; return the exit code."""
+    return run_script("demand_response", table, arguments, pictures=True)
 
 
 if __name__ == "__main__":

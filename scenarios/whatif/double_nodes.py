@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from hpcrowd.scenarios.whatif.comparing import run_script
+from hpcrowd.scenarios.whatif.comparing import run_change
 
 NODES = "2x"  # processors after the change, a multiple of the trace's
 SCHEDULER = "easy"  # before and after
@@ -27,7 +27,7 @@ CHANGE = {"nodes": NODES}
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compare the trace's machine with one of twice the size; return the exit code."""
-    return run_script(
+    return run_change(
         "double_nodes",
         f"Nodes {NODES}",
         CHANGE,

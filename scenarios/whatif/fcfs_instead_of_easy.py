@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from hpcrowd.scenarios.whatif.comparing import run_script
+from hpcrowd.scenarios.whatif.comparing import run_change
 
 BEFORE = "easy"  # scheduler before the change
 AFTER = "fcfs"  # scheduler after it
@@ -27,7 +27,7 @@ CHANGE = {"scheduler": AFTER}
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compare EASY with FCFS on the trace's machine; return the exit code."""
-    return run_script(
+    return run_change(
         "fcfs_instead_of_easy",
         f"{AFTER.upper()} instead of {BEFORE.upper()}",
         CHANGE,

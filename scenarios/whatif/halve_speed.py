@@ -16,7 +16,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from hpcrowd.scenarios.whatif.comparing import run_script
+from hpcrowd.scenarios.whatif.comparing import run_change
 
 SPEED = "0.5x"  # speed of the nodes after the change; run times are divided by it
 SCHEDULER = "easy"  # before and after
@@ -28,7 +28,7 @@ CHANGE = {"speed": SPEED}
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compare the trace's machine with one of half the speed; return the exit code."""
-    return run_script(
+    return run_change(
         "halve_speed",
         f"Speed {SPEED}",
         CHANGE,

@@ -23,7 +23,7 @@ import numpy as np
 
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.scenarios.whatif.script_table import ScriptTable, covered, run_table_script
+from hpcrowd.scenarios.whatif.scripts import ScriptTable, covered, run_script
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
@@ -127,7 +127,7 @@ def table(trace: Trace) -> ScriptTable:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print what an outage of a week does; return the exit code."""
-    return run_table_script("outage_week", table, arguments)
+    return run_script("outage_week", table, arguments)
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ from hpcrowd.agents.work.recorded import Work
 from hpcrowd.analysis.pictures.plots import figure_png
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import jobs_from_trace
-from hpcrowd.scenarios.kinds.draws import KINDS, draws_of, draws_rows, logs_rows
 from hpcrowd.scenarios.studies.pages import markdown_table, refresh_command, refresh_file
+from hpcrowd.scenarios.studies.rebound.draws import KINDS, draws_of, draws_rows, logs_rows
 from hpcrowd.scenarios.studies.rebound.pauses import pause_slope
 from hpcrowd.scenarios.studies.rebound.report import draw_rebound, page_parts
 from hpcrowd.scenarios.studies.rebound.run import VARIANTS, VARIED_AT, run_rebound

@@ -1,9 +1,9 @@
-"""What scripts share that replay one trace in several ways: the command line, and one table."""
+"""What the scripts share: the command line, and tables."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +13,8 @@ from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.scenarios.terminal import standard_output
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from hpcrowd.environment.traces.trace import Trace
 
 
@@ -30,12 +32,18 @@ class ScriptTable:
         Texts, one for each column.
     words
         Columns from the left that hold words; the others hold numbers.
+    note
+        A line below it.
+    figure
+        Draws a picture of what it is about.
     """
 
     title: str
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
     words: int = 2
+    note: str = ""
+    figure: Callable[[], Figure] | None = None
 
     def show(self) -> None:
         """Print it on standard output."""
@@ -49,35 +57,52 @@ class ScriptTable:
             table.add_column(name, justify="left" if place < self.words else "right", no_wrap=True)
         for row in self.rows:
             table.add_row(*row)
-        standard_output().print(table)
+        console = standard_output()
+        console.print(table)
+        if self.note:
+            console.print(self.note)
 
 
-def run_table_script(
-    name: str, make: Callable[[Trace], ScriptTable], arguments: Sequence[str] | None = None
+def run_script(
+    name: str,
+    make: Callable[[Trace], ScriptTable | Iterable[ScriptTable]],
+    arguments: Sequence[str] | None = None,
+    *,
+    pictures: bool = False,
 ) -> int:
-    """Make a script's table of the trace that the command line names; return the exit code.
+    """Make the tables of a script of the trace that the command line names; return the exit code.
 
     Parameters
     ----------
     name
         Of the script.
     make
-        Replays the trace and returns the table.
+        Runs the trace and returns a table or several.
     arguments
         Of the command line; those of this process unless given.
+    pictures
+        Whether a second argument may name a file for the figure of the table, a PNG.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
-    if len(arguments) != 1 or arguments[0].startswith("-"):
+    if len(arguments) not in ((1, 2) if pictures else (1,)) or arguments[0].startswith("-"):
+        picture = " [PICTURE]" if pictures else ""
         print(
-            f"usage: python -m scenarios.{name} TRACE (in SWF, plain or gzipped)", file=sys.stderr
+            f"usage: python -m hpcrowd.scenarios.whatif.{name} TRACE{picture} "
+            "(in SWF, plain or gzipped)",
+            file=sys.stderr,
         )
         return 2
     try:
-        table = make(read_trace(arguments[0]))
+        made = make(read_trace(arguments[0]))
     except HpcrowdError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 2
-    table.show()
+    for table in [made] if isinstance(made, ScriptTable) else made:
+        table.show()
+        if table.figure is not None and len(arguments) > 1:
+            from hpcrowd.analysis.pictures.plots import figure_png
+
+            Path(arguments[1]).write_bytes(figure_png(table.figure()))
     return 0
 
 

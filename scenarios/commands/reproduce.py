@@ -1,4 +1,7 @@
-"""The commands ``hpcrowd reproduce STUDY``. Each loads what it needs when it runs."""
+"""Run a published study again and compare.
+
+The commands ``hpcrowd reproduce STUDY``. Each loads what it needs when it runs.
+"""
 
 from __future__ import annotations
 
@@ -211,3 +214,6 @@ def minh2012_predictor(
         traces, training=train, budget_s=budget_s, seeds=seeds, out=out, as_json=as_json
     ):
         raise typer.Exit(NOT_REACHED)
+
+
+command = reproduce

@@ -1,0 +1,33 @@
+"""The command ``hpcrowd populate``: users made from a workload model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hpcrowd.scenarios.commands.options import AsJson, LogDecisions
+from hpcrowd.scenarios.commands.setting_options import takes_settings
+from hpcrowd.scenarios.commands.summary import carry_out
+from hpcrowd.scenarios.kinds.populate import PopulateConfig
+
+
+@takes_settings(PopulateConfig)
+def command(
+    source: Annotated[
+        str,
+        typer.Argument(metavar="M.json|NAME", help="File of a fitted model, or a published model."),
+    ],
+    settings: dict[str, Any],
+    out: Annotated[Path | None, typer.Option(help="Folder for the results.")] = None,
+    log_decisions: LogDecisions = False,
+    as_json: AsJson = False,
+) -> None:
+    """Let users made from a model work on a cluster: each waits for a batch before the next.
+
+    \b
+    hpcrowd populate M.json --days 28 --nodes 2x
+    """
+    config = PopulateConfig.configure(model=source, **settings)
+    carry_out(config, config.prepare, out=out, log_decisions=log_decisions, as_json=as_json)
