@@ -5,6 +5,7 @@ A new model is a line here; its parts stand in files of their own.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -207,3 +208,43 @@ def model_of(source: str, machine: int | None) -> WorkloadModel:
             f"model {source!r}: no such file, and no such model; models are {', '.join(MODELS)}"
         )
     return read_model(source)
+
+
+def parse_model(text: str) -> tuple[str, dict[str, Any]]:
+    """Return the name of a model and the options of its fit: ``mugm:groups=2``.
+
+    Raises
+    ------
+    QuantityError
+        When the model has no such option, or its value is no number or word.
+    """
+    name, _, rest = text.partition(":")
+    known = keyword_options(job_model(name).fit)
+    found: dict[str, Any] = {}
+    for word in filter(None, rest.split(",")):
+        key, equals, value = word.partition("=")
+        if key not in known or not equals:
+            told = ", ".join(f"{option}=" for option in known) or "none"
+            raise QuantityError(f"model {text!r}: {word!r} is no option of {name}; it has {told}")
+        found[key] = _value(value)
+    return name, found
+
+
+def keyword_options(fit: Any) -> list[str]:
+    """Return the keyword options of a fit."""
+    return [
+        name
+        for name, parameter in inspect.signature(fit).parameters.items()
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+    ]
+
+
+def _value(text: str) -> Any:
+    if text in ("yes", "no"):
+        return text == "yes"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

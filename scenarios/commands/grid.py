@@ -106,7 +106,7 @@ def command(
     hpcrowd grid das3 --components 114
     hpcrowd grid mine.toml --out results
     """
-    from hpcrowd.scenarios.commands.explain import log_for
+    from hpcrowd.scenarios.commands.options import log_for
 
     grid_command(
         source,

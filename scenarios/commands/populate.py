@@ -1,30 +1,28 @@
-"""The command ``hpcrowd populate``."""
+"""The command ``hpcrowd populate``: users made from a workload model work on a cluster."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
+from hpcrowd.analysis.models.registry import model_of
+from hpcrowd.analysis.results import check_replaceable
 from hpcrowd.scenarios.commands.options import (
     AsJson,
     LogDecisions,
+    ModelSource,
+    ResultsFolder,
+    Seed,
+    log_for,
 )
-
-Source = Annotated[
-    str,
-    typer.Argument(metavar="M.json|NAME", help="File of a fitted model, or a published model."),
-]
-
-Jobs = Annotated[
-    Literal["completed", "all"],
-    typer.Option("--jobs", help="Jobs of the trace that count: completed (status 1), or all."),
-]
+from hpcrowd.scenarios.commands.summary import keep_run, tell_run
+from hpcrowd.scenarios.kinds.populate import populate
+from hpcrowd.scenarios.terminal import say_if_compiling, simulation_progress
 
 
 def command(
-    source: Source,
+    source: ModelSource,
     days: Annotated[float, typer.Option(help="Days in which users submit.")] = 28,
     load: Annotated[
         float | None, typer.Option(help="Offered load of the generated workload, such as 0.7.")
@@ -39,8 +37,8 @@ def command(
     oblivious: Annotated[
         bool, typer.Option("--oblivious", help="Users act as if each job had started at once.")
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="Folder for the results.")] = None,
+    seed: Seed = 0,
+    out: ResultsFolder = None,
     log_decisions: LogDecisions = False,
     as_json: AsJson = False,
 ) -> None:
@@ -49,19 +47,23 @@ def command(
     \b
     hpcrowd populate M.json --days 28 --nodes 2x
     """
-    from hpcrowd.scenarios.commands.explain import log_for
-    from hpcrowd.scenarios.kinds.populate import populate_command
-
-    populate_command(
-        source,
-        days=days,
-        load=load,
-        machine=machine,
-        nodes=nodes,
-        scheduler=scheduler,
-        hears=not oblivious,
-        seed=seed,
-        out=out,
-        as_json=as_json,
-        log=log_for(log_decisions, out),
-    )
+    if out is not None:
+        check_replaceable(out)
+    log = log_for(log_decisions, out)
+    model = model_of(source, machine)
+    say_if_compiling()
+    with simulation_progress(1) as progress:
+        run = populate(
+            model,
+            days=days,
+            load=load,
+            machine=machine,
+            nodes=nodes,
+            scheduler=scheduler,
+            hears=not oblivious,
+            seed=seed,
+            progress=progress,
+            log=log,
+        )
+    keep_run(run, out)
+    tell_run(run, as_json=as_json)

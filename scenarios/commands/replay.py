@@ -95,8 +95,8 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Replay a trace once, with users who react to what the cluster does to them."""
-    from hpcrowd.scenarios.commands.explain import log_for
     from hpcrowd.scenarios.commands.gantt_option import GanttOption
+    from hpcrowd.scenarios.commands.options import log_for
     from hpcrowd.scenarios.kinds.replay import configure
 
     config = configure(

@@ -147,7 +147,7 @@ def command(
     hpcrowd resample log.swf.gz --doing rigid --scheduler recorded --out draw
     """
     from hpcrowd.agents.populations.openness import Consequences, PoolRules
-    from hpcrowd.scenarios.commands.explain import log_for
+    from hpcrowd.scenarios.commands.options import log_for
     from hpcrowd.scenarios.kinds.resample import configure_resample
 
     config = configure_resample(

@@ -74,7 +74,7 @@ def command(
     hpcrowd run upgrade.toml --out runs/upgrade
     hpcrowd run upgrade.toml --show
     """
-    from hpcrowd.scenarios.commands.explain import log_for
+    from hpcrowd.scenarios.commands.options import log_for
 
     log = log_for(log_decisions, out)
     run_command(path, out=out, show=show, as_json=as_json, log=log)

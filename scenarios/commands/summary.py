@@ -30,7 +30,7 @@ def tell_run(run: Run, *, as_json: bool) -> None:
         return
     from hpcrowd.analysis.report.words import headline
 
-    console = standard_output(highlight=False, markup=False)
+    console = standard_output()
     for line in headline(run):
         console.print(line, soft_wrap=True)
     console.print(sites_table(run) if run.sites else summary_table(run))

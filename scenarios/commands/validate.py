@@ -3,24 +3,81 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from hpcrowd.analysis.results import check_replaceable
+from hpcrowd.analysis.validation.parts import BASELINES, UserModel, check_waits
+from hpcrowd.analysis.validation.report import headline, plain, show, write
+from hpcrowd.analysis.validation.validation import Progress, Validation, validate
+from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError, first_mistake
 from hpcrowd.environment.schedulers.names import parse_scheduler
-from hpcrowd.scenarios.commands.options import (
-    AsJson,
-    TracePath,
-)
+from hpcrowd.environment.traces.formats.registry import read_trace
+from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
+from hpcrowd.scenarios.commands.options import AsJson, TracePath
+from hpcrowd.scenarios.kinds.population_files import read_population
 from hpcrowd.scenarios.kinds.replay import BEHAVIOURS
-from hpcrowd.scenarios.terminal import print_json, say, say_if_compiling, standard_output
+from hpcrowd.scenarios.terminal import (
+    print_json,
+    progress_bar,
+    say,
+    say_if_compiling,
+    standard_output,
+)
 
-if TYPE_CHECKING:
-    from hpcrowd.analysis.validation.parts import UserModel
-    from hpcrowd.analysis.validation.validation import Progress, Validation
-    from hpcrowd.environment.traces.trace import Trace
+
+def command(
+    trace: TracePath,
+    users: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME[,NAME...]", help="Behaviours, or TOML files; all presets unless given."
+        ),
+    ] = None,
+    split: Annotated[float, typer.Option(help="Share of submissions in the first part.")] = 0.5,
+    scheduler: Annotated[
+        str, typer.Option(help="Who decides about waits in the second part: recorded, easy, fcfs.")
+    ] = "recorded",
+    pauses: Annotated[
+        str,
+        typer.Option(
+            help="Pauses in the simulated second part: drawn from the first part; or recorded, "
+            "which is circular for most models."
+        ),
+    ] = "drawn",
+    seeds: Annotated[int, typer.Option(help="Simulations of each model.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for data, table, picture and a page.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fit user models to the first part of a trace, and test them on the second."""
+    config = configure_validation(
+        users, split=split, scheduler=scheduler, pauses=pauses, seeds=seeds, seed=seed
+    )
+    if out is not None:
+        check_replaceable(out)
+    models_of(config.users)  # what is wrong there is told before the trace is read
+    log = read_trace(trace)
+    say_if_compiling()
+    with progress_bar() as progress:
+        found = validate_trace(log, config, progress)
+    name = Path(log.source).name
+    source = {"source": name, "sha256": log.sha256}
+    if out is not None:
+        write(found, out, name, source)
+        say(f"Results are in {out}{'' if str(out).endswith('/') else '/'}")
+    if as_json:
+        print_json({"trace": source, **plain(found)})
+        return
+    console = standard_output()
+    for line in [name, *headline(found)]:
+        console.print(line, soft_wrap=True)
+    show(found, console)
 
 
 class ValidateConfig(BaseModel):
@@ -88,9 +145,6 @@ def models_of(users: tuple[str, ...]) -> list[UserModel]:
     QuantityError
         When one is not known or named twice, or a file is wrong.
     """
-    from hpcrowd.analysis.validation.parts import BASELINES, UserModel
-    from hpcrowd.scenarios.kinds.population_files import read_population
-
     models: list[UserModel] = []
     for name in users:
         if name.endswith(".toml"):
@@ -126,11 +180,6 @@ def validate_trace(
     HpcrowdError
         One line that says what is wrong.
     """
-    from hpcrowd.analysis.validation.parts import check_waits
-    from hpcrowd.analysis.validation.validation import validate
-    from hpcrowd.environment.clock import Clock
-    from hpcrowd.environment.traces.trace import jobs_from_trace
-
     models = models_of(config.users)
     check_waits(trace["wait"], Path(trace.source).name)
     return validate(
@@ -145,68 +194,3 @@ def validate_trace(
         seed=config.seed,
         progress=progress,
     )
-
-
-def validate_command(
-    path: Path, config: ValidateConfig, *, out: Path | None, as_json: bool
-) -> None:
-    """Validate models on the trace at ``path``: print it, and write it to ``out`` if given."""
-    from hpcrowd.analysis.results import check_replaceable
-    from hpcrowd.analysis.validation.report import headline, plain, show, write
-    from hpcrowd.environment.traces.formats.registry import read_trace
-    from hpcrowd.scenarios.terminal import progress_bar
-
-    if out is not None:
-        check_replaceable(out)
-    models_of(config.users)  # what is wrong there is told before the trace is read
-    trace = read_trace(path)
-    say_if_compiling()
-    with progress_bar() as progress:
-        found = validate_trace(trace, config, progress)
-    name = Path(trace.source).name
-    source = {"source": name, "sha256": trace.sha256}
-    if out is not None:
-        write(found, out, name, source)
-        say(f"Results are in {out}{'' if str(out).endswith('/') else '/'}")
-    if as_json:
-        print_json({"trace": source, **plain(found)})
-        return
-
-    console = standard_output()
-    for line in [name, *headline(found)]:
-        console.print(line, highlight=False, soft_wrap=True)
-    show(found, console)
-
-
-def command(
-    trace: TracePath,
-    users: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME[,NAME...]", help="Behaviours, or TOML files; all presets unless given."
-        ),
-    ] = None,
-    split: Annotated[float, typer.Option(help="Share of submissions in the first part.")] = 0.5,
-    scheduler: Annotated[
-        str, typer.Option(help="Who decides about waits in the second part: recorded, easy, fcfs.")
-    ] = "recorded",
-    pauses: Annotated[
-        str,
-        typer.Option(
-            help="Pauses in the simulated second part: drawn from the first part; or recorded, "
-            "which is circular for most models."
-        ),
-    ] = "drawn",
-    seeds: Annotated[int, typer.Option(help="Simulations of each model.")] = 1,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for data, table, picture and a page.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Fit user models to the first part of a trace, and test them on the second."""
-
-    config = configure_validation(
-        users, split=split, scheduler=scheduler, pauses=pauses, seeds=seeds, seed=seed
-    )
-    validate_command(trace, config, out=out, as_json=as_json)

@@ -130,61 +130,6 @@ def stage_populate(
     return Staged(simulation, agents, finish, None, log, time.perf_counter() - began)
 
 
-def populate_command(
-    source: str,
-    *,
-    days: float,
-    load: float | None,
-    machine: int | None,
-    nodes: str,
-    scheduler: str,
-    hears: bool,
-    seed: int,
-    out: Path | None,
-    as_json: bool,
-    log: DecisionLog | None = None,
-) -> None:
-    """Let a population work, print a summary, and write results if asked for.
-
-    Parameters
-    ----------
-    source
-        File of a fitted model, or the name of a model with published parameters.
-    days, load, machine, nodes, scheduler, hears, seed
-        As for :func:`populate`.
-    out
-        Folder for results.
-    as_json
-        Print the summary as one JSON object.
-    log
-        Where users note what they decide.
-    """
-    from hpcrowd.analysis.models.registry import model_of
-    from hpcrowd.analysis.results import check_replaceable
-    from hpcrowd.scenarios.commands.summary import keep_run, tell_run
-    from hpcrowd.scenarios.terminal import say_if_compiling, simulation_progress
-
-    if out is not None:
-        check_replaceable(out)
-    model = model_of(source, machine)
-    say_if_compiling()
-    with simulation_progress(1) as progress:
-        run = populate(
-            model,
-            days=days,
-            load=load,
-            machine=machine,
-            nodes=nodes,
-            scheduler=scheduler,
-            hears=hears,
-            seed=seed,
-            progress=progress,
-            log=log,
-        )
-    keep_run(run, out)
-    tell_run(run, as_json=as_json)
-
-
 class PopulateScenario(Scenario):
     """Let users made from a workload model work on a cluster, each waiting for its results."""
 
