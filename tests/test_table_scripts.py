@@ -15,7 +15,7 @@ from hpcrowd.environment.platform.signals import Signal
 from hpcrowd.environment.traces.formats.swf import parse_swf, read_swf
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.whatif import carbon_window, outage_week, policy_fairness
-from hpcrowd.scenarios.whatif.script_table import ScriptTable
+from hpcrowd.scenarios.whatif.scripts import ScriptTable
 from sweep_cases import write_busy
 
 SCRIPTS = ("outage_week", "carbon_window", "policy_fairness")

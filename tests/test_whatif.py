@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.whatif.comparing import SHOWN, USERS, what_if
+from hpcrowd.scenarios.whatif.scripts import SHOWN, USERS, what_if
 
 SCRIPTS = ("double_nodes", "halve_speed", "fcfs_instead_of_easy")
 
@@ -125,7 +125,7 @@ def test_script_runs_as_a_module(busy_file: Path, root: Path) -> None:
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_script_is_an_example(name: str, root: Path) -> None:
     """A script is short and opens with a title, what it covers and its story."""
-    text = (root / "scenarios" / f"{name}.py").read_text()
+    text = (root / "scenarios" / "whatif" / f"{name}.py").read_text()
     assert len(text.splitlines()) < 60
     document = importlib.import_module(f"hpcrowd.scenarios.whatif.{name}").__doc__ or ""
     assert "Covers: " in document

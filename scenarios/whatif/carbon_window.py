@@ -25,7 +25,7 @@ import numpy as np
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.platform.signals import Signal
-from hpcrowd.scenarios.whatif.script_table import ScriptTable, run_table_script
+from hpcrowd.scenarios.whatif.scripts import ScriptTable, run_script
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
@@ -126,7 +126,7 @@ def table(trace: Trace) -> ScriptTable:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print what a carbon window saves; return the exit code."""
-    return run_table_script("carbon_window", table, arguments)
+    return run_script("carbon_window", lambda trace: [table(trace)], arguments)
 
 
 if __name__ == "__main__":

@@ -19,9 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcrowd.environment.clock import DAY, HOUR, Clock
-from hpcrowd.environment.errors import HpcrowdError, QuantityError
-from hpcrowd.environment.traces.formats.registry import read_trace
-from hpcrowd.scenarios.terminal import standard_output
+from hpcrowd.scenarios.whatif.scripts import ScriptTable, covered, in_week, run_script
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
@@ -38,9 +36,8 @@ SCHEDULER = "easy"
 
 def period_of(clock: Clock) -> tuple[int, int]:
     """Return when the call begins and ends, s of the run."""
-    monday = -(-clock.wall(0) // (7 * DAY)) * 7 * DAY
-    day = monday + (7 * WEEK_OF_CALL + DAY_OF_CALL) * DAY
-    return clock.second_at(day + HOURS[0]), clock.second_at(day + HOURS[1])
+    begin, end = (in_week(clock, WEEK_OF_CALL, DAY_OF_CALL, time) for time in HOURS)
+    return begin, end
 
 
 def runs(trace: Trace, period: tuple[int, int]) -> dict[str, dict[str, Run]]:
@@ -101,55 +98,28 @@ HEAD = (
 )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Replay a trace with every answer; print the table, draw the picture; return the exit code."""
-    arguments = sys.argv[1:] if arguments is None else arguments
-    if len(arguments) not in (1, 2):
-        print(
-            "usage: python -m hpcrowd.scenarios.whatif.demand_response TRACE [PICTURE]",
-            file=sys.stderr,
-        )
-        return 2
-    try:
-        trace = read_trace(arguments[0])
-        period = period_of(Clock.of(trace.header))
-        if period[1] > int(trace["submit"].max()):
-            raise QuantityError(
-                f"{arguments[0]}: ends before week {WEEK_OF_CALL}, the week of the call; take a "
-                "longer trace, or change WEEK_OF_CALL"
-            )
-        found = runs(trace, period)
-    except HpcrowdError as error:
-        print(f"demand_response: {error}", file=sys.stderr)
-        return 2
-    _show(found, period, arguments[0])
-    if len(arguments) == 2:
+def tables(trace: Trace, picture: str = "") -> list[ScriptTable]:
+    """Replay a trace with every answer, and draw the picture if its file is given."""
+    clock, name = Clock.of(trace.header), Path(trace.source).name
+    period = period_of(clock)
+    covered(trace, period[1], f"week {WEEK_OF_CALL}, the week of the call, see WEEK_OF_CALL")
+    found = runs(trace, period)
+    if picture:
         from hpcrowd.analysis.pictures.plots import figure_png
         from hpcrowd.analysis.pictures.reactions import reaction_figure
 
         figure = reaction_figure(
             found, period, "Processors in use around a call for less load",
-            f"{Path(arguments[0]).name}, {SCHEDULER}, averages over 1 h",
+            f"{name}, {SCHEDULER}, averages over 1 h",
         )  # fmt: skip
-        Path(arguments[1]).write_bytes(figure_png(figure))
-    return 0
-
-
-def _show(found: dict[str, dict[str, Run]], period: tuple[int, int], path: str) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.markup import escape
-    from rich.table import Table
-
-    clock = next(iter(found["rigid"].values())).clock
+        Path(picture).write_bytes(figure_png(figure))
     begin, end = (f"{clock.local(second):%Y-%m-%d %H:%M}" for second in period)
-    title = f"Call from {begin} to {end}: {Path(path).name}"
-    table = Table(box=SIMPLE_HEAD, title=escape(title), pad_edge=False)
-    table.title_justify, table.title_style = "left", "bold"
-    for place, name in enumerate(HEAD):
-        table.add_column(name, justify="left" if place < 2 else "right")
-    for line in rows(found, period):
-        table.add_row(*line)
-    standard_output().print(table)
+    return [ScriptTable(f"Call from {begin} to {end}: {name}", HEAD, rows(found, period))]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print what the answers take off the machine; return the exit code."""
+    return run_script("demand_response", tables, arguments, also="PICTURE")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,18 +25,16 @@ from hpcrowd.agents.work.recorded import Work
 from hpcrowd.analysis.metrics import bounded_slowdown
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.cluster import ClusterSpec
-from hpcrowd.environment.errors import HpcrowdError, TraceError
+from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.grid.broker import GridSpec
 from hpcrowd.environment.grid.policies import GRID, GRID_POLICIES
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.streams import Streams
-from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import jobs_from_trace
-from hpcrowd.scenarios.terminal import say_if_compiling, standard_output
+from hpcrowd.scenarios.terminal import say, say_if_compiling
+from hpcrowd.scenarios.whatif.scripts import ScriptTable, run_script
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from hpcrowd.environment.jobs import JobTable
     from hpcrowd.environment.traces.trace import Trace
 
@@ -48,6 +45,15 @@ SCHEDULER = "easy"  # of every cluster
 SEED = 0  # of the lot that gives each user an institute
 
 APART, TOGETHER = "apart", "one cluster"
+
+HEAD = (
+    f"{CLUSTERS} clusters",
+    "mean wait\n(h)",
+    "of the worst\ninstitute (h)",
+    "mean bounded\nslowdown",
+    "in use\n(%)",
+    "jobs ended\nper day",
+)
 
 
 @dataclass(frozen=True)
@@ -135,51 +141,36 @@ def measure(jobs: JobTable, institute: np.ndarray, processors: int) -> Arrangeme
     )
 
 
-def show(found: dict[str, dict[str, Arrangement]], left_out: int, console: Console) -> None:
-    """Print a table for each kind of users."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    for users, arrangements in found.items():
-        table = Table(box=SIMPLE_HEAD, title=f"{users} users", pad_edge=False)
-        table.title_justify, table.title_style = "left", "bold"
-        table.add_column(f"{CLUSTERS} clusters")
-        for title in ("mean wait\n(h)", "of the worst\ninstitute (h)", "mean bounded\nslowdown",
-                      "in use\n(%)", "jobs ended\nper day"):  # fmt: skip
-            table.add_column(title, justify="right")
-        for name, one in arrangements.items():
-            table.add_row(
-                name if name in (APART, TOGETHER) else f"grid, {name}",
-                f"{one.wait_h:.2f}",
-                f"{one.worst_wait_h:.2f}",
-                f"{one.bounded_slowdown:.1f}",
-                f"{100 * one.utilization:.1f}",
-                f"{one.jobs_per_day:.1f}",
-            )
-        console.print(table)
+def tables(trace: Trace) -> list[ScriptTable]:
+    """Compare on a trace; return a table for each kind of users."""
+    say_if_compiling(CLUSTERS)
+    found, left_out = compare(trace)
     if left_out:
-        console.print(f"{left_out:,} jobs are wider than a cluster and left out")
+        say(f"{left_out:,} jobs are wider than a cluster and left out")
+    return [
+        ScriptTable(
+            f"{users} users",
+            HEAD,
+            [
+                (
+                    name if name in (APART, TOGETHER) else f"grid, {name}",
+                    f"{one.wait_h:.2f}",
+                    f"{one.worst_wait_h:.2f}",
+                    f"{one.bounded_slowdown:.1f}",
+                    f"{100 * one.utilization:.1f}",
+                    f"{one.jobs_per_day:.1f}",
+                )
+                for name, one in arrangements.items()
+            ],
+            words=1,
+        )
+        for users, arrangements in found.items()
+    ]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Compare on the trace that the command line names; return the exit code."""
-    arguments = sys.argv[1:] if arguments is None else arguments
-    if len(arguments) != 1 or arguments[0].startswith("-"):
-        print(
-            "usage: python -m hpcrowd.scenarios.whatif.grid_or_isolated TRACE "
-            "(in SWF, plain or gzipped)",
-            file=sys.stderr,
-        )
-        return 2
-    try:
-        trace = read_trace(Path(arguments[0]))
-        say_if_compiling(CLUSTERS)
-        found, left_out = compare(trace)
-    except HpcrowdError as error:
-        print(f"grid_or_isolated: {error}", file=sys.stderr)
-        return 2
-    show(found, left_out, standard_output())
-    return 0
+    """Print the arrangements of the clusters side by side; return the exit code."""
+    return run_script("grid_or_isolated", tables, arguments)
 
 
 if __name__ == "__main__":

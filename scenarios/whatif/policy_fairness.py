@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpcrowd.environment.clock import HOUR
-from hpcrowd.scenarios.whatif.script_table import ScriptTable, run_table_script
+from hpcrowd.scenarios.whatif.scripts import ScriptTable, run_script
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
@@ -127,7 +127,7 @@ def table(trace: Trace) -> ScriptTable:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print who fares better and who worse under other policies; return the exit code."""
-    return run_table_script("policy_fairness", table, arguments)
+    return run_script("policy_fairness", lambda trace: [table(trace)], arguments)
 
 
 if __name__ == "__main__":
