@@ -67,14 +67,8 @@ def write_whole(path: Path, text: str) -> None:
     HpcrowdError
         When it cannot be written.
     """
-    temporary = path.with_name(f".{path.name}{UNFINISHED}")
-    try:
+    with land(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        raise HpcrowdError(f"{path}: cannot be written: {error.strerror or error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 @contextmanager
