@@ -3,23 +3,19 @@ from .accounts.reactions import account, notes_of
 from .comparison.numbers import Comparison, compare
 from .comparison.pictures import draw_runs, queues
 from .comparison.report import write_comparison
+from .curves import profile_distance, weekly_profile
 from .loading import read_recorded, read_results, read_run
-from .metrics import METRICS, lateness, per_user, summarize
-from .models.correlation import control_correlation, foretold_signs
-from .pictures.files import write_picture
+from .metrics import METRICS, format_metric, lateness, per_user, summarize
+from .models.jobs.locality import control_correlation
 from .pictures.gantt import busiest_day, gantt
-from .pictures.over_time import submissions_over_time, use_over_time, week_of
-from .pictures.plots import overview, write_overview
+from .pictures.over_time import comings_and_goings, submissions_over_time, use_over_time, week_of
+from .pictures.overview import overview, write_overview
+from .pictures.plots import write_picture
 from .pictures.small_gantt import small_gantt
-from .pictures.think_times import think_against_response
-from .pictures.user_waits import users_waits, waits_apart
-from .pictures.visits import comings_and_goings
-from .pictures.wait_classes import wait_classes, waits_by_class
+from .pictures.waits import users_waits, wait_classes, waits_apart, waits_by_class
 from .prediction.scores import Accuracy, evaluate, past_jobs
 from .prediction.training import train
-from .profiles import profile_distance, weekly_profile
-from .report.figures import RUN_FIGURES, write_figures
-from .report.html import format_metric
+from .report.figures import RUN_FIGURES, think_against_response, write_figures
 from .report.runs import report_html, write_report_figures
 from .results import write_results
 from .run import Run
@@ -42,7 +38,6 @@ __all__ = [
     "control_correlation",
     "draw_runs",
     "evaluate",
-    "foretold_signs",
     "format_metric",
     "gantt",
     "lateness",

@@ -1,4 +1,4 @@
-"""Curves behind the pictures: levels over time, distributions, weekly profiles, in plain numpy.
+"""Curves behind the pictures: levels over time, distributions, weekly rhythm, in plain numpy.
 
 Everything is averaged or sampled down to what a picture can show, so that drawing takes as long
 for 300,000 jobs as for 300.
@@ -7,12 +7,15 @@ for 300,000 jobs as for 300.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
+from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
 
 Floats = NDArray[np.float64]
@@ -137,6 +140,35 @@ def _queue_level(jobs: JobTable, height: Int64s, edges: Int64s) -> Floats:
     return mean_level(jobs.submit[waits], end, height[waits], edges)
 
 
+def size_steps(
+    processors: int, sizes: Iterable[tuple[int, int, int]], first: int, last: int
+) -> list[tuple[int, int]]:
+    """Return from which second on there were how many processors, from ``first`` to ``last``.
+
+    Parameters
+    ----------
+    processors
+        At first, of all clusters.
+    sizes
+        What :func:`sizes_of` returns.
+    first, last
+        s since the origin.
+    """
+    steps = [(first, processors)]
+    for at, before, after in sorted(sizes):
+        if at < last:
+            steps.append((max(at, first), steps[-1][1] + after - before))
+    return steps
+
+
+def processor_seconds(
+    processors: int, sizes: Iterable[tuple[int, int, int]], first: int, last: int
+) -> int:
+    """Return the processor-seconds of the machine from ``first`` to ``last``."""
+    steps = [*size_steps(processors, sizes, first, last), (last, 0)]
+    return sum(size * (end - begin) for (begin, size), (end, _) in pairwise(steps))
+
+
 def cumulative(times: Int64s, at: Int64s) -> Int64s:
     """Return how many of ``times`` are not later than each of ``at``; unknown ones never are."""
     known = np.sort(times[times != UNKNOWN])
@@ -156,7 +188,7 @@ def exceedance(values: Int64s | Floats, points: int = 160) -> tuple[Floats, Floa
     return x, share
 
 
-def weekly_profile(times: Int64s, clock: Clock) -> Floats | None:
+def weekly_rates(times: Int64s, clock: Clock) -> Floats | None:
     """Return the mean submissions in each local hour of the week, from Monday 00:00, per h.
 
     Weeks that were only partly seen count by the hours that were seen. None without times.
@@ -223,3 +255,67 @@ def _months(begin: datetime, end: datetime, step: int) -> list[datetime]:
         midnight.replace(year=month // 12, month=month % 12 + 1)
         for month in range(first, end.year * 12 + end.month + 1, step)
     ]
+
+
+#: Shares of a profile have to add up to 1 within this; what is beyond cannot be rounding.
+SUM_TOLERANCE = 1e-9
+
+#: Hours of a day.
+DAY_HOURS = DAY // HOUR
+
+
+def weekly_profile(submit: Int64s, clock: Clock) -> Floats:
+    """Return the share of submissions in each local hour of the week, from Monday 00:00.
+
+    Parameters
+    ----------
+    submit
+        s, in any order; unknown ones (-1) do not count.
+    clock
+        Local time.
+
+    Returns
+    -------
+    array
+        Shape (168,); adds up to 1, or all 0 where nothing was submitted.
+    """
+    known = submit[submit != UNKNOWN]
+    counts = np.bincount(clock.second_of_week(known) // HOUR, minlength=WEEK_HOURS)
+    shares: Floats = counts / max(len(known), 1)
+    return shares
+
+
+def profile_distance(a: Floats, b: Floats) -> float:
+    """Return the total variation distance of two profiles, from 0 (equal) to 1.
+
+    It is half the sum of the absolute differences: the share of jobs that would have to move to
+    other hours to turn one profile into the other.
+
+    Parameters
+    ----------
+    a, b
+        Shares, of the same shape; each adds up to 1.
+
+    Raises
+    ------
+    QuantityError
+        When a profile does not add up to 1, as that of nobody, or the shapes differ.
+    """
+    if np.shape(a) != np.shape(b):
+        raise QuantityError(f"profiles of shapes {np.shape(a)} and {np.shape(b)}: must be the same")
+    for profile in (a, b):
+        total = float(np.sum(profile))
+        if abs(total - 1) > SUM_TOLERANCE:
+            raise QuantityError(f"profile with a sum of {total:g}: shares must add up to 1")
+    return float(np.abs(np.asarray(a) - b).sum() / 2)
+
+
+def daily_profile(profile: Floats) -> Floats:
+    """Return the share in each hour of the day of a weekly profile, shape (24,)."""
+    hours: Floats = np.asarray(profile).reshape(-1, DAY_HOURS).sum(axis=0)
+    return hours
+
+
+def unevenness(profile: Floats) -> float:
+    """Return the distance of a profile from one with equal hours: 0 flat, towards 1 all at once."""
+    return profile_distance(profile, np.full(np.shape(profile), 1 / np.size(profile)))

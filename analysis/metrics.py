@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcrowd.analysis.accounts.platform import processor_seconds
+from hpcrowd.analysis.curves import processor_seconds
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
+from hpcrowd.environment.quantities import format_duration
 
 #: Run times below this count as this long in the bounded slowdown, s.
 BOUND = 10
@@ -239,6 +240,19 @@ def per_user(jobs: JobTable) -> dict[str, tuple[Int64s, Floats]]:
     found["relative_lateness"] = owners_late[long], 1 + mean[long] / span[long]
     found["additional_lateness_s"] = owners_late[many], 2 * mean[many] / (count[many] - 1)
     return found
+
+
+def format_metric(name: str, value: float | None) -> str:
+    """Return the value of a metric for people, by the unit in its name."""
+    if value is None:
+        return "-"
+    if name.startswith("jobs_"):
+        return f"{value:,.0f}"
+    if name.endswith("_s"):
+        return format_duration(value)
+    if name == "utilization":
+        return f"{100 * value:.1f} %"
+    return f"{value:,.{2 if abs(value) < 10 else 1 if abs(value) < 100 else 0}f}"
 
 
 def _groups(users: Int64s) -> tuple[Int64s, Callable[[NDArray[Any], np.ufunc], Floats]]:

@@ -121,7 +121,7 @@ def write_run(run: Run, place: Path, *, plots: bool = True) -> None:
     write_swf(run.to_trace(), place / "trace.swf.gz")
     write_json(run.summary(), place / "summary.json")
     if plots:
-        from hpcrowd.analysis.pictures.plots import write_overview
+        from hpcrowd.analysis.pictures.overview import write_overview
 
         write_overview(run, place)
     write_json(provenance(run), place / "provenance.json")

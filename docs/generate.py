@@ -215,7 +215,7 @@ def settings_table() -> str:
 
     rows = [
         (f"`--{name}`", f"`{field.default}`", field.description or "")
-        for name, field in ReplayConfig.model_fields.items()
+        for name, field in ReplayConfig.settings().items()
     ]
     return table(("option", "default", "meaning"), rows)
 

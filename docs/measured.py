@@ -34,7 +34,7 @@ DIGITS = 6
 
 
 class Picture(NamedTuple):
-    """A picture: a function of ``analysis.pictures.behaviours`` and the runs that it shows."""
+    """A picture: a function of ``docs/behaviour_pictures.py`` and the runs that it shows."""
 
     draw: str
     title: str
@@ -83,7 +83,7 @@ def rows(trace: Any, name: str, seeds: range = SEEDS) -> Iterator[dict[str, Any]
     Users who make up their work have no record to be held against; they have a page of their own.
     """
     from hpcrowd.agents.presets import PRESETS, Recipe
-    from hpcrowd.analysis.pictures.behaviours import measure
+    from hpcrowd.analysis.comparison.numbers import measure
     from hpcrowd.scenarios.kinds.replay import replay
 
     for users, maker in PRESETS.items():
@@ -118,7 +118,8 @@ def read_table() -> list[dict[str, str]]:
 
 def write_pictures(folder: Path, names: list[str] | None = None) -> None:
     """Draw the pictures, all or those named."""
-    from hpcrowd.analysis.pictures import behaviours as behaviour_pictures
+    import behaviour_pictures
+
     from hpcrowd.analysis.pictures.plots import figure_png
     from hpcrowd.environment.traces.formats.swf import read_swf
     from hpcrowd.scenarios.kinds.replay import replay

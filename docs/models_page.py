@@ -10,10 +10,10 @@ from markdown_tables import table
 
 def models_page() -> str:
     """Return the page: every model and every kind of arrivals with its fields."""
-    from hpcrowd.analysis.models.arrivals.cycle import Cycle
-    from hpcrowd.analysis.models.registry import ARRIVALS, MODELS, arrival_model, job_model
-    from hpcrowd.analysis.models.requests import Requests
-    from hpcrowd.analysis.models.users import UserShares
+    from hpcrowd.analysis.models.model import ARRIVALS, MODELS, arrival_model, job_model
+    from hpcrowd.analysis.models.parts.cycle import Cycle
+    from hpcrowd.analysis.models.parts.requests import Requests
+    from hpcrowd.analysis.models.parts.users import UserShares
 
     parts = [
         "# Workload models\n",
@@ -49,7 +49,7 @@ def _rows(part: Any, before: str, seen: set[type]) -> Iterator[tuple[str, str]]:
     """Yield the fields of a part, and those of what it is made of: each kind of thing once."""
     from pydantic import BaseModel
 
-    from hpcrowd.analysis.models.part import Part
+    from hpcrowd.analysis.models.parts.base import Part
 
     for field, info in part.model_fields.items():
         if field == "notes":

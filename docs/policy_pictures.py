@@ -146,7 +146,7 @@ def places_of_policies() -> dict[str, Callable[[], str]]:
 
 def write_pictures(chosen: list[str] | None = None) -> None:
     """Draw the pictures, all or those named."""
-    from hpcrowd.analysis.pictures.files import write_picture
+    from hpcrowd.analysis.pictures.plots import write_picture
     from hpcrowd.analysis.pictures.small_gantt import small_gantt
 
     PICTURES_FOLDER.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ def settings_table() -> str:
     from hpcrowd.scenarios.kinds.resample import ResampleConfig
 
     rows = []
-    for name, field in ResampleConfig.model_fields.items():
+    for name, field in ResampleConfig.settings().items():
         plain = name not in ("consequences", "pool")
         default = "" if field.default is None or not plain else f"`{field.default}`"
         rows.append((f"`{name}`", default, field.description or ""))

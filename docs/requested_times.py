@@ -76,7 +76,7 @@ def generated(model: Any, jobs: int, seed: int) -> Any:
 
 def rows(name: str, trace: Any) -> Iterator[dict[str, Any]]:
     """Yield the scores of each model, and those of the log's second half against the first."""
-    from hpcrowd.analysis.prediction.requested_times import compare_requests
+    from hpcrowd.analysis.prediction.scores import compare_requests
 
     requested = requests(trace)
     half = len(requested) // 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import is_dataclass
+from pathlib import Path
 from typing import Any
 
 from markdown_tables import first_line, table
@@ -22,7 +24,7 @@ def scenarios_page() -> str:
     from hpcrowd.analysis.comparison.sweeps import MEANING
     from hpcrowd.scenarios.kinds.files import KINDS
     from hpcrowd.scenarios.sweeps import folder as sweep_folder
-    from hpcrowd.scenarios.sweeps.study import ResultConfig, StudyConfig, TrimConfig
+    from hpcrowd.scenarios.sweeps.study import ResultConfig, Study, TrimConfig
     from hpcrowd.scenarios.sweeps.worker import JOB_COLUMNS
 
     parts = [INTRO, "## Scenarios\n", "The table `[scenario]`. `kind` says which of these it is.\n"]
@@ -33,7 +35,7 @@ def scenarios_page() -> str:
         "[population](../guides/mix-behaviours.md), `[[scenario.platform.changes]]` as in one of\n"
         "[changes of the platform](../guides/change-the-platform.md).\n"
     )
-    parts += ["## Studies\n", "The file as a whole:\n", fields(StudyConfig)]
+    parts += ["## Studies\n", "The file as a whole:\n", fields(Study)]
     parts += ["### `[trim]`\n", fields(TrimConfig), "### `[result]`\n", fields(ResultConfig)]
     parts += ["## The folder of a sweep\n", files_table(sweep_folder.__doc__ or "")]
     names = ", ".join(f"`{name}`" for name in JOB_COLUMNS)
@@ -49,12 +51,17 @@ def scenarios_page() -> str:
 def fields(settings: Any) -> str:
     """Return the settings of a class as a table."""
     rows = []
-    for name, field in settings.model_fields.items():
-        if name == "folder":
-            continue
-        if field.is_required():
+    known = dict(settings.model_fields)
+    known.pop("folder", None)
+    begins_with = None
+    if hasattr(settings, "in_file"):
+        known = {name: known[name] for name in settings.in_file()}
+        begins_with = settings.INPUT if settings.NEEDS_INPUT else None
+    for name, field in known.items():
+        is_table = is_dataclass(field.default) or hasattr(type(field.default), "model_fields")
+        if field.is_required() or name in ("kind", begins_with):
             default = "required"
-        elif field.default is None or hasattr(type(field.default), "model_fields"):
+        elif field.default in (None, {}) or is_table:
             default = ""
         else:
             default = f"`{_toml(field.default)}`"
@@ -64,6 +71,8 @@ def fields(settings: Any) -> str:
             if field.metadata
             and field.annotation is int
             and any(hasattr(one, "func") for one in field.metadata)
+            else "table"
+            if is_table
             else _kind(field.annotation)
         )
         rows.append((f"`{name}`", kind, default, field.description or ""))
@@ -90,6 +99,7 @@ def _toml(value: Any) -> str:
 
 def _kind(annotation: Any) -> str:
     """Return what a type is called in a TOML file."""
+    from types import UnionType
     from typing import Literal, Union, get_args, get_origin
 
     words = {str: "text", int: "integer", float: "number", bool: "true or false"}
@@ -98,10 +108,16 @@ def _kind(annotation: Any) -> str:
     origin, inside = get_origin(annotation), get_args(annotation)
     if origin is Literal:
         return " or ".join(f'"{one}"' for one in inside)
-    if origin is dict or hasattr(annotation, "model_fields"):
+    if hasattr(annotation, "model_fields"):
+        return "text or table" if "file" in annotation.model_fields else "table"
+    if origin is dict:
         return "table"
     if origin is tuple:
         return f"list of {_kind(inside[0])}"
-    if origin is Union or inside:
-        return " or ".join(_kind(one) for one in inside if one is not type(None))
-    return "text"
+    if origin in (Union, UnionType):
+        # What only Python can hand over, such as a scheduler of its own, is no kind of value here.
+        kinds = [
+            kind for one in inside if one is not type(None) for kind in _kind(one).split(" or ")
+        ]
+        return " or ".join(dict.fromkeys(kind for kind in kinds if kind))
+    return "text" if annotation is Path else ""

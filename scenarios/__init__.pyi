@@ -1,17 +1,19 @@
 from .demo import run_demo
-from .kinds.draws import draws_of
 from .kinds.files import read_scenario
 from .kinds.grid import GridConfig, read_grid, run_grid
+from .kinds.populate import PopulateConfig, populate
 from .kinds.reaction_files import reaction_from
-from .kinds.replay import ReplayConfig, configure, replay
-from .kinds.resample import ResampleConfig, configure_resample, resample
+from .kinds.replay import ReplayConfig, replay
+from .kinds.resample import ResampleConfig, resample
 from .studies.madon2024.run import reproduce_madon2024
 from .studies.minh2012_arrivals.run import reproduce_minh2012_arrivals
+from .studies.minh2012_correlation.foretold import foretold_signs
 from .studies.minh2012_correlation.run import reproduce_minh2012_correlation
 from .studies.minh2012_features.run import reproduce_minh2012_features
 from .studies.minh2012_models.run import reproduce_minh2012_models
 from .studies.minh2012_predictor.run import reproduce_minh2012_predictor
 from .studies.published import published_rows
+from .studies.rebound.draws import draws_of
 from .studies.rebound.measures import Rebound
 from .studies.rebound.run import run_rebound
 from .studies.zakay2015.run import reproduce_zakay2015
@@ -23,13 +25,14 @@ from .whatif.scripts import what_if
 __all__ = [
     "Engine",
     "GridConfig",
+    "PopulateConfig",
     "Rebound",
     "ReplayConfig",
     "ResampleConfig",
     "Study",
-    "configure",
-    "configure_resample",
     "draws_of",
+    "foretold_signs",
+    "populate",
     "published_rows",
     "reaction_from",
     "read_grid",

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 from hpcrowd.agents.presets import PRESETS, Recipe
+from hpcrowd.analysis.comparison.numbers import measure
 from hpcrowd.analysis.curves import activity_lengths
-from hpcrowd.analysis.pictures import behaviours as behaviour_pictures
-from hpcrowd.analysis.pictures.behaviours import measure
 from hpcrowd.analysis.pictures.plots import figure_png
 from hpcrowd.environment.traces.formats.swf import parse_swf
 from hpcrowd.environment.traces.trace import Trace
@@ -34,6 +33,7 @@ REPLAYS = [name for name, maker in PRESETS.items() if isinstance(maker, Recipe)]
 #: Sections that the page of a behaviour has, a parameter or not.
 SECTIONS = ("Algorithm", "Keeps and loses", "Example")
 
+behaviour_pictures: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "behaviour_pictures.py"))
 measured: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "measured.py"))
 
 
@@ -127,7 +127,7 @@ def runs() -> Callable[..., dict[str, Any]]:
 def test_pictures_can_be_drawn(name: str, runs: Callable[..., dict[str, Any]]) -> None:
     """Each picture is drawn from other runs, too, with its title and without a warning."""
     picture = measured["PICTURES"][name]
-    figure = getattr(behaviour_pictures, picture.draw)(runs(picture.runs), picture.title)
+    figure = behaviour_pictures[picture.draw](runs(picture.runs), picture.title)
     assert picture.title in [text.get_text() for text in figure.texts]
     assert figure_png(figure).startswith(b"\x89PNG")
 

@@ -96,7 +96,7 @@ def test_results_are_complete_and_can_be_replaced(call: Any, trace: Path, tmp_pa
     provenance = json.loads((out / "provenance.json").read_text())
     assert read_swf(trace).sha256 == provenance["trace"]["sha256"]
     assert {"prepare", "simulate"} <= set(provenance["wall_s"])
-    assert set(ReplayConfig.model_fields) <= set(provenance["configuration"])
+    assert set(ReplayConfig.settings()) <= set(provenance["configuration"])
     assert [] == [path.name for path in tmp_path.iterdir() if path.name.endswith(".tmp")]
 
 
@@ -216,7 +216,7 @@ def test_help_of_every_command(call: Any) -> None:
 def test_help_documents_every_choice(call: Any) -> None:
     """The help of replay has an option for every field of the configuration."""
     out = call("replay", "--help")[1]
-    for name in ReplayConfig.model_fields:
+    for name in ReplayConfig.settings():
         assert f"--{name}" in out
 
 

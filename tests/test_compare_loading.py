@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hpcrowd.analysis import Run, read_recorded, read_results, read_run, write_results
-from hpcrowd.analysis.pictures.plots import figure_png, overview
+from hpcrowd.analysis.pictures.overview import overview
+from hpcrowd.analysis.pictures.plots import figure_png
 from hpcrowd.analysis.results import provenance
 from hpcrowd.environment import Clock, ResultsError, Trace, read_swf, write_swf
 from hpcrowd.environment.jobs import State

@@ -10,10 +10,9 @@ import pytest
 from hpcrowd.analysis import Comparison, Run, compare, write_comparison
 from hpcrowd.analysis.comparison.pictures import bars, course, users_apart, weeks
 from hpcrowd.analysis.comparison.report import PICTURES
-from hpcrowd.analysis.comparison.style import shortened, wrapped
 from hpcrowd.analysis.comparison.words import format_difference, format_estimate, format_users
 from hpcrowd.analysis.paired import Difference, Estimate, UserDifference
-from hpcrowd.analysis.pictures.plots import figure_png
+from hpcrowd.analysis.pictures.plots import figure_png, shortened, wrapped
 from hpcrowd.environment import JobTable, State, Trace
 from hpcrowd.scenarios.kinds.replay import replay
 

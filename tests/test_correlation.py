@@ -10,7 +10,7 @@ import pytest
 from feature_cases import bursty_workload
 from hpcrowd.analysis.features import Workload
 from hpcrowd.analysis.models import WorkloadModel, fit, generate, with_correlation
-from hpcrowd.analysis.models.correlation import control_correlation, foretold_signs
+from hpcrowd.analysis.models.jobs.locality import control_correlation
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.schedulers.correlation import (
@@ -22,6 +22,7 @@ from hpcrowd.environment.schedulers.correlation import (
 )
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.studies.minh2012_correlation.foretold import foretold_signs
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata, spearmanr

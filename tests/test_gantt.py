@@ -25,8 +25,7 @@ from hpcrowd.analysis.pictures.gantt import (
     looks_of,
     window_name,
 )
-from hpcrowd.analysis.pictures.hours_axis import hour_ticks
-from hpcrowd.analysis.pictures.plots import figure_png
+from hpcrowd.analysis.pictures.plots import figure_png, hour_ticks
 from hpcrowd.environment import JobTable, QuantityError, State, Trace, parse_swf
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.scenarios.kinds.replay import replay

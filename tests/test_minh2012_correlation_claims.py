@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.models.correlation import ForetoldSigns
+from hpcrowd.scenarios.studies.minh2012_correlation.foretold import ForetoldSigns
 from hpcrowd.scenarios.studies.minh2012_correlation.statements import (
     CATEGORIZED,
     LOAD_RULES,

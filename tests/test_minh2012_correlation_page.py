@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hpcrowd.analysis.features import Workload
-from hpcrowd.analysis.models.correlation import foretold_signs
-from hpcrowd.analysis.models.locality import Locality
+from hpcrowd.analysis.models.jobs.locality import Locality
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.minh2012_correlation.figures import figures_of
+from hpcrowd.scenarios.studies.minh2012_correlation.foretold import foretold_signs
 from hpcrowd.scenarios.studies.minh2012_correlation.page import DIGITS, PAGE, PICTURES, main, stored
 from hpcrowd.scenarios.studies.minh2012_correlation.plan import CASES, HPC, Plan
 from hpcrowd.scenarios.studies.minh2012_correlation.report import page_parts

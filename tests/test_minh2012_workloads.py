@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hpcrowd.analysis import features
 from hpcrowd.analysis.features.locality import run_lengths
-from hpcrowd.analysis.models.locality import Locality
+from hpcrowd.analysis.models.jobs.locality import Locality
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.streams import Streams

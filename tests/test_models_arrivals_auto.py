@@ -13,7 +13,7 @@ from hpcrowd.analysis.features.workload import Settings
 from hpcrowd.analysis.models.arrivals.auto import Auto, Evidence
 from hpcrowd.analysis.models.arrivals.poisson import Poisson
 from hpcrowd.analysis.models.arrivals.wavelet import Wavelet, WaveletZeros
-from hpcrowd.analysis.models.registry import ARRIVALS, arrival_model
+from hpcrowd.analysis.models.model import ARRIVALS, arrival_model
 from hpcrowd.environment.errors import ModelFitError
 from hpcrowd.environment.traces.trace import Trace
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from feature_cases import bursty_workload, poisson_workload
 from hpcrowd.analysis.features import Workload
-from hpcrowd.analysis.models.arrivals.cycle import Cycle, clock_times, operational_times
 from hpcrowd.analysis.models.arrivals.lublin import BUCKET_S, PUBLISHED, Lublin, _mean_gap
+from hpcrowd.analysis.models.parts.cycle import Cycle, clock_times, operational_times
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
 from hpcrowd.environment.errors import ModelFitError, QuantityError
 from hpcrowd.environment.traces.trace import Trace

@@ -10,9 +10,14 @@ from feature_cases import bursty_workload
 from hpcrowd.analysis.features import Workload
 from hpcrowd.analysis.features.bags import bags
 from hpcrowd.analysis.models import fit, generate
-from hpcrowd.analysis.models.classes import JobClasses
-from hpcrowd.analysis.models.comprehensive import BagSizes, Comprehensive, bag_places, user_bags
-from hpcrowd.analysis.models.users import draw_from
+from hpcrowd.analysis.models.jobs.classes import JobClasses
+from hpcrowd.analysis.models.jobs.comprehensive import (
+    BagSizes,
+    Comprehensive,
+    bag_places,
+    user_bags,
+)
+from hpcrowd.analysis.models.parts.users import draw_from
 from hpcrowd.environment import Streams
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import ModelFitError, QuantityError

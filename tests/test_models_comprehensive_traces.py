@@ -11,9 +11,9 @@ from hpcrowd.analysis.features.bags import bags
 from hpcrowd.analysis.features.distance import apart
 from hpcrowd.analysis.features.series import spearman
 from hpcrowd.analysis.features.sizes import normalized_entropy
-from hpcrowd.analysis.models.comprehensive import Comprehensive, user_bags
-from hpcrowd.analysis.models.part import Floats
-from hpcrowd.analysis.models.registry import arrival_model
+from hpcrowd.analysis.models.jobs.comprehensive import Comprehensive, user_bags
+from hpcrowd.analysis.models.model import arrival_model
+from hpcrowd.analysis.models.parts.base import Floats
 from hpcrowd.environment import Streams
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.traces.trace import Trace

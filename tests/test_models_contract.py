@@ -20,7 +20,7 @@ from hpcrowd.analysis.models import (
     read_model,
     write_model,
 )
-from hpcrowd.analysis.models.registry import arrival_model, job_model
+from hpcrowd.analysis.models.model import arrival_model, job_model
 from hpcrowd.environment import generate_swf, jobs_from_trace, parse_swf
 from hpcrowd.environment.errors import ModelFitError, QuantityError
 

@@ -9,11 +9,9 @@ import pytest
 from feature_cases import bursty_workload
 from hpcrowd.analysis.features import Workload
 from hpcrowd.analysis.features.distance import apart
-from hpcrowd.analysis.features.locality import run_lengths
-from hpcrowd.analysis.features.repetition import repetition_zipf
+from hpcrowd.analysis.features.locality import repetition_zipf, run_lengths
 from hpcrowd.analysis.features.series import spearman
-from hpcrowd.analysis.models.locality import Locality
-from hpcrowd.analysis.models.run_places import Table, runs_of
+from hpcrowd.analysis.models.jobs.locality import Locality, Table, runs_of
 from hpcrowd.environment import Streams
 from hpcrowd.environment.errors import ModelFitError
 from hpcrowd.environment.traces.trace import Trace

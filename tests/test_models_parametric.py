@@ -10,7 +10,7 @@ from feature_cases import bursty_workload, poisson_workload
 from hpcrowd.analysis.features import Workload
 from hpcrowd.analysis.features.sizes import is_power_of_two
 from hpcrowd.analysis.models import MODELS, generate
-from hpcrowd.analysis.models.feitelson import (
+from hpcrowd.analysis.models.jobs.feitelson import (
     Feitelson1996,
     Feitelson1997,
     Harmonic,
@@ -18,8 +18,8 @@ from hpcrowd.analysis.models.feitelson import (
     find_runs,
     fit_harmonic,
 )
-from hpcrowd.analysis.models.lublin import Exponentials, Gammas, fit_linear_mixture
-from hpcrowd.analysis.models.registry import fit, published
+from hpcrowd.analysis.models.jobs.lublin import Exponentials, Gammas, fit_linear_mixture
+from hpcrowd.analysis.models.model import fit, published
 from hpcrowd.environment.errors import ModelFitError, QuantityError
 
 FEITELSON = ("feitelson96", "feitelson97")

@@ -10,8 +10,8 @@ from feature_cases import poisson_workload
 from hpcrowd.analysis.features import Workload
 from hpcrowd.analysis.models import generate
 from hpcrowd.analysis.models.arrivals.lublin import BATCH, INTERACTIVE, Lublin, LublinTypes
-from hpcrowd.analysis.models.downey import Downey, speedup
-from hpcrowd.analysis.models.lublin import (
+from hpcrowd.analysis.models.jobs.downey import Downey, speedup
+from hpcrowd.analysis.models.jobs.lublin import (
     PUBLISHED,
     HyperGamma,
     LublinJobs,
@@ -20,7 +20,7 @@ from hpcrowd.analysis.models.lublin import (
     fit_hyper_gamma,
     fit_two_stage,
 )
-from hpcrowd.analysis.models.registry import fit, published
+from hpcrowd.analysis.models.model import fit, published
 from hpcrowd.environment import Streams
 from hpcrowd.environment.errors import ModelFitError, QuantityError
 from scipy.stats import gamma

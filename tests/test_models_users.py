@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from feature_cases import bursty_workload, poisson_workload
 from hpcrowd.analysis.features import Workload
-from hpcrowd.analysis.models.part import Drawn
-from hpcrowd.analysis.models.requests import Requests
-from hpcrowd.analysis.models.users import UserShares
+from hpcrowd.analysis.models.parts.base import Drawn
+from hpcrowd.analysis.models.parts.requests import Requests
+from hpcrowd.analysis.models.parts.users import UserShares
 from pydantic import ValidationError
 
 

@@ -19,7 +19,7 @@ from hpcrowd.environment import (
 from hpcrowd.environment.errors import HpcrowdError, PredictorError, QuantityError
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios import configure, replay
+from hpcrowd.scenarios import ReplayConfig, replay
 from hpcrowd.scenarios.cli import app
 from hpcrowd.scenarios.kinds.population_files import read_population
 from typer.testing import CliRunner, Result
@@ -91,7 +91,7 @@ def test_predictors_from_python(make_trace: Callable[..., Trace]) -> None:
     told = runs[0].configuration["estimates"]
     assert ("nearest", 3, "submission") == (told["name"], told["k"], told["history"])
     assert runs[0].label.endswith("estimates nearest")
-    assert "last-two" == configure(estimates=LastTwo()).plain()["estimates"]["name"]
+    assert "last-two" == ReplayConfig.configure(estimates=LastTwo()).plain()["estimates"]["name"]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_untrained_predictors_are_refused_before_anything() -> None:
     """The configuration itself refuses them, as text and as an object."""
     for estimates in ("history", HistoryPredictor()):
         with pytest.raises(PredictorError, match="asked before it was trained"):
-            configure(estimates=estimates)
+            ReplayConfig.configure(estimates=estimates)
 
 
 def test_other_clusters_have_estimates_too(model: Path, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from hpcrowd.environment.engine.interrupted_runs import MEANING
 from hpcrowd.scenarios import replay
 from hpcrowd.scenarios.cli import app
 from hpcrowd.scenarios.kinds.platform_files import PlatformConfig, read_platform
-from hpcrowd.scenarios.kinds.replay import configure
+from hpcrowd.scenarios.kinds.replay import ReplayConfig
 from typer.testing import CliRunner
 
 MakeTrace = Callable[..., Trace]
@@ -138,7 +138,7 @@ def test_mistakes(write: Callable[[str], str], text: str, words: str) -> None:
     """A mistake is told in one line with the file, the place, the value and the rule."""
     path = write(text)
     with pytest.raises(QuantityError) as caught:
-        configure(platform=path)
+        ReplayConfig.configure(platform=path)
     assert words in str(caught.value)
     assert str(caught.value).startswith(path)
     assert "\n" not in str(caught.value)
@@ -147,7 +147,7 @@ def test_mistakes(write: Callable[[str], str], text: str, words: str) -> None:
 def test_missing_file() -> None:
     """A file that is not there is named."""
     with pytest.raises(QuantityError, match=r"nowhere.toml: cannot be read"):
-        configure(platform="nowhere.toml")
+        ReplayConfig.configure(platform="nowhere.toml")
 
 
 def test_unknown_cluster(make_trace: MakeTrace, write: Callable[[str], str]) -> None:

@@ -11,15 +11,10 @@ import pytest
 from hpcrowd.agents.generative.archetypes import GROUP_NAMES
 from hpcrowd.analysis import Run, curves
 from hpcrowd.analysis.comparison.pictures import draw_runs, mean_waits, queues
-from hpcrowd.analysis.pictures.plots import (
-    COLOURS,
-    figure_png,
-    lines_of,
-    overview,
-    waits_of,
-    write_overview,
-)
-from hpcrowd.analysis.report.html import format_metric, metrics_table, origin_of, users_table
+from hpcrowd.analysis.html import metrics_table, origin_of, users_table
+from hpcrowd.analysis.metrics import format_metric
+from hpcrowd.analysis.pictures.overview import lines_of, overview, waits_of, write_overview
+from hpcrowd.analysis.pictures.plots import COLOURS, figure_png
 from hpcrowd.analysis.results import provenance
 from hpcrowd.environment import Clock, JobTable, Simulation, State, Trace
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
@@ -129,16 +124,16 @@ def test_exceedance_is_a_share() -> None:
 def test_weekly_profile_counts_by_hours_seen() -> None:
     """Three jobs at 9 on two Mondays are 1.5 jobs per hour there; unseen hours have none."""
     times = np.array([9 * HOUR, 9 * HOUR + 59, WEEK + 9 * HOUR])
-    profile = curves.weekly_profile(times, Clock())
+    profile = curves.weekly_rates(times, Clock())
     assert profile is not None
     assert {9: 1.5} == {hour: profile[hour] for hour in np.flatnonzero(profile)}
-    assert curves.weekly_profile(np.array([-1]), Clock()) is None
+    assert curves.weekly_rates(np.array([-1]), Clock()) is None
 
 
 def test_weekly_profile_is_in_local_time() -> None:
     """A job at 8 h UTC on a Monday of summer was submitted at 10 h in Stockholm."""
     clock = Clock(unix_start=962582400, zone=ZoneInfo("Europe/Stockholm"), known=True)
-    profile = curves.weekly_profile(np.array([8 * HOUR]), clock)  # origin Mon 3 July 2000, 0 h UTC
+    profile = curves.weekly_rates(np.array([8 * HOUR]), clock)  # origin Mon 3 July 2000, 0 h UTC
     assert profile is not None
     assert [10] == np.flatnonzero(profile).tolist()
 

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from hpcrowd.agents.generative.pool_users import BatchPool, PoolMember, add_pool_users
-from hpcrowd.analysis.models.generation import Generated
-from hpcrowd.analysis.models.part import Drawn
-from hpcrowd.analysis.models.population import population
+from hpcrowd.analysis.models.generation import Generated, population
+from hpcrowd.analysis.models.parts.base import Drawn
 from hpcrowd.environment import JobTable, Simulation
 from hpcrowd.environment.errors import QuantityError
 

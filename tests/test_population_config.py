@@ -19,7 +19,7 @@ from hpcrowd.agents import (
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.scenarios.kinds.population_files import read_population
-from hpcrowd.scenarios.kinds.replay import configure
+from hpcrowd.scenarios.kinds.replay import ReplayConfig
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -221,5 +221,5 @@ def test_population_runs_and_is_told(call: Call, tmp_path: Path) -> None:
     described = json.dumps(summary)
     assert "evening" in described
     assert "72000" in described
-    config = configure(users=str(users))
+    config = ReplayConfig.configure(users=str(users))
     assert "evening" in config.label()

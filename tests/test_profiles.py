@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.profiles import daily_profile, profile_distance, unevenness, weekly_profile
+from hpcrowd.analysis.curves import daily_profile, profile_distance, unevenness, weekly_profile
 from hpcrowd.environment import Clock
 from hpcrowd.environment.clock import HOUR, WEEK
 from hpcrowd.environment.errors import QuantityError

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from hpcrowd.agents import Delay, During, Recipe
+from hpcrowd.analysis.pictures.over_time import mean_use, reaction_figure
 from hpcrowd.analysis.pictures.plots import figure_png
-from hpcrowd.analysis.pictures.reactions import mean_use, reaction_figure
 from hpcrowd.environment import Clock, parse_swf
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.scenarios import replay

@@ -15,14 +15,21 @@ from hpcrowd.analysis.pictures.over_time import (
     submissions_data,
     submissions_over_time,
     use_data,
+    users_there,
+    visits_data,
     week_data,
 )
 from hpcrowd.analysis.pictures.platform_marks import Mark, marks_of
 from hpcrowd.analysis.pictures.plots import figure_png
-from hpcrowd.analysis.pictures.think_times import think_data, think_times_of
-from hpcrowd.analysis.pictures.user_waits import behaviours_of, users_data, users_waits, waits_data
-from hpcrowd.analysis.pictures.visits import users_there, visits_data
-from hpcrowd.analysis.pictures.wait_classes import classes_data, waits_by_class
+from hpcrowd.analysis.pictures.waits import (
+    behaviours_of,
+    classes_data,
+    users_data,
+    users_waits,
+    waits_by_class,
+    waits_data,
+)
+from hpcrowd.analysis.report.figures import think_data, think_times_of
 from hpcrowd.analysis.report.words import decision_rows, told
 from hpcrowd.environment import JobTable, State, Trace
 from hpcrowd.environment.errors import ResultsError

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from hpcrowd.analysis import Run, compare, report_html
-from hpcrowd.analysis.report.figures import figures_of
-from hpcrowd.analysis.report.html import (
+from hpcrowd.analysis.html import (
     GENERATOR,
     Picture,
     Section,
@@ -18,6 +17,7 @@ from hpcrowd.analysis.report.html import (
     list_of,
     rows_table,
 )
+from hpcrowd.analysis.report.figures import figures_of
 from hpcrowd.environment import Trace
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.scenarios.kinds.replay import replay

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.prediction.requested_times import compare_requests
+from hpcrowd.analysis.prediction.scores import compare_requests
 from hpcrowd.environment import QuantityError, RequestModel, Streams
 from hpcrowd.environment.traces.requested_times import (
     DISTINCT,

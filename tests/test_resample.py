@@ -17,9 +17,9 @@ from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.commands.resample import settings
-from hpcrowd.scenarios.kinds.draws import SHUFFLED, draws_of, draws_rows, logs_rows
-from hpcrowd.scenarios.kinds.resample import configure_resample, resample
+from hpcrowd.scenarios.commands.setting_options import named_numbers
+from hpcrowd.scenarios.kinds.resample import ResampleConfig, resample
+from hpcrowd.scenarios.studies.rebound.draws import SHUFFLED, draws_of, draws_rows, logs_rows
 from population_cases import small_log
 
 Call = Callable[..., tuple[int, str, str]]
@@ -128,7 +128,7 @@ def test_a_run_can_be_repeated_from_its_provenance(log_file: Path, tmp_path: Pat
     stored = json.loads((tmp_path / "run" / "provenance.json").read_text())["configuration"]
     for name in ("kind", "trace", "files_sha256"):
         del stored[name]
-    again = resample(trace, configure_resample(**stored))
+    again = resample(trace, ResampleConfig.configure(**stored))
     assert run.jobs.submit.tolist() == again.jobs.submit.tolist()
 
 
@@ -209,13 +209,13 @@ def test_a_short_trace_is_refused(make_trace: Callable[..., Trace]) -> None:
 def test_settings_are_names_and_numbers() -> None:
     """Whole numbers stay whole; each name once."""
     names = ("leave", "away")
-    assert {"leave": 0.1, "away": 2} == settings("consequences", "leave=0.1, away=2", names)
-    assert {} == settings("pool", None, names)
+    assert {"leave": 0.1, "away": 2} == named_numbers("consequences", "leave=0.1, away=2", names)
+    assert {} == named_numbers("pool", None, names)
     for text in ("leave=x", "=1", "leave=1,leave=2", ","):
         with pytest.raises(QuantityError, match="sets nothing"):
-            settings("consequences", text, names)
+            named_numbers("consequences", text, names)
     with pytest.raises(QuantityError, match="no setting 'x'; there are leave, away"):
-        settings("consequences", "x=1", names)
+        named_numbers("consequences", "x=1", names)
 
 
 def test_draws_are_held_against_the_log(log: Trace) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,6 @@ from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.kinds.base import with_settings
 from hpcrowd.scenarios.kinds.files import KINDS, read_scenario, scenario_toml
-from hpcrowd.scenarios.kinds.replay import ReplayConfig
 from sweep_cases import write_busy
 
 Call = Callable[..., tuple[int, str, str]]
@@ -60,15 +61,15 @@ def test_lines_of_places_are_found() -> None:
     assert line_of(text, ("missing",)) is None
 
 
-def test_replay_has_every_setting_of_the_command(write: Write) -> None:
-    """The kind replay takes what ``hpcrowd replay`` takes, with the same defaults and meanings."""
-    fields = KINDS["replay"].model_fields
-    assert set(ReplayConfig.model_fields) == set(fields) - {"folder", "kind", "trace"}
-    for name, field in ReplayConfig.model_fields.items():
-        assert (field.default, field.description) == (
-            fields[name].default,
-            fields[name].description,
-        )
+@pytest.mark.parametrize("kind", ["replay", "resample", "populate"])
+def test_a_command_has_an_option_for_every_setting(kind: str) -> None:
+    """The command of a kind takes what its files take, with the same defaults and meanings."""
+    command = import_module(f"hpcrowd.scenarios.commands.{kind}").command
+    options = inspect.signature(command).parameters
+    for name, field in KINDS[kind].settings().items():
+        if isinstance(field.default, str | int | float | bool):
+            assert field.default == options[name].default
+        assert str(field.description) in options[name].annotation.__metadata__[0].help
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from hpcrowd.analysis.trimmed import ROW_METRICS
+from hpcrowd.analysis.comparison.sweeps import ROW_METRICS
 from hpcrowd.environment.errors import HpcrowdError, ResultsError
 from hpcrowd.environment.traces.formats.swf import read_swf
 from hpcrowd.scenarios.kinds.replay import replay
@@ -247,7 +247,7 @@ def test_drawn_requests_share_the_trace_alone(tmp_path: Path) -> None:
     """Where requested times are drawn, each seed has its own and all share what was recorded."""
     axes = '[axes]\nrequested = ["tsafrir:fitted+all", "given"]\nseed = 3\n'
     study = read_study(write_study(tmp_path, SCENARIO + axes))
-    shared = {json.dumps(study.scenario(point).sharing()) for point in study.points()}
+    shared = {json.dumps(study.scenario_at(point).sharing()) for point in study.points()}
     assert 2 == len(shared)
     sweep(study, tmp_path / "out")
     frame = pd.read_parquet(tmp_path / "out" / "frame.parquet")

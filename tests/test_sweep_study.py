@@ -12,7 +12,7 @@ from hpcrowd.scenarios.commands import sweep as sweep_command
 from hpcrowd.scenarios.sweeps.runs import planned
 from hpcrowd.scenarios.sweeps.study import (
     ResultConfig,
-    StudyConfig,
+    Study,
     TrimConfig,
     read_study,
     study_toml,
@@ -43,7 +43,7 @@ def test_axes_may_lie_deep_and_leave_out(tmp_path: Path) -> None:
     change = '[scenario.platform]\n[[scenario.platform.changes]]\ndo = "down"\nat = 5\n'
     deep = "[axes]\nplatform.changes.0.processors = [1, 3]\n"
     study = read_study(write_study(tmp_path, SCENARIO + change + deep))
-    found = [study.scenario(point).completed()["platform"] for point in study.points()]
+    found = [study.scenario_at(point).completed()["platform"] for point in study.points()]
     assert [1, 3] == [one["changes"][0]["processors"] for one in found]
     left_out = (
         '[axes]\nplatform = ["none", {changes = [{do = "resize", at = 9, processors = 4}]}]\n'
@@ -103,7 +103,7 @@ def test_completed_study_can_be_run_again(tmp_path: Path, call: Call) -> None:
 
 def test_every_setting_says_what_it_is() -> None:
     """Every setting of a study has a description."""
-    for part in (StudyConfig, TrimConfig, ResultConfig):
+    for part in (Study, TrimConfig, ResultConfig):
         assert all(field.description for field in part.model_fields.values())
 
 

@@ -8,9 +8,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hpcrowd.analysis.comparison.sweeps import MEANING, SweepResult, scale_of, sweep_figure
+from hpcrowd.analysis.comparison.sweeps import (
+    MEANING,
+    SweepResult,
+    row_of,
+    scale_of,
+    sweep_figure,
+    trimmed_metrics,
+    window_of,
+)
 from hpcrowd.analysis.run import Run
-from hpcrowd.analysis.trimmed import row_of, trimmed_metrics, window_of
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import JobTable, State
 from scipy import stats

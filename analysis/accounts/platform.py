@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,35 +51,6 @@ def sizes_of(accounts: Mapping[str, Mapping[str, Any]]) -> list[tuple[int, int, 
         for account in accounts.values()
         for at, before, after in account.get("sizes", ())
     ]
-
-
-def size_steps(
-    processors: int, sizes: Iterable[tuple[int, int, int]], first: int, last: int
-) -> list[tuple[int, int]]:
-    """Return from which second on there were how many processors, from ``first`` to ``last``.
-
-    Parameters
-    ----------
-    processors
-        At first, of all clusters.
-    sizes
-        What :func:`sizes_of` returns.
-    first, last
-        s since the origin.
-    """
-    steps = [(first, processors)]
-    for at, before, after in sorted(sizes):
-        if at < last:
-            steps.append((max(at, first), steps[-1][1] + after - before))
-    return steps
-
-
-def processor_seconds(
-    processors: int, sizes: Iterable[tuple[int, int, int]], first: int, last: int
-) -> int:
-    """Return the processor-seconds of the machine from ``first`` to ``last``."""
-    steps = [*size_steps(processors, sizes, first, last), (last, 0)]
-    return sum(size * (end - begin) for (begin, size), (end, _) in pairwise(steps))
 
 
 def attempts_of(model: Simulation) -> list[Attempt]:

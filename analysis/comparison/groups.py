@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from hpcrowd.analysis.curves import profile_distance, weekly_profile
 from hpcrowd.analysis.metrics import METRICS, Metric, per_user
 from hpcrowd.analysis.paired import Estimate, Floats, mean_by_user, t_interval
-from hpcrowd.analysis.profiles import profile_distance, weekly_profile
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 
@@ -105,7 +105,7 @@ def seed_of(run: Run) -> int | None:
 
 
 def week_distance(run: Run, record: Int64s | None) -> float | None:
-    """Return :func:`~analysis.profiles.profile_distance` of run and record; None without both."""
+    """Return :func:`~hpcrowd.analysis.curves.profile_distance` to a record; None without one."""
     if record is None:
         return None
     profiles = [weekly_profile(times, run.clock) for times in (run.jobs.submit, record)]

@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from hpcrowd.analysis import curves
 from hpcrowd.analysis.comparison.groups import Group, work_of
-from hpcrowd.analysis.comparison.style import (
-    headed_figure,
-    look_of,
-    shortened,
-    span_of_groups,
-    with_shared_clock,
-    wrapped,
-)
+from hpcrowd.analysis.curves import weekly_profile
 from hpcrowd.analysis.paired import Floats
+from hpcrowd.analysis.pictures.overview import TIME_BINS, draw_profiles
 from hpcrowd.analysis.pictures.plots import (
     COLOURS,
     LEGEND,
-    TIME_BINS,
     TITLE,
-    draw_profiles,
+    legend_figure,
+    look_of,
     new_figure,
     say_nothing,
+    shortened,
     tidy,
     time_axis,
+    wrapped,
 )
-from hpcrowd.analysis.profiles import weekly_profile
 from hpcrowd.analysis.run import Run
-from hpcrowd.environment.clock import DAY, HOUR
+from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 
 if TYPE_CHECKING:
@@ -507,3 +503,26 @@ def _draw_shares(axes: Axes, lines: Sequence[tuple[Floats, int]], name: str, not
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.set_xlabel(name, fontsize=8.5)
     return None
+
+
+def headed_figure(
+    width: float, body: float, title: str, groups: Sequence[Group], *, record: bool = False
+) -> tuple[Figure, float, float]:
+    """Return a figure with a legend of the groups below its title, and where its body may be."""
+    return legend_figure(width, body, title, [group.title for group in groups], record=record)
+
+
+def span_of_groups(groups: Sequence[Group]) -> tuple[int, int] | None:
+    """Return the first and the last second of all runs; None if nothing happened."""
+    spans = [curves.span_of(run.jobs) for group in groups for run in group.runs]
+    known = [span for span in spans if span is not None]
+    if not known:
+        return None
+    return min(first for first, _ in known), max(last for _, last in known)
+
+
+def with_shared_clock(groups: Sequence[Group]) -> Run:
+    """Return a run with the clock of all groups: the nominal one where their origins differ."""
+    first = groups[0].first
+    same = all(group.first.clock == first.clock for group in groups)
+    return first if same else replace(first, clock=Clock())

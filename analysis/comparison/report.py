@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hpcrowd.analysis.comparison.groups import ALL_METRICS, Group
 from hpcrowd.analysis.comparison.numbers import Comparison
 from hpcrowd.analysis.comparison.pictures import bars, course, queues, users_apart, weeks
-from hpcrowd.analysis.comparison.style import GROUP_COLOURS
 from hpcrowd.analysis.comparison.words import (
     OF_USERS,
     format_difference,
@@ -30,8 +29,8 @@ from hpcrowd.analysis.comparison.words import (
     format_users,
     shown_metrics,
 )
-from hpcrowd.analysis.pictures.plots import figure_png
-from hpcrowd.analysis.report.html import Section, paragraphs, table_of
+from hpcrowd.analysis.html import Section, paragraphs, table_of
+from hpcrowd.analysis.pictures.plots import GROUP_COLOURS, figure_png
 from hpcrowd.analysis.results import provenance, versions, whole_folder, write_json
 
 if TYPE_CHECKING:

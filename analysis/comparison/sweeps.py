@@ -1,4 +1,9 @@
-"""What a sweep says: one row per run, means with intervals, differences paired by seed.
+"""Runs of a sweep: each as one row without its ends, means with intervals, differences by seed.
+
+A run begins with an empty machine and ends with users who have gone. Of a trimmed run only the jobs
+count that were submitted in a window: from a warm-up after the first submission to a cool-down
+before the last one. What is measured over time, utilization and throughput, is measured in that
+window, whichever jobs were then on the machine.
 
 Runs with the same seed draw the same random numbers, whatever else is set (common random numbers).
 So the effect of a setting is the mean, over the seeds, of what it changes in the run of each seed;
@@ -16,17 +21,126 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcrowd.analysis.comparison.style import legend_figure, look_of, shortened
-from hpcrowd.analysis.metrics import METRICS
+import numpy as np
+
+from hpcrowd.analysis.accounts.platform import sizes_of
+from hpcrowd.analysis.curves import processor_seconds
+from hpcrowd.analysis.metrics import METRICS, PER_USER, PERCENTILES, summarize
 from hpcrowd.analysis.paired import CONFIDENCE, Estimate, t_interval
-from hpcrowd.analysis.pictures.plots import COLOURS, new_figure, say_nothing, tidy
-from hpcrowd.analysis.trimmed import ROW_METRICS, USER_METRICS
+from hpcrowd.analysis.pictures.plots import (
+    COLOURS,
+    legend_figure,
+    look_of,
+    new_figure,
+    say_nothing,
+    shortened,
+    tidy,
+)
+from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import DAY, HOUR
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import UNKNOWN, JobTable
+from hpcrowd.environment.quantities import format_duration
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+#: Metrics over users in a row, by name: metric and percentile.
+USER_METRICS = {f"{name}_users_p{p}": (name, f"p{p}") for name in PER_USER for p in PERCENTILES}
+
+#: Every number that each row has, in its order.
+ROW_METRICS = (*(metric.name for metric in METRICS), *USER_METRICS)
+
+
+def window_of(jobs: JobTable, warm_up: int, cool_down: int) -> tuple[int, int]:
+    """Return the first and the last second in which a submission counts.
+
+    Parameters
+    ----------
+    jobs
+        The simulated jobs, at least one of them submitted.
+    warm_up
+        s after the first submission.
+    cool_down
+        s before the last submission.
+
+    Raises
+    ------
+    QuantityError
+        When nothing was submitted, or nothing is left between the two.
+    """
+    times = jobs.submit[jobs.submit != UNKNOWN]
+    if not len(times):
+        raise QuantityError("trim: nothing was submitted in the run, so there is no window")
+    first, last = int(times.min()), int(times.max())
+    if first + warm_up > last - cool_down:
+        raise QuantityError(
+            f"trim: warm_up {format_duration(warm_up)} and cool_down {format_duration(cool_down)} "
+            f"leave nothing of submissions over {format_duration(last - first)}; take less"
+        )
+    return first + warm_up, last - cool_down
+
+
+def trimmed_metrics(run: Run, warm_up: int = 0, cool_down: int = 0) -> dict[str, Any]:
+    """Return the metrics of a run, :func:`hpcrowd.analysis.metrics.summarize`, without its ends.
+
+    Parameters
+    ----------
+    run
+        The run.
+    warm_up, cool_down
+        s that are left out, see :func:`window_of`; without both, all jobs count.
+
+    Raises
+    ------
+    QuantityError
+        When nothing is left.
+    """
+    if not warm_up and not cool_down:
+        return run.metrics
+    jobs = run.jobs
+    begin, end = window_of(jobs, warm_up, cool_down)
+    sizes = sizes_of(run.platform)
+    rows = np.flatnonzero((jobs.submit >= begin) & (jobs.submit <= end))
+    found = summarize(jobs.take(rows), run.processors, run.dropped.total(), sizes)
+    span = end - begin
+    if span:
+        ran = jobs.over
+        inside = np.minimum(jobs.end[ran], end) - np.maximum(jobs.start[ran], begin)
+        work = float(jobs.processors[ran].astype(np.float64) @ np.maximum(inside, 0))
+        ended = np.count_nonzero((jobs.end[ran] > begin) & (jobs.end[ran] <= end))
+        found["utilization"] = work / processor_seconds(run.processors, sizes, begin, end)
+        found["throughput_jobs_per_day"] = float(ended * DAY / span)
+    else:
+        found["utilization"] = found["throughput_jobs_per_day"] = None
+    return found
+
+
+def row_of(run: Run, warm_up: int = 0, cool_down: int = 0) -> dict[str, int | float | None]:
+    """Return a run as one row: :data:`ROW_METRICS`, then what reactions and the platform did,
+    and what became of the sites of a grid, or of a population.
+
+    Parameters
+    ----------
+    run
+        The run.
+    warm_up, cool_down
+        s that are left out of the metrics, see :func:`window_of`; the rest is of the whole run.
+    """
+    found = trimmed_metrics(run, warm_up, cool_down)
+    row: dict[str, int | float | None] = {metric.name: found[metric.name] for metric in METRICS}
+    row |= {name: found["per_user"][one][p] for name, (one, p) in USER_METRICS.items()}
+    sites = {f"site.{name}": account for name, account in run.sites.items()}
+    population = {"population": run.population} if run.population else {}
+    accounts = {"reactions": run.accounts, **run.platform, **sites, **population}
+    for part, numbers in accounts.items():
+        for name, value in numbers.items():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                row[f"{part}.{name}"] = value
+    return row
 
 
 #: The axis whose values are replications.
@@ -235,7 +349,7 @@ class SweepResult:
 
     def write(self, folder: Path) -> None:
         """Write ``frame.parquet``, ``frame.csv``, ``summary.csv`` and a picture of each metric."""
-        from hpcrowd.analysis.pictures.files import write_picture
+        from hpcrowd.analysis.pictures.plots import write_picture
 
         for name, table in (("frame", self.frame), ("summary", self.summary)):
             temporary = folder / f".{name}.csv.tmp"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from hpcrowd.analysis.comparison.groups import ALL_METRICS, Group
 from hpcrowd.analysis.comparison.numbers import Comparison, named_work
-from hpcrowd.analysis.metrics import PER_USER
+from hpcrowd.analysis.metrics import PER_USER, format_metric
 from hpcrowd.analysis.paired import Difference, Estimate, UserDifference
-from hpcrowd.analysis.report.html import format_metric
 from hpcrowd.environment.quantities import plural
 
 #: Metrics of users that tables for people show.

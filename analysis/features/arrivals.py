@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from hpcrowd.analysis.curves import DAY_HOURS, weekly_rates
 from hpcrowd.analysis.features import series
 from hpcrowd.analysis.features.feature import Feature, Group
 from hpcrowd.analysis.features.hurst import Hurst, hurst
 from hpcrowd.analysis.features.workload import Floats, Workload
-from hpcrowd.analysis.profiles import DAY_HOURS
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import UnavailableError
 
@@ -103,11 +103,10 @@ def cycle(workload: Workload, found: Floats, lags: tuple[float, tuple[float, flo
 
 def hours_of_week(workload: Workload) -> Floats:
     """Return mean submissions in each local hour of the week, from Monday, per h, shape (168,)."""
-    from hpcrowd.analysis.curves import weekly_profile
 
     def find() -> Floats:
         seconds = np.floor(workload.submit).astype(np.int64)
-        found = weekly_profile(seconds[seconds >= 0], workload.clock)
+        found = weekly_rates(seconds[seconds >= 0], workload.clock)
         if found is None:
             raise UnavailableError("no submit times")
         return found

@@ -1,15 +1,23 @@
-"""Bags of tasks: jobs that follow each other and ask for the same (Minh 2012, section 2.3.3)."""
+"""Bags of tasks: jobs that follow each other and ask for the same (Minh 2012, section 2.3.3).
+
+The features are those of Tables 3.7 to 3.20. Only bags of two jobs or more count, except where bags
+arrive (chapter 3, introduction).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcrowd.analysis.features import series
+from hpcrowd.analysis.features.arrivals import DAILY, WEEKLY, cycle, long_correlation
+from hpcrowd.analysis.features.feature import Feature, Group, Scaling
+from hpcrowd.analysis.features.hurst import Hurst, hurst
 from hpcrowd.analysis.features.workload import Floats, Workload
 from hpcrowd.environment.errors import QuantityError, UnavailableError
 from hpcrowd.environment.jobs import Int64s
@@ -295,3 +303,338 @@ def _search(
 
     ends = {"xtol": SEARCH_WITHIN, "ftol": SEARCH_WITHIN, "maxiter": MOST_STEPS}
     return fmin(negative, start, args=args, disp=disp, **ends)
+
+
+#: s; the longest submission of a bag that the thesis calls short (section 3.4: 15 minutes).
+SHORT_S = 900
+
+#: For people.
+TITLES = {
+    "generalized_pareto": "generalized Pareto",
+    "weibull": "Weibull",
+    "lognormal": "lognormal",
+    "gamma": "gamma",
+    "exponential": "exponential",
+}
+
+
+def bag_sizes(workload: Workload) -> Int64s:
+    """Return the sizes of real bags, in the order of their arrival."""
+    found = real_bags(workload)
+    return found.size[found.real]
+
+
+def bag_gaps(workload: Workload) -> Floats:
+    """Return the times between arrivals of bags, s, single jobs among them."""
+    return workload.once("bag gaps", lambda: series.interarrivals(bags(workload).arrival))
+
+
+def bag_counts(workload: Workload) -> Floats:
+    """Return bags in each interval of the time scale, single jobs among them."""
+    scale = workload.settings.time_scale_s
+    return workload.once("bag counts", lambda: series.counts(bags(workload).arrival, scale))
+
+
+def bag_hurst(workload: Workload) -> Hurst:
+    """Return the Hurst parameter of the rate process of bags."""
+    return workload.once("bag hurst", lambda: hurst(bag_counts(workload)))
+
+
+def bag_correlation(workload: Workload) -> Floats:
+    """Return the autocorrelation of the counts of bags."""
+    return workload.once("bag acf", lambda: long_correlation(workload, bag_counts(workload)))
+
+
+def bag_fit(workload: Workload, distribution: str) -> Fit:
+    """Return a distribution fitted to the times between bags; Tables 3.9 and 3.10."""
+    return workload.once(f"fit {distribution}", lambda: fit(bag_gaps(workload), distribution))
+
+
+def size_correlation(workload: Workload, what: str) -> float:
+    """Return Spearman's correlation of the sizes of real bags and something else of them.
+
+    Parameters
+    ----------
+    workload
+        Whose bags.
+    what
+        ``run_time``, ``processors`` or ``requested_time``; bags without a requested time are left
+        out of the last.
+    """
+    found = real_bags(workload)
+    other = found.run_time if what == "run_time" else found.of_first(getattr(workload, what))
+    use = found.real & (other > 0) if what == "requested_time" else found.real
+    if not use.any():
+        raise UnavailableError("no requested times recorded")
+    return series.spearman(found.size[use], other[use])
+
+
+def run_time_cv(workload: Workload) -> float:
+    """Return the mean coefficient of variation of the run times in a bag; Table 3.8."""
+    found = real_bags(workload).run_time_cvs
+    if not len(found):
+        raise UnavailableError("all run times are 0")
+    return float(found.mean())
+
+
+def use_of_estimates(workload: Workload) -> float:
+    """Return occupation time over requested occupation time of real bags; Table 3.17."""
+    asked = real_bags(workload).in_real & (workload.requested_time > 0)
+    if not asked.any():
+        raise UnavailableError("no requested times recorded")
+    processors = workload.processors[asked]
+    occupied = (workload.run_time[asked] * processors).sum()
+    return float(occupied / (workload.requested_time[asked] * processors).sum())
+
+
+def share_of_bags(workload: Workload, what: str) -> float:
+    """Return which share of all ``occupation`` or ``wait`` is that of jobs in real bags."""
+    inside = real_bags(workload).in_real
+    if what == "occupation":
+        amount = workload.run_time * workload.processors
+    else:
+        known = workload.wait >= 0
+        if not known.any():
+            raise UnavailableError("no waits recorded")
+        amount = np.where(known, workload.wait, 0.0)
+    if amount.sum() <= 0:
+        raise UnavailableError("all run times are 0" if what == "occupation" else "all waits are 0")
+    return float(amount[inside].sum() / amount.sum())
+
+
+def same_job_gap_share(workload: Workload) -> float:
+    """Return the share of times between like neighbours within the gap of a bag; Fig. 3.3."""
+    found = same_job_gaps(workload)
+    if not len(found):
+        raise UnavailableError("no two neighbours ask for the same")
+    return float(np.mean(found <= workload.settings.bag_gap_s))
+
+
+def bag_run_time_correlation(workload: Workload) -> float:
+    """Return the autocorrelation of the run times of real bags at lag 1; Fig. 3.8."""
+    found = real_bags(workload)
+    return float(series.autocorrelation(found.run_time[found.real], 1)[1])
+
+
+def _fits() -> tuple[Feature, ...]:
+    """Return features of the five fits: parameters, then distances."""
+    made = []
+    for distribution, names in PARAMETERS.items():
+        for name in names:
+            unit = "s" if name.endswith("_s") else ""
+            # mu is the mean of a logarithm: another unit adds to it instead of multiplying.
+            scaling: Scaling = "time" if unit else "calendar" if name == "mu" else "none"
+            made.append(
+                Feature(
+                    f"bag_interarrival_{distribution}_{name}",
+                    f"  {TITLES[distribution]}: {name.removesuffix('_s')}",
+                    "fitted to times between bags by maximum likelihood, threshold 0",
+                    "Minh 2012, Table 3.9",
+                    partial(_parameter, distribution=distribution, name=name),
+                    unit,
+                    scaling,
+                    True,
+                )
+            )
+    for distribution in PARAMETERS:
+        made.append(
+            Feature(
+                f"bag_interarrival_{distribution}_ks",
+                f"  {TITLES[distribution]}: KS distance",
+                "largest distance between the distribution functions of fit and data",
+                "Minh 2012, Table 3.10",
+                partial(_distance, distribution=distribution),
+                by_order=True,
+            )
+        )
+    return tuple(made)
+
+
+def _parameter(workload: Workload, distribution: str, name: str) -> float:
+    return bag_fit(workload, distribution).parameters[name]
+
+
+def _distance(workload: Workload, distribution: str) -> float:
+    return bag_fit(workload, distribution).ks
+
+
+def _bag(
+    name: str, title: str, definition: str, table: str, measure: object, unit: str = "", **more: str
+) -> Feature:
+    scaling = more.get("scaling", "time" if unit == "s" else "none")
+    return Feature(
+        name,
+        title,
+        definition,
+        f"Minh 2012, {table}",
+        measure,  # type: ignore[arg-type]
+        unit,
+        scaling,  # type: ignore[arg-type]
+        True,
+    )
+
+
+def _mean_run_time(workload: Workload) -> float:
+    return float(workload.run_time[real_bags(workload).in_real].mean())
+
+
+GROUP = Group(
+    "bags",
+    "Bags of tasks",
+    (
+        _bag(
+            "jobs_in_bags_share",
+            "share of jobs in bags",
+            "jobs in bags of two or more, of all jobs",
+            "Table 3.7",
+            lambda w: float(bags(w).in_real.mean()),
+        ),
+        _bag(
+            "bag_same_job_gap_share",
+            "like neighbours within the gap",
+            "share of times between neighbours that ask for the same, not longer than the gap",
+            "section 3.4, Fig. 3.3",
+            same_job_gap_share,
+        ),
+        _bag(
+            "bag_run_time_cv_mean",
+            "run times in a bag, mean CV",
+            "mean over bags of the CV (with n) of their run times; not of bags that took 0 s",
+            "Table 3.8",
+            run_time_cv,
+        ),
+        _bag(
+            "bag_size_mean",
+            "bag size, mean",
+            "jobs of a bag of two or more",
+            "Table 3.13",
+            lambda w: float(bag_sizes(w).mean()),
+        ),
+        _bag(
+            "bag_size_max",
+            "bag size, largest",
+            "jobs of the largest bag",
+            "Table 3.13",
+            lambda w: int(bag_sizes(w).max()),
+        ),
+        _bag(
+            "bag_duration_short_share",
+            "bags submitted in 15 minutes",
+            "share of bags whose last job follows their first within 15 minutes",
+            "section 3.4, Fig. 3.4",
+            lambda w: float(np.mean(real_bags(w).duration[bags(w).real] <= SHORT_S)),
+            scaling="calendar",
+        ),
+        _bag(
+            "bag_duration_mean_s",
+            "bag submission, mean",
+            "from a bag's first submission to its last",
+            "section 3.4, Fig. 3.4",
+            lambda w: float(real_bags(w).duration[bags(w).real].mean()),
+            "s",
+        ),
+        _bag(
+            "bag_interarrival_mean_s",
+            "time between bags, mean",
+            "between arrivals of bags, single jobs among them",
+            "section 3.5.1",
+            lambda w: series.moments(bag_gaps(w)).mean,
+            "s",
+        ),
+        _bag(
+            "bag_interarrival_cv",
+            "temporal burstiness of bags (CV)",
+            "coefficient of variation of times between bags, single jobs among them",
+            "Table 3.11",
+            lambda w: series.moments(bag_gaps(w)).cv,
+        ),
+        *_fits(),
+        _bag(
+            "bag_hurst_mean",
+            "Hurst parameter of bags, mean",
+            "of the rate process of bags, mean of three estimators",
+            "Table 3.12 (whose estimator is not known)",
+            lambda w: bag_hurst(w).mean,
+        ),
+        _bag(
+            "bag_hurst_sd",
+            "Hurst parameter of bags, spread",
+            "standard deviation of the three estimates",
+            "Table 3.12 (whose estimator is not known)",
+            lambda w: bag_hurst(w).sd,
+        ),
+        _bag(
+            "bag_daily_cycle",
+            "daily cycle of bags",
+            "as the daily cycle of jobs, on counts of bags",
+            "section 3.5.2; the measure is our own",
+            lambda w: cycle(w, bag_correlation(w), DAILY),
+            scaling="calendar",
+        ),
+        _bag(
+            "bag_weekly_cycle",
+            "weekly cycle of bags",
+            "as the weekly cycle of jobs, on counts of bags",
+            "section 3.5.2; the measure is our own",
+            lambda w: cycle(w, bag_correlation(w), WEEKLY),
+            scaling="calendar",
+        ),
+        _bag(
+            "bag_run_time_acf1",
+            "run times of bags after each other",
+            "autocorrelation of the mean run times of bags at lag 1",
+            "section 3.6, Fig. 3.8",
+            bag_run_time_correlation,
+        ),
+        _bag(
+            "bag_size_run_time_spearman",
+            "bag size and run time (Spearman)",
+            "correlation of ranks of a bag's size and mean run time",
+            "Table 3.14",
+            partial(size_correlation, what="run_time"),
+        ),
+        _bag(
+            "bag_size_processors_spearman",
+            "bag size and processors (Spearman)",
+            "correlation of ranks of a bag's size and requested processors",
+            "Table 3.15",
+            partial(size_correlation, what="processors"),
+        ),
+        _bag(
+            "bag_size_requested_time_spearman",
+            "bag size and estimate (Spearman)",
+            "correlation of ranks of a bag's size and requested time, of bags that have one",
+            "Table 3.16",
+            partial(size_correlation, what="requested_time"),
+        ),
+        _bag(
+            "bag_use_of_estimates",
+            "use of estimates by bags",
+            "run time x processors over requested time x processors, of bags that asked",
+            "Table 3.17",
+            use_of_estimates,
+        ),
+        _bag(
+            "bag_occupation_share",
+            "share of occupation by bags",
+            "run time x processors of jobs in bags, of that of all jobs",
+            "Table 3.18",
+            partial(share_of_bags, what="occupation"),
+        ),
+        _bag(
+            "bag_job_run_time_mean_s",
+            "run time of jobs in bags, mean",
+            "of jobs in bags of two or more; beside it the mean of all jobs",
+            "Table 3.19",
+            _mean_run_time,
+            "s",
+        ),
+        _bag(
+            "bag_wait_share",
+            "share of waits by bags",
+            "wait of jobs in bags, of that of all jobs whose wait is known",
+            "Table 3.20",
+            partial(share_of_bags, what="wait"),
+        ),
+    ),
+)

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hpcrowd.analysis.features import arrivals, bag_features, repetition, sizes, users
+from hpcrowd.analysis.features import arrivals, sizes, users
+from hpcrowd.analysis.features import bags as bag_features
+from hpcrowd.analysis.features import locality as repetition
 from hpcrowd.analysis.features.feature import Features
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.environment.errors import UnavailableError

@@ -11,8 +11,15 @@ from numpy.typing import NDArray
 from hpcrowd.analysis.curves import time_ticks
 from hpcrowd.analysis.features import sizes
 from hpcrowd.analysis.features.arrivals import arrival_correlation, gaps, hours_of_week, span
-from hpcrowd.analysis.features.bag_features import TITLES, bag_correlation, bag_fit, bag_gaps
-from hpcrowd.analysis.features.bags import PARAMETERS, bags
+from hpcrowd.analysis.features.bags import (
+    PARAMETERS,
+    TITLES,
+    bag_correlation,
+    bag_fit,
+    bag_gaps,
+    bags,
+)
+from hpcrowd.analysis.features.locality import bag_zipf, repetition_zipf, repetitions
 from hpcrowd.analysis.features.panels import (
     LETTERS,
     POINTS,
@@ -28,7 +35,6 @@ from hpcrowd.analysis.features.panels import (
     nothing,
     percent,
 )
-from hpcrowd.analysis.features.repetition import bag_zipf, repetition_zipf, repetitions
 from hpcrowd.analysis.features.users import jobs_of_users, responses_thought_about, think_times
 from hpcrowd.analysis.features.workload import Floats, Workload
 from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, TITLE

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.analysis import curves
-from hpcrowd.analysis.comparison.style import look_of, shortened, wrapped
 from hpcrowd.analysis.features.workload import Floats, Workload
-from hpcrowd.analysis.pictures.plots import TITLE, say_nothing, tidy
+from hpcrowd.analysis.pictures.plots import TITLE, look_of, say_nothing, shortened, tidy, wrapped
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.environment.quantities import format_duration
@@ -90,7 +89,7 @@ def drawable[Found](
     workloads
         Which.
     find
-        Returns what is drawn, or raises :class:`~analysis.features.feature.UnavailableError`.
+        Returns what is drawn, or raises :class:`~hpcrowd.environment.errors.UnavailableError`.
     """
     drawn, missing = [], dict[str, list[str]]()
     for place, workload in enumerate(workloads):

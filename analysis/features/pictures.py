@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hpcrowd.analysis.comparison.style import legend_figure
 from hpcrowd.analysis.features import draw as draw_arrivals
 from hpcrowd.analysis.features import draw as draw_bags
 from hpcrowd.analysis.features import draw as draw_jobs
 from hpcrowd.analysis.features import draw as draw_users
 from hpcrowd.analysis.features.panels import LETTERS, name_of, nothing, title_of
 from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.analysis.pictures.plots import new_figure, tidy
+from hpcrowd.analysis.pictures.plots import legend_figure, new_figure, tidy
 from hpcrowd.environment.errors import UnavailableError
 
 if TYPE_CHECKING:

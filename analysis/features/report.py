@@ -14,8 +14,8 @@ from hpcrowd.analysis.features.panels import plain_name
 from hpcrowd.analysis.features.pictures import PICTURES
 from hpcrowd.analysis.features.stats import GROUPS
 from hpcrowd.analysis.features.workload import Workload
+from hpcrowd.analysis.html import Picture, figure_of, html_page
 from hpcrowd.analysis.pictures.plots import figure_png
-from hpcrowd.analysis.report.html import Picture, figure_of, html_page
 from hpcrowd.analysis.results import versions
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import UnavailableError

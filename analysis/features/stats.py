@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from hpcrowd.analysis.features import arrivals, bag_features, repetition, sizes, users
+from hpcrowd.analysis.features import arrivals, sizes, users
+from hpcrowd.analysis.features import bags as bag_features
+from hpcrowd.analysis.features import locality as repetition
 from hpcrowd.analysis.features.feature import Feature, Features, Group, measure
 from hpcrowd.analysis.features.workload import Settings, Which, Workload
 from hpcrowd.environment.errors import TraceError

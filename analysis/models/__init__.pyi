@@ -1,10 +1,9 @@
-from .arrivals.cycle import Cycle
 from .generation import Generated, generate
+from .jobs.locality import with_correlation
 from .judgement import Judgement, judge, judgement_html
-from .locality import with_correlation
-from .model import WorkloadModel, read_model, write_model
-from .part import ArrivalModel, Drawn, JobModel, Part
-from .registry import ARRIVALS, MODELS, fit, published
+from .model import ARRIVALS, MODELS, WorkloadModel, fit, published, read_model, write_model
+from .parts.base import ArrivalModel, Drawn, JobModel, Part
+from .parts.cycle import Cycle
 
 __all__ = [
     "ARRIVALS",

@@ -15,10 +15,10 @@ from hpcrowd.analysis.features.pictures import PICTURES
 from hpcrowd.analysis.features.report import format_value
 from hpcrowd.analysis.features.stats import FEATURES, GROUPS
 from hpcrowd.analysis.features.workload import Settings, Workload
+from hpcrowd.analysis.html import Picture, figure_of, html_page, table_of
 from hpcrowd.analysis.models.generation import generate
 from hpcrowd.analysis.models.model import WorkloadModel
 from hpcrowd.analysis.pictures.plots import figure_png
-from hpcrowd.analysis.report.html import Picture, figure_of, html_page, table_of
 from hpcrowd.analysis.results import versions
 from hpcrowd.environment.errors import QuantityError, UnavailableError
 

@@ -14,13 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.analysis import curves
-from hpcrowd.analysis.accounts.platform import processor_seconds, size_steps, sizes_of
-from hpcrowd.analysis.pictures.hours_axis import label_hours
+from hpcrowd.analysis.accounts.platform import sizes_of
+from hpcrowd.analysis.curves import processor_seconds, size_steps
 from hpcrowd.analysis.pictures.plots import (
     COLOURS,
     DPI,
     LEGEND,
     TITLE,
+    count_axis,
+    label_hours,
     new_figure,
     say_nothing,
     tidy,
@@ -339,13 +341,6 @@ def gantt(
         machine.step(times, sizes, where="post", **style)
     draw_queue_steps(count, asked, run, first, last)
     return figure
-
-
-def count_axis(axes: Axes) -> None:
-    """Label an axis that counts at whole numbers only."""
-    from matplotlib.ticker import MaxNLocator
-
-    axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
 
 
 def running_between(jobs: JobTable, first: int, last: int) -> Int64s:

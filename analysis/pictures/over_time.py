@@ -1,37 +1,41 @@
-"""A run over time: processors in use and the queue, submissions and lateness, with what changed.
+"""A run over time: load, submissions and lateness, users who come and go, a period of reactions.
 
-Each picture has a function that gives what it shows as columns.
+Most pictures have a function that gives what they show as columns.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hpcrowd.agents.behaviours.visits import LEAVING, Happening
 from hpcrowd.analysis import curves
+from hpcrowd.analysis.curves import weekly_profile
 from hpcrowd.analysis.metrics import submitted
+from hpcrowd.analysis.pictures.overview import (
+    Line,
+    draw_queue,
+    draw_submissions,
+    draw_usage,
+    lines_of,
+)
 from hpcrowd.analysis.pictures.platform_marks import draw_marks
 from hpcrowd.analysis.pictures.plots import (
     COLOURS,
     LEGEND,
     TITLE,
-    Line,
     averaged,
-    draw_queue,
-    draw_submissions,
-    draw_usage,
     label_week,
-    lines_of,
     new_figure,
     say_nothing,
     tidy,
     time_axis,
 )
-from hpcrowd.analysis.profiles import weekly_profile
 from hpcrowd.analysis.run import Run
-from hpcrowd.environment.clock import DAY, HOUR
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 
 if TYPE_CHECKING:
@@ -153,7 +157,7 @@ def week_of(run: Run) -> Figure:
     hours = np.arange(curves.WEEK_HOURS + 1)
     for (name, _, colour, width), share in found:
         axes.stairs(share, hours, color=COLOURS[colour], linewidth=width, label=name, baseline=None)
-    label_week(axes, run)
+    label_week(axes, run.clock)
     axes.set_ylim(0, 1.2 * axes.get_ylim()[1])  # room for the legend
     axes.legend(**LEGEND, loc="upper right", ncols=len(found))
     return figure
@@ -260,3 +264,183 @@ def _draw_rate(axes: Axes, run: Run) -> None:
     axes.stairs(rate, edges, fill=True, color=COLOURS["sky"])
     axes.set_ylim(0, 1.08 * float(rate.max()))
     return time_axis(axes, run, first, last, labels=6)
+
+
+#: What is drawn upward and downward: colour and hatch.
+VISITS = {
+    Happening.ARRIVED: ("blue", ""),
+    Happening.CAME_BACK: ("sky", "///"),
+    Happening.DONE: ("grey", ""),
+    Happening.WENT_AWAY: ("orange", "///"),
+    Happening.GAVE_UP: ("vermilion", ""),
+}
+
+
+def comings_and_goings(run: Run) -> Figure:
+    """Return how many users are there over time, and who came and left in each week."""
+    figure = new_figure(12, 4.6, "Users who come and go", run.label)
+    grid = figure.add_gridspec(2, 1, left=0.055, right=0.985, bottom=0.1, top=0.82, hspace=0.42)
+    above, below = (figure.add_subplot(grid[row]) for row in (0, 1))
+    times, there = users_there(run)
+    first, last = curves.span_of(run.jobs) or (0, WEEK)
+    last = max(last, int(times[-1]) if len(times) else 0)
+    tidy(above)
+    above.stairs(there, np.append(times, max(last, times[-1] + 1)), fill=True, color=COLOURS["sky"])
+    above.set_ylim(0, 1.08 * max(1, int(there.max())))
+    above.set_title("Users who are there", **TITLE)
+    time_axis(above, run, first, last, named=False)
+    tidy(below)
+    edges, counts = _by_week(run, first, last)
+    up, down = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
+    for what, (colour, hatch) in VISITS.items():
+        if not counts[what].any():
+            continue
+        leaves = what in LEAVING
+        base = down if leaves else up
+        top = base - counts[what] if leaves else base + counts[what]
+        below.stairs(
+            top, edges, baseline=base, fill=True, facecolor=COLOURS[colour], hatch=hatch,
+            edgecolor="white", linewidth=0.3, label=what.value,
+        )  # fmt: skip
+        up, down = (up, top) if leaves else (top, down)
+    below.axhline(0, color="black", linewidth=0.8)
+    below.set_title("Users per week: upward who come, downward who leave", **TITLE)
+    time_axis(below, run, first, last)
+    handles, labels = below.get_legend_handles_labels()
+    if handles:
+        figure.legend(
+            handles, labels, loc="upper right", bbox_to_anchor=(0.985, 0.99), ncols=len(handles),
+            **LEGEND,
+        )  # fmt: skip
+    return figure
+
+
+def users_there(run: Run) -> tuple[Int64s, Int64s]:
+    """Return the seconds at which the users who are there change, and how many there are then."""
+    present: dict[int, bool] = {}
+    changes: dict[int, int] = {}
+    for visit in run.visits:
+        now = visit.what not in LEAVING
+        step = int(now) - int(present.get(visit.user, False))
+        present[visit.user] = now
+        changes[visit.at] = changes.get(visit.at, 0) + step
+    times = np.array(sorted(changes), np.int64)
+    return times, np.cumsum([changes[at] for at in times.tolist()], dtype=np.int64)
+
+
+def visits_data(run: Run) -> Columns:
+    """Return what :func:`comings_and_goings` shows, week by week from the first event on."""
+    first, last = curves.span_of(run.jobs) or (0, WEEK)
+    edges, counts = _by_week(run, first, last)
+    times, there = users_there(run)
+    place = np.searchsorted(times, edges[1:], side="left") - 1
+    return {
+        "week_begins_s": edges[:-1],
+        "week_begins_local_time": local_times(run, edges[:-1]),
+        "users_there_at_its_end": there[place],
+        **{what.value.replace(" ", "_"): counts[what] for what in VISITS},
+    }
+
+
+def _by_week(run: Run, first: int, last: int) -> tuple[Int64s, dict[Happening, Int64s]]:
+    """Return weeks of 7 times 24 hours that cover a span, and how often what happened in each."""
+    latest = max([last, *(visit.at for visit in run.visits)])
+    edges = np.arange(min(0, first), latest + WEEK + 1, WEEK, dtype=np.int64)
+    return edges, {
+        what: np.histogram([visit.at for visit in run.visits if visit.what is what], edges)[0]
+        for what in VISITS
+    }
+
+
+#: Width of the averages, s.
+BIN = HOUR
+
+#: What is shown before and after the period, s.
+BEFORE, AFTER = 2 * DAY, 4 * DAY
+
+
+def mean_use(run: Run, begin: int, end: int) -> float:
+    """Return the mean number of processors in use between two seconds of a run."""
+    return float(curves.processors_in_use(run.jobs, np.array([begin, end]))[0])
+
+
+def reaction_figure(
+    columns: Mapping[str, Mapping[str, Run]],
+    period: tuple[int, int],
+    title: str,
+    subtitle: str = "",
+) -> Figure:
+    """Return processors in use around a period: users in columns, responses in rows.
+
+    Parameters
+    ----------
+    columns
+        For each kind of users its runs by the name of the response. The first of them is the run
+        without one, and is shown with each of the others.
+    period
+        (from, to), s of the run; shaded.
+    title, subtitle
+        Of the picture.
+    """
+    rows = max(len(runs) for runs in columns.values()) - 1
+    height = 0.95 + 1.55 * rows
+    figure = new_figure(11, height, title, subtitle)
+    grid = figure.add_gridspec(
+        rows,
+        len(columns),
+        left=0.05,
+        right=0.985,
+        bottom=0.5 / height,
+        top=1 - 0.95 / height,
+        hspace=0.42,
+        wspace=0.12,
+    )
+    for column, (users, runs) in enumerate(columns.items()):
+        (_, without), *others = runs.items()
+        for row, (name, run) in enumerate(others):
+            axes = figure.add_subplot(grid[row, column])
+            _draw_response(axes, without, run, period)
+            axes.set_title(f"{users} users: {name}", **TITLE)
+            time_axis(axes, run, *_span_around(period), named=row == len(others) - 1)
+            if not row and not column:
+                _explain_response(axes)
+    return figure
+
+
+def _span_around(period: tuple[int, int]) -> tuple[int, int]:
+    return max(0, period[0] - BEFORE), period[1] + AFTER
+
+
+def _draw_response(axes: Axes, without: Run, run: Run, period: tuple[int, int]) -> None:
+    first, last = _span_around(period)
+    edges = np.arange(first, last + BIN, BIN, dtype=np.int64)
+    tidy(axes)
+    axes.axvspan(*period, color=COLOURS["yellow"], alpha=0.35, linewidth=0, zorder=0)
+    level = curves.processors_in_use(run.jobs, edges)
+    axes.stairs(level, edges, fill=True, color=COLOURS["sky"], zorder=1)
+    level = curves.processors_in_use(without.jobs, edges)
+    axes.stairs(level, edges, color="#333333", linewidth=1.0, baseline=None, zorder=2)
+    axes.set_ylim(0, 1.14 * run.processors)
+
+
+def _explain_response(axes: Axes) -> None:
+    """Say once what the colours mean, above the panel at the right."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    handles: Sequence[Patch | Line2D] = (
+        Patch(color=COLOURS["sky"], label="with the reaction"),
+        Line2D([], [], color="#333333", linewidth=1.0, label="without"),
+        Patch(color=COLOURS["yellow"], alpha=0.35, label="period of the call"),
+    )
+    figure = axes.get_figure()
+    assert figure is not None
+    figure.legend(
+        handles=handles,
+        loc="upper right",
+        bbox_to_anchor=(0.985, 1.0),
+        ncols=3,
+        fontsize=8.5,
+        frameon=False,
+        handlelength=1.6,
+    )

@@ -1,27 +1,29 @@
-"""Pictures of one run: :func:`overview`, and :func:`write_overview` for the folder of a run.
+"""What all pictures are made of: figures, colours, legends, time axes, files.
 
-Every function returns a matplotlib ``Figure`` without a window or a global state; matplotlib is
-loaded when the first one is called. Colours are those of Okabe and Ito, which colour-blind people
-can tell apart. :mod:`hpcrowd.analysis.comparison.pictures` has the pictures of several runs.
+Pictures are matplotlib ``Figure``s without a window or a global state; matplotlib is loaded when
+the first one is drawn. Colours are those of Okabe and Ito, which colour-blind people can tell
+apart.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryFile
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from hpcrowd.analysis import curves
-from hpcrowd.analysis.accounts.platform import size_steps, sizes_of
+from hpcrowd.analysis.curves import WEEK_HOURS, time_ticks
 from hpcrowd.analysis.run import Run
-from hpcrowd.environment.clock import DAY, HOUR
-from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.environment.clock import DAY, DAYS, HOUR, Clock
+from hpcrowd.environment.errors import HpcrowdError, QuantityError
+from hpcrowd.environment.jobs import Int64s
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 
@@ -37,24 +39,47 @@ COLOURS = {
     "grey": "#999999",
 }
 
-#: Dots per inch of PNG files.
-DPI = 100
-
-#: Most bins of a curve over time; pictures are about a thousand pixels wide.
-TIME_BINS = 720
+#: Colours of groups, in their order; then again, with dashes. Grey is the record.
+GROUP_COLOURS = ("vermilion", "blue", "green", "orange", "purple", "sky")
+DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
 
 #: Looks of axis titles and legends.
 TITLE: dict[str, Any] = {"fontsize": 9.5, "loc": "left"}
+
 LEGEND: dict[str, Any] = {"fontsize": 8, "frameon": False, "handlelength": 1.6}
 
-#: A line of a picture: its label, the values behind it (s), the name of its colour, its width.
-type Line = tuple[str, Int64s, str, float]
+#: Letters that fit side by side into the legend of a picture 12 inches wide.
+LEGEND_WIDTH = 165
+
+#: Dots per inch of PNG files.
+DPI = 100
 
 #: Units of bin widths, s.
 UNITS = ((DAY, "days"), (HOUR, "h"), (60, "min"), (1, "s"))
 
+#: Steps between labels, s.
+STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, *(h * HOUR for h in (1, 2, 3, 6, 12)))
+
+#: Windows longer than this are labelled by days, s.
+LONG = 4 * DAY
+
+#: Labels so near to the end, as a part of the window, end there instead of being cut off.
+EDGE = 0.02
+
 #: Waits at which the axis of a distribution is labelled, s.
 WAIT_LABELS = {1: "1 s", 60: "1 min", HOUR: "1 h", DAY: "1 day", 30 * DAY: "30 days"}
+
+#: Formats by suffix, with what would otherwise change from run to run.
+FORMATS: dict[str, dict[str, Any]] = {
+    ".png": {"format": "png", "metadata": {"Software": None}},
+    ".svg": {"format": "svg", "metadata": {"Date": None, "Creator": None}},
+    ".pdf": {"format": "pdf", "metadata": {"CreationDate": None, "Creator": None}},
+}
+
+#: Salt of the names inside SVG files, which are random without one.
+SALT = "hpcrowd"
+
+# ---- figures ------------------------------------------------------------------------------------
 
 
 def new_figure(width: float, height: float, title: str, subtitle: str = "") -> Figure:
@@ -68,36 +93,211 @@ def new_figure(width: float, height: float, title: str, subtitle: str = "") -> F
     return figure
 
 
-def overview(run: Run) -> Figure:
-    """Return the overview of a run: processors in use, queue, submissions, waits, weekly profile.
+def legend_figure(
+    width: float, body: float, title: str, named: Sequence[str], *, record: bool = False
+) -> tuple[Figure, float, float]:
+    """Return a figure with a legend of these names below its title, and where its body may be.
 
-    Where there is a record, submissions, waits and profile show it beside the simulation.
+    Parameters
+    ----------
+    width, body
+        Inches; the height is that of the body, title and legend.
+    title
+        Of the figure.
+    named
+        In the order of :func:`look_of`.
+    record
+        Whether a grey line stands for what was recorded.
     """
-    jobs = run.jobs
-    ended = int(np.count_nonzero(jobs.over))
-    of = "" if run.source is None else f"{run.source['source']}: "
-    figure = new_figure(
-        12,
-        8.2,
-        run.label,
-        f"{of}{len(jobs):,} jobs, {ended:,} ran to an end, on {run.processors:,} processors",
+    from matplotlib.lines import Line2D
+
+    labels = list(named)
+    handles = [Line2D([], [], **look_of(place), linewidth=2) for place in range(len(labels))]
+    if record:
+        labels.append("recorded")
+        handles.append(Line2D([], [], color=COLOURS["grey"], linewidth=3))
+    columns = min(len(labels), 4, max(1, LEGEND_WIDTH // (8 + max(map(len, labels)))))
+    rows = -(-len(labels) // columns)
+    height = body + 0.75 + 0.2 * rows
+    figure = new_figure(width, height, title)
+    figure.legend(
+        handles,
+        [shortened(label, LEGEND_WIDTH) for label in labels],
+        loc="upper left",
+        bbox_to_anchor=(0.005, 1 - 0.36 / height),
+        ncols=columns,
+        frameon=False,
+        fontsize=9,
+        labelspacing=0.3,
     )
-    grid = figure.add_gridspec(
-        3, 3, left=0.055, right=0.985, bottom=0.065, top=0.895, hspace=0.42, wspace=0.24
-    )
-    draw_usage(figure.add_subplot(grid[0, :]), run)
-    draw_queue(figure.add_subplot(grid[1, :]), run)
-    draw_submissions(figure.add_subplot(grid[2, 0]), run)
-    draw_waits(figure.add_subplot(grid[2, 1]), run)
-    draw_week(figure.add_subplot(grid[2, 2]), run)
-    return figure
+    return figure, 0.55 / height, 1 - (0.75 + 0.2 * rows) / height
 
 
-def write_overview(run: Run, folder: str | Path) -> list[Path]:
-    """Draw :func:`overview` as ``overview.png`` in an existing folder; return the paths."""
-    path = Path(folder) / "overview.png"
-    path.write_bytes(figure_png(overview(run)))
-    return [path]
+def legend_above(figure: Figure, panel: Axes, below: float = 0.56) -> None:
+    """Put the legend of a panel under the title of its figure, ``below`` inches from the top."""
+    handles, labels = panel.get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc="upper left", ncols=len(handles),
+        bbox_to_anchor=(0.0, 1 - below / figure.get_figheight()), **LEGEND,
+    )  # fmt: skip
+
+
+def look_of(place: int) -> dict[str, Any]:
+    """Return colour and dashes of the group at ``place``."""
+    again, which = divmod(place, len(GROUP_COLOURS))
+    return {
+        "color": COLOURS[GROUP_COLOURS[which]],
+        "linestyle": DASHES[again % len(DASHES)],
+    }
+
+
+def shortened(text: str, width: int) -> str:
+    """Return at most ``width`` letters of a text."""
+    return text if len(text) <= width else text[: width - 1].rstrip(" ,") + "…"
+
+
+def wrapped(text: str, width: int, lines: int) -> str:
+    """Return a text in at most ``lines`` lines of at most ``width`` letters."""
+    found = wrap(text, width)
+    if len(found) > lines:
+        found = [*found[: lines - 1], shortened(" ".join(found[lines - 1 :]), width)]
+    return "\n".join(found)
+
+
+# ---- panels and their axes ----------------------------------------------------------------------
+
+
+def tidy(axes: Axes) -> None:
+    """Give axes the common look; what the vertical axis counts stands in the title."""
+    axes.tick_params(labelsize=8, length=3, color="#888888")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color("#888888")
+    axes.grid(visible=True, color="#e4e4e4", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.yaxis.set_major_formatter("{x:,.10g}")
+
+
+def say_nothing(axes: Axes, why: str) -> None:
+    """Say in an empty picture why it is empty."""
+    axes.set(xticks=[], yticks=[])
+    axes.text(
+        0.5, 0.5, why, transform=axes.transAxes, ha="center", va="center", color=COLOURS["grey"]
+    )
+
+
+def count_axis(axes: Axes) -> None:
+    """Label an axis that counts at whole numbers only."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
+
+
+def label_at(axis: Axis, labels: Mapping[float, str]) -> None:
+    """Label an axis at these places alone, such as at round times on a logarithmic one."""
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    axis.set_major_locator(FixedLocator(list(labels)))
+    axis.set_minor_locator(NullLocator())
+    axis.set_ticklabels(list(labels.values()))
+
+
+def label_week(axes: Axes, clock: Clock, *, named: bool = True) -> None:
+    """Label the hours of a week in local time; ``named`` tells the zone."""
+    axes.set_xlim(0, WEEK_HOURS)
+    axes.set_xticks(range(0, WEEK_HOURS, 24), DAYS)
+    for label in axes.get_xticklabels():
+        label.set_horizontalalignment("left")
+    zone = "the origin counts as Monday" if clock.nominal else f"local time, {clock.zone}"
+    if named:
+        axes.set_xlabel(zone, fontsize=8.5)
+
+
+def time_axis(
+    axes: Axes, run: Run, first: int, last: int, labels: int | None = None, named: bool = True
+) -> None:
+    """Label a time axis in local time; ``labels`` limits their number, ``named`` tells the zone."""
+    places, texts, name = time_ticks(run.clock, first, last)
+    every = 1 if labels is None else max(1, -(-len(places) // labels))
+    axes.set_xlim(min([first, *places]), max(last, first + 1))
+    axes.set_xticks(places[::every], texts[::every])
+    if named:
+        axes.set_xlabel(name, fontsize=8.5)
+
+
+def averaged(edges: Int64s) -> str:
+    """Return over what a curve is averaged, in words."""
+    width = int(edges[1] - edges[0])
+    size, unit = next((size, unit) for size, unit in UNITS if width % size == 0)
+    return f"averages over {width // size} {'day' if width == DAY else unit}"
+
+
+def label_hours(
+    axes: Axes, clock: Clock, first: int, last: int, *, named: bool, most: int = 13
+) -> None:
+    """Label the time axis of a window.
+
+    Parameters
+    ----------
+    axes, clock, first, last
+        What is labelled, local time, and the window, s.
+    named
+        Tell the zone and show the labels.
+    most
+        Most labels, fewer for narrow axes.
+    """
+    places, texts, name = hour_ticks(clock, first, last, most)
+    every = max(1, -(-len(places) // most))
+    places, texts = places[::every], texts[::every]
+    if len(places) > 0.7 * most and last - places[-1] < EDGE * (last - first):
+        texts[-1] = ""  # moved to the left it would lie on the one before
+    axes.set_xlim(first, last)
+    axes.set_xticks(places, texts if named else [""] * len(places))
+    if not named:
+        return
+    axes.set_xlabel(name, fontsize=8.5)
+    for label, place in zip(axes.get_xticklabels(), places, strict=True):
+        if last - place < EDGE * (last - first):
+            label.set_horizontalalignment("right")
+
+
+def hour_ticks(
+    clock: Clock, first: int, last: int, most: int = 13
+) -> tuple[list[int], list[str], str]:
+    """Return where to label a time axis, s, with what, and the name of the axis.
+
+    Parameters
+    ----------
+    clock
+        Local time. Where the trace did not say when it began, times count from its origin.
+    first, last
+        The window, s.
+    most
+        Most labels.
+    """
+    if last - first > LONG:
+        return time_ticks(clock, first, last)
+    step = next((s for s in STEPS if (last - first) / s <= most), STEPS[-1])
+    if clock.nominal:
+        size, unit = next((size, unit) for size, unit in UNITS if step % size == 0)
+        places = list(range(-(-first // step) * step, last + 1, step))
+        return places, [f"{place // size:,}" for place in places], f"{unit} since the origin"
+    walls = range(-(-clock.wall(first) // step) * step, clock.wall(last) + 1, step)
+    places, texts, day = [], [], None
+    for wall in walls:
+        second = clock.second_at(wall)
+        if not first <= second <= last or clock.wall(second) != wall:
+            continue  # the wall never shows it
+        local = clock.local(second)
+        text = f"{local:%H:%M:%S}" if step < 60 else f"{local:%H:%M}"
+        if local.date() != day:
+            day = local.date()
+            text += f"\n{local:%a} {local.day} {local:%b}"
+        places.append(second)
+        texts.append(text)
+    return places, texts, f"local time {clock.local(first).year}, {clock.zone}"
+
+
+# ---- files --------------------------------------------------------------------------------------
 
 
 def figure_png(figure: Figure, scale: float = 1) -> bytes:
@@ -133,192 +333,65 @@ def write_figures_of[What](
     return [f"{name}.png" for name in figures]
 
 
-def legend_above(figure: Figure, panel: Axes, below: float = 0.56) -> None:
-    """Put the legend of a panel under the title of its figure, ``below`` inches from the top."""
-    handles, labels = panel.get_legend_handles_labels()
-    figure.legend(
-        handles, labels, loc="upper left", ncols=len(handles),
-        bbox_to_anchor=(0.0, 1 - below / figure.get_figheight()), **LEGEND,
-    )  # fmt: skip
+def check_picture(path: str | os.PathLike[str], option: str = "picture") -> None:
+    """Make sure that a picture may be written, before anything is computed.
+
+    Parameters
+    ----------
+    path
+        The file.
+    option
+        Who asks for it, for the message.
+
+    Raises
+    ------
+    HpcrowdError
+        When its suffix is not known (QuantityError), it is a folder, or it has no folder that can
+        be written.
+    """
+    file = Path(path)
+    if file.suffix.lower() not in FORMATS:
+        raise QuantityError(
+            f"{option} {file}: pictures are {', '.join(FORMATS)}; give the file such a suffix"
+        )
+    if file.is_dir():
+        raise HpcrowdError(f"{option} {file}: is a folder; name a file")
+    if not file.parent.is_dir():
+        raise HpcrowdError(f"{option} {file}: no folder {file.parent} to write it in")
+    try:
+        with TemporaryFile(dir=file.parent):
+            pass
+    except OSError as error:
+        raise HpcrowdError(f"{option} {file}: cannot be written: {error.strerror}") from error
 
 
-def draw_usage(axes: Axes, run: Run) -> None:
-    """Draw the processors in use over time."""
-    span = curves.span_of(run.jobs)
-    tidy(axes)
-    if span is None:
-        return say_nothing(axes, "nothing was submitted")
-    edges = curves.time_edges(*span, TIME_BINS)
-    level = curves.processors_in_use(run.jobs, edges)
-    axes.stairs(level, edges, fill=True, color=COLOURS["sky"])
-    steps = size_steps(run.processors, sizes_of(run.platform), *span)
-    times, sizes = zip(*steps, (span[1], steps[-1][1]), strict=True)
-    style: dict[str, Any] = {"color": "black", "linewidth": 0.8, "linestyle": (0, (4, 3))}
-    axes.step(times, sizes, where="post", **style)
-    axes.set_ylim(0, 1.08 * max(1, *sizes))
-    axes.set_title(f"Processors in use, {averaged(edges)}; dashed: all", **TITLE)
-    time_axis(axes, run, *span, named=False)
+def write_picture(figure: Figure, path: str | os.PathLike[str]) -> None:
+    """Write a figure into a file that appears only when it is complete.
 
+    Parameters
+    ----------
+    figure
+        A figure without a window.
+    path
+        The file; its suffix says which format.
 
-def draw_queue(axes: Axes, run: Run) -> None:
-    """Draw the jobs in the queue over time."""
-    span = curves.span_of(run.jobs)
-    tidy(axes)
-    if span is None:
-        return say_nothing(axes, "nothing was submitted")
-    edges = curves.time_edges(*span, TIME_BINS)
-    level = curves.jobs_waiting(run.jobs, edges)
-    axes.set_title(f"Jobs in the queue, {averaged(edges)}", **TITLE)
-    if not level.any():
-        return say_nothing(axes, "nobody waited")
-    axes.stairs(level, edges, fill=True, color=COLOURS["orange"])
-    axes.set_ylim(0, max(1.0, 1.05 * float(level.max())))
-    time_axis(axes, run, *span)
+    Raises
+    ------
+    HpcrowdError
+        When the suffix is not known, or the file cannot be written.
+    """
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-
-def draw_submissions(axes: Axes, run: Run) -> None:
-    """Draw how many jobs were submitted by when: recorded and simulated, or submitted and ended."""
-    jobs = run.jobs
-    span = curves.span_of(jobs)
-    tidy(axes)
-    if span is None:
-        return say_nothing(axes, "nothing was submitted")
-    recorded = jobs.recorded_submit[jobs.recorded_submit != UNKNOWN]
-    first, last = span
-    if len(recorded):
-        last = max(int(jobs.submit.max()), int(recorded.max()))
-        first = min(first, int(recorded.min()))
-        pairs = lines_of(run, recorded, jobs.submit)
-    else:
-        pairs = [("submitted", jobs.submit, "blue", 1.3), ("ended", jobs.end, "vermilion", 1.3)]
-    edges = curves.time_edges(first, last, TIME_BINS // 2)
-    for name, times, colour, width in pairs:
-        counts = curves.cumulative(times, edges)
-        axes.plot(edges, counts, color=COLOURS[colour], linewidth=width, label=name)
-    axes.set_ylim(bottom=0)
-    axes.set_title("Jobs submitted until then" if len(recorded) else "Jobs until then", **TITLE)
-    axes.legend(**LEGEND, loc="upper left")
-    time_axis(axes, run, first, last, labels=4)
-
-
-def draw_waits(axes: Axes, run: Run) -> None:
-    """Draw the share of jobs that waited longer than so long."""
-    draw_exceedance(axes, lines_of(run, *waits_of(run)))
-
-
-def waits_of(run: Run) -> tuple[Int64s, Int64s]:
-    """Return recorded waits, and simulated waits of jobs that ran, s; without a record none."""
-    jobs = run.jobs
-    known, ran = jobs.recorded_start != UNKNOWN, jobs.over
-    recorded = (jobs.recorded_start - jobs.recorded_submit)[known]
-    return recorded, (jobs.start - jobs.submit)[ran]
-
-
-def lines_of(run: Run, recorded: Int64s, simulated: Int64s) -> list[Line]:
-    """Return the lines of a picture of record and simulation; a record alone is one line."""
-    if run.is_record:
-        return [("recorded", simulated, "blue", 1.3)]
-    lines = [("simulated", simulated, "blue", 1.3)]
-    return [("recorded", recorded, "grey", 2.8), *lines] if len(recorded) else lines
-
-
-def draw_exceedance(
-    axes: Axes, lines: Sequence[Line], title: str = "Share of jobs that waited longer than ..."
-) -> None:
-    """Draw the exceedance of waits (s): for each line its label, waits, colour and width."""
-    tidy(axes)
-    axes.set_title(title, **TITLE)
-    found = [(line, curves.exceedance(line[1])) for line in lines]
-    drawn = [(line, curve) for line, curve in found if curve is not None]
-    if not drawn:
-        return say_nothing(axes, "nobody waited" if any(len(w) for _, w, *_ in lines) else "no job")
-    from matplotlib.ticker import FixedLocator, NullLocator, PercentFormatter
-
-    for (name, _, colour, width), (x, share) in drawn:
-        axes.plot(x, share, color=COLOURS[colour], linewidth=width, label=name)
-    axes.set_xscale("log")
-    axes.set_ylim(0, 1)
-    right = max(float(x[-1]) for _, (x, _) in drawn)
-    axes.set_xlim(1, max(1.5 * right, 60))
-    shown = {second: text for second, text in WAIT_LABELS.items() if second <= axes.get_xlim()[1]}
-    axes.xaxis.set_major_locator(FixedLocator(list(shown)))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xticklabels(list(shown.values()))
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
-    axes.set_xlabel("wait", fontsize=8.5)
-    axes.legend(**LEGEND, loc="upper right")
-
-
-def draw_week(axes: Axes, run: Run) -> None:
-    """Draw the submissions per hour over a mean week."""
-    recorded = run.jobs.recorded_submit
-    draw_profiles(axes, run, lines_of(run, recorded[recorded != UNKNOWN], run.jobs.submit))
-
-
-def draw_profiles(axes: Axes, run: Run, lines: Sequence[Line]) -> None:
-    """Draw weekly profiles of submissions: for each line its label, times, colour and width."""
-    tidy(axes)
-    axes.set_title("Jobs submitted per h over a mean week", **TITLE)
-    found = [(line, curves.weekly_profile(line[1], run.clock)) for line in lines]
-    hours = np.arange(curves.WEEK_HOURS + 1)
-    empty = True
-    for (name, _, colour, width), profile in found:
-        if profile is not None:
-            empty = False
-            axes.stairs(
-                profile, hours, color=COLOURS[colour], linewidth=width, label=name, baseline=None
-            )
-    if empty:
-        return say_nothing(axes, "nothing was submitted")
-    label_week(axes, run)
-    axes.set_ylim(0, 1.2 * axes.get_ylim()[1])  # room for the legend
-    axes.legend(**LEGEND, loc="upper right", ncols=len(found))
-
-
-def label_week(axes: Axes, run: Run) -> None:
-    """Label the hours of a week in local time, with the zone."""
-    axes.set_xlim(0, curves.WEEK_HOURS)
-    axes.set_xticks(
-        range(0, curves.WEEK_HOURS, 24), ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
-    )
-    for label in axes.get_xticklabels():
-        label.set_horizontalalignment("left")
-    zone = "the origin counts as Monday" if run.clock.nominal else f"local time, {run.clock.zone}"
-    axes.set_xlabel(zone, fontsize=8.5)
-
-
-def tidy(axes: Axes) -> None:
-    """Give axes the common look; what the vertical axis counts stands in the title."""
-    axes.tick_params(labelsize=8, length=3, color="#888888")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color("#888888")
-    axes.grid(visible=True, color="#e4e4e4", linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.yaxis.set_major_formatter("{x:,.10g}")
-
-
-def say_nothing(axes: Axes, why: str) -> None:
-    """Say in an empty picture why it is empty."""
-    axes.set(xticks=[], yticks=[])
-    axes.text(
-        0.5, 0.5, why, transform=axes.transAxes, ha="center", va="center", color=COLOURS["grey"]
-    )
-
-
-def time_axis(
-    axes: Axes, run: Run, first: int, last: int, labels: int | None = None, named: bool = True
-) -> None:
-    """Label a time axis in local time; ``labels`` limits their number, ``named`` tells the zone."""
-    places, texts, name = curves.time_ticks(run.clock, first, last)
-    every = 1 if labels is None else max(1, -(-len(places) // labels))
-    axes.set_xlim(min([first, *places]), max(last, first + 1))
-    axes.set_xticks(places[::every], texts[::every])
-    if named:
-        axes.set_xlabel(name, fontsize=8.5)
-
-
-def averaged(edges: Int64s) -> str:
-    """Return over what a curve is averaged, in words."""
-    width = int(edges[1] - edges[0])
-    size, unit = next((size, unit) for size, unit in UNITS if width % size == 0)
-    return f"averages over {width // size} {'day' if width == DAY else unit}"
+    check_picture(path)
+    file = Path(path)
+    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+    FigureCanvasAgg(figure)
+    try:
+        with rc_context({"svg.hashsalt": SALT}):
+            figure.savefig(temporary, **FORMATS[file.suffix.lower()])
+        temporary.replace(file)
+    except OSError as error:
+        raise HpcrowdError(f"{file}: cannot be written: {error.strerror or error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -9,8 +9,7 @@ import numpy as np
 
 from hpcrowd.analysis import curves
 from hpcrowd.analysis.pictures.gantt import Looks, draw_pieces, legend_handles, looks_of, text_look
-from hpcrowd.analysis.pictures.hours_axis import label_hours
-from hpcrowd.analysis.pictures.plots import DPI, LEGEND, TITLE, new_figure, tidy
+from hpcrowd.analysis.pictures.plots import DPI, LEGEND, TITLE, label_hours, new_figure, tidy
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable

@@ -20,10 +20,7 @@ from hpcrowd.analysis.comparison.report import (
     write_tables,
 )
 from hpcrowd.analysis.comparison.words import headline, letter
-from hpcrowd.analysis.pictures.files import write_picture
-from hpcrowd.analysis.pictures.plots import figure_png
-from hpcrowd.analysis.report.figures import SUFFIXES, figures_of, write_figures
-from hpcrowd.analysis.report.html import (
+from hpcrowd.analysis.html import (
     Picture,
     Section,
     figure_of,
@@ -33,6 +30,8 @@ from hpcrowd.analysis.report.html import (
     paragraphs,
     sections_of,
 )
+from hpcrowd.analysis.pictures.plots import figure_png, write_picture
+from hpcrowd.analysis.report.figures import SUFFIXES, figures_of, write_figures
 from hpcrowd.analysis.report.sections import (
     SCALE,
     accounts,

@@ -11,19 +11,12 @@ from hpcrowd.analysis.accounts.grid import SITE_COLUMNS, site_rows
 from hpcrowd.analysis.accounts.platform import platform_lines
 from hpcrowd.analysis.accounts.population import account_lines, pool_lines
 from hpcrowd.analysis.accounts.reactions import account_rows, reaction_lines
-from hpcrowd.analysis.metrics import METRICS, PERCENTILES
+from hpcrowd.analysis.html import Picture, Section, figure_of, list_of, rows_table
+from hpcrowd.analysis.metrics import METRICS, PERCENTILES, format_metric
 from hpcrowd.analysis.pictures.platform_marks import MOST, marks_of
 from hpcrowd.analysis.pictures.plots import figure_png
-from hpcrowd.analysis.pictures.user_waits import users_data
+from hpcrowd.analysis.pictures.waits import users_data
 from hpcrowd.analysis.report.figures import RUN_FIGURES
-from hpcrowd.analysis.report.html import (
-    Picture,
-    Section,
-    figure_of,
-    format_metric,
-    list_of,
-    rows_table,
-)
 from hpcrowd.analysis.report.words import MOST_DECISIONS, decision_rows
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import moment

@@ -12,7 +12,7 @@ from hpcrowd.analysis.accounts.platform import platform_lines
 from hpcrowd.analysis.accounts.population import account_lines, pool_lines
 from hpcrowd.analysis.accounts.reactions import reaction_lines
 from hpcrowd.analysis.curves import span_of
-from hpcrowd.analysis.report.html import format_metric
+from hpcrowd.analysis.metrics import format_metric
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.quantities import format_duration, plural
 

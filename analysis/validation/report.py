@@ -1,14 +1,13 @@
-"""A validation on the terminal, in Markdown, as plain data, and as a folder."""
+"""A validation on the terminal, as rows, as plain data, and as a folder."""
 
 from __future__ import annotations
 
-import csv
-import html
 import os
 from typing import TYPE_CHECKING, Any
 
-from hpcrowd.analysis.pictures.plots import COLOURS, TITLE, new_figure, tidy
-from hpcrowd.analysis.results import versions, whole_folder, write_json
+from hpcrowd.analysis.html import Picture, figure_of, html_page, rows_table
+from hpcrowd.analysis.pictures.plots import COLOURS, TITLE, figure_png, new_figure, tidy
+from hpcrowd.analysis.results import versions, whole_folder, write_csv, write_json
 from hpcrowd.analysis.validation.parts import POOLED, SIMILAR
 from hpcrowd.analysis.validation.simulation import MEASURES
 from hpcrowd.analysis.validation.validation import (
@@ -18,11 +17,8 @@ from hpcrowd.analysis.validation.validation import (
     Validation,
     fitted_lines,
 )
-from hpcrowd.scenarios.studies.pages import markdown_table
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from rich.console import Console
@@ -37,6 +33,9 @@ TITLES = {
     "inter_arrival": "inter-arrival",
     "weekly_profile": "weekly profile",
 }
+
+#: Heading of the table of all models.
+HEADING = ("model", *TITLES.values(), "jobs", "mean rank")
 
 #: What the scores and distances are, with their units.
 UNITS = {
@@ -66,22 +65,15 @@ def text(score: Score | None, measure: str, digits: int = 3) -> str:
     return f"{numbers[0]}{mark} ({numbers[1]}-{numbers[2]})"
 
 
-def markdown_rows(found: Validation, names: list[str] | None = None) -> list[list[str]]:
-    """Return the rows of the table, of the models named and of the floors."""
+def score_rows(found: Validation) -> list[list[str]]:
+    """Return the rows of a table of all models, the best mean rank first, and of the floors."""
     rows = []
-    for name in found.order if names is None else names:
+    for name in found.order:
         row = [name, *(text(found.scores[name].get(m), m, 2) for m in RANKED)]
         rows.append([*row, f"{found.volume[name]:.0%}", f"{found.mean_rank(name):.1f}"])
-    if names is None:
-        for name, scores in found.floors.items():
-            row = [FLOORS[name], *(text(scores.get(m), m, 2) for m in RANKED)]
-            rows.append([*row, "", ""])
+    for name, scores in found.floors.items():
+        rows.append([FLOORS[name], *(text(scores.get(m), m, 2) for m in RANKED), "", ""])
     return rows
-
-
-def markdown_scores(found: Validation) -> str:
-    """Return all scores as a table in Markdown, the best mean rank first."""
-    return markdown_table(["model", *TITLES.values(), "jobs", "mean rank"], markdown_rows(found), 1)
 
 
 def show(found: Validation, console: Console) -> None:
@@ -223,47 +215,29 @@ def write(found: Validation, folder: str | os.PathLike[str], title: str, source:
     source
         Where the trace comes from, fit for JSON.
     """
-    from hpcrowd.analysis.pictures.plots import figure_png
-
+    picture = figure_png(draw(found, title))
     with whole_folder(folder) as place:
         write_json(plain(found), place / "validation.json")
-        with (place / "validation.csv").open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(COLUMNS)
-            writer.writerows(csv_rows(found))
-        (place / "validation.png").write_bytes(figure_png(draw(found, title)))
-        _write_page(found, place / "report.html", title)
+        write_csv(place / "validation.csv", COLUMNS, csv_rows(found))
+        (place / "validation.png").write_bytes(picture)
+        (place / "report.html").write_text(_page(found, title, picture), encoding="utf-8")
         write_json(
             {"configuration": found.settings, "trace": source, "versions": versions()},
             place / "provenance.json",
         )
 
 
-def _write_page(found: Validation, path: Path, title: str) -> None:
-    heading = ["model", *TITLES.values(), "jobs", "mean rank"]
-    table = "".join(
-        "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row) + "</tr>\n"
-        for tag, row in [("th", heading), *(("td", row) for row in markdown_rows(found))]
+def _page(found: Validation, title: str, picture: bytes) -> str:
+    """Return the table and the picture as a page."""
+    table = rows_table(
+        HEADING,
+        score_rows(found),
+        caption="Next batch and next session: CRPS in decades. Think time, session length, "
+        "inter-arrival: Kolmogorov-Smirnov distance. Weekly profile: total variation distance. 0 "
+        "is perfect everywhere.",
     )
-    paragraphs = "".join(
-        f"<p>{html.escape(line)}</p>\n" for line in [*headline(found), *notes(found)]
-    )
-    path.write_text(
-        "<!doctype html>\n<html lang=en><meta charset=utf-8>\n"
-        f"<title>Validation: {html.escape(title)}</title>\n"
-        "<style>body{font:15px sans-serif;max-width:75em;margin:2em auto;padding:0 1em}"
-        "td,th{padding:.2em .6em;text-align:right;white-space:nowrap;font-size:13px}"
-        "td:first-child,th:first-child{text-align:left}img{max-width:100%}"
-        "tr:nth-child(even){background:#f4f4f4}</style>\n"
-        f"<h1>Validation: {html.escape(title)}</h1>\n{paragraphs}"
-        "<p>Next batch and next session: CRPS in decades. Think time, session length, "
-        "inter-arrival: Kolmogorov-Smirnov distance. Weekly profile: total variation distance. "
-        "0 is perfect everywhere.</p>\n"
-        f'<div style="overflow-x:auto"><table>{table}</table></div>\n'
-        '<img src="validation.png" alt="Scores and distances of all models with intervals">\n'
-        "</html>\n",
-        encoding="utf-8",
-    )
+    shown = figure_of(Picture(picture, "Scores and distances of all models with intervals"))
+    return html_page(f"Validation: {title}", [*headline(found), *notes(found)], [table, shown])
 
 
 #: Looks of the distances that no model caused.

@@ -1,13 +1,10 @@
 from .gantt import gantt_picture, gantt_table
 from .graph import UNIT_STATES, graph_network, graph_picture, graph_table
-from .load import load_picture, load_table
-from .moment import Moment, activity_count, next_event_of
-from .pauses import pauses_picture, pauses_table
-from .recovered import recover_work
+from .load import load_picture, load_table, queue_picture, queue_table
+from .moment import Moment, activity_count, next_event_of, recover_work
 from .submissions import Lateness, lateness_now, submissions_picture, submissions_table
-from .timeline import decisions_picture, decisions_table
-from .users import STATES, users_picture, users_table
-from .waiting import queue_picture, queue_table
+from .units import pauses_picture, pauses_table
+from .users import STATES, decisions_picture, decisions_table, users_picture, users_table
 from .week import Hours, hours_of, week_picture, week_table
 
 __all__ = [

@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcrowd.analysis.pictures.gantt import Looks, count_axis, draw_pieces, legend_handles, looks_of
-from hpcrowd.analysis.pictures.hours_axis import label_hours
-from hpcrowd.analysis.pictures.plots import LEGEND, TITLE, say_nothing, tidy
+from hpcrowd.analysis.pictures.gantt import Looks, draw_pieces, legend_handles, looks_of
+from hpcrowd.analysis.pictures.plots import (
+    LEGEND,
+    TITLE,
+    count_axis,
+    label_hours,
+    say_nothing,
+    tidy,
+)
 from hpcrowd.analysis.views.frames import figure_at, mark_now
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.jobs import UNKNOWN, Int64s

@@ -10,7 +10,7 @@ import numpy as np
 
 from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND
 from hpcrowd.analysis.views.frames import figure_at
-from hpcrowd.analysis.views.own_units import OwnUnits, own_units
+from hpcrowd.analysis.views.units import OwnUnits, own_units
 from hpcrowd.environment.clock import DAYS, WEEK
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 

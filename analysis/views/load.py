@@ -1,19 +1,28 @@
-"""The load until now: processors in use, and what waits in the queue."""
+"""The load until now, and what waits: processors in use, and the queue as the scheduler has it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hpcrowd.analysis import curves
-from hpcrowd.analysis.pictures.gantt import count_axis
-from hpcrowd.analysis.pictures.hours_axis import label_hours
-from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, TIME_BINS, TITLE, averaged, tidy
-from hpcrowd.analysis.views.frames import figure_at, fill_steps
-from hpcrowd.analysis.views.machines import at_second, averages
+from hpcrowd.analysis.pictures.overview import TIME_BINS
+from hpcrowd.analysis.pictures.plots import (
+    COLOURS,
+    LEGEND,
+    TITLE,
+    averaged,
+    count_axis,
+    label_hours,
+    tidy,
+)
+from hpcrowd.analysis.views.frames import figure_at, fill_steps, table_picture
+from hpcrowd.analysis.views.moment import at_second, averages
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.jobs import JobTable
+from hpcrowd.environment.quantities import format_duration, plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -196,3 +205,90 @@ def _draw_clusters(axes: Axes, moment: Moment, frame: pd.DataFrame, edges: Int64
         **LEGEND, loc="lower right", bbox_to_anchor=(1.0, 0.985), ncols=len(moment.clusters),
         borderaxespad=0.2, columnspacing=1.0,
     )  # fmt: skip
+
+
+#: Most rows of a picture.
+MOST_ROWS = 25
+
+#: Where jobs of a grid are that are in no queue.
+BROKER = "broker"
+
+
+def queue_table(moment: Moment, most: int | None = None) -> pd.DataFrame:
+    """Return the jobs that wait, first in the queue first.
+
+    Parameters
+    ----------
+    moment
+        The moment; ``len(moment.queue)`` is the number of all jobs that wait.
+    most
+        Most rows; None for all.
+
+    Returns
+    -------
+    frame
+        ``row`` in the table of jobs, ``job`` number, ``user``, ``processors``,
+        ``requested_time_s``, ``submitted_s`` since the origin, ``waited_s`` so far; where there
+        are several clusters, ``cluster`` by name, or ``broker`` for jobs of a grid that are in no
+        queue.
+    """
+    import pandas as pd
+
+    jobs, rows = moment.jobs, moment.queue[:most]
+    submit = jobs.submit[rows]
+    frame = pd.DataFrame(
+        {
+            "row": rows,
+            "job": jobs.number[rows],
+            "user": jobs.user[rows],
+            "processors": jobs.processors[rows],
+            "requested_time_s": jobs.requested_time[rows],
+            "submitted_s": submit,
+            "waited_s": moment.now - submit,
+        }
+    )
+    if len(moment.clusters) > 1:
+        frame.insert(4, "cluster", pd.Series(_where(moment, rows), dtype="str"))
+    return frame
+
+
+def _where(moment: Moment, rows: Int64s) -> list[str]:
+    """Return where jobs wait, in words."""
+    names = list(moment.clusters)
+    clusters, held = moment.jobs.cluster[rows].tolist(), moment.held[rows].tolist()
+    return [
+        BROKER if with_broker else names[cluster]
+        for cluster, with_broker in zip(clusters, held, strict=True)
+    ]
+
+
+def _word(name: str, value: Any) -> str:
+    """Return a cell as people read it."""
+    if name.endswith("_s"):
+        return format_duration(value) if value >= 0 else "none"
+    return f"{value:,}" if name == "processors" else str(value)
+
+
+def queue_picture(
+    moment: Moment, most: int = MOST_ROWS, *, reasons: Mapping[int, str] | None = None
+) -> Figure:
+    """Return a picture of :func:`queue_table`, at most ``most`` jobs.
+
+    Parameters
+    ----------
+    moment, most
+        See :func:`queue_table`.
+    reasons
+        Why jobs wait, in words by row; None leaves them out.
+    """
+    frame = queue_table(moment, most)
+    if reasons is not None:
+        told = [reasons.get(row, "") for row in frame["row"].tolist()]
+        frame = frame.assign(why_it_waits=told)
+    frame = frame.drop(columns=["row", "submitted_s"])
+    words = [[_word(str(name), value) for value in frame[name].tolist()] for name in frame.columns]
+    total = len(moment.queue)
+    shown = f"the first {len(frame):,} of " if len(frame) < total else ""
+    return table_picture(
+        moment, "Queue", frame, words, note=f"{shown}{plural(total, 'waiting job')}"
+    )

@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from hpcrowd.analysis import curves
-from hpcrowd.analysis.pictures.gantt import count_axis
-from hpcrowd.analysis.pictures.hours_axis import label_hours
-from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, TIME_BINS, TITLE, say_nothing, tidy
+from hpcrowd.analysis.pictures.overview import TIME_BINS
+from hpcrowd.analysis.pictures.plots import (
+    COLOURS,
+    LEGEND,
+    TITLE,
+    count_axis,
+    label_hours,
+    say_nothing,
+    tidy,
+)
 from hpcrowd.analysis.views.frames import figure_at, mark_now
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.jobs import UNKNOWN

@@ -16,8 +16,7 @@ from hpcrowd.agents.generative.shmueli import ShmueliFeitelson
 from hpcrowd.agents.populations.component_users import ClosedLoop, ComponentUser
 from hpcrowd.agents.populations.satisfaction import Minding
 from hpcrowd.analysis.curves import WEEK_HOURS
-from hpcrowd.analysis.pictures.gantt import count_axis
-from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, TITLE, say_nothing, tidy
+from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, TITLE, count_axis, say_nothing, tidy
 from hpcrowd.analysis.views.frames import figure_at, fill_steps
 from hpcrowd.environment.clock import DAY, DAYS, HOUR
 from hpcrowd.environment.jobs import UNKNOWN

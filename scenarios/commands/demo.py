@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hpcrowd.agents.generative.archetypes import DEMO_USERS, GROUP_NAMES
-from hpcrowd.analysis.report.html import (
+from hpcrowd.analysis.html import (
     Picture,
     figure_of,
-    format_metric,
     html_page,
     metrics_table,
     origin_of,
     users_table,
 )
+from hpcrowd.analysis.metrics import format_metric
 from hpcrowd.analysis.results import provenance, whole_folder, write_json, write_run
 from hpcrowd.analysis.run import Run
 from hpcrowd.scenarios.commands.options import AsJson, Seed

@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from hpcrowd.analysis.features.stats import read_workload
-from hpcrowd.analysis.models.model import write_model
-from hpcrowd.analysis.models.registry import MODELS, fit, job_model, parse_model
+from hpcrowd.analysis.models.model import MODELS, fit, job_model, parse_model, write_model
 from hpcrowd.environment.quantities import plural
 from hpcrowd.scenarios.commands.options import AsJson, TraceOrRun, WhichJobs
 from hpcrowd.scenarios.terminal import print_json, progress_bar, standard_output

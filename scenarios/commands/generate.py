@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hpcrowd.analysis.models.generation import generate
-from hpcrowd.analysis.models.registry import model_of
+from hpcrowd.analysis.models.model import model_of
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.formats.swf import write_swf

@@ -20,7 +20,7 @@ from hpcrowd.analysis.models.judgement import (
     judgement_html,
     within,
 )
-from hpcrowd.analysis.models.registry import model_of
+from hpcrowd.analysis.models.model import model_of
 from hpcrowd.environment.quantities import plural
 from hpcrowd.scenarios.commands.options import AsJson, HtmlFile, ModelSource, TraceOrRun, WhichJobs
 from hpcrowd.scenarios.processes import each_in_processes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hpcrowd.analysis.models.registry import (
+from hpcrowd.analysis.models.model import (
     ARRIVALS,
     MODELS,
     arrival_model,

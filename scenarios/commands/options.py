@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.traces.archive.logs import trace_path
 from hpcrowd.environment.traces.formats.base import ARCHIVE_PREFIX
 from hpcrowd.scenarios.terminal import progress_bar
-
-if TYPE_CHECKING:
-    from hpcrowd.agents.behaviours.decisions import DecisionLog
 
 
 def at_hand(paths: list[Path]) -> list[Path]:
@@ -47,7 +43,7 @@ TraceOrRun = Annotated[
     ),
 ]
 
-#: A workload model, for :func:`hpcrowd.analysis.models.registry.model_of`.
+#: A workload model, for :func:`hpcrowd.analysis.models.model.model_of`.
 ModelSource = Annotated[
     str,
     typer.Argument(metavar="M.json|NAME", help="File of a fitted model, or a published model."),
@@ -59,6 +55,10 @@ WhichJobs = Annotated[
 ]
 
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
+
+RunFolder = Annotated[
+    Path | None, typer.Option(help="Folder for tables, trace, pictures and provenance.")
+]
 
 ResultsFolder = Annotated[Path | None, typer.Option(help="Folder for the results.")]
 
@@ -75,20 +75,3 @@ LogDecisions = Annotated[
         help="Keep what each user decided and why, for `hpcrowd explain`; needs --out.",
     ),
 ]
-
-
-def log_for(asked: bool, out: Path | None) -> DecisionLog | None:
-    """Return the log that ``--log-decisions`` asks for; None where it does not.
-
-    Raises
-    ------
-    QuantityError
-        When there is no folder to keep it in.
-    """
-    if not asked:
-        return None
-    if out is None:
-        raise QuantityError("--log-decisions: is kept with the results; give --out FOLDER")
-    from hpcrowd.agents.behaviours.decisions import DecisionLog
-
-    return DecisionLog()

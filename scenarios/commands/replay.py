@@ -1,87 +1,33 @@
-"""The command ``hpcrowd replay``: one run, a summary for people or for programs."""
+"""The command ``hpcrowd replay``: a trace with users who react, and a Gantt picture of the run."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcrowd.environment.traces.formats.registry import read_trace
-from hpcrowd.scenarios.commands.options import (
-    AsJson,
-    LogDecisions,
-    TracePath,
-)
-from hpcrowd.scenarios.commands.summary import keep_run, tell_run
-from hpcrowd.scenarios.kinds.population_files import PopulationConfig
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.scenarios.commands.options import AsJson, LogDecisions, RunFolder, TracePath
+from hpcrowd.scenarios.commands.setting_options import with_settings
+from hpcrowd.scenarios.commands.summary import carry_out
+from hpcrowd.scenarios.kinds.fields import parse_moment
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
-from hpcrowd.scenarios.terminal import say_if_compiling, simulation_progress
+from hpcrowd.scenarios.terminal import say
 
 if TYPE_CHECKING:
-    from hpcrowd.agents.behaviours.decisions import DecisionLog
-    from hpcrowd.scenarios.commands.gantt_option import GanttOption
+    from hpcrowd.analysis.run import Run
+    from hpcrowd.environment.clock import Clock
+    from hpcrowd.environment.traces.trace import Trace
 
 
-def replay_command(
-    path: Path,
-    config: ReplayConfig,
-    *,
-    out: Path | None,
-    as_json: bool,
-    picture: GanttOption | None = None,
-    log: DecisionLog | None = None,
-) -> None:
-    """Replay the trace at ``path``; print a summary, write results to ``out`` if given."""
-    from hpcrowd.analysis.results import check_replaceable
-
-    if out is not None:
-        check_replaceable(out)
-    trace = read_trace(path)
-    if picture is not None:
-        from hpcrowd.environment.clock import Clock
-
-        picture.check(Clock.of(trace.header))
-    from hpcrowd.scenarios.kinds.replay import replay
-
-    population = config.users if isinstance(config.users, PopulationConfig) else None
-    say_if_compiling(1 + len(population.clusters) if population else 1)
-    # The same schedule as with users that are called one by one, at a fraction of the time.
-    compiled = config.users == "think-time"
-    with simulation_progress(len(trace)) as progress:
-        run = replay(trace, config, compiled=compiled, progress=progress, log=log)
-    keep_run(run, out)
-    if picture is not None:
-        picture.draw(run)
-    tell_run(run, as_json=as_json)
-
-
-def _field(name: str) -> Any:
-    """Return the command-line option of a field of the configuration."""
-    return typer.Option(f"--{name}", help=f"{ReplayConfig.model_fields[name].description}.")
-
-
-def _default(name: str) -> Any:
-    return ReplayConfig.model_fields[name].default
-
-
+@with_settings(ReplayConfig)
 def command(
     trace: TracePath,
-    users: Annotated[str, _field("users")] = _default("users"),
-    sessions: Annotated[str, _field("sessions")] = _default("sessions"),
-    scheduler: Annotated[str, _field("scheduler")] = _default("scheduler"),
-    estimates: Annotated[str, _field("estimates")] = _default("estimates"),
-    nodes: Annotated[str, _field("nodes")] = _default("nodes"),
-    speed: Annotated[str, _field("speed")] = _default("speed"),
-    requested: Annotated[str, _field("requested")] = _default("requested"),
-    processors: Annotated[str, _field("processors")] = _default("processors"),
-    overrun: Annotated[str, _field("overrun")] = _default("overrun"),
-    platform: Annotated[str | None, _field("platform")] = None,
-    seed: Annotated[int, _field("seed")] = _default("seed"),
-    strict: Annotated[bool, _field("strict")] = _default("strict"),
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for tables, trace, pictures and provenance.")
-    ] = None,
+    settings: dict[str, Any],
+    out: RunFolder = None,
     gantt: Annotated[
         Path | None, typer.Option(help="File for a Gantt picture: .png, .svg or .pdf.")
     ] = None,
@@ -95,24 +41,130 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Replay a trace once, with users who react to what the cluster does to them."""
-    from hpcrowd.scenarios.commands.gantt_option import GanttOption
-    from hpcrowd.scenarios.commands.options import log_for
-    from hpcrowd.scenarios.kinds.replay import configure
+    from hpcrowd.environment.clock import Clock
+    from hpcrowd.environment.traces.formats.registry import read_trace
 
-    config = configure(
-        users=users,
-        sessions=sessions,
-        scheduler=scheduler,
-        estimates=estimates,
-        nodes=nodes,
-        speed=speed,
-        requested=requested,
-        processors=processors,
-        overrun=overrun,
-        platform=platform,
-        seed=seed,
-        strict=strict,
-    )
+    config = ReplayConfig.configure(**settings)
     picture = GanttOption.of(gantt, window)
-    log = log_for(log_decisions, out)
-    replay_command(trace, config, out=out, as_json=as_json, picture=picture, log=log)
+
+    def read() -> Trace:
+        found = read_trace(trace)
+        if picture is not None:
+            picture.check(Clock.of(found.header))
+        return found
+
+    carry_out(
+        config,
+        read,
+        out=out,
+        log_decisions=log_decisions,
+        as_json=as_json,
+        draw=None if picture is None else picture.draw,
+    )
+
+
+#: What stands between the two moments of a window.
+BETWEEN = ".."
+
+#: A moment: s of the run, or a date; None where the run begins or ends.
+Moment = int | datetime | None
+
+
+@dataclass(frozen=True)
+class GanttOption:
+    """A picture that is asked for.
+
+    Attributes
+    ----------
+    path
+        The file.
+    window
+        Its moments; None for the busiest day.
+    text
+        The window as it was asked for.
+    """
+
+    path: Path
+    window: tuple[Moment, Moment] | None
+    text: str = ""
+
+    @classmethod
+    def of(cls, path: Path | None, window: str | None) -> GanttOption | None:
+        """Return what the options ask for; None for no picture.
+
+        Raises
+        ------
+        HpcrowdError
+            When the file cannot be written or has no known suffix, or the window cannot be read.
+        """
+        if path is None:
+            if window is not None:
+                raise QuantityError(
+                    f"window {window!r}: says what --gantt draws; give --gantt FILE"
+                )
+            return None
+        from hpcrowd.analysis.pictures.plots import check_picture
+
+        check_picture(path, "--gantt")
+        return cls(path, None if window is None else parse_window(window), window or "")
+
+    def check(self, clock: Clock) -> None:
+        """Make sure that the window can be found in a run with this clock, before it runs."""
+        self.seconds(clock)
+
+    def seconds(self, clock: Clock) -> tuple[int | None, int | None] | None:
+        """Return the window in s of the run; None for the busiest day.
+
+        Raises
+        ------
+        QuantityError
+            When it is empty, or has a date and the trace does not say when it began.
+        """
+        if self.window is None:
+            return None
+        from hpcrowd.environment.clock import second_of
+
+        begin, end = (
+            None if moment is None else second_of(moment, clock) for moment in self.window
+        )
+        if begin is not None and end is not None and begin >= end:
+            raise QuantityError(f"window {self.text!r}: is empty; TO has to come after FROM")
+        return begin, end
+
+    def draw(self, run: Run) -> None:
+        """Draw the picture, and say where it is and what it shows."""
+        from hpcrowd.analysis.curves import span_of
+        from hpcrowd.analysis.pictures.gantt import find_window, gantt, window_name
+        from hpcrowd.analysis.pictures.plots import write_picture
+
+        asked = self.seconds(run.clock)
+        window = find_window(run, asked)
+        write_picture(gantt(run, window), self.path)
+        span = span_of(run.jobs)
+        whole = span is None or (window[0] <= span[0] and window[1] >= span[1])
+        why = ", the whole run" if whole else "" if asked else ", the busiest day"
+        say(f"The Gantt picture is {self.path} ({window_name(run, *window)}{why})")
+
+
+def parse_window(text: str) -> tuple[Moment, Moment]:
+    """Return the two moments of a window such as ``1996-10-14..1996-10-15 12:00`` or ``2d..``.
+
+    Raises
+    ------
+    QuantityError
+        When there are not two, or one of them is none.
+    """
+    parts = text.split(BETWEEN)
+    if len(parts) != 2:
+        raise QuantityError(
+            f"window {text!r}: has to be FROM..TO, such as 2d..3d or '1996-10-14..1996-10-15 12:00'"
+        )
+    begin, end = (_moment(part) for part in parts)
+    return begin, end
+
+
+def _moment(part: str) -> Moment:
+    word = part.strip()
+    if not word:
+        return None
+    return int(word) if word.isdecimal() else parse_moment(word)

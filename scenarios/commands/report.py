@@ -11,8 +11,8 @@ import typer
 
 from hpcrowd.analysis.comparison.groups import group_runs
 from hpcrowd.analysis.comparison.numbers import Comparison
+from hpcrowd.analysis.html import GENERATOR
 from hpcrowd.analysis.loading import read_run
-from hpcrowd.analysis.report.html import GENERATOR
 from hpcrowd.analysis.report.runs import report_html, write_report_figures
 from hpcrowd.analysis.results import whole_folder
 from hpcrowd.analysis.run import Run
@@ -127,7 +127,7 @@ def command_of(run: Run) -> str:
     if run.configuration.get("kind") != "replay" or run.source is None:
         return ""
     words = ["hpcrowd", "replay", run.source["source"]]
-    for name, field in ReplayConfig.model_fields.items():
+    for name, field in ReplayConfig.settings().items():
         value: Any = run.configuration.get(name, field.default)
         is_default = value == field.default and name not in ALWAYS
         if is_default or value is None or value is False:

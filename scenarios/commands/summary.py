@@ -1,26 +1,89 @@
-"""What every command that does one run leaves and tells: results, lines, tables."""
+"""What every command that does one run does: the run, its results, what it prints."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from hpcrowd.scenarios.terminal import print_json, say, standard_output
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.terminal import (
+    plain_table,
+    print_json,
+    say,
+    say_if_compiling,
+    simulation_progress,
+    standard_output,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from hpcrowd.agents.behaviours.decisions import DecisionLog
     from hpcrowd.analysis.run import Run
+    from hpcrowd.scenarios.kinds.base import Scenario
 
 
-def keep_run(run: Run, out: Path | None) -> None:
-    """Write the results of a run, if a folder is given, and say where they are."""
+def carry_out(
+    scenario: Scenario,
+    read: Callable[[], Any],
+    *,
+    out: Path | None,
+    log_decisions: bool,
+    as_json: bool,
+    draw: Callable[[Run], Any] | None = None,
+) -> None:
+    """Run a scenario, print a summary, and write results if asked for.
+
+    Parameters
+    ----------
+    scenario
+        What is run.
+    read
+        Returns what it begins with.
+    out
+        Folder for results.
+    log_decisions
+        Keep what users decide.
+    as_json
+        Print the summary as one JSON object.
+    draw
+        Draws a picture of the run.
+    """
+    from hpcrowd.analysis.results import check_replaceable, write_results
+
+    log = log_for(log_decisions, out)
     if out is not None:
-        from hpcrowd.analysis.results import write_results
-
+        check_replaceable(out)
+    begin = read()
+    say_if_compiling(scenario.clusters_in_all())
+    with simulation_progress(len(begin) if isinstance(begin, Trace) else 1) as progress:
+        run = scenario.run(begin, progress, log)
+    if out is not None:
         write_results(run, out)
         say(f"Results are in {out}{'' if str(out).endswith('/') else '/'}")
+    if draw is not None:
+        draw(run)
+    tell_run(run, as_json=as_json)
+
+
+def log_for(asked: bool, out: Path | None) -> DecisionLog | None:
+    """Return the log that ``--log-decisions`` asks for; None where it does not.
+
+    Raises
+    ------
+    QuantityError
+        When there is no folder to keep it in.
+    """
+    if not asked:
+        return None
+    if out is None:
+        raise QuantityError("--log-decisions: is kept with the results; give --out FOLDER")
+    from hpcrowd.agents.behaviours.decisions import DecisionLog
+
+    return DecisionLog()
 
 
 def tell_run(run: Run, *, as_json: bool) -> None:
@@ -38,17 +101,11 @@ def tell_run(run: Run, *, as_json: bool) -> None:
 
 def summary_table(run: Run) -> Table:
     """Return the metrics as a table for a terminal."""
-    from rich.table import Table
-
     from hpcrowd.analysis.accounts.reactions import account_rows
-    from hpcrowd.analysis.metrics import METRICS
-    from hpcrowd.analysis.report.html import format_metric
+    from hpcrowd.analysis.metrics import METRICS, format_metric
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("metric")
-    table.add_column("whole run", justify="right")
-    for p in ("p10", "p50", "p90"):
-        table.add_column(f"users' {p}", justify="right")
+    percentiles = ("p10", "p50", "p90")
+    table = plain_table("metric", "whole run", *(f"users' {p}" for p in percentiles))
     terminal = sys.stdout.isatty()
     if terminal:
         table.add_column("meaning", style="dim", overflow="fold")
@@ -60,10 +117,7 @@ def summary_table(run: Run) -> Table:
         table.add_row(
             metric.name,
             format_metric(metric.name, value),
-            *(
-                format_metric(metric.name, users[p]) if p in users else ""
-                for p in ("p10", "p50", "p90")
-            ),
+            *(format_metric(metric.name, users[p]) if p in users else "" for p in percentiles),
             *([metric.meaning] if terminal else []),
         )
     for name, text, meaning in account_rows(run.accounts):
@@ -73,14 +127,9 @@ def summary_table(run: Run) -> Table:
 
 def sites_table(run: Run) -> Table:
     """Return what became of the jobs, a line for each cluster and one for those of the grid."""
-    from rich.table import Table
-
     from hpcrowd.analysis.accounts.grid import SITE_COLUMNS, site_rows
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("site")
-    for title in SITE_COLUMNS:
-        table.add_column(title, justify="right")
+    table = plain_table("site", *SITE_COLUMNS)
     for row in site_rows(run.sites):
         table.add_row(*row)
     return table

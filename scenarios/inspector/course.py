@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hpcrowd.environment.cluster import Cluster
     from hpcrowd.environment.grid.broker import GridBroker
     from hpcrowd.scenarios.inspector.subject import Subject
-    from hpcrowd.scenarios.kinds.staged import Staged
+    from hpcrowd.scenarios.kinds.base import Staged
 
 
 #: Simulated time after which the search for the next event of a user pauses, s.

@@ -91,7 +91,7 @@ class ScenarioSubject(Subject):
                 raise QuantityError(str(error)) from None
         log = DecisionLog(KEPT_DECISIONS)
         staged = scenario.stage(self._prepared(scenario), log, watched=True)
-        return LiveCourse(staged, scenario.label())
+        return LiveCourse(staged, scenario.title())
 
     def _prepared(self, scenario: Scenario) -> Any:
         """Return a copy of the inputs of a scenario; they are read once for all who share them."""

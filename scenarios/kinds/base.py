@@ -1,22 +1,29 @@
-"""What a scenario is: everything that one run is made of, typed, fit for a TOML file.
+"""What a kind of run is: its settings, how they are prepared, and the simulation they make.
 
-A kind of scenario is a subclass of :class:`Scenario` that stands in
-:data:`scenarios.kinds.files.KINDS`. Its fields are plain values, tables and names of files, which
-are looked for beside the file that names them. A run has two steps, so that many runs can share the
-first: :meth:`Scenario.prepare` reads and converts inputs, :meth:`Scenario.run` simulates;
+A kind is a subclass of :class:`Scenario` that stands in :data:`scenarios.kinds.files.KINDS`. That
+one class is what Python calls are configured with, what a TOML file holds, what a sweep varies, and
+where the options of the command come from: a setting is a field, declared once with its default,
+its meaning and its rules. A run has two steps, so that many runs can share the first:
+:meth:`Scenario.prepare` reads and converts inputs, :meth:`Scenario.run` simulates;
 :meth:`Scenario.stage` leaves the simulation to whoever wants to look on while it runs.
+
+Settings are looked at much more often than run, so that the module of a kind imports what
+simulates where it is used.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field
+from pydantic.fields import FieldInfo
 
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.traces.archive.logs import trace_path
@@ -25,30 +32,76 @@ from hpcrowd.scenarios.kinds.fields import Strict
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.decisions import DecisionLog
+    from hpcrowd.agents.behaviours.user import User
+    from hpcrowd.agents.work.recorded import Work
     from hpcrowd.analysis.run import Run
     from hpcrowd.environment.simulation import Simulation
-    from hpcrowd.scenarios.kinds.staged import Staged
 
-
-#: What stands in a TOML file as it is.
-Plain = str | int | float | bool | None
 
 #: Called with the simulation now and then.
 Watch = Callable[["Simulation"], Any]
 
 
-def same(config: type[BaseModel], name: str) -> Any:
-    """Return default and meaning of a field of a configuration, for one of a scenario.
+@dataclass
+class Staged:
+    """A simulation with its users on it that is ready to begin.
 
-    A field that is a part with settings of its own is a table, empty unless given.
+    :meth:`run` runs it to its end; whoever wants to look on runs ``staged.model`` piece by piece
+    and asks for :meth:`result` when it is over.
+
+    Attributes
+    ----------
+    model
+        The simulation.
+    users
+        Its users, agents of ``model``; more may come while it runs.
+    finish
+        Makes a run of what has happened so far.
+    work
+        The recorded sessions of those who replay; None where nobody does.
+    log
+        Where users note what they decide; None for nowhere.
+    prepare_s
+        Seconds that staging took.
     """
-    field = config.model_fields[name]
-    default: Any = field.default if isinstance(field.default, Plain) else {}
-    return Field(default, description=field.description)
+
+    model: Simulation
+    users: Sequence[User]
+    finish: Callable[[], Run]
+    work: Work | None = None
+    log: DecisionLog | None = None
+    prepare_s: float = 0.0
+
+    def run(self, progress: Watch | None = None) -> Run:
+        """Run to the end and return what came out.
+
+        Parameters
+        ----------
+        progress
+            Called now and then with the simulation.
+        """
+        began = time.perf_counter()
+        self.model.run(progress=progress)
+        simulate_s = time.perf_counter() - began
+        run = self.result()
+        run.wall_s["simulate"] = round(simulate_s, 3)
+        return run
+
+    def result(self) -> Run:
+        """Return a run of what has happened so far."""
+        from hpcrowd.agents.behaviours.decisions import Decisions
+
+        run = self.finish()
+        run.decisions = None if self.log is None else Decisions.of(self.log)
+        run.wall_s["prepare"] = round(self.prepare_s, 3)
+        return run
 
 
 class Scenario(Strict):
     """Everything that one run is made of.
+
+    A field that is an option of the command under another name says so in ``json_schema_extra``,
+    as ``{"option": "--share"}``.
 
     Attributes
     ----------
@@ -57,7 +110,15 @@ class Scenario(Strict):
     """
 
     # A number where the setting is text, such as nodes = 200, is what it looks like.
-    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
+    model_config = ConfigDict(coerce_numbers_to_str=True, arbitrary_types_allowed=True)
+
+    #: The setting that says what the run begins with, such as a trace; and whether a file has to
+    #: give it. A call in Python and a command have the thing itself.
+    INPUT: ClassVar[str]
+    NEEDS_INPUT: ClassVar[bool] = True
+
+    #: Settings of a kind that come right after one that it shares; its others come before those.
+    AFTER: ClassVar[Mapping[str, str]] = {}
 
     #: Fields in which :meth:`prepare` looks; runs that agree in them share what it returns.
     PREPARED_FROM: ClassVar[tuple[str, ...]] = ()
@@ -66,12 +127,47 @@ class Scenario(Strict):
     kind: str = Field(description="what is run")
     seed: int = Field(0, ge=0, description="seed of everything random")
 
-    @model_validator(mode="after")
-    def _files_are_there(self) -> Self:
+    @classmethod
+    def shared_settings(cls) -> tuple[str, ...]:
+        """Return the names of settings that this kind has in common with others, in order."""
+        return ("seed",)
+
+    @classmethod
+    def settings(cls) -> dict[str, FieldInfo]:
+        """Return the settings in the order in which people see them.
+
+        Those of the kind alone come first, then those that it shares. What the run begins with is
+        not among them.
+        """
+        shared = cls.shared_settings()
+        alone = [
+            name
+            for name in cls.model_fields
+            if name not in ("folder", "kind", cls.INPUT, *shared, *cls.AFTER)
+        ]
+        names = [*alone, *shared]
+        for name, before in cls.AFTER.items():
+            names.insert(names.index(before) + 1, name)
+        return {name: cls.model_fields[name] for name in names}
+
+    @classmethod
+    def in_file(cls) -> list[str]:
+        """Return the names of all that a file may hold, in order."""
+        return list(dict.fromkeys(["kind", "seed", cls.INPUT, *cls.settings()]))
+
+    def check(self) -> None:
+        """Make sure that what a file says can be found.
+
+        Raises
+        ------
+        QuantityError
+            When the run has nothing to begin with, or a file that it names is not there.
+        """
+        if self.NEEDS_INPUT and getattr(self, self.INPUT) is None:
+            raise QuantityError(f"{self.INPUT}: missing; it has no default")
         for name, path in self.files().items():
             if not path.is_file():
                 raise QuantityError(f"{name} {str(path)!r}: no such file")
-        return self
 
     def files(self) -> dict[str, Path]:
         """Return the files that the run reads, by the field or place that names each."""
@@ -86,7 +182,8 @@ class Scenario(Strict):
 
         Logs of the archive keep their names, which mean the same everywhere.
         """
-        values = self.model_dump(mode="json", exclude_none=True)
+        found = self.model_dump(mode="json", exclude_none=True)
+        values = {name: found[name] for name in self.in_file() if name in found}
         values |= {
             name: str(path.absolute())
             for name, path in self.files().items()
@@ -139,9 +236,22 @@ class Scenario(Strict):
         """
         return self.stage(prepared, log).run(progress)
 
+    def plain(self) -> dict[str, Any]:
+        """Return the settings fit for JSON, as the provenance of a run has them."""
+        found = self.model_dump(mode="json", include=set(self.settings()))
+        return {name: found[name] for name in self.settings() if name in found}
+
     def label(self) -> str:
-        """Return a short name."""
+        """Return a short name for a run: what differs from others of its kind."""
         return self.kind
+
+    def title(self) -> str:
+        """Return a short name for a run among others: what it begins with, then its label."""
+        return self.label()
+
+    def clusters_in_all(self) -> int:
+        """Return how many clusters are simulated."""
+        return 1
 
 
 def checksum(path: Path) -> str:

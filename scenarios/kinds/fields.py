@@ -1,14 +1,17 @@
-"""Kinds of values that configurations share: durations, moments, days, hours."""
+"""Types of values that configurations share: durations, moments, hours, names of schedulers."""
 
 from __future__ import annotations
 
 from datetime import date, datetime, time
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.quantities import parse_duration
+from hpcrowd.agents.work.sessions import SessionDefinition
+from hpcrowd.environment.errors import QuantityError, first_mistake
+from hpcrowd.environment.quantities import parse_duration, parse_processors
+from hpcrowd.environment.schedulers.names import parse_scheduler
 
 Day = Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 
@@ -26,10 +29,61 @@ def _seconds(value: Any) -> Any:
 Duration = Annotated[int, BeforeValidator(_seconds)]
 
 
+def _known_sessions(text: str) -> str:
+    SessionDefinition.parse(text)
+    return text
+
+
+#: How sessions are told apart, such as ``arrival:60m``.
+Sessions = Annotated[str, AfterValidator(_known_sessions)]
+
+
+def _some_nodes(text: str) -> str:
+    parse_processors(text, original=1_000_000)
+    return text
+
+
+#: Processors: a number, or a multiple such as ``2x``.
+Nodes = Annotated[str, AfterValidator(_some_nodes)]
+
+
+def _known_scheduler(text: str) -> str:
+    parse_scheduler(text)
+    return text
+
+
+#: A policy by its name, with options.
+SchedulerName = Annotated[str, AfterValidator(_known_scheduler)]
+
+
 class Strict(BaseModel):
     """A part of a configuration: unknown settings are errors, nothing changes later."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @classmethod
+    def configure(cls, place: str | Path = "", /, **values: Any) -> Self:
+        """Return the configuration that settings make; a mistake is one line.
+
+        Parameters
+        ----------
+        place
+            Where the settings stand, such as a file, for messages.
+        **values
+            Settings by name.
+
+        Raises
+        ------
+        QuantityError
+            Naming the place, the setting, its value and the rule.
+        """
+        where = f"{place}: " if place else ""
+        try:
+            return cls(**values)
+        except ValidationError as error:
+            raise QuantityError(f"{where}{first_mistake(error)}") from None
+        except QuantityError as error:
+            raise QuantityError(f"{where}{error}") from None
 
 
 class HoursConfig(Strict):

@@ -23,10 +23,10 @@ from pydantic import ValidationError
 from hpcrowd.environment.errors import HpcrowdError, QuantityError, first_mistake
 from hpcrowd.environment.toml_files import line_of, read_toml
 from hpcrowd.scenarios.kinds.base import Scenario
-from hpcrowd.scenarios.kinds.grid import GridScenario
-from hpcrowd.scenarios.kinds.populate import PopulateScenario
-from hpcrowd.scenarios.kinds.replay import ReplayScenario
-from hpcrowd.scenarios.kinds.resample import ResampleScenario
+from hpcrowd.scenarios.kinds.grid import GridConfig
+from hpcrowd.scenarios.kinds.populate import PopulateConfig
+from hpcrowd.scenarios.kinds.replay import ReplayConfig
+from hpcrowd.scenarios.kinds.resample import ResampleConfig
 
 if TYPE_CHECKING:
     from tomlkit.items import Table
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 #: Kinds of scenarios by the word that files have; a new kind is a class and an entry here.
 KINDS: dict[str, type[Scenario]] = {
-    "replay": ReplayScenario,
-    "populate": PopulateScenario,
-    "resample": ResampleScenario,
-    "grid": GridScenario,
+    "replay": ReplayConfig,
+    "populate": PopulateConfig,
+    "resample": ResampleConfig,
+    "grid": GridConfig,
 }
 
 #: Letters in a line of a file that is written.
@@ -127,23 +127,31 @@ def scenario_of(values: Mapping[str, Any], folder: Path) -> Scenario:
         raise SettingError(f"kind: missing; choose {', '.join(KINDS)}", ["kind"])
     if not isinstance(kind, str) or kind not in KINDS:
         raise SettingError(f"kind {kind!r}: not known; choose {', '.join(KINDS)}", ["kind"])
+    settings = KINDS[kind]
     for name in values:
-        if name == "folder" or name not in KINDS[kind].model_fields:
-            known = ", ".join(field for field in KINDS[kind].model_fields if field != "folder")
+        if name not in settings.in_file():
+            known = ", ".join(settings.in_file())
             raise SettingError(f"{name}: {kind} has no such setting; it has {known}", [name])
     try:
-        return KINDS[kind](**{"folder": folder, **values})
+        scenario = settings(**{"folder": folder, **values})
+        scenario.check()
+        return scenario
     except ValidationError as error:
         place: list[str | int] = list(error.errors()[0]["loc"])
         message = first_mistake(error)
         name = str(place[0]) if place else ""
         if name and not message.startswith(name):
             message = f"{name}: {message}"
-        # A mistake in the settings as a whole begins with the name of one.
-        begins = message.split(maxsplit=1)[0].strip(":")
-        raise SettingError(message, place or [begins]) from None
+        raise SettingError(message, place or _named_first(message)) from None
+    except QuantityError as error:
+        raise SettingError(str(error), _named_first(str(error))) from None
     except HpcrowdError as error:
         raise SettingError(str(error), []) from None
+
+
+def _named_first(message: str) -> list[str | int]:
+    """Return the setting that a mistake in the settings as a whole begins with."""
+    return [message.split(maxsplit=1)[0].strip(":")]
 
 
 def read_scenario(path: Path) -> Scenario:
@@ -193,12 +201,10 @@ def scenario_table(scenario: Scenario) -> Table:
     import tomlkit
 
     table, values = tomlkit.table(), scenario.completed()
-    fields = {name: one for name, one in type(scenario).model_fields.items() if name != "folder"}
+    fields = type(scenario).model_fields
     # In TOML, tables stand below the plain values.
-    for name, field in sorted(
-        fields.items(), key=lambda item: isinstance(values.get(item[0]), dict)
-    ):
-        meaning = f"{name}: {field.description}"
+    for name in sorted(scenario.in_file(), key=lambda name: isinstance(values.get(name), dict)):
+        meaning = f"{name}: {fields[name].description}"
         if name not in values:
             meaning += " (not given)"
         for line in textwrap.wrap(meaning, WIDTH - 2, break_on_hyphens=False):

@@ -4,46 +4,29 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from hashlib import sha256
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, override
 
 import numpy as np
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from hpcrowd.agents.behaviours.decisions import DecisionLog
-from hpcrowd.agents.generative.generated import Generating
-from hpcrowd.agents.populations.population import add_users, maker_of
-from hpcrowd.agents.work.recorded import Work
-from hpcrowd.agents.work.sessions import SessionDefinition
-from hpcrowd.analysis.accounts.grid import grid_accounts
-from hpcrowd.analysis.models.generation import generate
-from hpcrowd.analysis.models.registry import model_of
-from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import Clock
-from hpcrowd.environment.cluster import ClusterSpec
-from hpcrowd.environment.errors import QuantityError, first_mistake
-from hpcrowd.environment.grid.broker import GridSpec
+from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.grid.policies import GRID, parse_grid_policy
 from hpcrowd.environment.jobs import UNKNOWN, Column, JobTable
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.schedulers.estimates import parse_estimates
 from hpcrowd.environment.schedulers.names import parse_scheduler
 from hpcrowd.environment.schedulers.predictors.base import Predictor
-from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.toml_files import read_toml
 from hpcrowd.environment.traces.archive.logs import trace_path
 from hpcrowd.environment.traces.formats.base import ARCHIVE_PREFIX
-from hpcrowd.environment.traces.formats.registry import read_trace
-from hpcrowd.environment.traces.merging import Joined, join
-from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
-from hpcrowd.scenarios.kinds.base import Scenario, checksum, same
-from hpcrowd.scenarios.kinds.fields import Strict
-from hpcrowd.scenarios.kinds.grid_components import Split, split_wide
+from hpcrowd.environment.traces.trace import jobs_from_trace
+from hpcrowd.scenarios.kinds.base import Scenario, Staged, Watch, checksum
+from hpcrowd.scenarios.kinds.fields import Sessions, Strict
 from hpcrowd.scenarios.kinds.population_files import (
     ClusterConfig,
     UsersConfig,
@@ -51,10 +34,20 @@ from hpcrowd.scenarios.kinds.population_files import (
     switches_of,
 )
 from hpcrowd.scenarios.kinds.replay import BEHAVIOURS, units_waited_for
-from hpcrowd.scenarios.kinds.staged import Staged
+
+if TYPE_CHECKING:
+    from hpcrowd.agents.behaviours.decisions import DecisionLog
+    from hpcrowd.agents.work.recorded import Work
+    from hpcrowd.analysis.run import Run
+    from hpcrowd.environment.traces.merging import Joined
+    from hpcrowd.scenarios.kinds.grid_components import Split
+
 
 #: Grids that come with hpcrowd, by name: their files.
 READY = {path.stem: path for path in sorted((Path(__file__).parent / "grids").glob("*.toml"))}
+
+#: Settings of a workload that may name files.
+NAMING = ("trace", "model")
 
 
 class WorkloadConfig(Strict):
@@ -111,30 +104,67 @@ class SiteConfig(WorkloadConfig, ClusterConfig):
         return self
 
 
-class GridConfig(Strict):
-    """Clusters that make up a grid, and their users."""
+class GridConfig(Scenario):
+    """Run several clusters as a grid; what stands here takes the place of what ``source`` says."""
 
+    INPUT: ClassVar[str] = "source"
+    NEEDS_INPUT: ClassVar[bool] = False
+    PREPARED_FROM: ClassVar[tuple[str, ...]] = ("clusters", "grid", "seed")
+
+    kind: Literal["grid"] = Field("grid", description="several clusters and a broker")
+    source: str | None = Field(
+        None,
+        exclude=True,
+        description="where it begins: FILE.toml of a grid, or das3; not given: from nothing",
+    )
     name: str = Field("grid", description="for tables and pictures")
     broker: str = Field(
         "first-fit",
         description="where jobs of the grid go: first-fit, worst-fit, least-loaded, "
         "fastest-completion",
     )
-    clusters: dict[str, SiteConfig] = Field(min_length=1, description="by name, in their order")
+    grid_share: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        exclude=True,
+        description="share of all clusters' users who submit to the grid; 0 isolates them",
+        json_schema_extra={"option": "--share"},
+    )
+    clusters: dict[str, SiteConfig] = Field({}, description="by name, in their order")
     grid: WorkloadConfig = Field(
         WorkloadConfig(), description="users of no cluster, who submit to the grid"
     )
     users: str | tuple[UsersConfig, ...] = Field(
         "rigid", description="how all users behave: a name, or entries as in a population file"
     )
-    sessions: str = Field("arrival:60m", description="how sessions are told apart")
+    sessions: Sessions = Field("arrival:60m", description="how sessions are told apart")
     components: int | None = Field(
         None,
         description="jobs of the grid wider than this are split into components of at most so many "
         "processors, which start together on several clusters; not given: none is split",
     )
-    seed: int = Field(0, ge=0, description="seed of everything random")
-    folder: Path = Field(Path(), exclude=True, description="where files that it names are")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _begin_with_source(cls, values: Any) -> Any:
+        """Put what is given in the place of what ``source`` says, and the share into clusters."""
+        found = dict(values)
+        source = found.get("source")
+        if isinstance(source, str):
+            place = READY.get(source, Path(found.get("folder", "")) / source)
+            if not place.is_file():
+                raise QuantityError(f"source {str(place)!r}: no such file")
+            began = _with_paths(read_toml(place)[0], place.parent)
+            began.pop("seed", None)
+            found = _over(began, found)
+        if found.get("grid_share") is not None and isinstance(found.get("clusters"), dict):
+            share = {"grid_share": found["grid_share"]}
+            found["clusters"] = {
+                name: _over(site, share) if isinstance(site, dict) else site
+                for name, site in found["clusters"].items()
+            }
+        return found
 
     @field_validator("broker")
     @classmethod
@@ -149,14 +179,10 @@ class GridConfig(Strict):
             raise ValueError("a component has 1 processor or more; leave it out to split no job")
         return components
 
-    @field_validator("sessions")
-    @classmethod
-    def _known_sessions(cls, sessions: str) -> str:
-        SessionDefinition.parse(sessions)
-        return sessions
-
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        if not self.clusters:
+            raise ValueError("clusters: missing; describe at least one")
         if GRID in self.clusters:
             raise ValueError(f"clusters.{GRID}: the broker is called so; choose another name")
         if self.grid.empty and all(site.empty for site in self.clusters.values()):
@@ -202,52 +228,128 @@ class GridConfig(Strict):
             return self.users
         return mixture_of(self.users, self.folder)
 
+    @override
+    def label(self) -> str:
+        users = self.users if isinstance(self.users, str) else "mixed users"
+        return f"{self.name}, {users}, {self.broker}"
 
-def read_grid(source: str, **changes: Any) -> GridConfig:
-    """Return the grid of a TOML file, or one that comes with hpcrowd.
+    @override
+    def clusters_in_all(self) -> int:
+        return len(self.clusters) + 1
 
-    Parameters
-    ----------
-    source
-        A path, or a name of :data:`READY`.
-    **changes
-        Settings that take the place of those in the file.
+    @override
+    def files(self) -> dict[str, Path]:
+        """Return the file where it begins, traces, and files of models."""
+        found = {}
+        if self.source is not None and self.source not in READY:
+            found["source"] = self.folder / self.source
+        for place, workload in (*self.clusters.items(), ("grid", self.grid)):
+            if workload.trace is not None:
+                found[f"{place}.trace"] = self.trace_file(workload.trace)
+            elif workload.model is not None and workload.model.endswith(".json"):
+                found[f"{place}.model"] = self.folder / workload.model
+        return found
 
-    Raises
-    ------
-    QuantityError
-        When it cannot be read or something in it is wrong; with file, place, value and rule.
-    """
-    place = READY.get(source, Path(source))
-    if place.suffix != ".toml":
-        raise QuantityError(
-            f"grid {source!r}: neither a file FILE.toml nor a grid that is there; choose "
-            f"{', '.join(READY)}"
+    @override
+    def completed(self) -> dict[str, Any]:
+        """Return every setting that has a value, those of ``source`` among them."""
+        found = self.model_dump(mode="json", exclude_none=True)
+        values = {name: found[name] for name in self.settings() if name in found}
+        return {"kind": self.kind, **_with_paths(values, self.folder.absolute())}
+
+    @override
+    def identity(self) -> dict[str, Any]:
+        found, files = self.completed(), self.files()
+        for place, workload in (*found["clusters"].items(), ("grid", found["grid"])):
+            for name in NAMING:
+                path = files.get(f"{place}.{name}")
+                if path is not None:
+                    workload[name] = checksum(path)
+        return found
+
+    @override
+    def prepare(self) -> Workloads:
+        """Read or generate the jobs."""
+        return load_workloads(self)
+
+    @override
+    def stage(
+        self, prepared: Workloads, log: DecisionLog | None = None, *, watched: bool = False
+    ) -> Staged:
+        """Set up the grid."""
+        from hpcrowd.agents.populations.population import add_users
+        from hpcrowd.agents.work.recorded import Work
+        from hpcrowd.agents.work.sessions import SessionDefinition
+        from hpcrowd.analysis.accounts.grid import grid_accounts
+        from hpcrowd.analysis.run import Run
+        from hpcrowd.environment.cluster import ClusterSpec
+        from hpcrowd.environment.grid.broker import GridSpec
+        from hpcrowd.environment.simulation import Simulation
+        from hpcrowd.environment.traces.merging import join
+
+        began = time.perf_counter()
+        streams = Streams(self.seed)
+        joined = join(prepared.tables)
+        work = Work.of(joined.jobs, SessionDefinition.parse(self.sessions))
+        sites = _sites(self, prepared.names, joined, work, streams)
+        split = _split(self, prepared.names, joined, work, sites)
+        if split is not None:
+            work = split.work
+        jobs = work.jobs
+        clusters = {
+            name: ClusterSpec(site.processors, site.scheduler, site.speed, self.estimates_of(name))
+            for name, site in self.clusters.items()
+        }
+        # The first cluster is where others measure their speed.
+        first, *others = clusters
+        model = Simulation(
+            jobs,
+            clusters[first].processors,
+            clusters[first].scheduler,
+            estimates=clusters[first].estimates,
+            others={
+                name: replace(clusters[name], speed=clusters[name].speed / clusters[first].speed)
+                for name in others
+            },
+            clock=prepared.clock,
+            seed=self.seed,
+            grid=GridSpec(self.broker, split is not None and split.any),
+            name=first,
         )
-    values, _ = read_toml(place)
-    try:
-        return GridConfig(**{"name": place.stem, "folder": place.parent, **values, **changes})
-    except ValidationError as error:
-        raise QuantityError(f"{place}: {first_mistake(error)}") from None
-    except QuantityError as error:
-        raise QuantityError(f"{place}: {error}") from None
+        broker = model.broker
+        assert broker is not None
+        for rows in split.rows if split is not None else ():
+            broker.bind(rows)
+        behaviour = self.behaviour()
+        _check_replays(behaviour)
+        users = add_users(model, work, behaviour, sites=sites, log=log)
 
+        def finish() -> Run:
+            sizes = {name: cluster.processors for name, cluster in clusters.items()}
+            components = split.first_of if split is not None and split.any else None
+            accounts = grid_accounts(jobs, broker.submitted, sizes, components)
+            if split is not None:
+                accounts[GRID]["jobs_split"] = len(split.first)
+                accounts[GRID]["components"] = int(split.count.sum())
+            return Run(
+                jobs=jobs,
+                processors=sum(cluster.processors for cluster in clusters.values()),
+                label=self.label(),
+                configuration={
+                    "kind": self.kind,
+                    **self.plain(),
+                    **({"files_sha256": prepared.files} if prepared.files else {}),
+                },
+                clock=prepared.clock,
+                work=work,
+                waits=units_waited_for(work, users),
+                sites=accounts,
+                components=components,
+                repaired=prepared.repaired,
+                dropped=prepared.dropped,
+            )
 
-def with_share(config: GridConfig, share: float) -> GridConfig:
-    """Return a grid whose clusters' users submit to it in this share.
-
-    Raises
-    ------
-    QuantityError
-        When it is not from 0 to 1.
-    """
-    if not 0 <= share <= 1:
-        raise QuantityError(f"grid_share {share}: must be from 0 to 1")
-    sites = {
-        name: site.model_copy(update={"grid_share": share})
-        for name, site in config.clusters.items()
-    }
-    return config.model_copy(update={"clusters": sites})
+        return Staged(model, users, finish, work, log, time.perf_counter() - began)
 
 
 @dataclass
@@ -276,11 +378,37 @@ class Workloads:
     dropped: Counter[str]
 
 
+def read_grid(source: str, **changes: Any) -> GridConfig:
+    """Return the grid of a TOML file, or one that comes with hpcrowd.
+
+    Parameters
+    ----------
+    source
+        A path, or a name of :data:`READY`.
+    **changes
+        Settings that take the place of those in the file.
+
+    Raises
+    ------
+    QuantityError
+        When it cannot be read or something in it is wrong; with file, place, value and rule.
+    """
+    place = READY.get(source, Path(source))
+    if place.suffix != ".toml":
+        raise QuantityError(
+            f"grid {source!r}: neither a file FILE.toml nor a grid that is there; choose "
+            f"{', '.join(READY)}"
+        )
+    values, _ = read_toml(place)
+    found = {"name": place.stem, "folder": place.parent, **values, **changes}
+    return GridConfig.configure(place, **found)
+
+
 def run_grid(
     config: GridConfig,
     *,
     workloads: Workloads | None = None,
-    progress: Callable[[Simulation], Any] | None = None,
+    progress: Watch | None = None,
     log: DecisionLog | None = None,
 ) -> Run:
     """Run a grid and return what came of it.
@@ -301,83 +429,16 @@ def run_grid(
     HpcrowdError
         One line that says what is wrong.
     """
-    return stage_grid(config, workloads=workloads, log=log).run(progress)
-
-
-def stage_grid(
-    config: GridConfig, *, workloads: Workloads | None = None, log: DecisionLog | None = None
-) -> Staged:
-    """Return a grid before it begins; parameters and errors as :func:`run_grid`."""
-    began = time.perf_counter()
-    streams = Streams(config.seed)
-    loaded = load_workloads(config) if workloads is None else workloads
-    joined = join(loaded.tables)
-    work = Work.of(joined.jobs, SessionDefinition.parse(config.sessions))
-    sites = _sites(config, loaded.names, joined, work, streams)
-    split = _split(config, loaded.names, joined, work, sites)
-    if split is not None:
-        work = split.work
-    jobs = work.jobs
-    clusters = {
-        name: ClusterSpec(site.processors, site.scheduler, site.speed, config.estimates_of(name))
-        for name, site in config.clusters.items()
-    }
-    # The first cluster is where others measure their speed.
-    first, *others = clusters
-    model = Simulation(
-        jobs,
-        clusters[first].processors,
-        clusters[first].scheduler,
-        estimates=clusters[first].estimates,
-        others={name: _relative(clusters[name], clusters[first].speed) for name in others},
-        clock=loaded.clock,
-        seed=config.seed,
-        grid=GridSpec(config.broker, split is not None and split.any),
-        name=first,
-    )
-    broker = model.broker
-    assert broker is not None
-    for rows in split.rows if split is not None else ():
-        broker.bind(rows)
-    behaviour = config.behaviour()
-    _check_replays(behaviour)
-    users = add_users(model, work, behaviour, sites=sites, log=log)
-
-    def finish() -> Run:
-        sizes = {name: cluster.processors for name, cluster in clusters.items()}
-        components = split.first_of if split is not None and split.any else None
-        accounts = grid_accounts(jobs, broker.submitted, sizes, components)
-        if split is not None:
-            accounts[GRID] |= {"jobs_split": len(split.first), "components": int(split.count.sum())}
-        return Run(
-            jobs=jobs,
-            processors=sum(cluster.processors for cluster in clusters.values()),
-            label=f"{config.name}, {_users(config)}, {config.broker}",
-            configuration={
-                "kind": "grid",
-                **config.model_dump(mode="json"),
-                **({"files_sha256": loaded.files} if loaded.files else {}),
-            },
-            clock=loaded.clock,
-            work=work,
-            waits=units_waited_for(work, users),
-            sites=accounts,
-            components=components,
-            repaired=loaded.repaired,
-            dropped=loaded.dropped,
-        )
-
-    return Staged(model, users, finish, work, log, time.perf_counter() - began)
-
-
-def _users(config: GridConfig) -> str:
-    return config.users if isinstance(config.users, str) else "mixed users"
+    loaded = config.prepare() if workloads is None else workloads
+    return config.stage(loaded, log).run(progress)
 
 
 def _split(
     config: GridConfig, names: list[str], joined: Joined, work: Work, sites: list[str]
 ) -> Split | None:
     """Return the work with components of wide jobs; None where the grid does without."""
+    from hpcrowd.scenarios.kinds.grid_components import split_wide
+
     if config.components is None:
         return None
     goes = np.array(sites) == GRID
@@ -392,11 +453,10 @@ def _split(
     return split_wide(work, by_grid, config.components, sizes, whose)
 
 
-def _relative(spec: ClusterSpec, speed: float) -> ClusterSpec:
-    return ClusterSpec(spec.processors, spec.scheduler, spec.speed / speed, spec.estimates)
-
-
 def _check_replays(behaviour: Any) -> None:
+    from hpcrowd.agents.generative.generated import Generating
+    from hpcrowd.agents.populations.population import maker_of
+
     parts = getattr(behaviour, "parts", None)
     makers = [behaviour] if parts is None else [part.behaviour for part in parts]
     for maker in makers:
@@ -450,9 +510,12 @@ def _table(
     loaded: Workloads,
 ) -> JobTable:
     """Return the jobs of a workload, as they are on the nodes that they are meant for."""
+    from hpcrowd.analysis.models.generation import generate
+    from hpcrowd.analysis.models.model import model_of
+    from hpcrowd.environment.traces.formats.registry import read_trace
+
     if workload.empty:
         return JobTable()
-    trace: Trace
     if workload.trace is not None:
         path = trace_path(workload.trace, folder=config.folder)
         trace = read_trace(path)
@@ -463,7 +526,7 @@ def _table(
         source = str(workload.model)
         if source.endswith(".json"):
             place = config.folder / source
-            loaded.files[source] = sha256(Path(place).read_bytes()).hexdigest()
+            loaded.files[source] = checksum(place)
             source = str(place)
         seed = int(streams.generator("workload", name).integers(2**32))
         model = model_of(source, machine)
@@ -509,120 +572,6 @@ def _sites(
     return sites
 
 
-#: Settings of a workload that may name files.
-NAMING = ("trace", "model")
-
-
-class GridScenario(Scenario):
-    """Run several clusters as a grid; what stands here takes the place of what ``source`` says."""
-
-    PREPARED_FROM: ClassVar[tuple[str, ...]] = ("clusters", "grid", "seed")
-
-    kind: Literal["grid"] = Field(description="several clusters and a broker")
-    source: str | None = Field(
-        None, description="where it begins: FILE.toml of a grid, or das3; not given: from nothing"
-    )
-    name: str | None = Field(None, description="for tables and pictures")
-    broker: str | None = Field(
-        None,
-        description="where jobs of the grid go: first-fit, worst-fit, least-loaded, "
-        "fastest-completion",
-    )
-    users: str | list[dict[str, Any]] | None = Field(
-        None, description="how all users behave: a name, or entries as in a population file"
-    )
-    sessions: str | None = Field(None, description="how sessions are told apart")
-    components: int | None = same(GridConfig, "components")
-    grid_share: float | None = Field(
-        None, ge=0, le=1, description="share of all clusters' users who submit to the grid"
-    )
-    clusters: dict[str, dict[str, Any]] = Field({}, description="by name, as in a grid file")
-    grid: dict[str, Any] = Field({}, description="users of no cluster, as in a grid file")
-
-    @model_validator(mode="after")
-    def _makes_sense(self) -> Self:
-        _ = self.config
-        return self
-
-    @cached_property
-    def config(self) -> GridConfig:
-        """The grid, with files by their paths.
-
-        Raises
-        ------
-        QuantityError
-            When something in it, or in the file where it begins, is wrong.
-        """
-        values: dict[str, Any] = {}
-        if self.source is not None:
-            place = READY.get(self.source, self.folder / self.source)
-            values = _with_paths(read_toml(place)[0], place.parent)
-        mine = _with_paths({"clusters": self.clusters, "grid": self.grid}, self.folder)
-        values["grid"] = {**values.get("grid", {}), **mine["grid"]}
-        clusters = values.setdefault("clusters", {})
-        for name, site in mine["clusters"].items():
-            clusters[name] = {**clusters.get(name, {}), **site}
-        for name in ("name", "broker", "users", "sessions", "components"):
-            if (given := getattr(self, name)) is not None:
-                values[name] = given
-        try:
-            config = GridConfig(**{**values, "seed": self.seed, "folder": self.folder})
-        except ValidationError as error:
-            raise QuantityError(first_mistake(error)) from None
-        return config if self.grid_share is None else with_share(config, self.grid_share)
-
-    def files(self) -> dict[str, Path]:
-        """Return the file where it begins, traces, and files of models."""
-        found = {}
-        if self.source is not None and self.source not in READY:
-            found["source"] = self.folder / self.source
-            if not found["source"].is_file():
-                return found
-        for place, workload in (*self.config.clusters.items(), ("grid", self.config.grid)):
-            if workload.trace is not None:
-                found[f"{place}.trace"] = self.trace_file(workload.trace)
-            elif workload.model is not None and workload.model.endswith(".json"):
-                found[f"{place}.model"] = self.folder / workload.model
-        return found
-
-    def completed(self) -> dict[str, Any]:
-        """Return every setting that has a value, those of ``source`` among them."""
-        values = self.config.model_dump(mode="json", exclude_none=True)
-        values["clusters"] = _with_paths({"clusters": values["clusters"]}, self.folder.absolute())[
-            "clusters"
-        ]
-        values["grid"] = _with_paths({"grid": values["grid"]}, self.folder.absolute())["grid"]
-        return {"kind": self.kind, **values}
-
-    def identity(self) -> dict[str, Any]:
-        """Return what decides about the results: settings, and contents of all files."""
-        found = self.completed()
-        for place, workload in (*found["clusters"].items(), ("grid", found["grid"])):
-            for name in NAMING:
-                path = self.files().get(f"{place}.{name}")
-                if path is not None:
-                    workload[name] = checksum(path)
-        return found
-
-    def prepare(self) -> Workloads:
-        """Read or generate the jobs."""
-
-        return load_workloads(self.config)
-
-    def stage(
-        self, prepared: Workloads, log: DecisionLog | None = None, *, watched: bool = False
-    ) -> Staged:
-        """Set up the grid."""
-
-        return stage_grid(self.config, workloads=prepared, log=log)
-
-    def label(self) -> str:
-        """Return its name, its users and its broker."""
-        config = self.config
-        users = config.users if isinstance(config.users, str) else "mixed users"
-        return f"{config.name}, {users}, {config.broker}"
-
-
 def _with_paths(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return the settings of a grid file with the files that they name by their paths."""
     found = dict(values)
@@ -644,3 +593,10 @@ def _with_paths(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     if "grid" in found:
         found["grid"] = named(found["grid"])
     return found
+
+
+def _over(below: Any, above: Any) -> Any:
+    """Return tables in which what others say takes the place of the same settings."""
+    if not (isinstance(below, dict) and isinstance(above, dict)):
+        return above
+    return below | {name: _over(below.get(name), value) for name, value in above.items()}

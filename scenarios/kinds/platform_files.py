@@ -22,14 +22,13 @@ import os
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field
 
-from hpcrowd.environment.errors import QuantityError, first_mistake
-from hpcrowd.environment.schedulers.names import parse_scheduler
+from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.toml_files import read_toml
-from hpcrowd.scenarios.kinds.fields import Duration, Strict, parse_moment
+from hpcrowd.scenarios.kinds.fields import Duration, SchedulerName, Strict, parse_moment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,12 +44,6 @@ Fate = Literal["requeue", "resubmit", "fail"]
 Family = Literal["exponential", "weibull"]
 
 FATE = "fate of running jobs that are stopped: requeue, resubmit or fail"
-
-
-def _known(scheduler: str) -> str:
-    """Make sure that there is such a scheduler."""
-    parse_scheduler(scheduler)
-    return scheduler
 
 
 class ChangeConfig(Strict):
@@ -146,9 +139,7 @@ class SwitchConfig(ChangeConfig):
 
     do: Literal["switch"]
     at: Moment = Field(description="when")
-    scheduler: Annotated[str, AfterValidator(_known)] = Field(
-        description="as for --scheduler, but not recorded"
-    )
+    scheduler: SchedulerName = Field(description="as for --scheduler, but not recorded")
 
 
 #: The class of ``hpcrowd.environment.platform.changes`` by what to do.
@@ -180,7 +171,7 @@ class PlatformConfig(Strict):
     changes: tuple[Annotated[AnyChange, Field(discriminator="do")], ...] = Field(
         min_length=1, description="one entry per change"
     )
-    file: str = Field("", exclude=True, description="from which it was read")
+    file: Path | None = Field(None, exclude=True, description="from which it was read")
     sha256: str = Field("", exclude=True, description="checksum of the file")
 
     def of(self, clock: Clock, cluster: str = "home") -> list[Change]:
@@ -231,7 +222,7 @@ class PlatformConfig(Strict):
                 raise self._mistake(f"cluster {name}: {error}") from None
 
     def _mistake(self, what: str) -> QuantityError:
-        return QuantityError(f"{self.file or self.name}: {what}")
+        return QuantityError(f"{self.file.name if self.file else self.name}: {what}")
 
 
 def read_platform(path: str | os.PathLike[str]) -> PlatformConfig:
@@ -244,8 +235,5 @@ def read_platform(path: str | os.PathLike[str]) -> PlatformConfig:
     """
     place = Path(path)
     values, content = read_toml(place)
-    found: dict[str, Any] = {"file": place.name, "sha256": sha256(content).hexdigest()}
-    try:
-        return PlatformConfig(**{"name": place.stem, **values, **found})
-    except ValidationError as error:
-        raise QuantityError(f"{place}: {first_mistake(error)}") from None
+    found = {"name": place.stem, **values, "file": place, "sha256": sha256(content).hexdigest()}
+    return PlatformConfig.configure(place, **found)

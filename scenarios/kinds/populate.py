@@ -1,62 +1,151 @@
-"""A population of users made from a workload model works on a cluster, and waits for results."""
+"""Populate a cluster: users made from a workload model work on it, and wait for results."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, override
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field
 
-from hpcrowd.agents.behaviours.decisions import DecisionLog
-from hpcrowd.agents.behaviours.hooks import note_generating
-from hpcrowd.agents.generative.pool_users import add_pool_users
-from hpcrowd.agents.populations.casting import units_after
-from hpcrowd.analysis.models.generation import generate
-from hpcrowd.analysis.models.model import WorkloadModel
-from hpcrowd.analysis.models.population import population
-from hpcrowd.analysis.run import Run
-from hpcrowd.environment.clock import DAY
-from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.quantities import parse_processors
-from hpcrowd.environment.schedulers.names import parse_scheduler
-from hpcrowd.environment.simulation import Simulation
-from hpcrowd.scenarios.kinds.base import Scenario
-from hpcrowd.scenarios.kinds.staged import Staged
+from hpcrowd.scenarios.kinds.base import Scenario, Staged, Watch
+from hpcrowd.scenarios.kinds.fields import Nodes, SchedulerName
+
+if TYPE_CHECKING:
+    from hpcrowd.agents.behaviours.decisions import DecisionLog
+    from hpcrowd.analysis.models.model import WorkloadModel
+    from hpcrowd.analysis.run import Run
+
+
+class PopulateConfig(Scenario):
+    """Let users made from a workload model work on a cluster, each waiting for its results."""
+
+    INPUT: ClassVar[str] = "model"
+    PREPARED_FROM: ClassVar[tuple[str, ...]] = ("model", "machine")
+
+    kind: Literal["populate"] = Field("populate", description="users made from a workload model")
+    model: str | None = Field(
+        None,
+        description="file of a fitted model (`hpcrowd fit`), or the name of one with published "
+        "parameters (`hpcrowd models`)",
+    )
+    days: float = Field(28, gt=0, description="days in which users submit")
+    load: float | None = Field(
+        None, gt=0, description="offered load of the generated workload; the model's unless given"
+    )
+    machine: int | None = Field(
+        None, ge=1, description="processors the model is meant for; its own unless given"
+    )
+    nodes: Nodes = Field("1x", description="processors of the machine: a number, or a multiple")
+    scheduler: SchedulerName = Field("easy", description="policy, as for replay")
+    hears: bool = Field(
+        True,
+        description="whether users wait for results; oblivious ones act as if each job had started "
+        "at once",
+        json_schema_extra={"option": " /--oblivious"},
+    )
+
+    @override
+    def check(self) -> None:
+        super().check()
+        if not self.files():
+            self.prepare()
+
+    @override
+    def files(self) -> dict[str, Path]:
+        """Return the file of the model, if it is in one."""
+        if self.model is None:
+            return {}
+        place = self.folder / self.model
+        return {"model": place} if self.model.endswith(".json") or place.is_file() else {}
+
+    @override
+    def prepare(self) -> WorkloadModel:
+        """Read the model."""
+        from hpcrowd.analysis.models.model import model_of
+
+        return model_of(str(self.files().get("model", self.model)), self.machine)
+
+    @override
+    def stage(
+        self, prepared: WorkloadModel, log: DecisionLog | None = None, *, watched: bool = False
+    ) -> Staged:
+        """Generate the users."""
+        from hpcrowd.agents.behaviours.hooks import note_generating
+        from hpcrowd.agents.generative.pool_users import add_pool_users
+        from hpcrowd.agents.populations.casting import units_after
+        from hpcrowd.analysis.models.generation import generate, population
+        from hpcrowd.analysis.run import Run
+        from hpcrowd.environment.clock import DAY
+        from hpcrowd.environment.jobs import JobTable
+        from hpcrowd.environment.simulation import Simulation
+
+        began = time.perf_counter()
+        made = generate(
+            prepared, days=self.days, load=self.load, machine=self.machine, seed=self.seed
+        )
+        users = population(made)
+        processors = parse_processors(self.nodes, made.machine)
+        jobs = JobTable()
+        simulation = Simulation(jobs, processors, self.scheduler, seed=self.seed)
+        agents = add_pool_users(
+            simulation,
+            users.members,
+            users.pools,
+            horizon=round(self.days * DAY),
+            hears=self.hears,
+        )
+        if log is not None:
+            note_generating(log, agents)
+
+        def finish() -> Run:
+            told = "users who wait" if self.hears else "oblivious users"
+            return Run(
+                jobs=jobs,
+                processors=processors,
+                label=f"{prepared.name}, {told}, {self.label()}",
+                configuration={
+                    "kind": self.kind,
+                    "model": prepared.to_json(),
+                    **self.plain(),
+                    "machine": made.machine,
+                },
+                clock=simulation.clock,
+                after=units_after(simulation, agents) if self.hears else None,
+            )
+
+        return Staged(simulation, agents, finish, None, log, time.perf_counter() - began)
+
+    @override
+    def label(self) -> str:
+        return f"{self.scheduler}, nodes {self.nodes}"
+
+    @override
+    def title(self) -> str:
+        return f"{Path(str(self.model)).stem}, {self.label()}"
 
 
 def populate(
     model: WorkloadModel,
+    config: PopulateConfig | None = None,
     *,
-    days: float = 28,
-    load: float | None = None,
-    machine: int | None = None,
-    nodes: str = "1x",
-    scheduler: str = "easy",
-    hears: bool = True,
-    seed: int = 0,
-    progress: Callable[[Simulation], Any] | None = None,
+    progress: Watch | None = None,
     log: DecisionLog | None = None,
+    **choices: Any,
 ) -> Run:
     """Let users made from a workload model work on a cluster, and return the run.
 
     A workload is generated from the model; its users become agents who draw each batch from those
-    of their group, wait for it, pause and go on (:func:`analysis.models.population.population`).
+    of their group, wait for it, pause and go on
+    (:func:`hpcrowd.analysis.models.generation.population`). Nobody submits after ``days``.
 
     Parameters
     ----------
     model
         Where users and batches come from.
-    days, load, machine, seed
-        Of the generated workload, as for :func:`generate`. Nobody submits
-        after ``days``.
-    nodes
-        Processors of the simulated machine, or a multiple of the model's, such as ``2x``.
-    scheduler
-        Its policy.
-    hears
-        False makes users oblivious: they act as if each job had started at once.
+    config
+        The configuration; or give its fields as ``choices``.
     progress
         Called with the simulation now and then.
     log
@@ -67,136 +156,5 @@ def populate(
     QuantityError
         When a number makes no sense, or the model has no users.
     """
-    staged = stage_populate(
-        model,
-        days=days,
-        load=load,
-        machine=machine,
-        nodes=nodes,
-        scheduler=scheduler,
-        hears=hears,
-        seed=seed,
-        log=log,
-    )
-    return staged.run(progress)
-
-
-def stage_populate(
-    model: WorkloadModel,
-    *,
-    days: float = 28,
-    load: float | None = None,
-    machine: int | None = None,
-    nodes: str = "1x",
-    scheduler: str = "easy",
-    hears: bool = True,
-    seed: int = 0,
-    log: DecisionLog | None = None,
-) -> Staged:
-    """Return a population before it begins; parameters and errors as :func:`populate`."""
-    began = time.perf_counter()
-    made = generate(model, days=days, load=load, machine=machine, seed=seed)
-    users = population(made)
-    processors = parse_processors(nodes, made.machine)
-    jobs = JobTable()
-    simulation = Simulation(jobs, processors, scheduler, seed=seed)
-    agents = add_pool_users(
-        simulation, users.members, users.pools, horizon=round(days * DAY), hears=hears
-    )
-    if log is not None:
-        note_generating(log, agents)
-
-    def finish() -> Run:
-        told = "users who wait" if hears else "oblivious users"
-        return Run(
-            jobs=jobs,
-            processors=processors,
-            label=f"{model.name}, {told}, {scheduler}, nodes {nodes}",
-            configuration={
-                "kind": "populate",
-                "model": model.to_json(),
-                "days": days,
-                "load": load,
-                "machine": made.machine,
-                "nodes": nodes,
-                "scheduler": scheduler,
-                "hears": hears,
-                "seed": seed,
-            },
-            clock=simulation.clock,
-            after=units_after(simulation, agents) if hears else None,
-        )
-
-    return Staged(simulation, agents, finish, None, log, time.perf_counter() - began)
-
-
-class PopulateScenario(Scenario):
-    """Let users made from a workload model work on a cluster, each waiting for its results."""
-
-    PREPARED_FROM: ClassVar[tuple[str, ...]] = ("model", "machine")
-
-    kind: Literal["populate"] = Field(description="users made from a workload model")
-    model: str = Field(
-        description="file of a fitted model (`hpcrowd fit`), or the name of one with published "
-        "parameters (`hpcrowd models`)"
-    )
-    days: float = Field(28, gt=0, description="days in which users submit")
-    load: float | None = Field(
-        None, gt=0, description="offered load of the generated workload; the model's unless given"
-    )
-    machine: int | None = Field(
-        None, ge=1, description="processors the model is meant for; its own unless given"
-    )
-    nodes: str = Field("1x", description="processors of the machine: a number, or a multiple")
-    scheduler: str = Field("easy", description="policy, as for replay")
-    hears: bool = Field(True, description="false: users act as if each job had started at once")
-
-    @field_validator("nodes", "scheduler")
-    @classmethod
-    def _makes_sense(cls, value: str, info: Any) -> str:
-        if info.field_name == "nodes":
-            parse_processors(value, original=1_000_000)
-        else:
-            parse_scheduler(value)
-        return value
-
-    @model_validator(mode="after")
-    def _model_is_known(self) -> Self:
-        if not self._is_file:
-            self.prepare()
-        return self
-
-    @property
-    def _is_file(self) -> bool:
-        return self.model.endswith(".json") or (self.folder / self.model).is_file()
-
-    def files(self) -> dict[str, Path]:
-        """Return the file of the model, if it is in one."""
-        return {"model": self.folder / self.model} if self._is_file else {}
-
-    def prepare(self) -> WorkloadModel:
-        """Read the model."""
-        from hpcrowd.analysis.models.registry import model_of
-
-        return model_of(str(self.files().get("model", self.model)), self.machine)
-
-    def stage(
-        self, prepared: WorkloadModel, log: DecisionLog | None = None, *, watched: bool = False
-    ) -> Staged:
-        """Generate the users."""
-
-        return stage_populate(
-            prepared,
-            days=self.days,
-            load=self.load,
-            machine=self.machine,
-            nodes=self.nodes,
-            scheduler=self.scheduler,
-            hears=self.hears,
-            seed=self.seed,
-            log=log,
-        )
-
-    def label(self) -> str:
-        """Return the model, the policy and the machine."""
-        return f"{Path(self.model).stem}, {self.scheduler}, nodes {self.nodes}"
+    config = config or PopulateConfig.configure(**choices)
+    return config.stage(model, log).run(progress)

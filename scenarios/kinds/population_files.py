@@ -26,13 +26,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from hpcrowd.environment.errors import HpcrowdError, QuantityError, first_mistake
+from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.environment.schedulers.estimates import parse_estimates
-from hpcrowd.environment.schedulers.names import parse_scheduler
 from hpcrowd.environment.toml_files import read_toml
-from hpcrowd.scenarios.kinds.fields import DAYS, Duration, HoursConfig, Strict
+from hpcrowd.scenarios.kinds.fields import DAYS, Duration, HoursConfig, SchedulerName, Strict
 from hpcrowd.scenarios.kinds.reaction_files import reaction_from
 
 if TYPE_CHECKING:
@@ -184,17 +183,11 @@ class ClusterConfig(Strict):
     """A cluster beside the first, for users who switch."""
 
     processors: int = Field(ge=1, description="its size")
-    scheduler: str = Field("easy", description="as `hpcrowd replay --scheduler`")
+    scheduler: SchedulerName = Field("easy", description="as `hpcrowd replay --scheduler`")
     estimates: str = Field("requested", description="as `hpcrowd replay --estimates`")
     speed: float = Field(
         1.0, gt=0, allow_inf_nan=False, description="of its nodes, 1 is that of the first cluster"
     )
-
-    @field_validator("scheduler")
-    @classmethod
-    def _known_scheduler(cls, scheduler: str) -> str:
-        parse_scheduler(scheduler)
-        return scheduler
 
 
 class PopulationConfig(Strict):
@@ -204,6 +197,7 @@ class PopulationConfig(Strict):
     users: tuple[UsersConfig, ...] = Field(min_length=1, description="one entry per behaviour")
     clusters: dict[str, ClusterConfig] = Field({}, description="other clusters by name")
     folder: Path = Field(Path(), exclude=True, description="where files that it names are")
+    file: Path | None = Field(None, exclude=True, description="from which it was read")
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -304,9 +298,5 @@ def read_population(path: str | os.PathLike[str]) -> PopulationConfig:
     """
     place = Path(path)
     values, _ = read_toml(place)
-    try:
-        return PopulationConfig(**{"name": place.stem, "folder": place.parent, **values})
-    except ValidationError as error:
-        raise QuantityError(f"{place}: {first_mistake(error)}") from None
-    except QuantityError as error:
-        raise QuantityError(f"{place}: {error}") from None
+    found = {"name": place.stem, "folder": place.parent, **values, "file": place}
+    return PopulationConfig.configure(place, **found)

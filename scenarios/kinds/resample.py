@@ -1,43 +1,28 @@
-"""Run a population that is resampled from a trace: one configuration, one run."""
+"""Resample a trace: a population drawn from its users comes and goes on a cluster."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, override
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from hpcrowd.agents.behaviours.decisions import DecisionLog
-from hpcrowd.agents.behaviours.hooks import note_generating
-from hpcrowd.agents.generative.shmueli import SiteModel
-from hpcrowd.agents.populations.casting import units_after
-from hpcrowd.agents.populations.component_users import AsRecorded, ClosedLoop
-from hpcrowd.agents.populations.components import Pool
-from hpcrowd.agents.populations.made_up import ComponentWork, GroupWork, Living, SiteWork
 from hpcrowd.agents.populations.openness import FORMULA_NAMES, Consequences, Openness, PoolRules
-from hpcrowd.agents.populations.satisfaction import Formula, formula_of
-from hpcrowd.agents.populations.semi_open import add_members, draw_roster
-from hpcrowd.agents.presets import PRESETS
-from hpcrowd.agents.work.recorded import Work
-from hpcrowd.agents.work.sessions import SessionDefinition
-from hpcrowd.analysis.accounts.population import population_accounts
-from hpcrowd.analysis.run import Run
-from hpcrowd.environment.clock import DAY, WEEK, Clock
-from hpcrowd.environment.errors import QuantityError, first_mistake
-from hpcrowd.environment.jobs import JobTable
-from hpcrowd.environment.quantities import parse_factor, parse_processors
-from hpcrowd.environment.schedulers.estimates import parse_estimates
-from hpcrowd.environment.schedulers.names import SCHEDULER_NAMES, parse_scheduler
-from hpcrowd.environment.simulation import Simulation
-from hpcrowd.environment.streams import Streams
-from hpcrowd.environment.traces.trace import Conversion, Conversions, Trace, jobs_from_trace
-from hpcrowd.scenarios.kinds.base import Scenario, same
-from hpcrowd.scenarios.kinds.staged import Staged
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.quantities import parse_factor
+from hpcrowd.environment.traces.trace import Conversions, Trace, jobs_from_trace
+from hpcrowd.scenarios.kinds.base import Staged, Watch
+from hpcrowd.scenarios.kinds.trace_settings import TraceScenario
 
 if TYPE_CHECKING:
+    from hpcrowd.agents.behaviours.decisions import DecisionLog
+    from hpcrowd.agents.populations.components import Pool
+    from hpcrowd.agents.populations.made_up import GroupWork, Living
+    from hpcrowd.agents.populations.satisfaction import Formula
     from hpcrowd.analysis.models.model import WorkloadModel
+    from hpcrowd.analysis.run import Run
 
 
 #: What users do while they are there, in a few words.
@@ -57,11 +42,13 @@ MADE_UP = ("mugm", "shmueli-feitelson", "generative")
 NONE = "none"
 
 
-class ResampleConfig(BaseModel):
-    """Everything that a run of a resampled population is made of, apart from the trace."""
+class ResampleConfig(TraceScenario):
+    """Let a population resampled from a trace work on a cluster."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    AFTER: ClassVar[Mapping[str, str]] = {"unit": "sessions", "warmup": "overrun"}
+    PREPARED_FROM: ClassVar[tuple[str, ...]] = ("trace",)
 
+    kind: Literal["resample"] = Field("resample", description="a population like that of a trace")
     weeks: int | None = Field(None, ge=1, description="how long users submit; as the log")
     users: str = Field(
         "1x", description="a multiple of the log's users, or how many a log as long would have"
@@ -81,27 +68,15 @@ class ResampleConfig(BaseModel):
         "poisson", description="temporary users per week: drawn around a mean, or as many each week"
     )
     full: bool = Field(
-        True, description="who came before the first week and is not done is there at first"
+        True,
+        description="who came before the first week and is not done is there at first, or nobody",
+        json_schema_extra={"option": "--full/--empty"},
     )
     pool: PoolRules = Field(PoolRules(), description="which users come into the pool, and as what")
-    sessions: str = Field("arrival:60m", description="how sessions are told apart")
     unit: Literal["sessions", "batches"] = Field(
         "sessions", description="what users submit at once and wait for"
     )
-    scheduler: str = Field("easy", description=f"policy: {', '.join(SCHEDULER_NAMES)}")
-    estimates: str = Field("requested", description="what the scheduler believes of run times")
-    nodes: str = Field("1x", description="processors: a number, or a multiple of the trace's")
-    speed: str = Field("1x", description="speed of the nodes; run times are divided by it")
-    requested: str = Field("given", description="requested times, as for replays")
-    processors: Literal["requested", "allocated"] = Field(
-        "requested", description="which processors field of the trace counts"
-    )
-    overrun: Literal["keep", "kill"] = Field(
-        "keep", description="jobs that outrun their requested time go on, or are killed"
-    )
     warmup: int = Field(4, ge=0, description="first weeks that throughput leaves out")
-    seed: int = Field(0, ge=0, description="seed of everything random")
-    strict: bool = Field(False, description="repairs and drops of jobs are errors")
 
     @field_validator("satisfaction")
     @classmethod
@@ -110,15 +85,15 @@ class ResampleConfig(BaseModel):
             raise ValueError(f"not known; choose {', '.join((NONE, *FORMULA_NAMES))}")
         return name
 
+    @field_validator("users")
+    @classmethod
+    def _readable_users(cls, users: str) -> str:
+        _how_many(users)
+        return users
+
     @model_validator(mode="after")
     def _goes_together(self) -> Self:
-        """Read every quantity once, and refuse what cannot be, before anything runs."""
-        SessionDefinition.parse(self.sessions)
-        parse_scheduler(self.scheduler)
-        parse_estimates(self.estimates)
-        parse_processors(self.nodes, original=1_000_000)
-        self.conversion()
-        self._users()
+        """Refuse what cannot be, before anything runs."""
         if self.satisfaction != NONE and self.doing == "rigid":
             raise QuantityError(
                 f"satisfaction {self.satisfaction}: rigid users mind nothing; choose think-time, "
@@ -140,61 +115,116 @@ class ResampleConfig(BaseModel):
             )
         return self
 
-    def _users(self) -> tuple[float, bool]:
-        """Return how many users, and whether that is a multiple of the log's."""
-        text = self.users.strip()
-        if text.isascii() and text.isdigit():
-            if int(text) < 1:
-                raise QuantityError(f"users {text!r}: at least 1, or a multiple such as 1.5x")
-            return float(text), False
-        return parse_factor(text, "users"), True
-
     def openness(self, pool: Pool) -> Openness:
         """Return how many users there are and how they come."""
-        count, multiple = self._users()
+        count, multiple = _how_many(self.users)
         factor = count if multiple else count / len(pool.components)
         return Openness(factor, self.arrivals, self.full)
 
-    def conversion(self) -> Conversion:
-        """Return how the trace is to be read."""
-        return Conversion(
-            processors=self.processors,
-            requested=self.requested,
-            speed=parse_factor(self.speed, "speed"),
-            seed=self.seed,
-        )
-
-    def plain(self) -> dict[str, Any]:
-        """Return the configuration fit for JSON."""
-        return self.model_dump(mode="json")
-
+    @override
     def label(self) -> str:
-        """Return a short name: what users do and mind, scheduler, what differs from defaults."""
         plain, words = self.plain(), [f"resampled {self.doing}"]
         if self.satisfaction != NONE:
             words[0] += f" minding {self.satisfaction}"
-        words.append(self.scheduler)
-        for name, field in type(self).model_fields.items():
-            if name in ("doing", "satisfaction", "scheduler", "strict"):
-                continue
-            if getattr(self, name) != field.default:
-                value = plain[name]
-                words.append("other " + name if isinstance(value, dict) else f"{name} {value}")
+        words.append(str(plain["scheduler"]))
+        for name, value in plain.items():
+            if name not in ("doing", "satisfaction", "scheduler", "strict"):
+                words += self.difference(name, value)
         return ", ".join(words)
 
+    @override
+    def prepare(self) -> Trace:
+        """Read the trace."""
+        return self.read()
 
-def configure_resample(**choices: Any) -> ResampleConfig:
-    """Return a configuration; a wrong choice is told in one line.
+    @override
+    def stage(
+        self,
+        prepared: Trace,
+        log: DecisionLog | None = None,
+        *,
+        watched: bool = False,
+        model: WorkloadModel | None = None,
+        formula: Formula | None = None,
+    ) -> Staged:
+        """Draw the population; ``model`` and ``formula`` as for :func:`resample`."""
+        from hpcrowd.agents.behaviours.hooks import note_generating
+        from hpcrowd.agents.populations.casting import units_after
+        from hpcrowd.agents.populations.satisfaction import formula_of
+        from hpcrowd.agents.populations.semi_open import add_members, draw_roster
+        from hpcrowd.analysis.accounts.population import population_accounts
+        from hpcrowd.analysis.run import Run
+        from hpcrowd.environment.clock import WEEK
+        from hpcrowd.environment.jobs import JobTable
+        from hpcrowd.environment.streams import Streams
 
-    Raises
-    ------
-    QuantityError
-        Naming the choice, its value and the rule.
-    """
-    try:
-        return ResampleConfig(**choices)
-    except ValidationError as error:
-        raise QuantityError(first_mistake(error)) from None
+        began = time.perf_counter()
+        own = (
+            {} if formula is None else {"formula": getattr(formula, "__qualname__", repr(formula))}
+        )
+        if formula is None and self.satisfaction != NONE:
+            formula = formula_of(self.satisfaction)
+        if formula is not None and self.doing == "rigid":
+            raise QuantityError("formula: rigid users mind nothing; choose think-time or another")
+        pool, converted = pool_of(prepared, self)
+        living = _living(prepared, pool, self, model)
+        people = living.pool
+        weeks = pool.weeks if self.weeks is None else self.weeks
+        if self.warmup >= weeks:
+            raise QuantityError(
+                f"warmup {self.warmup} weeks: less than the {weeks} of the run, as long as the log"
+            )
+        openness = self.openness(people)
+        roster = draw_roster(people, weeks, openness, Streams(self.seed))
+        jobs = JobTable()
+        simulation = self.simulation(jobs, prepared, people.clock)
+        living.visits.log = log
+        users = add_members(
+            simulation,
+            living,
+            roster,
+            horizon=people.clock.second_at(people.clock.wall(0) + weeks * WEEK),
+            formula=formula,
+            consequences=self.consequences,
+        )
+        if log is not None:
+            note_generating(log, users)
+
+        name = Path(prepared.source).name
+
+        def finish() -> Run:
+            return Run(
+                jobs=jobs,
+                processors=simulation.cluster.processors,
+                label=self.label(),
+                configuration={
+                    "kind": "resample",
+                    **self.plain(),
+                    **own,
+                    "trace": name,
+                    "files_sha256": {name: prepared.sha256},
+                },
+                clock=people.clock,
+                after=None if self.doing == "rigid" else units_after(simulation, users),
+                population={
+                    "pool": pool_accounts(people),
+                    **population_accounts(
+                        jobs,
+                        living.visits,
+                        people.clock,
+                        weeks=weeks,
+                        warmup=self.warmup,
+                        processors=simulation.cluster.processors,
+                        speed=parse_factor(self.speed, "speed"),
+                        expected=openness.factor * people.jobs / people.weeks,
+                    ),
+                },
+                visits=living.visits.notes,
+                repaired=converted.repaired,
+                dropped=converted.dropped,
+            )
+
+        return Staged(simulation, users, finish, None, log, time.perf_counter() - began)
 
 
 def resample(
@@ -203,7 +233,7 @@ def resample(
     *,
     model: WorkloadModel | None = None,
     formula: Formula | None = None,
-    progress: Callable[[Simulation], Any] | None = None,
+    progress: Watch | None = None,
     log: DecisionLog | None = None,
     **choices: Any,
 ) -> Run:
@@ -232,91 +262,18 @@ def resample(
     HpcrowdError
         One line that says what is wrong.
     """
-    config = config or configure_resample(**choices)
-    return stage_resample(trace, config, model=model, formula=formula, log=log).run(progress)
+    config = config or ResampleConfig.configure(**choices)
+    return config.stage(trace, log, model=model, formula=formula).run(progress)
 
 
-def stage_resample(
-    trace: Trace,
-    config: ResampleConfig,
-    *,
-    model: WorkloadModel | None = None,
-    formula: Formula | None = None,
-    log: DecisionLog | None = None,
-) -> Staged:
-    """Return a resampled population before it begins; parameters and errors as :func:`resample`."""
-    began = time.perf_counter()
-    own = {} if formula is None else {"formula": getattr(formula, "__qualname__", repr(formula))}
-    if formula is None and config.satisfaction != NONE:
-        formula = formula_of(config.satisfaction)
-    if formula is not None and config.doing == "rigid":
-        raise QuantityError("formula: rigid users mind nothing; choose think-time or another")
-    pool, converted = pool_of(trace, config)
-    living = _living(trace, pool, config, model)
-    people = living.pool
-    weeks = pool.weeks if config.weeks is None else config.weeks
-    if config.warmup >= weeks:
-        raise QuantityError(
-            f"warmup {config.warmup} weeks: less than the {weeks} of the run, as long as the log"
-        )
-    openness = config.openness(people)
-    roster = draw_roster(people, weeks, openness, Streams(config.seed))
-    size = trace.processors if "x" in config.nodes else 1
-    jobs = JobTable()
-    simulation = Simulation(
-        jobs,
-        parse_processors(config.nodes, size),
-        config.scheduler,
-        estimates=config.estimates,
-        overrun=config.overrun,
-        clock=people.clock,
-        seed=config.seed,
-    )
-    living.visits.log = log
-    users = add_members(
-        simulation,
-        living,
-        roster,
-        horizon=people.clock.second_at(people.clock.wall(0) + weeks * WEEK),
-        formula=formula,
-        consequences=config.consequences,
-    )
-    if log is not None:
-        note_generating(log, users)
-
-    def finish() -> Run:
-        return Run(
-            jobs=jobs,
-            processors=simulation.cluster.processors,
-            label=config.label(),
-            configuration={
-                "kind": "resample",
-                **config.plain(),
-                **own,
-                "trace": Path(trace.source).name,
-                "files_sha256": {Path(trace.source).name: trace.sha256},
-            },
-            clock=people.clock,
-            after=None if config.doing == "rigid" else units_after(simulation, users),
-            population={
-                "pool": pool_accounts(people),
-                **population_accounts(
-                    jobs,
-                    living.visits,
-                    people.clock,
-                    weeks=weeks,
-                    warmup=config.warmup,
-                    processors=simulation.cluster.processors,
-                    speed=parse_factor(config.speed, "speed"),
-                    expected=openness.factor * people.jobs / people.weeks,
-                ),
-            },
-            visits=living.visits.notes,
-            repaired=converted.repaired,
-            dropped=converted.dropped,
-        )
-
-    return Staged(simulation, users, finish, None, log, time.perf_counter() - began)
+def _how_many(users: str) -> tuple[float, bool]:
+    """Return how many users, and whether that is a multiple of the log's."""
+    text = users.strip()
+    if text.isascii() and text.isdigit():
+        if int(text) < 1:
+            raise QuantityError(f"users {text!r}: at least 1, or a multiple such as 1.5x")
+        return float(text), False
+    return parse_factor(text, "users"), True
 
 
 def pool_of(trace: Trace, config: ResampleConfig) -> tuple[Pool, Conversions]:
@@ -327,9 +284,10 @@ def pool_of(trace: Trace, config: ResampleConfig) -> tuple[Pool, Conversions]:
     TraceError
         When the trace cannot be used, is too short, or has too few users.
     """
-    converted = jobs_from_trace(trace, config.conversion(), strict=config.strict)
-    definition = SessionDefinition.parse(config.sessions)
-    work = Work.recorded(trace, converted, definition, strict=config.strict)
+    from hpcrowd.agents.populations.components import Pool
+    from hpcrowd.environment.clock import Clock
+
+    converted, work = config.recorded(trace, config.conversion())
     name = Path(trace.source).name
     clock = Clock.of(trace.header)
     return Pool.of(work, clock, config.pool, unit=config.unit, source=name), converted
@@ -352,6 +310,11 @@ def _living(
     trace: Trace, pool: Pool, config: ResampleConfig, model: WorkloadModel | None
 ) -> Living:
     """Return what users do."""
+    from hpcrowd.agents.generative.shmueli import SiteModel
+    from hpcrowd.agents.populations.component_users import AsRecorded, ClosedLoop
+    from hpcrowd.agents.populations.made_up import ComponentWork, SiteWork
+    from hpcrowd.agents.presets import PRESETS
+
     if config.doing == "rigid":
         return ComponentWork(pool, AsRecorded())
     if config.doing == "think-time":
@@ -369,10 +332,14 @@ def _group_work(
     trace: Trace, pool: Pool, config: ResampleConfig, model: WorkloadModel | None
 ) -> GroupWork:
     """Return the groups of a mixed user group model, with the users of a workload it generates."""
+    from hpcrowd.agents.populations.components import Pool
+    from hpcrowd.agents.populations.made_up import GroupWork
+    from hpcrowd.agents.work.recorded import Work
+    from hpcrowd.agents.work.sessions import SessionDefinition
     from hpcrowd.analysis.features.workload import Workload
-    from hpcrowd.analysis.models.generation import generate
-    from hpcrowd.analysis.models.population import population
-    from hpcrowd.analysis.models.registry import fit
+    from hpcrowd.analysis.models.generation import generate, population
+    from hpcrowd.analysis.models.model import fit
+    from hpcrowd.environment.clock import DAY, WEEK, Clock
 
     model = model or fit("mugm", Workload.from_trace(trace), cycle="weekly")
     made = generate(model, days=pool.weeks * WEEK / DAY, seed=config.seed)
@@ -383,85 +350,3 @@ def _group_work(
     people = Pool.of(work, Clock(known=True), config.pool, unit=config.unit, source=model.name)
     speed = parse_factor(config.speed, "speed")
     return GroupWork(people, users.members, {g: b.at_speed(speed) for g, b in users.pools.items()})
-
-
-class ResampleScenario(Scenario):
-    """Let a population resampled from a trace work on a cluster."""
-
-    PREPARED_FROM: ClassVar[tuple[str, ...]] = ("trace",)
-
-    kind: Literal["resample"] = Field(description="a population like that of a trace")
-    trace: str = Field(description="trace in any format, or `archive:NAME`")
-    weeks: int | None = same(ResampleConfig, "weeks")
-    users: str = same(ResampleConfig, "users")
-    doing: str = same(ResampleConfig, "doing")
-    satisfaction: str = same(ResampleConfig, "satisfaction")
-    consequences: dict[str, Any] = same(ResampleConfig, "consequences")
-    arrivals: Literal["poisson", "even"] = same(ResampleConfig, "arrivals")
-    full: bool = same(ResampleConfig, "full")
-    pool: dict[str, Any] = same(ResampleConfig, "pool")
-    sessions: str = same(ResampleConfig, "sessions")
-    unit: Literal["sessions", "batches"] = same(ResampleConfig, "unit")
-    scheduler: str = same(ResampleConfig, "scheduler")
-    estimates: str = same(ResampleConfig, "estimates")
-    nodes: str = same(ResampleConfig, "nodes")
-    speed: str = same(ResampleConfig, "speed")
-    requested: str = same(ResampleConfig, "requested")
-    processors: Literal["requested", "allocated"] = same(ResampleConfig, "processors")
-    overrun: Literal["keep", "kill"] = same(ResampleConfig, "overrun")
-    warmup: int = same(ResampleConfig, "warmup")
-    strict: bool = same(ResampleConfig, "strict")
-
-    @field_validator("users", "doing", "satisfaction", "consequences", "pool", "sessions",
-                     "scheduler", "estimates", "nodes", "speed", "requested")  # fmt: skip
-    @classmethod
-    def _makes_sense(cls, value: Any, info: Any) -> Any:
-        """Check each setting by itself, so that a mistake is told with its name."""
-        # Whoever minds something is to react, and who generates has no habit.
-        choices = {"doing": "think-time"} if info.field_name == "satisfaction" else {}
-        configure_resample(**choices, **{info.field_name: value})
-        return value
-
-    @model_validator(mode="after")
-    def _goes_together(self) -> Self:
-        self.config()
-        return self
-
-    def config(self) -> ResampleConfig:
-        """Return the configuration.
-
-        Raises
-        ------
-        QuantityError
-            When settings do not go together.
-        """
-        return configure_resample(
-            **{name: getattr(self, name) for name in ResampleConfig.model_fields}
-        )
-
-    def files(self) -> dict[str, Path]:
-        """Return the trace."""
-        return {"trace": self.trace_file(self.trace)}
-
-    def completed(self) -> dict[str, Any]:
-        """Return every setting that has a value, those of tables among them."""
-        plain = self.config().model_dump(mode="json", exclude_none=True)
-        tables = {name: plain[name] for name in ("consequences", "pool")}
-        return {**super().completed(), **tables}
-
-    def prepare(self) -> Trace:
-        """Read the trace."""
-        from hpcrowd.environment.traces.formats.registry import read_trace
-
-        return read_trace(self.trace_file(self.trace))
-
-    def stage(
-        self, prepared: Trace, log: DecisionLog | None = None, *, watched: bool = False
-    ) -> Staged:
-        """Draw the population."""
-
-        return stage_resample(prepared, self.config(), log=log)
-
-    def label(self) -> str:
-        """Return the name of the trace, what users do, and what differs from the defaults."""
-        return f"{Path(self.trace).name}, {self.config().label()}"

@@ -15,7 +15,7 @@ from pathlib import Path
 from hpcrowd.agents.presets import PRESETS, Recipe
 from hpcrowd.analysis.pictures.plots import figure_png
 from hpcrowd.analysis.validation.parts import BASELINES, UserModel
-from hpcrowd.analysis.validation.report import TITLES, draw, markdown_scores
+from hpcrowd.analysis.validation.report import HEADING, TITLES, draw, score_rows
 from hpcrowd.analysis.validation.scores import Estimate
 from hpcrowd.analysis.validation.validation import Validation, fitted_lines, validate
 from hpcrowd.environment.clock import Clock
@@ -122,7 +122,8 @@ def page_parts(found: dict[str, Validation]) -> dict[str, str]:
     ]
     heading += ["new users", "line, first", "line, second"]
     facts = markdown_table(heading, [facts_row(name, each) for name, each in found.items()], 1)
-    scores = "\n\n".join(f"**{name}**\n\n{markdown_scores(each)}" for name, each in found.items())
+    tables = {name: markdown_table(HEADING, score_rows(each), 1) for name, each in found.items()}
+    scores = "\n\n".join(f"**{name}**\n\n{table}" for name, table in tables.items())
     errors = []
     for name in [*(model.name for model in models()), *BASELINES]:
         answers = [each.scores[name].get("next_batch") for each in found.values()]

@@ -218,7 +218,7 @@ def planned(study: Study) -> Iterator[Planned]:
     more = {"trim": study.trim.model_dump(), "keep": study.keep}
     for point in study.points():
         try:
-            scenario = study.scenario(point)
+            scenario = study.scenario_at(point)
             yield Planned(point, _hash({"scenario": scenario.identity(), **more}), scenario)
         except HpcrowdError as error:
             settings = study.settings(point)
@@ -257,10 +257,14 @@ def status(study: Study, out: Path) -> dict[str, Any]:
 def _identity(study: Study) -> dict[str, Any]:
     """Return what tells a study apart from others, fit for JSON."""
     first = study.first()
-    scenario = study.scenario(first)
+    scenario = study.scenario_at(first)
     files = scenario.files()
-    others = [study.scenario({**first, name: value}).files() for name, values in study.axes.items()
-              if name != SEED for value in values]  # fmt: skip
+    others = [
+        study.scenario_at({**first, name: value}).files()
+        for name, values in study.axes.items()
+        if name != SEED
+        for value in values
+    ]
     return {
         "name": study.name,
         "base": {name: one for name, one in scenario.identity().items() if name not in files},

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -30,8 +29,8 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator
 
+from hpcrowd.analysis.comparison.sweeps import ROW_METRICS
 from hpcrowd.analysis.metrics import METRICS
-from hpcrowd.analysis.trimmed import ROW_METRICS
 from hpcrowd.environment.errors import QuantityError, first_mistake
 from hpcrowd.scenarios.kinds.base import Scenario, with_settings
 from hpcrowd.scenarios.kinds.fields import Duration, Strict
@@ -78,8 +77,14 @@ class ResultConfig(Strict):
         return metrics
 
 
-class StudyConfig(Strict):
-    """A study, as it stands in a file."""
+class Study(Strict):
+    """A scenario, and the settings that vary.
+
+    Attributes
+    ----------
+    folder
+        Where the files are that settings name; not part of the file.
+    """
 
     name: str = Field("", description="for tables and pictures; the name of the file unless given")
     scenario: str | dict[str, Any] = Field(
@@ -95,37 +100,7 @@ class StudyConfig(Strict):
     )
     trim: TrimConfig = Field(TrimConfig(), description="what does not count of each run")
     result: ResultConfig = Field(ResultConfig(), description="what is told")
-
-
-@dataclass(frozen=True)
-class Study:
-    """A study that makes sense.
-
-    Attributes
-    ----------
-    name
-        For tables and pictures.
-    base
-        Settings of the scenario that all runs begin with.
-    folder
-        Where the files are that settings name.
-    axes
-        Values by setting, in the order of the file.
-    keep
-        ``metrics`` or ``jobs``.
-    trim
-        What does not count of each run.
-    result
-        What is told.
-    """
-
-    name: str
-    base: dict[str, Any]
-    folder: Path
-    axes: dict[str, list[Any]]
-    keep: Literal["metrics", "jobs"] = "metrics"
-    trim: TrimConfig = field(default_factory=TrimConfig)
-    result: ResultConfig = field(default_factory=ResultConfig)
+    folder: Path = Field(Path(), exclude=True, description="where files that it names are")
 
     def __len__(self) -> int:
         return prod(len(values) for values in self.axes.values())
@@ -144,12 +119,13 @@ class Study:
             When a setting has nowhere to stand.
         """
         given = {name: value for name, value in point.items() if value != NONE}
-        values = with_settings(self.base, given)
+        assert isinstance(self.scenario, dict)  # a file has been read
+        values = with_settings(self.scenario, given)
         for name in point.keys() - given.keys():
             values.pop(name, None)
         return values
 
-    def scenario(self, point: Mapping[str, Any]) -> Scenario:
+    def scenario_at(self, point: Mapping[str, Any]) -> Scenario:
         """Return the scenario of a run.
 
         Raises
@@ -164,6 +140,10 @@ class Study:
         return {name: values[0] for name, values in self.axes.items()}
 
 
+#: What a file may hold.
+IN_FILE = [name for name in Study.model_fields if name != "folder"]
+
+
 def read_study(path: Path) -> Study:
     """Read a study from a TOML file.
 
@@ -173,18 +153,17 @@ def read_study(path: Path) -> Study:
         When it cannot be read or something in it is wrong; with file, line, value and rule.
     """
     source = Source.read(path)
-    source.only(list(StudyConfig.model_fields))
+    source.only(IN_FILE)
     try:
-        config = StudyConfig(**source.values)
+        study = Study(**source.values)
     except ValidationError as error:
         raise source.mistake(first_mistake(error), error.errors()[0]["loc"]) from None
     base, folder = _base(source)
-    axes = dict(_axes(source, config.axes))
+    axes = dict(_axes(source, study.axes))
     if not axes:
         raise source.mistake("axes: none; write at least one, for example seed = 20", ["axes"])
-    study = Study(
-        config.name or path.stem, base, folder, axes, config.keep, config.trim, config.result
-    )
+    found = {"name": study.name or path.stem, "scenario": base, "axes": axes, "folder": folder}
+    study = study.model_copy(update=found)
     _check(study, source)
     return study
 
@@ -240,7 +219,7 @@ def _check_point(
     study: Study, source: Source, point: dict[str, Any], axis: tuple[str, int] | None
 ) -> None:
     try:
-        study.scenario(point)
+        study.scenario_at(point)
     except QuantityError as error:
         place = error.place if isinstance(error, SettingError) else ()
         name = axis[0] if axis else ""
@@ -266,11 +245,11 @@ def study_toml(study: Study) -> str:
     from hpcrowd.scenarios.kinds.files import scenario_table
 
     document = tomlkit.document()
-    fields = StudyConfig.model_fields
+    fields = Study.model_fields
     for name, value in (("name", study.name), ("keep", study.keep)):
         document.add(tomlkit.comment(f"{name}: {fields[name].description}"))
         document.add(name, tomlkit.item(value))
-    table = scenario_table(study.scenario(study.first()))
+    table = scenario_table(study.scenario_at(study.first()))
     document.add("scenario", table)
     axes = tomlkit.table()
     axes.add(tomlkit.comment(f"{len(study):,} runs; the last axis varies fastest"))

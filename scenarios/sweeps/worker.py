@@ -174,7 +174,7 @@ def failed(key: str, error: str, wall_s: float = 0.0) -> Outcome:
 
 
 def _run(task: Task) -> dict[str, int | float | None]:
-    from hpcrowd.analysis.trimmed import row_of
+    from hpcrowd.analysis.comparison.sweeps import row_of
 
     landed = task.out / "runs" / f"{task.key}.parquet"
     if landed.exists():  # by a worker that died before it could tell

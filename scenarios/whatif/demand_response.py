@@ -59,7 +59,7 @@ def runs(trace: Trace, period: tuple[int, int]) -> dict[str, dict[str, Run]]:
 
 def rows(found: dict[str, dict[str, Run]], period: tuple[int, int]) -> list[tuple[str, ...]]:
     """Return the lines of the table: what is in use then and on the day after, and the accounts."""
-    from hpcrowd.analysis.pictures.reactions import mean_use
+    from hpcrowd.analysis.pictures.over_time import mean_use
 
     lines: list[tuple[str, ...]] = []
     for users, by_response in found.items():
@@ -105,8 +105,8 @@ def tables(trace: Trace, picture: str = "") -> list[ScriptTable]:
     covered(trace, period[1], f"week {WEEK_OF_CALL}, the week of the call, see WEEK_OF_CALL")
     found = runs(trace, period)
     if picture:
+        from hpcrowd.analysis.pictures.over_time import reaction_figure
         from hpcrowd.analysis.pictures.plots import figure_png
-        from hpcrowd.analysis.pictures.reactions import reaction_figure
 
         figure = reaction_figure(
             found, period, "Processors in use around a call for less load",

@@ -31,7 +31,7 @@ from hpcrowd.environment.grid.policies import GRID, GRID_POLICIES
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.trace import jobs_from_trace
-from hpcrowd.scenarios.terminal import say, say_if_compiling
+from hpcrowd.scenarios.terminal import say_if_compiling
 from hpcrowd.scenarios.whatif.scripts import ScriptTable, run_script
 
 if TYPE_CHECKING:
@@ -145,8 +145,7 @@ def tables(trace: Trace) -> list[ScriptTable]:
     """Compare on a trace; return a table for each kind of users."""
     say_if_compiling(CLUSTERS)
     found, left_out = compare(trace)
-    if left_out:
-        say(f"{left_out:,} jobs are wider than a cluster and left out")
+    note = f"{left_out:,} jobs are wider than a cluster and left out" if left_out else ""
     return [
         ScriptTable(
             f"{users} users",
@@ -163,6 +162,7 @@ def tables(trace: Trace) -> list[ScriptTable]:
                 for name, one in arrangements.items()
             ],
             words=1,
+            note=note if users == USERS[-1] else "",
         )
         for users, arrangements in found.items()
     ]

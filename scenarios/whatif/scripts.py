@@ -42,12 +42,15 @@ class ScriptTable:
         Texts, one for each column.
     words
         Columns from the left that hold words; the others hold numbers.
+    note
+        A line below it.
     """
 
     title: str
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
     words: int = 2
+    note: str = ""
 
     def show(self) -> None:
         """Print it on standard output."""
@@ -60,7 +63,10 @@ class ScriptTable:
             table.add_column(name, justify="left" if place < self.words else "right", no_wrap=True)
         for row in self.rows:
             table.add_row(*row)
-        standard_output().print(table)
+        console = standard_output()
+        console.print(table)
+        if self.note:
+            console.print(self.note)
 
 
 def run_script(

@@ -12,7 +12,7 @@ from hpcrowd.analysis.features.series import counts, interarrivals, moments
 from hpcrowd.analysis.features.workload import Settings, Workload
 from hpcrowd.analysis.models.arrivals.poisson import Poisson
 from hpcrowd.analysis.models.arrivals.wavelet import Wavelet, WaveletZeros, scales_of
-from hpcrowd.analysis.models.part import ArrivalModel, Floats
+from hpcrowd.analysis.models.parts.base import ArrivalModel, Floats
 from hpcrowd.environment.errors import ModelFitError, UnavailableError
 from hpcrowd.environment.streams import Streams
 

@@ -9,8 +9,8 @@ import numpy as np
 from pydantic import Field, field_validator, model_validator
 
 from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.analysis.models.arrivals.cycle import checked_rates, clock_times, operational_times
-from hpcrowd.analysis.models.part import ArrivalModel, Floats
+from hpcrowd.analysis.models.parts.base import ArrivalModel, Floats
+from hpcrowd.analysis.models.parts.cycle import checked_rates, clock_times, operational_times
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import ModelFitError, QuantityError
 from hpcrowd.environment.jobs import Int64s

@@ -7,7 +7,7 @@ from typing import ClassVar, Self, override
 import numpy as np
 from pydantic import Field
 
-from hpcrowd.analysis.models.part import ArrivalModel, Floats
+from hpcrowd.analysis.models.parts.base import ArrivalModel, Floats
 from hpcrowd.environment.errors import ModelFitError
 
 

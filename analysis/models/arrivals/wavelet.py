@@ -15,7 +15,7 @@ from pydantic import Field, field_validator, model_validator
 
 from hpcrowd.analysis.features.series import counts
 from hpcrowd.analysis.features.workload import Settings, Workload
-from hpcrowd.analysis.models.part import ArrivalModel, Floats
+from hpcrowd.analysis.models.parts.base import ArrivalModel, Floats
 from hpcrowd.environment.errors import ModelFitError, UnavailableError, missing
 
 

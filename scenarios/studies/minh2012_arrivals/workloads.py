@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from hpcrowd.analysis.models.arrivals.poisson import Poisson
 from hpcrowd.analysis.models.arrivals.wavelet import Wavelet, WaveletZeros
-from hpcrowd.analysis.models.part import ArrivalModel
+from hpcrowd.analysis.models.parts.base import ArrivalModel
 from hpcrowd.environment.errors import ModelFileError, QuantityError
 from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.model_files import ModelFormat

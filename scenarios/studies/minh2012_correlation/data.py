@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcrowd.analysis.models.correlation import ForetoldSigns
+from hpcrowd.scenarios.studies.minh2012_correlation.foretold import ForetoldSigns
 from hpcrowd.scenarios.studies.minh2012_correlation.study import (
     CorrelationRuns,
     Experiments,

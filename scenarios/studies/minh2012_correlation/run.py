@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hpcrowd.analysis import features
-from hpcrowd.analysis.models.correlation import control_correlation, foretold_signs
-from hpcrowd.analysis.models.locality import Locality
+from hpcrowd.analysis.models.jobs.locality import Locality, control_correlation
 from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.schedulers.correlation import rank_correlation
@@ -25,6 +24,7 @@ from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
 from hpcrowd.scenarios.processes import each_in_processes
+from hpcrowd.scenarios.studies.minh2012_correlation.foretold import foretold_signs
 from hpcrowd.scenarios.studies.minh2012_correlation.plan import (
     COMPLETED,
     HPC,

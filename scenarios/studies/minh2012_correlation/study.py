@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcrowd.analysis.models.correlation import ForetoldSigns
 from hpcrowd.analysis.paired import Estimate, t_interval
 from hpcrowd.environment.jobs import JobTable
+from hpcrowd.scenarios.studies.minh2012_correlation.foretold import ForetoldSigns
 from hpcrowd.scenarios.studies.published import Printed, published_rows
 from hpcrowd.scenarios.studies.study import Requirement, Study
 

@@ -1,7 +1,7 @@
 """Workloads of Minh 2012, chapter 7: a log's, with a given correlation, locality and load.
 
 As in the thesis run times and processors come from a model that keeps their distributions,
-correlation and locality, see :mod:`hpcrowd.analysis.models.locality`; arrivals are Poisson.
+correlation and locality, see :mod:`hpcrowd.analysis.models.jobs.locality`; arrivals are Poisson.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcrowd.analysis.models.locality import Locality
+from hpcrowd.analysis.models.jobs.locality import Locality
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.quantities import round_half_up

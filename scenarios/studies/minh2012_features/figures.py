@@ -10,8 +10,7 @@ import numpy as np
 
 from hpcrowd.analysis.features import series
 from hpcrowd.analysis.features.arrivals import arrival_counts, gaps
-from hpcrowd.analysis.features.bag_features import SHORT_S
-from hpcrowd.analysis.features.bags import real_bags, same_job_gaps
+from hpcrowd.analysis.features.bags import SHORT_S, real_bags, same_job_gaps
 from hpcrowd.analysis.features.draw import draw_acf, draw_bag_gaps, draw_gaps, draw_repetitions
 from hpcrowd.analysis.features.panels import begin, label_below, logarithmic_times, nothing, percent
 from hpcrowd.analysis.features.workload import Floats, Workload

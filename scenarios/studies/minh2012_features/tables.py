@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from hpcrowd.analysis.features.bag_features import TITLES, bag_fit, bag_gaps
-from hpcrowd.analysis.features.bags import PARAMETERS, distance
+from hpcrowd.analysis.features.bags import PARAMETERS, TITLES, bag_fit, bag_gaps, distance
 from hpcrowd.analysis.features.feature import Feature
 from hpcrowd.analysis.features.stats import FEATURES
 from hpcrowd.analysis.features.workload import Workload

@@ -15,7 +15,7 @@ from hpcrowd.analysis.features.workload import Floats
 from hpcrowd.analysis.models.arrivals.auto import Auto
 from hpcrowd.analysis.models.arrivals.wavelet import Wavelet, WaveletZeros
 from hpcrowd.analysis.models.judgement import Spread
-from hpcrowd.analysis.models.part import ArrivalModel
+from hpcrowd.analysis.models.parts.base import ArrivalModel
 from hpcrowd.environment.errors import ModelFitError, UnavailableError
 from hpcrowd.environment.streams import Streams
 

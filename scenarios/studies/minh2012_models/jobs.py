@@ -13,7 +13,7 @@ from hpcrowd.analysis.features.distance import apart
 from hpcrowd.analysis.features.panels import exceeding, not_exceeding
 from hpcrowd.analysis.features.sizes import normalized_entropy
 from hpcrowd.analysis.features.workload import Floats, Workload
-from hpcrowd.analysis.models.comprehensive import Comprehensive
+from hpcrowd.analysis.models.jobs.comprehensive import Comprehensive
 from hpcrowd.analysis.models.judgement import Spread, generated
 from hpcrowd.analysis.models.model import WorkloadModel
 from hpcrowd.environment.errors import UnavailableError

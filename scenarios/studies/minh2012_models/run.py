@@ -16,8 +16,7 @@ import numpy as np
 
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.judgement import generated
-from hpcrowd.analysis.models.model import WorkloadModel
-from hpcrowd.analysis.models.registry import fit
+from hpcrowd.analysis.models.model import WorkloadModel, fit
 from hpcrowd.environment.errors import QuantityError, UnavailableError
 from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.quantities import round_half_up
@@ -67,7 +66,8 @@ class Way:
     Attributes
     ----------
     arrivals
-        A name of :data:`analysis.models.registry.ARRIVALS`; chapter 5 takes those of chapter 4.
+        A name of :data:`hpcrowd.analysis.models.model.ARRIVALS`; chapter 5 takes those of
+        chapter 4.
     options
         Of the fit of its jobs.
     time_scale_s

@@ -16,8 +16,8 @@ from hpcrowd.analysis.pictures.plots import figure_png
 from hpcrowd.analysis.sessions import pause_slope
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import jobs_from_trace
-from hpcrowd.scenarios.kinds.draws import KINDS, draws_of, draws_rows, logs_rows
 from hpcrowd.scenarios.studies.pages import markdown_table, refresh_command, refresh_file
+from hpcrowd.scenarios.studies.rebound.draws import KINDS, draws_of, draws_rows, logs_rows
 from hpcrowd.scenarios.studies.rebound.report import draw_rebound, page_parts
 from hpcrowd.scenarios.studies.rebound.run import VARIANTS, VARIED_AT, run_rebound
 from hpcrowd.scenarios.studies.running import LOGS, find_logs

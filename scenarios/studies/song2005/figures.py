@@ -10,7 +10,7 @@ import numpy as np
 
 from hpcrowd.analysis.features.panels import begin
 from hpcrowd.analysis.features.workload import Floats
-from hpcrowd.analysis.models.mugm import GROUPS
+from hpcrowd.analysis.models.jobs.mugm import GROUPS
 from hpcrowd.analysis.pictures.plots import figure_png, new_figure
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.jobs import Int64s

@@ -11,7 +11,7 @@ import numpy as np
 from hpcrowd.analysis.features.distance import apart
 from hpcrowd.analysis.features.series import pearson
 from hpcrowd.analysis.features.workload import Floats, Workload
-from hpcrowd.analysis.models.mugm import (
+from hpcrowd.analysis.models.jobs.mugm import (
     CLUSTERS,
     GROUPS,
     Mugm,
@@ -25,7 +25,8 @@ from hpcrowd.environment.streams import Streams
 #: Numbers of groups in Table III.
 COUNTS = (2, 4, 6)
 
-#: Numbers of clusters of run times that are tried besides :data:`~analysis.models.mugm.CLUSTERS`.
+#: Numbers of clusters of run times that are tried besides
+#: :data:`~hpcrowd.analysis.models.jobs.mugm.CLUSTERS`.
 MORE_CLUSTERS = (8, 16)
 
 #: What mixtures are fitted to, by name: the groups; groups with users shuffled among them; all

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpcrowd.analysis.features.distance import apart
-from hpcrowd.analysis.models.mugm import GROUPS
+from hpcrowd.analysis.models.jobs.mugm import GROUPS
 from hpcrowd.scenarios.studies.song2005.measures import GROUPED, MORE_CLUSTERS
 from hpcrowd.scenarios.studies.study import Claim, Finding, Rule
 

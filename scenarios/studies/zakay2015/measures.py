@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hpcrowd.analysis.curves import Floats, activity_lengths
-from hpcrowd.analysis.profiles import weekly_profile
+from hpcrowd.analysis.curves import Floats, activity_lengths, weekly_profile
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.jobs import UNKNOWN, Int64s

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hpcrowd.analysis.profiles import profile_distance, unevenness
+from hpcrowd.analysis.curves import profile_distance, unevenness
 from hpcrowd.environment.clock import DAY
 from hpcrowd.scenarios.studies.study import Claim, Finding, Rule
 from hpcrowd.scenarios.studies.zakay2015.measures import (

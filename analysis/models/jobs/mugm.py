@@ -16,8 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, m
 
 from hpcrowd.analysis.features.sizes import is_power_of_two
 from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.analysis.models.part import Drawn, Floats, JobModel
-from hpcrowd.analysis.models.users import draw_from
+from hpcrowd.analysis.models.parts.base import Drawn, Floats, JobModel
+from hpcrowd.analysis.models.parts.users import draw_from
 from hpcrowd.environment.errors import ModelFitError, QuantityError, missing
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.streams import Streams

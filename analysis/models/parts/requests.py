@@ -10,7 +10,7 @@ from pydantic import Field
 
 from hpcrowd.analysis.features.bags import bags
 from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.analysis.models.part import Drawn, Floats, Part
+from hpcrowd.analysis.models.parts.base import Drawn, Floats, Part
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.traces.requested_times import LEAST_LONGEST, RequestModel

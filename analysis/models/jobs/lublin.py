@@ -17,8 +17,8 @@ from hpcrowd.analysis.models.arrivals.lublin import (
     LublinTypes,
     kinds_of,
 )
-from hpcrowd.analysis.models.part import ArrivalModel, Drawn, Floats, JobModel
-from hpcrowd.analysis.models.users import UserShares, chosen_users
+from hpcrowd.analysis.models.parts.base import ArrivalModel, Drawn, Floats, JobModel
+from hpcrowd.analysis.models.parts.users import UserShares, chosen_users
 from hpcrowd.environment.errors import ModelFitError, QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.streams import Streams

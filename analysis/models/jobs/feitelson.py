@@ -16,9 +16,9 @@ from hpcrowd.analysis.features.locality import zipf_exponent
 from hpcrowd.analysis.features.sizes import is_power_of_two
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.arrivals.poisson import Poisson
-from hpcrowd.analysis.models.lublin import Exponentials, fit_linear_mixture
-from hpcrowd.analysis.models.part import ArrivalModel, Drawn, Floats, JobModel
-from hpcrowd.analysis.models.users import UserShares, chosen_users, draw_from, gap_for_load
+from hpcrowd.analysis.models.jobs.lublin import Exponentials, fit_linear_mixture
+from hpcrowd.analysis.models.parts.base import ArrivalModel, Drawn, Floats, JobModel
+from hpcrowd.analysis.models.parts.users import UserShares, chosen_users, draw_from, gap_for_load
 from hpcrowd.environment.errors import ModelFitError, QuantityError, UnavailableError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.quantities import round_half_up

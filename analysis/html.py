@@ -12,10 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
-from hpcrowd.analysis.metrics import METRICS, PERCENTILES
+from hpcrowd.analysis.metrics import METRICS, PERCENTILES, format_metric
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import Clock
-from hpcrowd.environment.quantities import format_duration
 
 #: Metrics whose distribution over users the report shows.
 OVER_USERS = ("wait_mean_s", "response_mean_s", "bounded_slowdown_mean")
@@ -127,19 +126,6 @@ def paragraphs(sentences: Iterable[str]) -> list[str]:
 def list_of(lines: Iterable[str]) -> str:
     """Return lines of plain text as a list."""
     return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
-
-
-def format_metric(name: str, value: float | None) -> str:
-    """Return the value of a metric for people, by the unit in its name."""
-    if value is None:
-        return "-"
-    if name.startswith("jobs_"):
-        return f"{value:,.0f}"
-    if name.endswith("_s"):
-        return format_duration(value)
-    if name == "utilization":
-        return f"{100 * value:.1f} %"
-    return f"{value:,.{2 if abs(value) < 10 else 1 if abs(value) < 100 else 0}f}"
 
 
 def figure_of(picture: Picture) -> str:

@@ -12,10 +12,9 @@ from typing import Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, model_validator
 
-from hpcrowd.analysis.features.locality import RESOLUTION_S
-from hpcrowd.analysis.features.repetition import run_time_classes
-from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.analysis.models.part import Floats
+from hpcrowd.analysis.features.locality import run_time_classes
+from hpcrowd.analysis.features.workload import RESOLUTION_S, Workload
+from hpcrowd.analysis.models.parts.base import Floats
 from hpcrowd.environment.errors import ModelFitError, UnavailableError
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.quantities import round_half_up

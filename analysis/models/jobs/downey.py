@@ -14,8 +14,8 @@ from pydantic import Field, model_validator
 
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.arrivals.poisson import Poisson
-from hpcrowd.analysis.models.part import ArrivalModel, Drawn, Floats, JobModel
-from hpcrowd.analysis.models.users import UserShares, chosen_users, gap_for_load
+from hpcrowd.analysis.models.parts.base import ArrivalModel, Drawn, Floats, JobModel
+from hpcrowd.analysis.models.parts.users import UserShares, chosen_users, gap_for_load
 from hpcrowd.environment.errors import ModelFitError, QuantityError
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.streams import Streams

@@ -9,7 +9,7 @@ from pydantic import Field, PositiveFloat, model_validator
 
 from hpcrowd.analysis.features.bags import bags
 from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.analysis.models.part import Floats, Part
+from hpcrowd.analysis.models.parts.base import Floats, Part
 from hpcrowd.environment.jobs import Int64s
 
 

@@ -8,20 +8,22 @@ That, and what sections 3.3.3 and 5.1 use for these, is what is built here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Self, override
 
 import numpy as np
+from numpy.typing import ArrayLike
 from pydantic import Field, NonNegativeFloat, model_validator
 
-from hpcrowd.analysis.features.locality import RESOLUTION_S, run_lengths
-from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.analysis.models.classes import JobClasses
-from hpcrowd.analysis.models.correlation import control_correlation
-from hpcrowd.analysis.models.part import ArrivalModel, Drawn, Floats, JobModel
-from hpcrowd.analysis.models.run_places import Table, runs_of
-from hpcrowd.analysis.models.users import UserShares
+from hpcrowd.analysis.features.locality import run_lengths
+from hpcrowd.analysis.features.workload import RESOLUTION_S, Workload
+from hpcrowd.analysis.models.jobs.classes import JobClasses
+from hpcrowd.analysis.models.parts.base import ArrivalModel, Drawn, Floats, JobModel
+from hpcrowd.analysis.models.parts.users import UserShares
+from hpcrowd.environment.engine.kernel.places import compiled
+from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.streams import Streams
@@ -133,6 +135,62 @@ def _counts(first: Int64s, second: Int64s) -> Counts:
     return tuple(zip(*pairs.tolist(), counts.tolist(), strict=True))
 
 
+def control_correlation(
+    run_time: Int64s, processors: Int64s, degrees: Sequence[float], random: np.random.Generator
+) -> list[Int64s]:
+    """Give jobs other processors, so that they correlate with run times to each given degree.
+
+    The processors are dealt out by the rank of the run time, ascending for a degree from 0 on and
+    descending below; then a random share of ``1 - abs(degree)`` of them is permuted. Spearman's
+    correlation becomes the largest possible one times the degree (section 7.1). Values and their
+    counts stay, and so do the run times and their order.
+
+    Parameters
+    ----------
+    run_time, processors
+        Of the jobs, shape (jobs,).
+    degrees
+        From -1 to 1.
+    random
+        Draws who is permuted, and how.
+
+    Returns
+    -------
+    list of ndarray
+        Processors for each degree, shape (jobs,).
+
+    Raises
+    ------
+    QuantityError
+        When a degree is not from -1 to 1, or there are not as many processors as run times.
+
+    Notes
+    -----
+    Algorithm 3, procedure Control_Correlation. Where run times are equal, who of them gets more
+    processors is drawn too, by one draw for all degrees; the text leaves it open, and the order of
+    the jobs would otherwise decide.
+    """
+    if len(run_time) != len(processors):
+        raise QuantityError(
+            f"processors of {len(processors):,} jobs, run times of {len(run_time):,}: give one of "
+            "each for every job"
+        )
+    for degree in degrees:
+        if not -1 <= degree <= 1:
+            raise QuantityError(f"degree {degree}: a correlation is from -1 to 1")
+    count = len(run_time)
+    by_run_time = np.lexsort((random.permutation(count), run_time))
+    ascending = np.sort(processors)
+    found = []
+    for degree in degrees:
+        dealt = np.empty_like(processors)
+        dealt[by_run_time] = ascending if degree >= 0 else ascending[::-1]
+        moved = random.permutation(count)[: round_half_up((1 - abs(degree)) * count)]
+        dealt[moved] = dealt[random.permutation(moved)]
+        found.append(dealt)
+    return found
+
+
 def with_correlation(drawn: Drawn, degree: float, random: np.random.Generator) -> Drawn:
     """Return the same jobs with their processors dealt out anew by Control_Correlation.
 
@@ -168,6 +226,105 @@ class Correlated:
     degree: float
 
     def draw(self, count: int, arrivals: ArrivalModel, machine: int, streams: Streams) -> Drawn:
-        """Return the jobs; see :meth:`hpcrowd.analysis.models.part.JobModel.draw`."""
+        """Return the jobs; see :meth:`hpcrowd.analysis.models.parts.base.JobModel.draw`."""
         drawn = self.jobs.draw(count, arrivals, machine, streams)
         return with_correlation(drawn, self.degree, streams.generator("correlation"))
+
+
+@dataclass(frozen=True)
+class Table:
+    """Values to draw for each class, by how often each comes.
+
+    Attributes
+    ----------
+    values
+        Of all classes, in the order of the classes.
+    ends
+        Sum of the counts up to each value, over all classes.
+    bounds
+        Sum of the counts up to the end of each class, after a 0, shape (classes + 1,).
+    """
+
+    values: Int64s
+    ends: Int64s
+    bounds: Int64s
+
+    @classmethod
+    def of(cls, counts: ArrayLike) -> Self:
+        """Return the table of rows of class, value and count; every class has some."""
+        rows = np.asarray(counts, np.int64)
+        rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+        of_class = np.bincount(rows[:, 0], rows[:, 2])
+        bounds = np.append(0, np.cumsum(of_class)).astype(np.int64)
+        return cls(np.ascontiguousarray(rows[:, 1]), np.cumsum(rows[:, 2]), bounds)
+
+
+@compiled  # type: ignore[untyped-decorator]
+def _one(chance: float, begin: int, end: int, ends: Int64s) -> int:
+    """Return the place in a table of one of the counts from ``begin`` to ``end``."""
+    wanted = begin + min(int(chance * (end - begin)), end - begin - 1)
+    low, high = 0, len(ends) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if ends[middle] > wanted:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@compiled  # type: ignore[untyped-decorator]
+def _fill(
+    chances: Floats,
+    lengths: Int64s,
+    length_ends: Int64s,
+    length_bounds: Int64s,
+    follows: Int64s,
+    follow_ends: Int64s,
+    follow_bounds: Int64s,
+    label: Int64s,
+    run: Int64s,
+) -> None:
+    """Fill class and run of each job; ``chances`` has three rows, the first for the beginning."""
+    size = len(label)
+    begun = follows[_one(chances[0, 0], 0, follow_ends[-1], follow_ends)]
+    place, number = 0, 0
+    while place < size:
+        length = lengths[
+            _one(chances[1, number], length_bounds[begun], length_bounds[begun + 1], length_ends)
+        ]
+        end = min(place + length, size)
+        label[place:end] = begun
+        run[place:end] = number
+        begun = follows[
+            _one(chances[2, number], follow_bounds[begun], follow_bounds[begun + 1], follow_ends)
+        ]
+        place = end
+        number += 1
+
+
+def runs_of(
+    size: int, lengths: Table, follows: Table, random: np.random.Generator
+) -> tuple[Int64s, Int64s]:
+    """Return the class of each job, and the number of its run from 0 on, each of shape (size,).
+
+    Parameters
+    ----------
+    size
+        How many jobs.
+    lengths
+        Lengths of the runs of each class.
+    follows
+        Class of the run after those of each class.
+    random
+        The stream to draw from.
+    """
+    label, run = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    if size:
+        _fill(
+            random.random((3, size)),
+            lengths.values, lengths.ends, lengths.bounds,
+            follows.values, follows.ends, follows.bounds,
+            label, run,
+        )  # fmt: skip
+    return label, run

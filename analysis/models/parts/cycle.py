@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import Field, field_validator
 
-from hpcrowd.analysis.curves import WEEK_HOURS
+from hpcrowd.analysis.curves import DAY_HOURS, WEEK_HOURS
 from hpcrowd.analysis.features.arrivals import hours_of_week, span
 from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.analysis.models.part import Floats, Part
-from hpcrowd.analysis.profiles import DAY_HOURS
+from hpcrowd.analysis.models.parts.base import Floats, Part
 from hpcrowd.environment.clock import HOUR, WEEK
 from hpcrowd.environment.errors import ModelFitError, UnavailableError
 

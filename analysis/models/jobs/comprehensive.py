@@ -12,9 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from hpcrowd.analysis.features.bags import SAME, bags
 from hpcrowd.analysis.features.locality import zipf_exponent
 from hpcrowd.analysis.features.workload import Settings, Workload
-from hpcrowd.analysis.models.classes import JobClasses
-from hpcrowd.analysis.models.part import Drawn, Floats, JobModel
-from hpcrowd.analysis.models.users import UserShares, draw_from
+from hpcrowd.analysis.models.jobs.classes import JobClasses
+from hpcrowd.analysis.models.parts.base import Drawn, Floats, JobModel
+from hpcrowd.analysis.models.parts.users import UserShares, draw_from
 from hpcrowd.environment.engine.kernel.places import compiled
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s

@@ -1,0 +1,1 @@
+"""What jobs are like: run times, processors, users, for each model."""

@@ -1,0 +1,124 @@
+"""Options of a command made from the settings of a kind of run."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Annotated, Any, get_args
+
+import typer
+from pydantic.fields import FieldInfo
+
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.scenarios.kinds.base import Scenario
+
+#: Types that options may have; a setting that is none of these is given as text.
+PLAIN = (bool, int, float)
+
+Command = Callable[..., None]
+
+
+def with_settings(kind: type[Scenario], only: Sequence[str] = ()) -> Callable[[Command], Command]:
+    """Give a command an option for each setting of a kind of run.
+
+    They stand where the command has its parameter ``settings``, which is a dictionary of the
+    settings that have a value.
+
+    Parameters
+    ----------
+    kind
+        The kind of run.
+    only
+        Settings that are options, which then have no default of their own: what is not given is
+        what a file says. All settings unless given.
+    """
+    names = only or tuple(kind.settings())
+    chosen = {name: kind.model_fields[name] for name in names}
+
+    def decorate(command: Command) -> Command:
+        def run(**given: Any) -> None:
+            settings = {}
+            for name, field in chosen.items():
+                value = given.pop(name)
+                if is_dataclass(field.default):
+                    parts = [one.name for one in fields(field.default)]
+                    settings[name] = named_numbers(name, value, parts)
+                elif value is not None:
+                    settings[name] = value
+            command(settings=settings, **given)
+
+        parameters = []
+        for parameter in inspect.signature(command, eval_str=True).parameters.values():
+            if parameter.name == "settings":
+                parameters += [
+                    _option(name, field, given_by_file=bool(only)) for name, field in chosen.items()
+                ]
+            else:
+                parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+        run.__doc__ = command.__doc__
+        run.__annotations__ = {one.name: one.annotation for one in parameters}
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return run
+
+    return decorate
+
+
+def _option(name: str, field: FieldInfo, *, given_by_file: bool) -> inspect.Parameter:
+    """Return the parameter of a command for a setting."""
+    extra = field.json_schema_extra
+    option = extra["option"] if isinstance(extra, dict) else f"--{name}"
+    about, metavar, default = str(field.description), None, field.default
+    types = get_args(field.annotation) or (field.annotation,)
+    kind: Any = next((one for one in types if one in PLAIN), str)
+    if is_dataclass(default):
+        about += ": " + ", ".join(one.name for one in fields(default))
+        metavar, default = "NAME=NUMBER,...", None
+    if given_by_file:
+        default = None
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=default,
+        annotation=Annotated[
+            kind | None if default is None else kind,
+            typer.Option(
+                str(option), help=f"{about}.", metavar=metavar, show_default=str(option)[0] != " "
+            ),
+        ],
+    )
+
+
+def named_numbers(option: str, text: str | None, known: Iterable[str]) -> dict[str, float]:
+    """Return what ``leave=0.1,away=2`` sets, nothing for None.
+
+    Parameters
+    ----------
+    option, text
+        Name of the option, and what was given.
+    known
+        Names that may be set.
+
+    Raises
+    ------
+    QuantityError
+        When it is not written so, or a name is not known.
+    """
+    names, found = tuple(known), {}
+    for part in (text or "").split(",") if text else []:
+        name, equals, value = part.strip().partition("=")
+        try:
+            if not equals or not name or name in found:
+                raise ValueError
+            number = float(value)
+        except ValueError:
+            raise QuantityError(
+                f"{option} {text!r}: {part.strip()!r} sets nothing; write NAME=NUMBER, each once, "
+                "with commas between them"
+            ) from None
+        if name not in names:
+            raise QuantityError(
+                f"{option} {text!r}: no setting {name!r}; there are {', '.join(names)}"
+            )
+        found[name] = int(number) if number.is_integer() else number
+    return found

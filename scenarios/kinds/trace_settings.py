@@ -1,0 +1,229 @@
+"""Settings of runs that begin with a trace, which the kinds replay and resample share."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, override
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from hpcrowd.environment.quantities import parse_factor, parse_processors
+from hpcrowd.environment.schedulers.base import Scheduler
+from hpcrowd.environment.schedulers.estimates import Estimates, parse_estimates
+from hpcrowd.environment.schedulers.names import SCHEDULER_NAMES, parse_scheduler
+from hpcrowd.environment.schedulers.predictors.base import Predictor
+from hpcrowd.environment.traces.requested_times import RequestedTimes
+from hpcrowd.environment.traces.trace import Conversion, Conversions, Trace, jobs_from_trace
+from hpcrowd.scenarios.kinds.base import Scenario, checksum
+from hpcrowd.scenarios.kinds.fields import Nodes, Sessions
+
+if TYPE_CHECKING:
+    from hpcrowd.agents.work.recorded import Work
+    from hpcrowd.environment.clock import Clock
+    from hpcrowd.environment.jobs import JobTable
+    from hpcrowd.environment.simulation import Simulation
+
+
+_QUEUE_FILE = re.compile(r"(?<=file=)[^,]+")
+
+
+class TraceScenario(Scenario):
+    """Everything that a run is made of that begins with a trace."""
+
+    INPUT: ClassVar[str] = "trace"
+
+    trace: str | None = Field(None, description="trace in any format, or `archive:NAME`")
+    sessions: Sessions = Field(
+        "arrival:60m",
+        description="how sessions are told apart: arrival:60m, arrival:job, last:20m, max:20m, or "
+        "preceding (fields 17 and 18)",
+    )
+    scheduler: str | Scheduler = Field(
+        "easy",
+        description=f"{', '.join(SCHEDULER_NAMES)} (each job waits as long as recorded); with "
+        "options as name:option=value,option=value. `hpcrowd policies` tells what each does",
+    )
+    estimates: str | Estimates | Predictor = Field(
+        "requested",
+        description="what the scheduler believes of run times: requested, exact, a multiple of the "
+        "requested time such as 1.5x, or a predictor as in `hpcrowd predict`: last-two, nearest, "
+        "history:SDSC04, or a FILE.json",
+    )
+    nodes: Nodes = Field("1x", description="processors: a number, or a multiple of the trace's")
+    speed: str = Field("1x", description="speed of the nodes; run times are divided by it")
+    requested: str = Field(
+        "given",
+        description="requested times: given; at-least:2x (at least twice the run time); or "
+        "tsafrir:18h or tsafrir:fitted (made up where there is none, +all: for every job)",
+    )
+    processors: Literal["requested", "allocated"] = Field(
+        "requested", description="which processors field of the trace counts"
+    )
+    overrun: Literal["keep", "kill"] = Field(
+        "keep", description="jobs that outrun their requested time go on, or are killed"
+    )
+    strict: bool = Field(False, description="repairs and drops of jobs are errors")
+
+    @field_validator("scheduler")
+    @classmethod
+    def _known_scheduler(cls, scheduler: str | Scheduler, info: ValidationInfo) -> str | Scheduler:
+        if isinstance(scheduler, str):
+            scheduler = _queues_in(scheduler, info.data["folder"])
+            parse_scheduler(scheduler)
+        return scheduler
+
+    @field_validator("estimates")
+    @classmethod
+    def _known_estimates(
+        cls, estimates: str | Estimates | Predictor, info: ValidationInfo
+    ) -> str | Estimates | Predictor:
+        if isinstance(estimates, Predictor):
+            estimates.check_ready()
+        elif isinstance(estimates, str):
+            if estimates.endswith(".json"):
+                estimates = str(info.data["folder"] / estimates)
+            parse_estimates(estimates)
+        return estimates
+
+    @field_validator("speed")
+    @classmethod
+    def _known_speed(cls, speed: str) -> str:
+        parse_factor(speed, "speed")
+        return speed
+
+    @field_validator("requested")
+    @classmethod
+    def _known_requested(cls, requested: str) -> str:
+        RequestedTimes.parse(requested)
+        return requested
+
+    @override
+    @classmethod
+    def shared_settings(cls) -> tuple[str, ...]:
+        others = ("trace", "strict", *Scenario.model_fields)
+        names = [name for name in TraceScenario.model_fields if name not in others]
+        return (*names, "seed", "strict")
+
+    @override
+    def files(self) -> dict[str, Path]:
+        found = {}
+        if self.trace is not None:
+            found["trace"] = self.trace_file(self.trace)
+        if isinstance(self.estimates, str) and self.estimates.endswith(".json"):
+            found["estimates"] = Path(self.estimates)
+        return found
+
+    @override
+    def completed(self) -> dict[str, Any]:
+        return {**super().completed(), "scheduler": _queues_in(str(self.scheduler), Path.cwd())}
+
+    @override
+    def identity(self) -> dict[str, Any]:
+        found = super().identity()
+        queues = _QUEUE_FILE.search(str(self.scheduler))
+        if queues:
+            found["scheduler"] = _QUEUE_FILE.sub(checksum(Path(queues[0])), str(self.scheduler))
+        return found
+
+    @override
+    def plain(self) -> dict[str, Any]:
+        found = self.model_dump(include=set(self.settings()))
+        name = str(self.estimates)
+        settings: dict[str, Any] = getattr(self.estimates, "to_json", dict)()
+        found["estimates"] = {"name": name, **settings} if settings else name
+        found["scheduler"] = str(self.scheduler)
+        return {name: found[name] for name in self.settings()}
+
+    def difference(self, name: str, value: Any) -> list[str]:
+        """Return the words for a setting in a label, given its plain value; none for the default.
+
+        Parameters
+        ----------
+        name
+            Of the setting.
+        value
+            As in :meth:`plain`.
+        """
+        default = type(self).model_fields[name].default
+        if default in (getattr(self, name), value):
+            return []
+        if isinstance(value, dict):
+            return [f"{name} {value['name']}" if "name" in value else f"other {name}"]
+        return [f"{name} {value}"]
+
+    @override
+    def title(self) -> str:
+        return f"{Path(str(self.trace)).name}, {self.label()}"
+
+    def conversion(self) -> Conversion:
+        """Return how the trace is to be read."""
+        return Conversion(
+            processors=self.processors,
+            requested=self.requested,
+            speed=parse_factor(self.speed, "speed"),
+            seed=self.seed,
+        )
+
+    def read(self) -> Trace:
+        """Read the trace.
+
+        Raises
+        ------
+        TraceError
+            When it cannot be read.
+        """
+        from hpcrowd.environment.traces.formats.registry import read_trace
+
+        return read_trace(self.files()["trace"])
+
+    def recorded(self, trace: Trace, conversion: Conversion) -> tuple[Conversions, Work]:
+        """Return the jobs of a trace, and the sessions of all users.
+
+        Raises
+        ------
+        TraceError
+            When the trace cannot be used so.
+        """
+        from hpcrowd.agents.work.recorded import Work
+        from hpcrowd.agents.work.sessions import SessionDefinition
+
+        converted = jobs_from_trace(trace, conversion, strict=self.strict)
+        definition = SessionDefinition.parse(self.sessions)
+        return converted, Work.recorded(trace, converted, definition, strict=self.strict)
+
+    def size(self, trace: Trace) -> int:
+        """Return the processors of the cluster; multiples are of the machine of the trace."""
+        return parse_processors(self.nodes, trace.processors if "x" in self.nodes else 1)
+
+    def simulation(self, jobs: JobTable, trace: Trace, clock: Clock, **more: Any) -> Simulation:
+        """Return the simulation of jobs on the cluster that the settings describe.
+
+        Parameters
+        ----------
+        jobs
+            The table.
+        trace
+            What was recorded.
+        clock
+            Local time.
+        **more
+            What else :class:`~hpcrowd.environment.simulation.Simulation` takes.
+        """
+        from hpcrowd.environment.simulation import Simulation
+
+        return Simulation(
+            jobs,
+            self.size(trace),
+            self.scheduler,
+            estimates=self.estimates,
+            overrun=self.overrun,
+            clock=clock,
+            seed=self.seed,
+            **more,
+        )
+
+
+def _queues_in(scheduler: str, folder: Path) -> str:
+    """Return the text of a scheduler with the path of its table of queues, if it has one."""
+    return _QUEUE_FILE.sub(lambda found: str(folder / found[0]), scheduler)
