@@ -109,6 +109,7 @@ def _list(names: list[str], folder: Path, *, as_json: bool) -> None:
         print_json({"folder": str(folder), "logs": rows})
         return
     table = plain_table("name", "machine", "jobs", "processors", "size", "here", words=2, whole=1)
+    table.columns[-1].justify = "left"  # a word again
     for log in logs:
         size = f"{log.bytes / 1e6:.1f} MB"
         table.add_row(

@@ -78,7 +78,7 @@ def _show(name: str, user: int | None, stats: dict[str, Any], dropped: dict[str,
     console.print(f"{name}{whose}, sessions by {stats['sessions_definition']}")
     for reason, count in dropped.items():
         console.print(f"  {plural(count, 'job')} left out: {reason}")
-    counts = plain_table("count", "")
+    counts = plain_table("", "", words=2)
     counts.show_header = False
     spreads = plain_table("distribution", "p10", "p50", "p90", "max")
     for key, value in stats.items():
