@@ -128,8 +128,9 @@ def cli_page() -> str:
 
 
 def _option(parameter: Any) -> tuple[str, str, str]:
-    option = parameter.opts[-1].startswith("-")
-    name = f"`{parameter.opts[0]}`" if option else f"`{parameter.metavar or parameter.name}`"
+    names = parameter.opts or parameter.secondary_opts  # --oblivious only switches something off
+    option = names[-1].startswith("-")
+    name = f"`{names[0]}`" if option else f"`{parameter.metavar or parameter.name}`"
     if parameter.required:
         default = "required"
     elif isinstance(parameter.default, bool) or parameter.default is None:

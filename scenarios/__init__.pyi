@@ -20,7 +20,7 @@ from .studies.zakay2015.run import reproduce_zakay2015
 from .sweeps.engines import Engine
 from .sweeps.runs import sweep
 from .sweeps.study import Study, read_study
-from .whatif.comparing import what_if
+from .whatif.scripts import what_if
 
 __all__ = [
     "Engine",

@@ -8,40 +8,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from hpcrowd.agents.generative.archetypes import DEMO_USERS, GROUP_NAMES, demo_population
-from hpcrowd.analysis.html import table_of
-from hpcrowd.analysis.metrics import METRICS, PERCENTILES, format_metric
+from hpcrowd.agents.generative.archetypes import DEMO_USERS, demo_population
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
 from hpcrowd.environment.quantities import format_duration
 from hpcrowd.environment.simulation import Simulation
-from hpcrowd.scenarios.terminal import print_json, say, say_if_compiling, standard_output
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
 
 #: Processors of the machine.
 PROCESSORS = 128
 
 #: The runs: whether users hear of their results, and the scheduler.
 RUNS = ((False, "fcfs"), (False, "easy"), (True, "fcfs"), (True, "easy"))
-
-#: Columns of the table: metric, heading.
-COLUMNS = (
-    ("jobs_in", "jobs"),
-    ("utilization", "utilization"),
-    ("wait_mean_s", "mean wait"),
-    ("wait_max_s", "longest wait"),
-    ("bounded_slowdown_mean", "bounded slowdown"),
-)
 
 
 def run_demo(
@@ -140,145 +123,3 @@ def _worth(seconds: float) -> str:
     if round(seconds) == 0:
         return "changes no wait"
     return f"{'saves' if seconds > 0 else 'costs'} {format_duration(abs(seconds))} of waiting"
-
-
-def demo_command(out: Path, *, days: int, seed: int, as_json: bool) -> None:
-    """Run the demo, print the comparison, and write tables, traces, pictures and a report.
-
-    Parameters
-    ----------
-    out
-        Folder to write; an earlier demo there is replaced.
-    days, seed
-        See :func:`run_demo`.
-    as_json
-        Print one JSON object on standard output instead of the table.
-
-    Raises
-    ------
-    HpcrowdError
-        When a choice is wrong or the folder cannot be written.
-    """
-    from hpcrowd.analysis.results import whole_folder
-
-    say_if_compiling()
-    with whole_folder(out) as place:
-        runs = run_demo(days, seed)
-        said = observations(runs)
-        _write(runs, said, place, days, seed)
-    if as_json:
-        print_json(
-            {
-                "days": days,
-                "seed": seed,
-                "processors": PROCESSORS,
-                "runs": [
-                    {"label": run.label, "configuration": run.configuration, **run.metrics}
-                    for run in runs
-                ],
-                "observations": said,
-                "folder": str(out),
-            }
-        )
-    else:
-        console = standard_output(highlight=False)
-        users = ", ".join(f"{count} {name}" for name, count in DEMO_USERS.items())
-        console.print(f"{_days(days)} on {PROCESSORS} processors, seed {seed}; users: {users}\n")
-        console.print(comparison_table(runs))
-        for sentence in said:
-            console.print(f"\n{sentence}")
-    say(f"\nReport, pictures, tables and traces are in {out}; begin with {out / 'report.html'}")
-
-
-def _days(days: int) -> str:
-    return "1 day" if days == 1 else f"{days:,} days"
-
-
-def comparison_table(runs: Sequence[Run]) -> Table:
-    """Return the chief metrics of runs as a table for a terminal, one run a line."""
-    from rich.table import Table
-
-    from hpcrowd.analysis.metrics import format_metric
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("users, scheduler", no_wrap=True)
-    for _, heading in COLUMNS:
-        longest = max(len(word) for word in heading.split())
-        table.add_column(heading, justify="right", min_width=longest)
-    for run in runs:
-        table.add_row(run.label, *(format_metric(name, run.metrics[name]) for name, _ in COLUMNS))
-    return table
-
-
-def _write(runs: Sequence[Run], said: Sequence[str], place: Path, days: int, seed: int) -> None:
-    """Write the whole folder of the demo into ``place``."""
-    from hpcrowd.analysis.comparison.pictures import draw_runs, queues
-    from hpcrowd.analysis.html import Picture, figure_of, html_page, origin_of
-    from hpcrowd.analysis.pictures.plots import figure_png
-    from hpcrowd.analysis.results import provenance, write_json, write_run
-
-    for run in runs:
-        folder = place / run.label.lower().replace(", ", "-")
-        folder.mkdir()
-        write_run(run, folder)
-    pictures = {
-        "comparison.png": Picture(
-            figure_png(draw_runs(runs, GROUP_NAMES, "The demo at a glance")),
-            "The chief metrics; mean waits of each kind of user (logarithmic scale); and when jobs "
-            "are submitted in a mean week. Oblivious users submit the same under both schedulers.",
-        ),
-        "queues.png": Picture(
-            figure_png(queues(runs)),
-            "Jobs in the queue over time, to the same scale. Users with feedback wait for "
-            "their results before they submit again.",
-        ),
-    }
-    for name, picture in pictures.items():
-        (place / name).write_bytes(picture.png)
-    parts = [figure_of(picture) for picture in pictures.values()]
-    parts += ["<h2>Metrics</h2>", metrics_table(runs)]
-    parts += ["<h2>From user to user</h2>", users_table(runs), "<h2>Where this comes from</h2>"]
-    labels, origins = [run.label for run in runs], [provenance(run) for run in runs]
-    again = f"hpcrowd demo --days {days} --seed {seed}"
-    parts.append(origin_of(labels, origins, runs[0].clock, again))
-    report = html_page(f"hpcrowd demo: {_days(days)}, seed {seed}", said, parts)
-    (place / "report.html").write_text(report, encoding="utf-8")
-    shared = {"kind": "demo", "days": days, "seed": seed, "processors": PROCESSORS}
-    write_json(
-        {
-            "configuration": shared | {"population": dict(DEMO_USERS)},
-            "runs": [run.label for run in runs],
-            "versions": provenance(runs[0])["versions"],
-        },
-        place / "provenance.json",
-    )
-
-
-def metrics_table(runs: Sequence[Run]) -> str:
-    """Return the metrics, without those that no run has and counts that are 0 everywhere."""
-    rows = []
-    for metric in METRICS:
-        values = [run.metrics[metric.name] for run in runs]
-        if any(values) or metric.name in ("jobs_in", "jobs_completed", "wait_mean_s"):
-            shown = [format_metric(metric.name, value) for value in values]
-            rows.append((metric.name, shown, metric.meaning))
-    return table_of([run.label for run in runs], rows, "meaning")
-
-
-def users_table(runs: Sequence[Run]) -> str:
-    """Return percentiles over users of :data:`OVER_USERS`, a column for each run."""
-    meanings = {metric.name: metric.meaning for metric in METRICS}
-    rows = [
-        (
-            f"{name} p{p}",
-            [format_metric(name, run.metrics["per_user"][name][f"p{p}"]) for run in runs],
-            f"{p} % of the users have less" + ("" if place else f"; {meanings[name]}"),
-        )
-        for name in OVER_USERS
-        for place, p in enumerate(PERCENTILES)
-    ]
-    return table_of([run.label for run in runs], rows, "")
-
-
-#: Metrics whose distribution over users the report shows.
-OVER_USERS = ("wait_mean_s", "response_mean_s", "bounded_slowdown_mean")

@@ -6,12 +6,14 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from hpcrowd.environment.simulation import Simulation
 
@@ -31,20 +33,64 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def standard_output(*, highlight: bool = True, markup: bool = True) -> Console:
+def standard_output() -> Console:
     """Return a console on standard output; where that is no terminal, as wide as tables need.
 
-    Parameters
-    ----------
-    highlight
-        Whether numbers and names in what is printed are coloured on a terminal.
-    markup
-        Whether words in brackets, such as ``[red]``, are commands; names and reasons may hold some.
+    What is printed is shown as it is: names and reasons may hold brackets, and numbers in a
+    sentence mean no more than its words.
     """
     from rich.console import Console
 
-    told = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return Console(width=None if told else WIDTH, highlight=highlight, markup=markup)
+    known = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console(width=None if known else WIDTH, highlight=False, markup=False)
+
+
+def plain_table(*columns: str, words: int = 1, whole: int = 0, title: str = "") -> Table:
+    """Return a table without lines.
+
+    Parameters
+    ----------
+    *columns
+        The headings.
+    words
+        Columns from the left that hold words; the others hold numbers.
+    whole
+        Columns from the left that stay in one line.
+    title
+        Above the table.
+    """
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold", title=title or None)
+    table.title_justify, table.title_style = "left", "bold"
+    for place, column in enumerate(columns):
+        table.add_column(
+            column,
+            justify="left" if place < words else "right",
+            no_wrap=place < whole,
+            overflow="ellipsis" if place < whole else "fold",
+        )
+    return table
+
+
+class Reasons:
+    """Why features are not available: a mark in the table, the words below."""
+
+    def __init__(self) -> None:
+        self._found: list[str] = []
+
+    def mark(self, reason: str) -> str:
+        """Return the mark of a reason."""
+        if reason not in self._found:
+            self._found.append(reason)
+        return f"n/a ({self._found.index(reason) + 1})"
+
+    def say(self, console: Console) -> None:
+        """Print the reasons that were marked."""
+        if self._found:
+            console.print()
+        for place, reason in enumerate(self._found, 1):
+            console.print(f"({place}) not available: {reason}")
 
 
 def say(text: str) -> None:
@@ -61,10 +107,10 @@ def say_if_compiling(clusters: int = 1) -> None:
 
 
 @contextmanager
-def progress_bar() -> Iterator[Progress | None]:
-    """Give a progress callback that draws on stderr; None when that is no terminal."""
+def progress_bar() -> Iterator[Progress]:
+    """Give a progress callback that draws on stderr; where that is no terminal it does nothing."""
     if not sys.stderr.isatty():
-        yield None
+        yield lambda label, done, total: None
         return
     from rich.console import Console
     from rich.markup import escape
@@ -77,6 +123,13 @@ def progress_bar() -> Iterator[Progress | None]:
             bar.update(task, description=escape(label), completed=done, total=total)
 
         yield draw
+
+
+def reading(paths: Sequence[Path], progress: Progress) -> Iterator[Path]:
+    """Yield paths that are read one after the other, and show which one it is."""
+    for place, path in enumerate(paths):
+        progress(f"reading {path.name}", place, len(paths))
+        yield path
 
 
 @contextmanager

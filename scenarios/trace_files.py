@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,9 +14,14 @@ from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
 from hpcrowd.environment.traces.formats.common.files import is_stream, write_file
 from hpcrowd.environment.traces.formats.common.names import names_table
-from hpcrowd.environment.traces.formats.registry import FORMATS
+from hpcrowd.environment.traces.formats.registry import FORMATS, format_by_name
+from hpcrowd.environment.traces.formats.swf import SWF
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.whole_file import write_whole
+from hpcrowd.scenarios.whole_file import check_writable, write_whole
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
 
 #: What stands for standard input and output.
 STANDARD = "-"
@@ -55,6 +61,32 @@ class Kept:
             named = ", ".join(plural(count, field) for field, count in self.named.items())
             found.append(f"{self.names}: names of {named}")
         return found
+
+
+def check_target(source: str | Path, target: Path, option: str) -> None:
+    """Make sure that a trace may be written, and that it is not the one that is read.
+
+    Parameters
+    ----------
+    source, target
+        What is read, and what is to be written.
+    option
+        What names the target on the command line.
+
+    Raises
+    ------
+    HpcrowdError
+        When it is, or may not.
+    """
+    check_writable(target, option)
+    there = not is_stream(target) and target.exists() and Path(source).exists()
+    if there and target.samefile(source):
+        raise HpcrowdError(f"{option} {target}: is the trace itself; name another file")
+
+
+def keep_part(trace: Trace, out: Path) -> Kept:
+    """Write what is left of a trace in the format that the name tells, else as SWF."""
+    return keep_trace(trace, str(out), format_by_name(out) or SWF)
 
 
 def keep_trace(
@@ -142,6 +174,12 @@ def reading_lines(trace: Trace) -> list[str]:
         for what, reasons in (("dropped", trace.dropped), ("repaired", trace.repaired))
         for reason, count in reasons.items()
     ]
+
+
+def show_reading(console: Console, trace: Trace) -> None:
+    """Print what reading a trace dropped and repaired, indented."""
+    for line in reading_lines(trace):
+        console.print(f"  {line}", soft_wrap=True)
 
 
 def names_beside(target: Path) -> Path:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from hpcrowd.analysis.results import check_replaceable
 from hpcrowd.environment.errors import HpcrowdError
 
 #: What names of unfinished files end in.
@@ -35,6 +36,29 @@ def check_writable(path: Path, option: str = "--html") -> None:
         raise HpcrowdError(f"{path}: no folder {path.parent} to write it in")
 
 
+def check_folder(folder: Path, inputs: Iterable[Path], option: str = "--out") -> None:
+    """Make sure that a folder may be written that does not hold what is read.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+    inputs
+        What is read, or written elsewhere.
+    option
+        What names it on the command line.
+
+    Raises
+    ------
+    HpcrowdError
+        When something is there that hpcrowd did not write, or something would be lost.
+    """
+    check_replaceable(folder, option)
+    for path in inputs:
+        if path.resolve().is_relative_to(folder.resolve()):
+            raise HpcrowdError(f"{option} {folder}: would replace {path}; choose another folder")
+
+
 def write_whole(path: Path, text: str) -> None:
     """Write a file that appears only when it is complete.
 
@@ -43,14 +67,8 @@ def write_whole(path: Path, text: str) -> None:
     HpcrowdError
         When it cannot be written.
     """
-    temporary = path.with_name(f".{path.name}{UNFINISHED}")
-    try:
+    with land(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        raise HpcrowdError(f"{path}: cannot be written: {error.strerror or error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -14,9 +14,8 @@ from hpcrowd.analysis.views import Moment
 from hpcrowd.analysis.views.graph import UNIT_STATES
 from hpcrowd.analysis.views.users import STATES
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.scenarios.inspector.cluster_part import queue_with_reasons
 from hpcrowd.scenarios.inspector.course import Course, LiveCourse
-from hpcrowd.scenarios.inspector.users_part import item_of
+from hpcrowd.scenarios.inspector.parts import item_of, queue_with_reasons
 from numpy.typing import NDArray
 
 #: Views of a run, and of one user: those that make tables, those that make pictures.

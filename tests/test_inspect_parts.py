@@ -16,11 +16,19 @@ from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios import replay
-from hpcrowd.scenarios.inspector.course import LiveCourse, PlayedBack
-from hpcrowd.scenarios.inspector.exports import figure_svg, file_for_browser, frame_csv
-from hpcrowd.scenarios.inspector.links import RUNS, SPANS, TABS, View, parse_view, view_query
+from hpcrowd.scenarios.inspector.course import LiveCourse, PlayedBack, Sitting
 from hpcrowd.scenarios.inspector.settings import controls_of, settings_of
-from hpcrowd.scenarios.inspector.sitting import Sitting
+from hpcrowd.scenarios.inspector.sharing import (
+    RUNS,
+    SPANS,
+    TABS,
+    View,
+    figure_svg,
+    file_for_browser,
+    frame_csv,
+    parse_view,
+    view_query,
+)
 from hpcrowd.scenarios.inspector.subject import ResultsSubject, ScenarioSubject, subject_of
 from hypothesis import given
 from hypothesis import strategies as st

@@ -19,7 +19,7 @@ from hpcrowd.analysis.curves import profile_distance, weekly_profile
 from hpcrowd.environment import Clock, JobTable, State
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.scenarios.kinds.draws import ks_distance, think_times
+from hpcrowd.scenarios.studies.rebound.draws import ks_distance, think_times
 from hypothesis import given
 from hypothesis import strategies as st
 from population_cases import record

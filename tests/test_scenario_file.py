@@ -13,7 +13,7 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.toml_files import line_of
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.kinds.base import with_settings
+from hpcrowd.scenarios.kinds.base import takes_settings
 from hpcrowd.scenarios.kinds.files import KINDS, read_scenario, scenario_toml
 from sweep_cases import write_busy
 
@@ -138,13 +138,13 @@ def test_what_is_no_toml_is_told(write: Write) -> None:
 def test_settings_are_reached_by_dotted_names() -> None:
     """A dotted name leads through tables and lists; nothing else changes, the original neither."""
     values = {"a": {"b": [{"c": 1}, {"c": 2}]}, "d": 3}
-    changed = with_settings(values, {"a.b.1.c": 5, "e.f": 6, "d": 4})
+    changed = takes_settings(values, {"a.b.1.c": 5, "e.f": 6, "d": 4})
     assert {"a": {"b": [{"c": 1}, {"c": 5}]}, "d": 4, "e": {"f": 6}} == changed
     assert {"a": {"b": [{"c": 1}, {"c": 2}]}, "d": 3} == values
     with pytest.raises(QuantityError, match="no such element; there are 2"):
-        with_settings(values, {"a.b.2.c": 5})
+        takes_settings(values, {"a.b.2.c": 5})
     with pytest.raises(QuantityError, match="d is 3 and has no settings below it"):
-        with_settings(values, {"d.x": 5})
+        takes_settings(values, {"d.x": 5})
 
 
 def test_identity_is_that_of_contents(write: Write, tmp_path: Path) -> None:

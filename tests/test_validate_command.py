@@ -12,9 +12,11 @@ import pytest
 from hpcrowd.analysis.validation.evidence import MEASURES
 from hpcrowd.analysis.validation.parts import BASELINES, POOLED, UserModel
 from hpcrowd.analysis.validation.report import COLUMNS, text
-from hpcrowd.analysis.validation.validation import RANKED
-from hpcrowd.environment import Trace
-from hpcrowd.scenarios.commands.validate import configure_validation, validate_trace
+from hpcrowd.analysis.validation.validation import RANKED, validate
+from hpcrowd.environment import Trace, read_swf
+from hpcrowd.environment.clock import Clock
+from hpcrowd.environment.traces.trace import jobs_from_trace
+from hpcrowd.scenarios.commands.validate import models_of
 from hpcrowd.scenarios.kinds.replay import BEHAVIOURS
 from hpcrowd.scenarios.studies.pages import BEGIN
 from hpcrowd.scenarios.studies.validation import ADJUSTED_WINDOWS, facts_row, validate_log
@@ -181,9 +183,13 @@ def test_traces_without_waits_are_refused(call: Any, trace: Path, tmp_path: Path
 
 def test_every_preset_can_be_validated(trace: Path) -> None:
     """All behaviours that a replay offers are models."""
-    from hpcrowd.environment import read_swf
-
-    found = validate_trace(read_swf(trace), configure_validation())
+    log = read_swf(trace)
+    found = validate(
+        jobs_from_trace(log).jobs,
+        models_of(BEHAVIOURS),
+        Clock.of(log.header),
+        processors=log.processors,
+    )
     assert {*BEHAVIOURS, *BASELINES} == set(found.scores)
 
 

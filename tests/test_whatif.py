@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.whatif.comparing import SHOWN, USERS, what_if
+from hpcrowd.scenarios.whatif.scripts import SHOWN, USERS, what_if
 
 SCRIPTS = ("double_nodes", "halve_speed", "fcfs_instead_of_easy")
 

@@ -8,6 +8,7 @@ could no longer read what a newer one writes.
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -332,3 +333,43 @@ def _only[Kind: Part](kind: type[Kind], wire: dict[str, Any] | None) -> Kind | N
 
 def _wire(part: Part) -> dict[str, Any]:
     return {"name": part.name, **part.model_dump(mode="json")}
+
+
+def parse_model(text: str) -> tuple[str, dict[str, Any]]:
+    """Return the name of a model and the options of its fit: ``mugm:groups=2``.
+
+    Raises
+    ------
+    QuantityError
+        When the model has no such option, or its value is no number or word.
+    """
+    name, _, rest = text.partition(":")
+    known = keyword_options(job_model(name).fit)
+    found: dict[str, Any] = {}
+    for word in filter(None, rest.split(",")):
+        key, equals, value = word.partition("=")
+        if key not in known or not equals:
+            told = ", ".join(f"{option}=" for option in known) or "none"
+            raise QuantityError(f"model {text!r}: {word!r} is no option of {name}; it has {told}")
+        found[key] = _value(value)
+    return name, found
+
+
+def keyword_options(fit: Any) -> list[str]:
+    """Return the keyword options of a fit."""
+    return [
+        name
+        for name, parameter in inspect.signature(fit).parameters.items()
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+    ]
+
+
+def _value(text: str) -> Any:
+    if text in ("yes", "no"):
+        return text == "yes"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -8,9 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from hpcrowd.scenarios.commands.options import (
-    AsJson,
-)
+from hpcrowd.scenarios.commands.options import AsJson
 from hpcrowd.scenarios.kinds.replay import BEHAVIOURS
 from hpcrowd.scenarios.terminal import print_json, standard_output
 

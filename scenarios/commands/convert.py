@@ -8,7 +8,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -27,141 +26,168 @@ from hpcrowd.environment.traces.formats.registry import (
     parse_format,
     read_trace,
 )
+from hpcrowd.environment.traces.formats.tables.mapping import read_mapping
 from hpcrowd.environment.traces.formats.tables.text import listed
-from hpcrowd.environment.traces.headers import with_values
+from hpcrowd.environment.traces.headers import parse_zone, with_values
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.commands.options import (
-    AsJson,
-    at_hand,
+from hpcrowd.scenarios.commands.options import AsJson, at_hand
+from hpcrowd.scenarios.terminal import plain_table, print_json, progress_bar, say, standard_output
+from hpcrowd.scenarios.trace_files import (
+    STANDARD,
+    Kept,
+    check_target,
+    keep_trace,
+    reading_lines,
 )
-from hpcrowd.scenarios.terminal import print_json, progress_bar, say, standard_output
-from hpcrowd.scenarios.trace_files import STANDARD, Kept, keep_trace, reading_lines
-from hpcrowd.scenarios.whole_file import check_writable
 
 #: The run as a trace, in a folder of results.
 RUN_TRACE = "trace.swf.gz"
 
 
-@dataclass(frozen=True)
-class ConvertRequest:
-    """What is asked for on the command line; see ``hpcrowd convert --help``."""
+def command(
+    context: typer.Context,
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="IN",
+            help="Trace, folder of results, or - for standard input.",
+            show_default=False,
+        ),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="OUT", help="File, or - for standard output; .gz packs.", show_default=False
+        ),
+    ] = None,
+    from_format: Annotated[
+        str | None,
+        typer.Option("--from", help="Format of IN; found from the content unless given."),
+    ] = None,
+    to_format: Annotated[
+        str | None, typer.Option("--to", help="Format of OUT; found from its name unless given.")
+    ] = None,
+    mapping: Annotated[
+        Path | None,
+        typer.Option("--map", help="TOML file: what the columns of a table of your own mean."),
+    ] = None,
+    zone: Annotated[
+        str | None,
+        typer.Option(help="Time zone of local times in IN, such as Europe/Stockholm; else UTC."),
+    ] = None,
+    queue: Annotated[
+        Literal["partition", "qos"], typer.Option(help="What of Slurm is the queue of a job.")
+    ] = "partition",
+    nodes: Annotated[
+        int | None, typer.Option(min=1, help="Processors of the machine, for the header.")
+    ] = None,
+    anonymise: Annotated[
+        bool,
+        typer.Option(
+            "--anonymise", help="Pseudonyms instead of names of users, groups and programs."
+        ),
+    ] = False,
+    salt: Annotated[
+        str | None,
+        typer.Option(
+            envvar="HPCROWD_SALT",
+            help="Secret of pseudonyms: the same one gives the same; drawn and forgotten if none.",
+        ),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse what would repair, drop or lose anything.")
+    ] = False,
+    list_all: Annotated[bool, typer.Option("--list", help="List the formats, and end.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Turn a trace into another format, and tell what that one cannot hold.
 
-    source: str | None
-    target: str | None
-    from_format: str | None = None
-    to_format: str | None = None
-    mapping: Path | None = None
-    zone: str | None = None
-    queue: Literal["partition", "qos"] = "partition"
-    processors: int | None = None
-    anonymise: bool = False
-    salt: str | None = None
-    strict: bool = False
+    Users and the like become numbers where a format has no names; then OUT.names.csv keeps them.
 
-
-def list_formats(*, as_json: bool) -> None:
-    """Print the formats that there are."""
-    if as_json:
-        print_json({one.name: {"title": one.title, "suffixes": one.suffixes}
-                    for one in FORMATS.values()})  # fmt: skip
-        return
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    for column in ("format", "what it is", "names end in"):
-        table.add_column(column)
-    for one in FORMATS.values():
-        table.add_row(one.name, one.title, ", ".join(one.suffixes))
-    standard_output(markup=False).print(table)
-
-
-def convert_command(request: ConvertRequest, *, as_json: bool) -> None:
-    """Read, write, and tell what was repaired, dropped and lost.
-
-    Raises
-    ------
-    HpcrowdError
-        When something is wrong with the request or the trace; nothing is written then.
+    \b
+    sacct -aDP -S 2024-01-01 --format=ALL | hpcrowd convert - jobs.swf.gz --zone Europe/Paris
+    hpcrowd convert jobs.swf.gz jobs.json --to batsim
+    hpcrowd convert runs/fluid jobs.csv --to batsim-jobs
+    hpcrowd convert mine.csv jobs.swf.gz --map mine.toml
     """
-    if request.source is None or request.target is None:
+
+    if list_all:
+        _list_formats(as_json=as_json)
+        return
+    if source is None or target is None:
         raise HpcrowdError("convert: needs IN and OUT; `hpcrowd convert --list` shows the formats")
-    if as_json and request.target == STANDARD:
+    if as_json and target == STANDARD:
         raise HpcrowdError("--json: standard output is OUT already; name a file")
-    options = _options(request)
-    to_format = _target_format(request)
-    if request.target != STANDARD:
-        _check_target(request.source, Path(request.target))
-    with _source(request.source) as path:
+    table = None if mapping is None else read_mapping(mapping)
+    parse_zone(zone)
+    options = FormatOptions(zone=zone, queue=queue, mapping=table)
+    kind = _target_format(target, to_format)
+    if target != STANDARD:
+        check_target(source, Path(target), "OUT")
+    with _source(source) as path:
         try:
-            from_format = _source_format(request, path, to_format)
-            with _told(f"reading {request.source}", 0):
-                trace = read_trace(path, from_format, options)
+            from_kind = _source_format(
+                path, from_format, mapped=table is not None and kind.name != "table"
+            )
+            with _shown(f"reading {source}", 0):
+                trace = read_trace(path, from_kind, options)
         except HpcrowdError as error:  # it is not the copy of a pipe that people know
-            raise HpcrowdError(str(error).replace(str(path), request.source)) from None
-    if path != Path(request.source):
-        trace.source = request.source
-    if request.processors is not None:
-        trace.header = _with_processors(trace.header, request.processors)
+            raise HpcrowdError(str(error).replace(str(path), source)) from None
+    if path != Path(source):
+        trace.source = source
+    if nodes is not None:
+        trace.header = _with_processors(trace.header, nodes)
     left_out: list[str] = []
-    if request.anonymise:
+    # A salt that only stands in the environment asks for nothing.
+    salted = getattr(context.get_parameter_source("salt"), "name", "") == "COMMANDLINE"
+    if anonymise or salted:
         texts = trace.extra
-        trace = anonymised(trace, request.salt or secrets.token_hex(16))
+        trace = anonymised(trace, salt or secrets.token_hex(16))
         left_out = [name for name in texts if name not in trace.extra]
-    with _told(f"writing {request.target}", 1):
-        kept = keep_trace(trace, request.target, to_format, options, strict=request.strict)
-    wire = _wire(trace, from_format, to_format, request.target, kept) | {"left_out": left_out}
+    with _shown(f"writing {target}", 1):
+        kept = keep_trace(trace, target, kind, options, strict=strict)
+    wire = _wire(trace, from_kind, kind, target, kept) | {"left_out": left_out}
     if as_json:
         print_json(wire)
     else:
         _tell(trace, wire, kept)
 
 
+def _list_formats(*, as_json: bool) -> None:
+    """Print the formats that there are."""
+    if as_json:
+        print_json({one.name: {"title": one.title, "suffixes": one.suffixes}
+                    for one in FORMATS.values()})  # fmt: skip
+        return
+    table = plain_table("format", "what it is", "names end in", words=3)
+    for one in FORMATS.values():
+        table.add_row(one.name, one.title, ", ".join(one.suffixes))
+    standard_output().print(table)
+
+
 @contextmanager
-def _told(step: str, done: int) -> Iterator[None]:
+def _shown(step: str, done: int) -> Iterator[None]:
     """Show a step of the two, which millions of jobs take a minute for, on a terminal."""
     with progress_bar() as progress:
-        if progress is not None:
-            progress(step, done, 2)
+        progress(step, done, 2)
         yield
 
 
-def _check_target(source: str, target: Path) -> None:
-    """Make sure that a trace may be written, and that it is not the one that is read."""
-    check_writable(target, "OUT")
-    there = not is_stream(target) and target.exists() and Path(source).exists()
-    if there and target.samefile(source):
-        raise HpcrowdError(f"{target}: OUT is IN itself; name another file")
-
-
-def _options(request: ConvertRequest) -> FormatOptions:
-    mapping = None
-    if request.mapping is not None:
-        from hpcrowd.environment.traces.formats.tables.mapping import read_mapping
-
-        mapping = read_mapping(request.mapping)
-    from hpcrowd.environment.traces.headers import parse_zone
-
-    parse_zone(request.zone)
-    return FormatOptions(zone=request.zone, queue=request.queue, mapping=mapping)
-
-
-def _target_format(request: ConvertRequest) -> Format:
-    if request.to_format is not None:
-        return parse_format(request.to_format)
-    found = None if request.target == STANDARD else format_by_name(request.target or "")
+def _target_format(target: str, name: str | None) -> Format:
+    if name is not None:
+        return parse_format(name)
+    found = None if target == STANDARD else format_by_name(target)
     if found is None:
         raise HpcrowdError(
-            f"{request.target}: the name tells no format; say --to with one of {', '.join(FORMATS)}"
+            f"{target}: the name tells no format; say --to with one of {', '.join(FORMATS)}"
         )
     return found
 
 
-def _source_format(request: ConvertRequest, path: Path, to_format: Format) -> Format:
-    if request.from_format is not None:
-        return parse_format(request.from_format)
-    if request.mapping is not None and to_format.name != "table":
-        return parse_format("table")
-    return find_format(path)
+def _source_format(path: Path, name: str | None, *, mapped: bool) -> Format:
+    if name is not None:
+        return parse_format(name)
+    return parse_format("table") if mapped else find_format(path)
 
 
 @contextmanager
@@ -232,93 +258,3 @@ def _tell(trace: Trace, wire: dict[str, Any], kept: Kept) -> None:
     tell(f"{target} ({wire['to']}): {'written' if kept.lost else 'nothing is lost'}")
     for line in kept.lines():
         tell(line)
-
-
-def command(
-    context: typer.Context,
-    source: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="IN",
-            help="Trace, folder of results, or - for standard input.",
-            show_default=False,
-        ),
-    ] = None,
-    target: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="OUT", help="File, or - for standard output; .gz packs.", show_default=False
-        ),
-    ] = None,
-    from_format: Annotated[
-        str | None,
-        typer.Option("--from", help="Format of IN; found from the content unless given."),
-    ] = None,
-    to_format: Annotated[
-        str | None, typer.Option("--to", help="Format of OUT; found from its name unless given.")
-    ] = None,
-    mapping: Annotated[
-        Path | None,
-        typer.Option("--map", help="TOML file: what the columns of a table of your own mean."),
-    ] = None,
-    zone: Annotated[
-        str | None,
-        typer.Option(help="Time zone of local times in IN, such as Europe/Stockholm; else UTC."),
-    ] = None,
-    queue: Annotated[
-        Literal["partition", "qos"], typer.Option(help="What of Slurm is the queue of a job.")
-    ] = "partition",
-    nodes: Annotated[
-        int | None, typer.Option(min=1, help="Processors of the machine, for the header.")
-    ] = None,
-    anonymise: Annotated[
-        bool,
-        typer.Option(
-            "--anonymise", help="Pseudonyms instead of names of users, groups and programs."
-        ),
-    ] = False,
-    salt: Annotated[
-        str | None,
-        typer.Option(
-            envvar="HPCROWD_SALT",
-            help="Secret of pseudonyms: the same one gives the same; drawn and forgotten if none.",
-        ),
-    ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse what would repair, drop or lose anything.")
-    ] = False,
-    list_all: Annotated[bool, typer.Option("--list", help="List the formats, and end.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Turn a trace into another format, and tell what that one cannot hold.
-
-    Users and the like become numbers where a format has no names; then OUT.names.csv keeps them.
-
-    \b
-    sacct -aDP -S 2024-01-01 --format=ALL | hpcrowd convert - jobs.swf.gz --zone Europe/Paris
-    hpcrowd convert jobs.swf.gz jobs.json --to batsim
-    hpcrowd convert runs/fluid jobs.csv --to batsim-jobs
-    hpcrowd convert mine.csv jobs.swf.gz --map mine.toml
-    """
-
-    told = getattr(context.get_parameter_source("salt"), "name", "")
-    if list_all:
-        list_formats(as_json=as_json)
-        return
-    convert_command(
-        ConvertRequest(
-            source=source,
-            target=target,
-            from_format=from_format,
-            to_format=to_format,
-            mapping=mapping,
-            zone=zone,
-            queue=queue,
-            processors=nodes,
-            # A salt that only stands in the environment asks for nothing.
-            anonymise=anonymise or told == "COMMANDLINE",
-            salt=salt,
-            strict=strict,
-        ),
-        as_json=as_json,
-    )

@@ -11,13 +11,13 @@ import numpy as np
 import typer
 
 from hpcrowd.agents.behaviours.decisions import Kind, What
-from hpcrowd.environment.clock import moment
+from hpcrowd.analysis.results import read_results
+from hpcrowd.analysis.tables import word
+from hpcrowd.environment.clock import moment, second_of
 from hpcrowd.environment.errors import QuantityError, ResultsError
 from hpcrowd.environment.jobs import UNKNOWN, State
 from hpcrowd.environment.quantities import format_duration, plural
-from hpcrowd.scenarios.commands.options import (
-    AsJson,
-)
+from hpcrowd.scenarios.commands.options import AsJson
 from hpcrowd.scenarios.kinds.fields import parse_moment
 from hpcrowd.scenarios.terminal import print_json
 
@@ -30,38 +30,36 @@ if TYPE_CHECKING:
 #: Known numbers of users that an error names.
 NEAREST = 5
 
+#: Most jobs of a unit that have a line each.
+MOST = 10
 
-def explain_command(
-    folder: Path,
-    user: int,
-    *,
-    begin: str | None,
-    end: str | None,
-    jobs: bool = False,
-    as_json: bool = False,
+
+def command(
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="RUN", help="Folder of results, written with --log-decisions."),
+    ],
+    user: Annotated[int, typer.Option(help="Number of the user.")],
+    begin: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="MOMENT", help="First moment: 2d, 36h, or 1996-10-14 16:00."
+        ),
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", metavar="MOMENT", help="End; what comes then is left out.")
+    ] = None,
+    jobs: Annotated[
+        bool, typer.Option("--jobs", help="Tell what became of the jobs of each submission.")
+    ] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Print what a user did and why.
+    """Tell what a user of a run did, when and why.
 
-    Parameters
-    ----------
-    folder
-        Results of a run with ``--log-decisions``.
-    user
-        Its number.
-    begin, end
-        Moments between which decisions are told, see :func:`scenarios.kinds.fields.parse_moment`.
-    jobs
-        Tell what became of the jobs of each submission.
-    as_json
-        Print one JSON object.
-
-    Raises
-    ------
-    HpcrowdError
-        When there is no log, no such user, or the span is none.
+    \b
+    hpcrowd replay log.swf.gz --users fluid --log-decisions --out runs/fluid
+    hpcrowd explain runs/fluid --user 17 --from "1996-10-14 08:00" --to 1996-10-15
     """
-    from hpcrowd.analysis.results import read_results
-
     moments = [None if text is None else parse_moment(text) for text in (begin, end)]
     run = read_results(folder)
     if run.decisions is None:
@@ -122,8 +120,6 @@ def check_known(decisions: Decisions, user: int) -> None:
 
 def lines(decisions: list[Decision], clock: Clock, own: OwnJobs | None = None) -> list[str]:
     """Return a line for each decision: local time, what and why; and, indented, for its jobs."""
-    from hpcrowd.environment.clock import moment
-
     found = []
     for one in decisions:
         when = moment(clock, one.time)
@@ -135,9 +131,6 @@ def lines(decisions: list[Decision], clock: Clock, own: OwnJobs | None = None) -
 
 def wire(decision: Decision, clock: Clock, own: OwnJobs | None = None) -> dict[str, Any]:
     """Return a decision fit for JSON, with its local time, its words and, if asked, its jobs."""
-    from hpcrowd.analysis.tables import word
-    from hpcrowd.environment.clock import moment
-
     return {
         **decision._asdict(),
         **{name: word(getattr(decision, name).name) for name in ("what", "why", "kind")},
@@ -149,21 +142,13 @@ def wire(decision: Decision, clock: Clock, own: OwnJobs | None = None) -> dict[s
 
 def _when(decisions: Decisions, user: int, clock: Clock) -> str:
     """Return when a user decided anything, for who has looked elsewhere."""
-    from hpcrowd.environment.clock import moment
-
     times = decisions.columns["time"][decisions.columns["user"] == user]
     first, last = moment(clock, int(times[0])), moment(clock, int(times[-1]))
     return f"its first one was on {first}, its last one on {last}"
 
 
 def _second(moment: Any, clock: Clock) -> int | None:
-    from hpcrowd.environment.clock import second_of
-
     return None if moment is None else second_of(moment, clock)
-
-
-#: Most jobs of a unit that have a line each.
-MOST = 10
 
 
 class OwnJobs:
@@ -236,33 +221,3 @@ class OwnJobs:
         ran = f"ran {format_duration(job['end'] - job['start'])}{where}"
         state = "" if job["state"] == "completed" else f", {job['state']}"
         return f"{name}: {waited}, {ran} until {moment(self.run.clock, job['end'])}{state}"
-
-
-def command(
-    run: Annotated[
-        Path,
-        typer.Argument(metavar="RUN", help="Folder of results, written with --log-decisions."),
-    ],
-    user: Annotated[int, typer.Option(help="Number of the user.")],
-    begin: Annotated[
-        str | None,
-        typer.Option(
-            "--from", metavar="MOMENT", help="First moment: 2d, 36h, or 1996-10-14 16:00."
-        ),
-    ] = None,
-    end: Annotated[
-        str | None, typer.Option("--to", metavar="MOMENT", help="End; what comes then is left out.")
-    ] = None,
-    jobs: Annotated[
-        bool, typer.Option("--jobs", help="Tell what became of the jobs of each submission.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Tell what a user of a run did, when and why.
-
-    \b
-    hpcrowd replay log.swf.gz --users fluid --log-decisions --out runs/fluid
-    hpcrowd explain runs/fluid --user 17 --from "1996-10-14 08:00" --to 1996-10-15
-    """
-
-    explain_command(run, user, begin=begin, end=end, jobs=jobs, as_json=as_json)

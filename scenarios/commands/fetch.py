@@ -10,6 +10,7 @@ import typer
 
 from hpcrowd.environment.errors import ArchiveError, QuantityError
 from hpcrowd.environment.header import Header
+from hpcrowd.environment.quantities import parse_duration
 from hpcrowd.environment.traces.archive.logs import (
     ArchiveLog,
     archive_logs,
@@ -19,10 +20,8 @@ from hpcrowd.environment.traces.archive.logs import (
     stored,
 )
 from hpcrowd.environment.traces.formats.swf import read_swf
-from hpcrowd.scenarios.commands.options import (
-    AsJson,
-)
-from hpcrowd.scenarios.terminal import print_json, progress_bar, say, standard_output
+from hpcrowd.scenarios.commands.options import AsJson
+from hpcrowd.scenarios.terminal import plain_table, print_json, progress_bar, say, standard_output
 from hpcrowd.scenarios.unfinished import Interrupted
 
 #: Keys of a header that tell whose a log is and what may be done with it.
@@ -33,103 +32,6 @@ REQUEST = (
     "The Parallel Workloads Archive asks to be acknowledged, with those who provided the log, in "
     "what you publish."
 )
-
-
-def list_command(names: list[str], *, folder: Path | None, as_json: bool) -> None:
-    """Print the logs of some names, or all, and whether each is in the folder."""
-    place = cache_folder() if folder is None else folder
-    logs = [find_log(name) for name in names] or archive_logs()
-    states = {log.name: state(log, place) for log in logs}
-    if as_json:
-        rows = [asdict(log) | {"address": log.address, "state": states[log.name]} for log in logs]
-        print_json({"folder": str(place), "logs": rows})
-        return
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("name", "machine"):
-        table.add_column(title, no_wrap=title == "name")
-    for title in ("jobs", "processors", "size"):
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("here", no_wrap=True)
-    for log in logs:
-        size = f"{log.bytes / 1e6:.1f} MB"
-        table.add_row(
-            log.name, log.machine, f"{log.jobs:,}", f"{log.processors:,}", size, states[log.name]
-        )
-    console = standard_output(highlight=False, markup=False)
-    console.print(table)
-    console.print(f"\nThe folder is {place}; `hpcrowd fetch NAME` fetches NAME.", soft_wrap=True)
-
-
-def state(log: ArchiveLog, folder: Path) -> str:
-    """Return in a word whether a log is in a folder: yes, no, part or damaged."""
-    try:
-        found = stored(log, folder)
-    except ArchiveError:
-        return "damaged"
-    if found is None:
-        return "part" if (folder / f"{log.file}.part").exists() else "no"
-    return "yes"
-
-
-def fetch_command(names: list[str], *, folder: Path | None, timeout_s: int, as_json: bool) -> None:
-    """Fetch logs one after the other; tell of each where it is and what its header asks for.
-
-    Raises
-    ------
-    HpcrowdError
-        When one is not known or cannot be had; those before it are there then.
-    """
-    if timeout_s < 1:
-        raise QuantityError(f"timeout {timeout_s} s: must be 1 s or more, for example 30s")
-    logs = list(dict.fromkeys(find_log(name) for name in names))  # each once, and all known
-    place = cache_folder() if folder is None else folder
-    rows = []
-    for log in logs:
-        before = state(log, place)
-        try:
-            with progress_bar() as progress:
-                path = fetch(log.name, folder=place, timeout_s=timeout_s, progress=progress)
-        except KeyboardInterrupt:
-            raise Interrupted(
-                f"interrupted: what came of {log.name} is kept; the same command goes on from there"
-            ) from None
-        header = read_swf(path).header
-        if as_json:
-            told = {key: values for key in TOLD if (values := values_of(header, key))}
-            row: dict[str, Any] = {"name": log.name, "path": str(path), "fetched": before != "yes"}
-            rows.append(row | {"header": told})
-            continue
-        if before == "damaged":
-            say(f"{log.name} was damaged here; it was replaced.")
-        show(log, path, header, "was here" if before == "yes" else "fetched and checked")
-    if as_json:
-        print_json({"folder": str(place), "logs": rows, "request": REQUEST})
-        return
-    standard_output(highlight=False, markup=False).print(REQUEST)
-
-
-def values_of(header: Header, key: str) -> list[str]:
-    """Return all that a header says of a key; of ``Information``, the lines with an address."""
-    values = [value for found, value in header.entries() if found.lower() == key.lower()]
-    if key == "Information":
-        values = [line.strip() for value in values for line in value.splitlines() if "://" in line]
-    return [value for value in values if value]
-
-
-def show(log: ArchiveLog, path: Path, header: Header, how: str) -> None:
-    """Print where a log is, and what its header says of its people."""
-    console = standard_output(highlight=False, markup=False)
-    console.print(f"{path}: {how}", soft_wrap=True)
-    console.print(f"  {log.jobs:,} jobs, {log.processors:,} processors")
-    for key in TOLD:
-        for value in values_of(header, key):
-            first, *more = value.splitlines()
-            console.print(f"  {key}: {first}", soft_wrap=True)
-            for line in more:
-                console.print(f"  {'':{len(key) + 1}} {line}", soft_wrap=True)
-    console.print()
 
 
 def command(
@@ -165,10 +67,87 @@ def command(
     hpcrowd fetch KTH-SP2-1996-2.1-cln
     hpcrowd fetch KTH NASA --folder traces
     """
-
+    place = cache_folder() if folder is None else folder
     if list_all or not names:
-        list_command(names or [], folder=folder, as_json=as_json)
+        _list(names or [], place, as_json=as_json)
         return
-    from hpcrowd.environment.quantities import parse_duration
+    timeout_s = parse_duration(timeout)
+    if timeout_s < 1:
+        raise QuantityError(f"timeout {timeout_s} s: must be 1 s or more, for example 30s")
+    logs = list(dict.fromkeys(find_log(name) for name in names))  # each once, and all known
+    rows = []
+    for log in logs:
+        before = state(log, place)
+        try:
+            with progress_bar() as progress:
+                path = fetch(log.name, folder=place, timeout_s=timeout_s, progress=progress)
+        except KeyboardInterrupt:
+            raise Interrupted(
+                f"interrupted: what came of {log.name} is kept; the same command goes on from there"
+            ) from None
+        header = read_swf(path).header
+        if as_json:
+            told = {key: values for key in TOLD if (values := values_of(header, key))}
+            row: dict[str, Any] = {"name": log.name, "path": str(path), "fetched": before != "yes"}
+            rows.append(row | {"header": told})
+            continue
+        if before == "damaged":
+            say(f"{log.name} was damaged here; it was replaced.")
+        show(log, path, header, "was here" if before == "yes" else "fetched and checked")
+    if as_json:
+        print_json({"folder": str(place), "logs": rows, "request": REQUEST})
+        return
+    standard_output().print(REQUEST)
 
-    fetch_command(names, folder=folder, timeout_s=parse_duration(timeout), as_json=as_json)
+
+def _list(names: list[str], folder: Path, *, as_json: bool) -> None:
+    """Print the logs of some names, or all, and whether each is in the folder."""
+    logs = [find_log(name) for name in names] or archive_logs()
+    states = {log.name: state(log, folder) for log in logs}
+    if as_json:
+        rows = [asdict(log) | {"address": log.address, "state": states[log.name]} for log in logs]
+        print_json({"folder": str(folder), "logs": rows})
+        return
+    table = plain_table("name", "machine", "jobs", "processors", "size", "here", words=2, whole=1)
+    table.columns[-1].justify = "left"  # a word again
+    for log in logs:
+        size = f"{log.bytes / 1e6:.1f} MB"
+        table.add_row(
+            log.name, log.machine, f"{log.jobs:,}", f"{log.processors:,}", size, states[log.name]
+        )
+    console = standard_output()
+    console.print(table)
+    console.print(f"\nThe folder is {folder}; `hpcrowd fetch NAME` fetches NAME.", soft_wrap=True)
+
+
+def state(log: ArchiveLog, folder: Path) -> str:
+    """Return in a word whether a log is in a folder: yes, no, part or damaged."""
+    try:
+        found = stored(log, folder)
+    except ArchiveError:
+        return "damaged"
+    if found is None:
+        return "part" if (folder / f"{log.file}.part").exists() else "no"
+    return "yes"
+
+
+def values_of(header: Header, key: str) -> list[str]:
+    """Return all that a header says of a key; of ``Information``, the lines with an address."""
+    values = [value for found, value in header.entries() if found.lower() == key.lower()]
+    if key == "Information":
+        values = [line.strip() for value in values for line in value.splitlines() if "://" in line]
+    return [value for value in values if value]
+
+
+def show(log: ArchiveLog, path: Path, header: Header, how: str) -> None:
+    """Print where a log is, and what its header says of its people."""
+    console = standard_output()
+    console.print(f"{path}: {how}", soft_wrap=True)
+    console.print(f"  {log.jobs:,} jobs, {log.processors:,} processors")
+    for key in TOLD:
+        for value in values_of(header, key):
+            first, *more = value.splitlines()
+            console.print(f"  {key}: {first}", soft_wrap=True)
+            for line in more:
+                console.print(f"  {'':{len(key) + 1}} {line}", soft_wrap=True)
+    console.print()

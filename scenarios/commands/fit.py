@@ -1,4 +1,4 @@
-"""The command ``hpcrowd fit``."""
+"""The command ``hpcrowd fit``: a workload model from a trace, in a file."""
 
 from __future__ import annotations
 
@@ -7,20 +7,12 @@ from typing import Annotated, Literal
 
 import typer
 
-from hpcrowd.scenarios.commands.options import (
-    AsJson,
-    TraceOrRun,
-)
-
-Source = Annotated[
-    str,
-    typer.Argument(metavar="M.json|NAME", help="File of a fitted model, or a published model."),
-]
-
-Jobs = Annotated[
-    Literal["completed", "all"],
-    typer.Option("--jobs", help="Jobs of the trace that count: completed (status 1), or all."),
-]
+from hpcrowd.analysis.features.stats import read_workload
+from hpcrowd.analysis.models.model import MODELS, fit, job_model, parse_model, write_model
+from hpcrowd.environment.quantities import plural
+from hpcrowd.scenarios.commands.options import AsJson, TraceOrRun, WhichJobs
+from hpcrowd.scenarios.terminal import print_json, progress_bar, standard_output
+from hpcrowd.scenarios.whole_file import check_writable
 
 
 def command(
@@ -36,7 +28,7 @@ def command(
         Literal["weekly", "daily"] | None,
         typer.Option(help="Impose the trace's rhythm of the week, or of the mean day."),
     ] = None,
-    which: Jobs = "completed",
+    which: WhichJobs = "completed",
     as_json: AsJson = False,
 ) -> None:
     """Fit a workload model to a trace.
@@ -46,6 +38,27 @@ def command(
     hpcrowd fit comprehensive log.swf.gz -o M.json
     hpcrowd generate M.json --load 0.7 -o synthetic.swf.gz
     """
-    from hpcrowd.scenarios.commands.models import fit_command
-
-    fit_command(model, trace, out, arrivals=arrivals, cycle=cycle, which=which, as_json=as_json)
+    check_writable(out, "--out")
+    name, options = parse_model(model)
+    job_model(name)
+    with progress_bar() as progress:
+        progress(f"reading {trace.name}", 0, 2)
+        workload = read_workload(trace, which)
+        progress(f"fitting {name}, arrivals {arrivals or MODELS[name].arrivals}", 1, 2)
+        found = fit(name, workload, arrivals=arrivals, cycle=cycle, options=options)
+    write_model(found, out)
+    if as_json:
+        print_json(found.to_json())
+        return
+    console = standard_output()
+    console.print(
+        f"{found.name}, arrivals {found.arrivals.name}, fitted to "
+        f"{plural(len(workload), 'job')} of {workload.name}, on {found.machine:,} processors"
+    )
+    for reason, count in workload.left_out.items():
+        console.print(f"  {plural(count, 'job')} left out: {reason}")
+    for note in (*workload.notes, *found.notes):
+        console.print(f"  {note}")
+    if found.requests is None:
+        console.print("  no requested times to fit to: generated jobs ask for what they need")
+    console.print(f"The model is {out}; hpcrowd generate {out} -o X.swf.gz makes a workload")

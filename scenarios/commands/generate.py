@@ -1,29 +1,24 @@
-"""The command ``hpcrowd generate``."""
+"""The command ``hpcrowd generate``: a workload from a model, as a trace."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from hpcrowd.scenarios.commands.options import (
-    AsJson,
-)
-
-Source = Annotated[
-    str,
-    typer.Argument(metavar="M.json|NAME", help="File of a fitted model, or a published model."),
-]
-
-Jobs = Annotated[
-    Literal["completed", "all"],
-    typer.Option("--jobs", help="Jobs of the trace that count: completed (status 1), or all."),
-]
+from hpcrowd.analysis.models.generation import generate
+from hpcrowd.analysis.models.model import model_of
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.quantities import plural
+from hpcrowd.environment.traces.formats.swf import write_swf
+from hpcrowd.scenarios.commands.options import AsJson, ModelSource, Seed
+from hpcrowd.scenarios.terminal import print_json, progress_bar, say, standard_output
+from hpcrowd.scenarios.whole_file import check_writable
 
 
 def command(
-    source: Source,
+    source: ModelSource,
     out: Annotated[Path, typer.Option("--out", "-o", help="Trace to write, .swf or .swf.gz.")],
     jobs: Annotated[
         int | None, typer.Option(help="How many jobs; by default as many as the trace has.")
@@ -39,7 +34,7 @@ def command(
         float | None,
         typer.Option(help="Run time and processors: -1 to 1 times the largest correlation."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
     """Generate a workload from a model, as a trace.
@@ -48,16 +43,51 @@ def command(
     hpcrowd generate M.json --days 30 --load 0.7 -o X.swf.gz
     hpcrowd generate lublin --machine 256 --jobs 10000 -o X.swf.gz
     """
-    from hpcrowd.scenarios.commands.models import generate_command
-
-    generate_command(
-        source,
-        out,
-        jobs=jobs,
-        days=days,
-        load=load,
-        machine=machine,
-        correlation=correlation,
-        seed=seed,
-        as_json=as_json,
+    check_writable(out, "--out")
+    if not out.name.endswith((".swf", ".swf.gz")):
+        raise QuantityError(f"--out {out}: a trace ends in .swf or .swf.gz")
+    model = model_of(source, machine)
+    if jobs is None and days is None:
+        jobs = model.provenance.get("jobs")
+        if not isinstance(jobs, int):
+            raise QuantityError(
+                f"{source}: published parameters say not how much; give --jobs or --days"
+            )
+    with progress_bar() as progress:
+        progress(f"generating {model.name}", 0, 2)
+        made = generate(
+            model,
+            jobs=jobs,
+            days=days,
+            load=load,
+            machine=machine,
+            correlation=correlation,
+            seed=seed,
+        )
+        progress(f"writing {out.name}", 1, 2)
+        write_swf(made.trace(), out)
+    span = float(made.drawn.submit[-1] - made.drawn.submit[0])
+    if as_json:
+        print_json(
+            {
+                "model": model.name,
+                "arrivals": model.arrivals.name,
+                "seed": seed,
+                "jobs": len(made),
+                "span_s": span,
+                "processors": made.machine,
+                "offered_load": made.load if span else None,
+                "notes": list(made.notes),
+                "trace": str(out),
+            }
+        )
+        return
+    for note in made.notes:
+        say(note)
+    console = standard_output()
+    console.print(
+        f"{plural(len(made), 'job')} of {model.name}, arrivals {model.arrivals.name}, seed {seed}, "
+        f"in {span / 86400:,.1f} days on {made.machine:,} processors"
+        + (f", offered load {made.load:.3f}" if span else "")
     )
+    console.print(f"The trace is {out}")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from hpcrowd.scenarios.commands.options import AsJson, LogDecisions
+from hpcrowd.scenarios.commands.options import AsJson, LogDecisions, ResultsFolder
 from hpcrowd.scenarios.commands.setting_options import takes_settings
 from hpcrowd.scenarios.commands.summary import carry_out
 from hpcrowd.scenarios.kinds.grid import GridConfig, read_grid
@@ -19,7 +18,7 @@ def command(
         str, typer.Argument(metavar="FILE.toml|NAME", help="A grid of yours, or das3.")
     ],
     settings: dict[str, Any],
-    out: Annotated[Path | None, typer.Option(help="Folder for the results.")] = None,
+    out: ResultsFolder = None,
     log_decisions: LogDecisions = False,
     as_json: AsJson = False,
 ) -> None:

@@ -4,60 +4,50 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated
 
 import typer
 
+from hpcrowd.analysis.features.distance import VARIABLES
+from hpcrowd.analysis.features.report import format_value
+from hpcrowd.analysis.features.stats import GROUPS, read_workload
+from hpcrowd.analysis.models.judgement import (
+    Judgement,
+    Replication,
+    Task,
+    format_spread,
+    judge,
+    judgement_html,
+    within,
+)
 from hpcrowd.analysis.models.model import model_of
 from hpcrowd.environment.quantities import plural
-from hpcrowd.scenarios.commands.feature_tables import Reasons, plain_table
-from hpcrowd.scenarios.commands.options import (
-    AsJson,
-    TraceOrRun,
-)
+from hpcrowd.scenarios.commands.options import AsJson, HtmlFile, ModelSource, TraceOrRun, WhichJobs
 from hpcrowd.scenarios.processes import each_in_processes
-from hpcrowd.scenarios.terminal import print_json, progress_bar, say, standard_output
+from hpcrowd.scenarios.terminal import (
+    Reasons,
+    plain_table,
+    print_json,
+    progress_bar,
+    say,
+    standard_output,
+)
 from hpcrowd.scenarios.whole_file import check_writable, write_whole
 
-if TYPE_CHECKING:
-    from hpcrowd.analysis.models.judgement import Judgement, Replication, Task
 
-
-def judge_command(
-    source: str,
-    trace: Path,
-    *,
-    replications: int,
-    which: Literal["completed", "all"],
-    processes: int,
-    seed: int,
-    html: Path | None,
-    as_json: bool,
+def command(
+    source: ModelSource,
+    trace: TraceOrRun,
+    replications: Annotated[int, typer.Option(help="Workloads to generate.")] = 20,
+    which: WhichJobs = "completed",
+    processes: Annotated[int, typer.Option(min=1, help="Processes that share the work.")] = 2,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the first workload.")] = 0,
+    html: HtmlFile = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Hold a model against a trace and print what was found.
-
-    Parameters
-    ----------
-    source
-        File of a fitted model, or the name of a model with published parameters.
-    trace
-        Trace, or folder of results.
-    replications, seed
-        As for :func:`hpcrowd.analysis.models.judgement.judge`.
-    which
-        Jobs of the trace that count.
-    processes
-        How many share the work.
-    html
-        File for a report with pictures.
-    as_json
-        Print one JSON object instead of tables.
-    """
+    """Hold a model against a trace: features of generated workloads beside the trace's."""
     if html is not None:
         check_writable(html)
-    from hpcrowd.analysis.features.stats import read_workload
-    from hpcrowd.analysis.models.judgement import judge
 
     def each(task: Task, seeds: Sequence[int]) -> Iterator[Replication]:
         for _, found in each_in_processes(task, seeds, processes):
@@ -71,8 +61,6 @@ def judge_command(
             model, workload, replications=replications, seed=seed, each=each, progress=progress
         )
         if html is not None:
-            from hpcrowd.analysis.models.judgement import judgement_html
-
             words = ["hpcrowd", "judge", source, str(trace), "--html", str(html)]
             write_whole(html, judgement_html(found, again=shlex.join(words)))
     if html is not None:
@@ -85,12 +73,7 @@ def judge_command(
 
 def show(found: Judgement) -> None:
     """Print distances, then features of trace and generated workloads."""
-    from hpcrowd.analysis.features.distance import VARIABLES
-    from hpcrowd.analysis.features.report import format_value
-    from hpcrowd.analysis.features.stats import GROUPS
-    from hpcrowd.analysis.models.judgement import format_spread, within
-
-    console = standard_output(highlight=False, markup=False)
+    console = standard_output()
     model, count = found.model, len(found.replications)
     console.print(
         f"{model.name}, arrivals {model.arrivals.name}: {plural(count, 'generated workload')} "
@@ -99,7 +82,7 @@ def show(found: Judgement) -> None:
     for note in model.notes:
         console.print(f"  {note}")
 
-    view = plain_table("Distances of distributions", "", "KS", "spread", "Wasserstein / mean")
+    view = plain_table("", "KS", "spread", "Wasserstein / mean", title="Distances of distributions")
     for name, variable in VARIABLES.items():
         ks, moved = found.ks(name), found.wasserstein(name)
         view.add_row(
@@ -112,7 +95,7 @@ def show(found: Judgement) -> None:
     console.print(view)
     reasons = Reasons()
     for group in GROUPS:
-        view = plain_table(group.title, "", "trace", "generated", "spread", "trace is")
+        view = plain_table("", "trace", "generated", "spread", "trace is", title=group.title)
         for one in group.features:
             value, spread = found.trace[one.name], found.spread(one.name)
             mean, sd = format_spread(one, spread)
@@ -124,38 +107,3 @@ def show(found: Judgement) -> None:
         console.print()
         console.print(view)
     reasons.say(console)
-
-
-Source = Annotated[
-    str,
-    typer.Argument(metavar="M.json|NAME", help="File of a fitted model, or a published model."),
-]
-
-Jobs = Annotated[
-    Literal["completed", "all"],
-    typer.Option("--jobs", help="Jobs of the trace that count: completed (status 1), or all."),
-]
-
-
-def command(
-    source: Source,
-    trace: TraceOrRun,
-    replications: Annotated[int, typer.Option(help="Workloads to generate.")] = 20,
-    which: Jobs = "completed",
-    processes: Annotated[int, typer.Option(min=1, help="Processes that share the work.")] = 2,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the first workload.")] = 0,
-    html: Annotated[Path | None, typer.Option(help="File for a report with pictures.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Hold a model against a trace: features of generated workloads beside the trace's."""
-
-    judge_command(
-        source,
-        trace,
-        replications=replications,
-        which=which,
-        processes=processes,
-        seed=seed,
-        html=html,
-        as_json=as_json,
-    )

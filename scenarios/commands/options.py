@@ -1,37 +1,20 @@
-"""Options that several commands have."""
+"""Arguments and options that several commands have, and what they mean."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-AsJson = Annotated[
-    bool, typer.Option("--json", help="One JSON object on standard output, and nothing else.")
-]
-
-LogDecisions = Annotated[
-    bool,
-    typer.Option(
-        "--log-decisions",
-        help="Keep what each user decided and why, for `hpcrowd explain`; needs --out.",
-    ),
-]
-
-#: What a trace may be, in the words of a help text.
-TRACE_HELP = "Trace in any format (`hpcrowd convert --list`), or archive:NAME."
+from hpcrowd.environment.traces.archive.logs import ARCHIVE_PREFIX, trace_path
+from hpcrowd.scenarios.terminal import progress_bar
 
 
 def at_hand(paths: list[Path]) -> list[Path]:
     """Return the files that paths mean; logs of the archive are fetched unless they are there."""
-    from hpcrowd.environment.traces.archive.logs import ARCHIVE_PREFIX
-
     if not any(str(path).startswith(ARCHIVE_PREFIX) for path in paths):
         return paths
-    from hpcrowd.environment.traces.archive.logs import trace_path
-    from hpcrowd.scenarios.terminal import progress_bar
-
     with progress_bar() as progress:
         return [trace_path(path, progress=progress) for path in paths]
 
@@ -45,6 +28,9 @@ def all_at_hand(paths: list[Path] | None) -> list[Path] | None:
     return at_hand(paths) if paths else paths
 
 
+#: What a trace may be, in the words of a help text.
+TRACE_HELP = "Trace in any format (`hpcrowd convert --list`), or archive:NAME."
+
 TracePath = Annotated[Path, typer.Argument(metavar="TRACE", help=TRACE_HELP, callback=_one_at_hand)]
 
 TraceOrRun = Annotated[
@@ -53,5 +39,38 @@ TraceOrRun = Annotated[
         metavar="TRACE",
         help=f"{TRACE_HELP.removesuffix('.')}; or a folder of results.",
         callback=_one_at_hand,
+    ),
+]
+
+#: A workload model, for :func:`hpcrowd.analysis.models.model.model_of`.
+ModelSource = Annotated[
+    str,
+    typer.Argument(metavar="M.json|NAME", help="File of a fitted model, or a published model."),
+]
+
+WhichJobs = Annotated[
+    Literal["completed", "all"],
+    typer.Option("--jobs", help="Jobs of the trace that count: completed (status 1), or all."),
+]
+
+Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
+
+RunFolder = Annotated[
+    Path | None, typer.Option(help="Folder for tables, trace, pictures and provenance.")
+]
+
+ResultsFolder = Annotated[Path | None, typer.Option(help="Folder for the results.")]
+
+HtmlFile = Annotated[Path | None, typer.Option(help="File for a report with pictures.")]
+
+AsJson = Annotated[
+    bool, typer.Option("--json", help="One JSON object on standard output, and nothing else.")
+]
+
+LogDecisions = Annotated[
+    bool,
+    typer.Option(
+        "--log-decisions",
+        help="Keep what each user decided and why, for `hpcrowd explain`; needs --out.",
     ),
 ]

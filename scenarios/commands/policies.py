@@ -15,9 +15,7 @@ import typer
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.schedulers.base import Scheduler, options_of
 from hpcrowd.environment.schedulers.names import SCHEDULERS
-from hpcrowd.scenarios.commands.options import (
-    AsJson,
-)
+from hpcrowd.scenarios.commands.options import AsJson
 from hpcrowd.scenarios.terminal import print_json, standard_output
 
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from hpcrowd.scenarios.commands.options import AsJson, LogDecisions
+from hpcrowd.scenarios.commands.options import AsJson, LogDecisions, ModelSource, ResultsFolder
 from hpcrowd.scenarios.commands.setting_options import takes_settings
 from hpcrowd.scenarios.commands.summary import carry_out
 from hpcrowd.scenarios.kinds.populate import PopulateConfig
@@ -15,12 +12,9 @@ from hpcrowd.scenarios.kinds.populate import PopulateConfig
 
 @takes_settings(PopulateConfig)
 def command(
-    source: Annotated[
-        str,
-        typer.Argument(metavar="M.json|NAME", help="File of a fitted model, or a published model."),
-    ],
+    source: ModelSource,
     settings: dict[str, Any],
-    out: Annotated[Path | None, typer.Option(help="Folder for the results.")] = None,
+    out: ResultsFolder = None,
     log_decisions: LogDecisions = False,
     as_json: AsJson = False,
 ) -> None:

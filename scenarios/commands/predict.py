@@ -5,24 +5,36 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from hpcrowd.environment.errors import ModelFileError, PredictorError, QuantityError
-from hpcrowd.environment.quantities import plural
-from hpcrowd.environment.traces.formats.registry import read_trace
-from hpcrowd.scenarios.commands.options import (
-    AsJson,
-    TracePath,
+from hpcrowd.analysis.prediction import (
+    Accuracy,
+    PastJobs,
+    Trained,
+    accuracy,
+    evaluate,
+    parse_years,
+    past_jobs,
+    training_jobs,
 )
-from hpcrowd.scenarios.terminal import print_json, progress_bar, standard_output
-
-if TYPE_CHECKING:
-    from hpcrowd.analysis.prediction import Accuracy, PastJobs, Trained
-    from hpcrowd.environment.schedulers.predictors.models import Shipped
-
+from hpcrowd.analysis.prediction import train as train_history
+from hpcrowd.analysis.results import versions
+from hpcrowd.environment.errors import ModelFileError, PredictorError, QuantityError
+from hpcrowd.environment.quantities import parse_duration, plural
+from hpcrowd.environment.schedulers.predictors.history import HistoryPredictor, published_names
+from hpcrowd.environment.schedulers.predictors.models import (
+    PREDICTORS,
+    Shipped,
+    parse_predictor,
+    write_predictor,
+)
+from hpcrowd.environment.traces.formats.registry import read_trace
+from hpcrowd.scenarios.commands.options import AsJson, TracePath
+from hpcrowd.scenarios.terminal import plain_table, print_json, progress_bar, standard_output
 
 #: Models that are set side by side unless others are asked for.
 DEFAULT_MODELS = ("last-two", "nearest")
@@ -51,47 +63,53 @@ class Line:
     training: Accuracy | None
 
 
-def predict_command(
-    path: Path,
-    models: Sequence[str],
-    *,
-    history: str | None,
-    split: str,
-    years: str | None,
-    train: bool,
-    budget: str,
-    evaluations: int | None,
-    seeds: int,
-    seed: int,
-    out: Path | None,
-    as_json: bool,
+def command(
+    trace: TracePath,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            metavar="MODEL",
+            help="last-two, nearest, history:SDSC04 (published parameters), history (with --train) "
+            "or a FILE.json; give it several times to compare. last-two and nearest unless given.",
+        ),
+    ] = None,
+    history: Annotated[
+        str | None,
+        typer.Option(help="Which jobs are the last N: submission, completion, category."),
+    ] = None,
+    split: Annotated[
+        str, typer.Option(help="Jobs that train: a number, a share such as 0.5, or auto.")
+    ] = "auto",
+    years: Annotated[
+        str | None, typer.Option(help="Only these calendar years: 2004, or 2005-2006.")
+    ] = None,
+    train: Annotated[
+        bool, typer.Option("--train", help="Train the model history on the first part.")
+    ] = False,
+    budget: Annotated[str, typer.Option(help="How long to train.")] = "2m",
+    evaluations: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Train with so many evaluations of each seed instead; repeatable."
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Searches; the best counts.")] = 4,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the first search.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE.json", help="File for the trained model.")
+    ] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Predict the run times of a trace with each model and print how well.
+    """Predict the run times of a trace from its past, and say how well.
 
-    Parameters
-    ----------
-    path
-        The trace.
-    models
-        Texts of predictors; empty for the default ones.
-    history
-        Kind of history for all of them; None leaves each its own.
-    split
-        Jobs that train, see :func:`hpcrowd.analysis.prediction.training_jobs`.
-    years
-        Calendar years to take, None for all.
-    train
-        Train the model ``history`` on the first part.
-    budget, evaluations, seeds, seed
-        How long to train: a duration, or so many evaluations for each seed.
-    out
-        File for the trained model.
-    as_json
-        Print exactly one JSON object.
+    Only jobs of status 1 are predicted, each at its submission, from those that had ended by then.
+
+    \b
+    hpcrowd predict log.swf.gz
+    hpcrowd predict log.swf.gz --model history --train --out model.json
+    hpcrowd predict log.swf.gz --model last-two --model model.json --json
     """
-    from hpcrowd.analysis.prediction import parse_years
-    from hpcrowd.environment.quantities import parse_duration
-
     if out is not None and not train:
         raise QuantityError(f"--out {out}: only a trained model is written; add --train")
     if out is not None and out.suffix != ".json":
@@ -99,23 +117,28 @@ def predict_command(
     if out is not None and not os.access(out.parent, os.W_OK):
         raise ModelFileError(f"{out}: cannot be written: {out.parent} is no folder to write to")
     budget_s = float(parse_duration(budget))
-    asked = list(models) or [*DEFAULT_MODELS, *(["history"] if train else [])]
+    asked = list(model or ()) or [*DEFAULT_MODELS, *(["history"] if train else [])]
     if train and "history" not in asked:
         raise QuantityError('--train trains the model "history"; add --model history')
     chosen = {text: _with_history(text, history, untrained=train) for text in asked}
     cut = None if years is None else parse_years(years)
 
-    from hpcrowd.analysis.prediction import past_jobs, training_jobs
-
-    past = past_jobs(read_trace(path), cut)
+    past = past_jobs(read_trace(trace), cut)
     training = training_jobs(split, len(past))
     found: Trained | None = None
     if train:
-        found = _train(past.first(training), chosen["history"], budget_s, evaluations, seeds, seed)
+        with progress_bar() as progress:
+            found = train_history(
+                past.first(training),
+                history=chosen["history"].history,
+                budget_s=budget_s,
+                evaluations=evaluations,
+                seeds=seeds,
+                seed=seed,
+                progress=progress,
+            )
         chosen["history"].use(found.parameters)  # type: ignore[union-attr]
         if out is not None:
-            from hpcrowd.environment.schedulers.predictors.models import write_predictor
-
             write_predictor(chosen["history"], out, _provenance(past, training, found, evaluations))
     lines = [_baseline(past, training)]
     for text, predictor in chosen.items():
@@ -129,9 +152,6 @@ def predict_command(
 
 def _with_history(text: str, history: str | None, *, untrained: bool) -> Shipped:
     """Return the predictor that ``text`` means, with another kind of history if one is given."""
-    from hpcrowd.environment.schedulers.predictors.history import HistoryPredictor, published_names
-    from hpcrowd.environment.schedulers.predictors.models import PREDICTORS, parse_predictor
-
     predictor = parse_predictor(text)
     if isinstance(predictor, HistoryPredictor) and predictor.parameters is None:
         if not (untrained and text == "history"):
@@ -148,31 +168,7 @@ def _with_history(text: str, history: str | None, *, untrained: bool) -> Shipped
     return PREDICTORS[predictor.name](**(predictor.to_json() | {"history": history}))
 
 
-def _train(
-    part: PastJobs,
-    model: Shipped,
-    budget_s: float,
-    evaluations: int | None,
-    seeds: int,
-    seed: int,
-) -> Trained:
-    from hpcrowd.analysis.prediction import train
-
-    with progress_bar() as progress:
-        return train(
-            part,
-            history=model.history,
-            budget_s=budget_s,
-            evaluations=evaluations,
-            seeds=seeds,
-            seed=seed,
-            progress=progress,
-        )
-
-
 def _baseline(past: PastJobs, training: int) -> Line:
-    from hpcrowd.analysis.prediction import accuracy
-
     figures = accuracy(past, past.jobs.requested_time, training)
     part = past.first(training)
     return Line(
@@ -181,8 +177,6 @@ def _baseline(past: PastJobs, training: int) -> Line:
 
 
 def _line(past: PastJobs, training: int, label: str, predictor: Shipped) -> Line:
-    from hpcrowd.analysis.prediction import evaluate
-
     test = evaluate(past, predictor, training)
     part = evaluate(past.first(training), predictor) if training else None
     return Line(label, predictor.to_json(), test, part)
@@ -192,10 +186,6 @@ def _provenance(
     past: PastJobs, training: int, found: Trained, evaluations: int | None
 ) -> dict[str, Any]:
     """Return where trained parameters come from: enough to find them again."""
-    from importlib.metadata import version
-
-    from hpcrowd.analysis.results import versions
-
     return {
         "trace": past.facts,
         "training_jobs": training,
@@ -246,20 +236,15 @@ def _show(
     found: Trained | None,
     out: Path | None,
 ) -> None:
-    from rich.table import Table
-
     console = standard_output()
     console.print(
         f"{past.facts['source']}: {plural(len(past), 'job')}, the first {training:,} train, "
         f"{len(past) - training:,} test",
-        highlight=False,
     )
     for reason, count in past.left_out.items():
-        console.print(f"  {plural(count, 'job')} left out: {reason}", highlight=False)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("model")
-    for heading in ("underestimated", "MAE (min)", "WAE (min)", "fitness", "in training"):
-        table.add_column(heading, justify="right")
+        console.print(f"  {plural(count, 'job')} left out: {reason}")
+    columns = ("underestimated", "MAE (min)", "WAE (min)", "fitness", "in training")
+    table = plain_table("model", *columns)
     for line in lines:
         test = line.test
         table.add_row(
@@ -275,10 +260,9 @@ def _show(
         console.print(
             f"Trained in {found.wall_s:.0f} s, {found.evaluations:,} sets of parameters: "
             f"{_in_words(found)}",
-            highlight=False,
         )
     if out is not None:
-        console.print(f"Written to {out}", highlight=False, soft_wrap=True)
+        console.print(f"Written to {out}", soft_wrap=True)
 
 
 def _in_words(found: Trained) -> str:
@@ -288,67 +272,3 @@ def _in_words(found: Trained) -> str:
         for name, group in (("small", parameters.small), ("big", parameters.big))
     )
     return f"template {parameters.template}, pivot {parameters.pivot_s:,.0f} s, {'; '.join(groups)}"
-
-
-def command(
-    trace: TracePath,
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--model",
-            metavar="MODEL",
-            help="last-two, nearest, history:SDSC04 (published parameters), history (with --train) "
-            "or a FILE.json; give it several times to compare. last-two and nearest unless given.",
-        ),
-    ] = None,
-    history: Annotated[
-        str | None,
-        typer.Option(help="Which jobs are the last N: submission, completion, category."),
-    ] = None,
-    split: Annotated[
-        str, typer.Option(help="Jobs that train: a number, a share such as 0.5, or auto.")
-    ] = "auto",
-    years: Annotated[
-        str | None, typer.Option(help="Only these calendar years: 2004, or 2005-2006.")
-    ] = None,
-    train: Annotated[
-        bool, typer.Option("--train", help="Train the model history on the first part.")
-    ] = False,
-    budget: Annotated[str, typer.Option(help="How long to train.")] = "2m",
-    evaluations: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Train with so many evaluations of each seed instead; repeatable."
-        ),
-    ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Searches; the best counts.")] = 4,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the first search.")] = 0,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE.json", help="File for the trained model.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Predict the run times of a trace from its past, and say how well.
-
-    Only jobs of status 1 are predicted, each at its submission, from those that had ended by then.
-
-    \b
-    hpcrowd predict log.swf.gz
-    hpcrowd predict log.swf.gz --model history --train --out model.json
-    hpcrowd predict log.swf.gz --model last-two --model model.json --json
-    """
-
-    predict_command(
-        trace,
-        model or (),
-        history=history,
-        split=split,
-        years=years,
-        train=train,
-        budget=budget,
-        evaluations=evaluations,
-        seeds=seeds,
-        seed=seed,
-        out=out,
-        as_json=as_json,
-    )

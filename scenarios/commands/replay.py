@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.scenarios.commands.options import AsJson, LogDecisions, TracePath
+from hpcrowd.scenarios.commands.options import AsJson, LogDecisions, RunFolder, TracePath
 from hpcrowd.scenarios.commands.setting_options import takes_settings
 from hpcrowd.scenarios.commands.summary import carry_out
 from hpcrowd.scenarios.kinds.fields import parse_moment
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 def command(
     trace: TracePath,
     settings: dict[str, Any],
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for tables, trace, pictures and provenance.")
-    ] = None,
+    out: RunFolder = None,
     gantt: Annotated[
         Path | None, typer.Option(help="File for a Gantt picture: .png, .svg or .pdf.")
     ] = None,

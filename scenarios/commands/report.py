@@ -5,21 +5,20 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from hpcrowd.environment.errors import HpcrowdError, QuantityError, ResultsError
-from hpcrowd.scenarios.commands.options import (
-    all_at_hand,
-)
+from hpcrowd.analysis.comparison.numbers import Comparison, group_runs
+from hpcrowd.analysis.html import GENERATOR
+from hpcrowd.analysis.report.runs import report_html, write_report_figures
+from hpcrowd.analysis.results import read_run, whole_folder
+from hpcrowd.analysis.run import Run
+from hpcrowd.environment.errors import HpcrowdError, ResultsError
+from hpcrowd.scenarios.commands.options import all_at_hand
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
-from hpcrowd.scenarios.terminal import progress_bar, say
-from hpcrowd.scenarios.whole_file import check_writable, write_whole
-
-if TYPE_CHECKING:
-    from hpcrowd.analysis.run import Run
-
+from hpcrowd.scenarios.terminal import progress_bar, reading, say
+from hpcrowd.scenarios.whole_file import check_folder, check_writable, write_whole
 
 #: Where a report says what made it, letters from the beginning.
 HEAD = 2000
@@ -31,56 +30,51 @@ FILES = {"users": "USERS.toml", "platform": "PLATFORM.toml"}
 ALWAYS = ("users", "scheduler")
 
 
-def report_command(
-    paths: Sequence[Path], *, out: Path, title: str = "", figures: Path | None = None
+def command(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN",
+            help="Folders of results, folders that hold several of them, or recorded traces.",
+            callback=all_at_hand,
+        ),
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The HTML file; it may replace a report only.")
+    ] = Path("report.html"),
+    title: Annotated[
+        str, typer.Option(help="Heading; the names of the runs unless given.", show_default=False)
+    ] = "",
+    figures: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Also write every picture as PNG and SVG, its data as CSV."
+        ),
+    ] = None,
 ) -> None:
-    """Write a report on the runs at ``paths``, and their pictures if asked for.
+    """Write one HTML file on a run, or on several side by side, for the screen and for paper.
 
-    Parameters
-    ----------
-    paths
-        Folders of results, folders that hold several of them, or recorded traces.
-    out
-        The HTML file.
-    title
-        Its heading; the labels of the runs unless given.
-    figures
-        Folder for every picture as PNG and SVG with its data as CSV; None for none.
+    It holds its pictures, loads nothing and has no scripts. The same runs give the same bytes.
 
-    Raises
-    ------
-    HpcrowdError
-        When a run cannot be read, or a file or folder would be replaced that is not hpcrowd's.
+    \b
+    hpcrowd report runs/fluid
+    hpcrowd report runs/rigid runs/fluid -o both.html --title "Do users notice?"
+    hpcrowd report log.swf.gz -o log.html --figures log-figures
     """
-    from hpcrowd.analysis.results import check_replaceable, read_run, whole_folder
-
     check_report(out)
-    found = [folder for path in paths for folder in runs_in(path)]
+    found = [folder for path in runs for folder in runs_in(path)]
     if figures is not None:
-        check_replaceable(figures, "--figures")
-        inside = [
-            path for path in (*found, out) if path.resolve().is_relative_to(figures.resolve())
-        ]
-        if inside:
-            raise QuantityError(f"--figures {figures}: would replace {inside[0]}; choose another")
+        check_folder(figures, (*found, out), "--figures")
     with progress_bar() as progress:
-        runs = []
-        for number, path in enumerate(found):
-            if progress is not None:
-                progress(f"reading {path.name}", number, len(found))
-            runs.append(read_run(path))
-        from hpcrowd.analysis.comparison.numbers import Comparison, group_runs
-        from hpcrowd.analysis.report.runs import report_html, write_report_figures
-
-        comparison = Comparison(group_runs(runs))
-        commands = [_command(paths, out, title, figures)]
+        read = [read_run(path) for path in reading(found, progress)]
+        comparison = Comparison(group_runs(read))
+        commands = [_command(runs, out, title, figures)]
         commands += dict.fromkeys(filter(None, map(command_of, comparison.runs)))
         page = report_html(comparison, title=title, again=commands, progress=progress)
         if figures is None:
             write_whole(out, page)
         else:
-            if progress is not None:
-                progress("writing pictures and data", 1, 1)
+            progress("writing pictures and data", 1, 1)
             with whole_folder(figures) as place:
                 write_report_figures(comparison, place)
                 write_whole(out, page)
@@ -97,8 +91,6 @@ def check_report(path: Path) -> None:
     HpcrowdError
         When something else is there, or it cannot be written.
     """
-    from hpcrowd.analysis.html import GENERATOR
-
     check_writable(path, "--out")
     if not path.exists() or not path.stat().st_size:
         return
@@ -151,38 +143,3 @@ def _command(paths: Sequence[Path], out: Path, title: str, figures: Path | None)
     words += ["--title", title] if title else []
     words += ["--figures", str(figures)] if figures is not None else []
     return shlex.join(words)
-
-
-def command(
-    runs: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="RUN",
-            help="Folders of results, folders that hold several of them, or recorded traces.",
-            callback=all_at_hand,
-        ),
-    ],
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="The HTML file; it may replace a report only.")
-    ] = Path("report.html"),
-    title: Annotated[
-        str, typer.Option(help="Heading; the names of the runs unless given.", show_default=False)
-    ] = "",
-    figures: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER", help="Also write every picture as PNG and SVG, its data as CSV."
-        ),
-    ] = None,
-) -> None:
-    """Write one HTML file on a run, or on several side by side, for the screen and for paper.
-
-    It holds its pictures, loads nothing and has no scripts. The same runs give the same bytes.
-
-    \b
-    hpcrowd report runs/fluid
-    hpcrowd report runs/rigid runs/fluid -o both.html --title "Do users notice?"
-    hpcrowd report log.swf.gz -o log.html --figures log-figures
-    """
-
-    report_command(runs, out=out, title=title, figures=figures)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from hpcrowd.scenarios.commands.options import AsJson, LogDecisions, TracePath
+from hpcrowd.scenarios.commands.options import AsJson, LogDecisions, RunFolder, TracePath
 from hpcrowd.scenarios.commands.setting_options import takes_settings
 from hpcrowd.scenarios.commands.summary import carry_out
 from hpcrowd.scenarios.kinds.resample import ResampleConfig
@@ -17,9 +14,7 @@ from hpcrowd.scenarios.kinds.resample import ResampleConfig
 def command(
     trace: TracePath,
     settings: dict[str, Any],
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for tables, trace, pictures and provenance.")
-    ] = None,
+    out: RunFolder = None,
     log_decisions: LogDecisions = False,
     as_json: AsJson = False,
 ) -> None:

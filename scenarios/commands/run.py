@@ -8,14 +8,14 @@ from typing import Annotated
 
 import typer
 
-from hpcrowd.scenarios.commands.options import AsJson, LogDecisions
+from hpcrowd.scenarios.commands.options import AsJson, LogDecisions, ResultsFolder
 from hpcrowd.scenarios.commands.summary import carry_out
 from hpcrowd.scenarios.kinds.files import read_scenario, scenario_toml
 
 
 def command(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="TOML file with a [scenario].")],
-    out: Annotated[Path | None, typer.Option(help="Folder for the results.")] = None,
+    out: ResultsFolder = None,
     show: Annotated[
         bool, typer.Option("--show", help="Print the completed configuration as TOML, and end.")
     ] = False,

@@ -10,82 +10,96 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from hpcrowd.analysis.comparison.report import letter
-from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.quantities import format_duration, plural
-from hpcrowd.scenarios.commands.feature_tables import Reasons, plain_table
-from hpcrowd.scenarios.commands.options import (
-    AsJson,
-    all_at_hand,
+from hpcrowd.analysis.features.distance import VARIABLES, Difference, Distance, distance_of
+from hpcrowd.analysis.features.feature import Feature, Features
+from hpcrowd.analysis.features.report import features_html, format_value
+from hpcrowd.analysis.features.stats import (
+    FEATURES,
+    GROUPS,
+    measure_all,
+    read_workload,
+    stats_json,
 )
-from hpcrowd.scenarios.terminal import print_json, progress_bar, say, standard_output
+from hpcrowd.analysis.features.workload import Settings
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.quantities import format_duration, parse_duration, plural
+from hpcrowd.scenarios.commands.options import AsJson, HtmlFile, all_at_hand
+from hpcrowd.scenarios.terminal import (
+    Reasons,
+    plain_table,
+    print_json,
+    progress_bar,
+    reading,
+    say,
+    standard_output,
+)
 from hpcrowd.scenarios.whole_file import check_writable, write_whole
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from hpcrowd.analysis.features.distance import Difference, Distance
-    from hpcrowd.analysis.features.feature import Feature, Features
 
-
-def stats_command(
-    paths: Sequence[Path],
-    *,
-    which: Literal["completed", "all"],
-    time_scale_s: int,
-    bag_gap_s: int,
-    session_gap_s: int,
-    distance: bool,
-    html: Path | None,
-    as_json: bool,
+def command(
+    traces: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="TRACE",
+            help="Traces, or folders of results.",
+            show_default=False,
+            callback=all_at_hand,
+        ),
+    ] = None,
+    jobs: Annotated[
+        Literal["completed", "all"],
+        typer.Option(help="Jobs that count: those that completed (status 1), or all that ran."),
+    ] = "completed",
+    time_scale: Annotated[
+        str, typer.Option(help="Interval that arrivals are counted in, for long range dependence.")
+    ] = "15m",
+    bag_gap: Annotated[
+        str, typer.Option(help="Longest time between two jobs of a bag of tasks.")
+    ] = "100s",
+    session_gap: Annotated[
+        str, typer.Option(help="Longest time between two submissions of a session.")
+    ] = "60m",
+    distance: Annotated[
+        bool, typer.Option("--distance", help="How alike two traces are, against the first.")
+    ] = False,
+    html: HtmlFile = None,
+    list_all: Annotated[
+        bool, typer.Option("--list", help="List all features with definition and source, and end.")
+    ] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Measure the workloads at ``paths`` and print what they are like.
+    """Tell what workloads are like: arrivals, jobs, bags of tasks, users; side by side.
 
-    Parameters
-    ----------
-    paths
-        Traces, or folders of results.
-    which
-        Jobs that completed, or all.
-    time_scale_s, bag_gap_s, session_gap_s
-        Settings of the measurement, s.
-    distance
-        Tell how alike the two are, instead of each alone.
-    html
-        File for a report with pictures.
-    as_json
-        Print one JSON object instead of tables.
+    \b
+    hpcrowd stats log.swf.gz
+    hpcrowd stats log.swf.gz runs/fluid --html report.html
+    hpcrowd stats log.swf.gz synthetic.swf.gz --distance
     """
-    if not paths:
+    if list_all:
+        _list(as_json=as_json)
+        return
+    settings = Settings(*map(parse_duration, (time_scale, bag_gap, session_gap)))
+    if not traces:
         raise QuantityError("stats: no trace given; name one or several, or ask for --list")
-    if distance and len(paths) != 2:
-        raise QuantityError(f"--distance: {plural(len(paths), 'trace')} given; it compares two")
+    if distance and len(traces) != 2:
+        raise QuantityError(f"--distance: {plural(len(traces), 'trace')} given; it compares two")
     if distance and html is not None:
         raise QuantityError("--html is not drawn with --distance; leave one of them out")
     if html is not None:
         check_writable(html)
-    from hpcrowd.analysis.features.stats import measure_all, read_workload, stats_json
-    from hpcrowd.analysis.features.workload import Settings
-
-    settings = Settings(time_scale_s, bag_gap_s, session_gap_s)
     with progress_bar() as progress:
-        workloads = []
-        for place, path in enumerate(paths):
-            if progress is not None:
-                progress(f"reading {path.name}", place, len(paths))
-            workloads.append(read_workload(path, which, settings))
+        workloads = [read_workload(path, jobs, settings) for path in reading(traces, progress)]
         measured = measure_all(workloads, progress=progress)
         if html is not None:
-            from hpcrowd.analysis.features.report import features_html
-
-            if progress is not None:
-                progress("drawing", 1, 1)
-            words = ["hpcrowd", "stats", *map(str, paths), "--html", str(html)]
+            progress("drawing", 1, 1)
+            words = ["hpcrowd", "stats", *map(str, traces), "--html", str(html)]
             write_whole(html, features_html(measured, again=shlex.join(words)))
     if html is not None:
         say(f"The report is {html}")
     if distance:
-        from hpcrowd.analysis.features.distance import distance_of
-
         apart = distance_of(*measured)
         if as_json:
             print_json(apart.to_json())
@@ -97,10 +111,8 @@ def stats_command(
         show(measured)
 
 
-def list_command(*, as_json: bool) -> None:
+def _list(*, as_json: bool) -> None:
     """Print all features: name, definition, source."""
-    from hpcrowd.analysis.features.stats import GROUPS
-
     if as_json:
         print_json(
             {
@@ -116,12 +128,10 @@ def list_command(*, as_json: bool) -> None:
             }
         )
         return
-    console = standard_output(highlight=False, markup=False)
+    console = standard_output()
     for group in GROUPS:
-        table = plain_table(group.title)
-        table.add_column("feature", no_wrap=True)
-        for title in ("definition", "source"):
-            table.add_column(title, overflow="fold")
+        columns = ("feature", "definition", "source")
+        table = plain_table(*columns, words=3, whole=1, title=group.title)
         for one in group.features:
             table.add_row(one.name, one.definition, one.source)
         console.print(table)
@@ -130,16 +140,13 @@ def list_command(*, as_json: bool) -> None:
 
 def show(measured: Sequence[Features]) -> None:
     """Print what was measured, then a table for each group of features."""
-    from hpcrowd.analysis.features.report import format_value
-    from hpcrowd.analysis.features.stats import GROUPS
-
-    console = standard_output(highlight=False, markup=False)
+    console = standard_output()
     many = len(measured) > 1
     for place, features in enumerate(measured):
         _say_what(console, features, f"{letter(place)}  " if many else "")
     reasons = Reasons()
     for group in GROUPS:
-        table = plain_table(group.title, "", *map(letter, range(len(measured))))
+        table = plain_table("", *map(letter, range(len(measured))), title=group.title)
         table.show_header = many
         for one in group.features:
             cells = []
@@ -158,16 +165,12 @@ def show(measured: Sequence[Features]) -> None:
 
 def show_distance(apart: Distance) -> None:
     """Print how far distributions are apart, then the differences of all features."""
-    from hpcrowd.analysis.features.distance import VARIABLES
-    from hpcrowd.analysis.features.report import format_value
-    from hpcrowd.analysis.features.stats import FEATURES, GROUPS
-
-    console = standard_output(highlight=False, markup=False)
+    console = standard_output()
     for place, features in enumerate((apart.first, apart.second)):
         _say_what(console, features, f"{letter(place)}  ")
     reasons = Reasons()
     title = "How far the distributions are apart"
-    table = plain_table(title, "", "KS", "Wasserstein", "of the mean of A")
+    table = plain_table("", "KS", "Wasserstein", "of the mean of A", title=title)
     for name, found in apart.distributions.items():
         variable = VARIABLES[name]
         if isinstance(found, str):
@@ -184,7 +187,7 @@ def show_distance(apart: Distance) -> None:
     console.print(table)
     differences = apart.differences
     for group in GROUPS:
-        table = plain_table(group.title, "", "A", "B", "B - A")
+        table = plain_table("", "A", "B", "B - A", title=group.title)
         for one in group.features:
             difference = differences[one.name]
             if isinstance(difference, str):
@@ -219,60 +222,3 @@ def _say_what(console: Console, features: Features, letter: str) -> None:
     for note in (*workload.notes, workload.clock.note, *workload.remarks):
         if note:
             console.print(f"  {note}")
-
-
-def command(
-    traces: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="TRACE",
-            help="Traces, or folders of results.",
-            show_default=False,
-            callback=all_at_hand,
-        ),
-    ] = None,
-    jobs: Annotated[
-        Literal["completed", "all"],
-        typer.Option(help="Jobs that count: those that completed (status 1), or all that ran."),
-    ] = "completed",
-    time_scale: Annotated[
-        str, typer.Option(help="Interval that arrivals are counted in, for long range dependence.")
-    ] = "15m",
-    bag_gap: Annotated[
-        str, typer.Option(help="Longest time between two jobs of a bag of tasks.")
-    ] = "100s",
-    session_gap: Annotated[
-        str, typer.Option(help="Longest time between two submissions of a session.")
-    ] = "60m",
-    distance: Annotated[
-        bool, typer.Option("--distance", help="How alike two traces are, against the first.")
-    ] = False,
-    html: Annotated[Path | None, typer.Option(help="File for a report with pictures.")] = None,
-    list_all: Annotated[
-        bool, typer.Option("--list", help="List all features with definition and source, and end.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Tell what workloads are like: arrivals, jobs, bags of tasks, users; side by side.
-
-    \b
-    hpcrowd stats log.swf.gz
-    hpcrowd stats log.swf.gz runs/fluid --html report.html
-    hpcrowd stats log.swf.gz synthetic.swf.gz --distance
-    """
-
-    if list_all:
-        list_command(as_json=as_json)
-        return
-    from hpcrowd.environment.quantities import parse_duration
-
-    stats_command(
-        traces or [],
-        which=jobs,
-        time_scale_s=parse_duration(time_scale),
-        bag_gap_s=parse_duration(bag_gap),
-        session_gap_s=parse_duration(session_gap),
-        distance=distance,
-        html=html,
-        as_json=as_json,
-    )

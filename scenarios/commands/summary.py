@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.terminal import (
+    plain_table,
     print_json,
     say,
     say_if_compiling,
@@ -92,7 +93,7 @@ def tell_run(run: Run, *, as_json: bool) -> None:
         return
     from hpcrowd.analysis.report.words import headline
 
-    console = standard_output(highlight=False, markup=False)
+    console = standard_output()
     for line in headline(run):
         console.print(line, soft_wrap=True)
     console.print(sites_table(run) if run.sites else summary_table(run))
@@ -100,16 +101,11 @@ def tell_run(run: Run, *, as_json: bool) -> None:
 
 def summary_table(run: Run) -> Table:
     """Return the metrics as a table for a terminal."""
-    from rich.table import Table
-
     from hpcrowd.analysis.accounts.reactions import account_rows
     from hpcrowd.analysis.metrics import METRICS, format_metric
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("metric")
-    table.add_column("whole run", justify="right")
-    for p in ("p10", "p50", "p90"):
-        table.add_column(f"users' {p}", justify="right")
+    percentiles = ("p10", "p50", "p90")
+    table = plain_table("metric", "whole run", *(f"users' {p}" for p in percentiles))
     terminal = sys.stdout.isatty()
     if terminal:
         table.add_column("meaning", style="dim", overflow="fold")
@@ -121,10 +117,7 @@ def summary_table(run: Run) -> Table:
         table.add_row(
             metric.name,
             format_metric(metric.name, value),
-            *(
-                format_metric(metric.name, users[p]) if p in users else ""
-                for p in ("p10", "p50", "p90")
-            ),
+            *(format_metric(metric.name, users[p]) if p in users else "" for p in percentiles),
             *([metric.meaning] if terminal else []),
         )
     for name, text, meaning in account_rows(run.accounts):
@@ -134,14 +127,9 @@ def summary_table(run: Run) -> Table:
 
 def sites_table(run: Run) -> Table:
     """Return what became of the jobs, a line for each cluster and one for those of the grid."""
-    from rich.table import Table
-
     from hpcrowd.analysis.accounts.platform import SITE_COLUMNS, site_rows
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("site")
-    for title in SITE_COLUMNS:
-        table.add_column(title, justify="right")
+    table = plain_table("site", *SITE_COLUMNS)
     for row in site_rows(run.sites):
         table.add_row(*row)
     return table

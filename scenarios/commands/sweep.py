@@ -11,19 +11,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hpcrowd.analysis.comparison.sweeps import SweepResult, scale_of
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.environment.quantities import format_duration, plural
-from hpcrowd.scenarios.commands.options import (
-    AsJson,
-)
+from hpcrowd.scenarios.commands.options import AsJson
+from hpcrowd.scenarios.sweeps.engines import engine_of
+from hpcrowd.scenarios.sweeps.runs import Sweep, Tell, sweep
+from hpcrowd.scenarios.sweeps.runs import status as status_of
 from hpcrowd.scenarios.sweeps.study import Study, read_study, study_toml
-from hpcrowd.scenarios.terminal import print_json, say, say_if_compiling, standard_output
+from hpcrowd.scenarios.terminal import (
+    plain_table,
+    print_json,
+    say,
+    say_if_compiling,
+    standard_output,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from hpcrowd.analysis.comparison.sweeps import SweepResult
-    from hpcrowd.scenarios.sweeps.runs import Sweep, Tell
 
 
 #: s between two lines of progress where there is no terminal.
@@ -39,41 +44,39 @@ class RunsFailed(HpcrowdError):
     exit_code = 1
 
 
-def sweep_command(
-    path: Path,
-    *,
-    out: Path | None,
-    executor: str,
-    workers: int | None,
-    address: str | None,
-    resume: bool,
-    show: bool,
-    status: bool,
-    as_json: bool,
+def command(
+    path: Annotated[
+        Path, typer.Argument(metavar="STUDY", help="TOML file with a scenario and [axes].")
+    ],
+    out: Annotated[Path | None, typer.Option(help="Folder for runs, tables and pictures.")] = None,
+    executor: Annotated[
+        str,
+        typer.Option(help="Who does the runs: processes, dask, or inline (this process alone)."),
+    ] = "processes",
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="How many; as many as there are cores unless given.")
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(help="Scheduler of a Dask cluster that is there: tcp://HOST:PORT."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on in a folder; what is done is not done again.")
+    ] = False,
+    show: Annotated[
+        bool, typer.Option("--show", help="Print the completed study as TOML, and end.")
+    ] = False,
+    status: Annotated[
+        bool, typer.Option("--status", help="Tell how far the sweep in --out is, and end.")
+    ] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Do the runs of the study in a TOML file.
+    """Run a scenario with many settings and seeds, in parallel; compare what comes out.
 
-    Parameters
-    ----------
-    path
-        The file.
-    out
-        Folder for everything.
-    executor, workers, address
-        Who does the runs, :func:`hpcrowd.scenarios.sweeps.engines.engine_of`.
-    resume
-        Go on where runs are there already.
-    show
-        Only print the completed study, as TOML.
-    status
-        Only tell how far the sweep in the folder is.
-    as_json
-        Print the summary as one JSON object.
-
-    Raises
-    ------
-    RunsFailed
-        When all is done, and some runs failed.
+    \b
+    hpcrowd sweep study.toml --out sweeps/speed
+    hpcrowd sweep study.toml --out sweeps/speed --resume
+    hpcrowd sweep study.toml --out sweeps/speed --executor dask --address tcp://node1:8786
     """
     study = read_study(path)
     if show:
@@ -84,9 +87,6 @@ def sweep_command(
     if status:
         _tell_status(study, out, as_json=as_json)
         return
-    from hpcrowd.scenarios.sweeps.engines import engine_of
-    from hpcrowd.scenarios.sweeps.runs import sweep
-
     say_if_compiling()
     engine = engine_of(executor, address=address, workers=workers)
     try:
@@ -111,11 +111,9 @@ def sweep_command(
 
 
 def _tell_status(study: Study, out: Path, *, as_json: bool) -> None:
-    from hpcrowd.scenarios.sweeps.runs import status
-
     if not out.is_dir():
         raise QuantityError(f"--out {out}: no such folder, so nothing is done yet")
-    found = status(study, out)
+    found = status_of(study, out)
     if as_json:
         print_json(found)
         return
@@ -169,7 +167,7 @@ class _Lines:
 
 def _show(study: Study, found: Sweep, result: SweepResult, out: Path) -> None:
     """Print means, and differences to the first value of each axis."""
-    console = standard_output(highlight=False, markup=False)
+    console = standard_output()
     done = found.total - found.failed
     kept = f", {found.kept:,} of them before" if found.kept else ""
     console.print(f"{study.name}: {done:,} of {plural(found.total, 'run')} done{kept}")
@@ -195,18 +193,13 @@ def _show(study: Study, found: Sweep, result: SweepResult, out: Path) -> None:
 
 
 def _table(result: SweepResult, against: tuple[str, object] | None, console: Console) -> None:
-    from rich.table import Table
-
-    from hpcrowd.analysis.comparison.sweeps import scale_of
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for axis in result.varied:
-        table.add_column(axis)
     scales: dict[str, float] = {}
+    columns = list(result.varied)
     for metric in result.metrics:
         means = [line.estimate.mean for line in result.lines if line.metric == metric]
         scales[metric], unit = scale_of(metric, means)
-        table.add_column(f"{metric}\n{unit}", justify="right", overflow="fold")
+        columns.append(f"{metric}\n{unit}")
+    table = plain_table(*columns, words=len(result.varied))
     cells: dict[tuple[str, ...], dict[str, str]] = {}
     for line in result.lines:
         if line.against == against:
@@ -217,51 +210,3 @@ def _table(result: SweepResult, against: tuple[str, object] | None, console: Con
     console.print(table)
     if len(cells) > MOST_LINES:
         console.print(f"... and {len(cells) - MOST_LINES:,} more, in summary.csv")
-
-
-def command(
-    path: Annotated[
-        Path, typer.Argument(metavar="STUDY", help="TOML file with a scenario and [axes].")
-    ],
-    out: Annotated[Path | None, typer.Option(help="Folder for runs, tables and pictures.")] = None,
-    executor: Annotated[
-        str,
-        typer.Option(help="Who does the runs: processes, dask, or inline (this process alone)."),
-    ] = "processes",
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="How many; as many as there are cores unless given.")
-    ] = None,
-    address: Annotated[
-        str | None,
-        typer.Option(help="Scheduler of a Dask cluster that is there: tcp://HOST:PORT."),
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on in a folder; what is done is not done again.")
-    ] = False,
-    show: Annotated[
-        bool, typer.Option("--show", help="Print the completed study as TOML, and end.")
-    ] = False,
-    status: Annotated[
-        bool, typer.Option("--status", help="Tell how far the sweep in --out is, and end.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Run a scenario with many settings and seeds, in parallel; compare what comes out.
-
-    \b
-    hpcrowd sweep study.toml --out sweeps/speed
-    hpcrowd sweep study.toml --out sweeps/speed --resume
-    hpcrowd sweep study.toml --out sweeps/speed --executor dask --address tcp://node1:8786
-    """
-
-    sweep_command(
-        path,
-        out=out,
-        executor=executor,
-        workers=workers,
-        address=address,
-        resume=resume,
-        show=show,
-        status=status,
-        as_json=as_json,
-    )

@@ -2,180 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated
 
 import typer
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from hpcrowd.environment.errors import QuantityError, first_mistake
+from hpcrowd.analysis.results import check_replaceable
+from hpcrowd.analysis.validation.parts import BASELINES, UserModel, check_waits
+from hpcrowd.analysis.validation.report import headline, plain, show, write
+from hpcrowd.analysis.validation.validation import validate
+from hpcrowd.environment.clock import Clock
+from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.schedulers.names import parse_scheduler
-from hpcrowd.scenarios.commands.options import (
-    AsJson,
-    TracePath,
-)
+from hpcrowd.environment.traces.formats.registry import read_trace
+from hpcrowd.environment.traces.trace import jobs_from_trace
+from hpcrowd.scenarios.commands.options import AsJson, TracePath
+from hpcrowd.scenarios.kinds.population_files import read_population
 from hpcrowd.scenarios.kinds.replay import BEHAVIOURS
-from hpcrowd.scenarios.terminal import print_json, say, say_if_compiling, standard_output
+from hpcrowd.scenarios.terminal import (
+    print_json,
+    progress_bar,
+    say,
+    say_if_compiling,
+    standard_output,
+)
 
-if TYPE_CHECKING:
-    from hpcrowd.analysis.validation.parts import UserModel
-    from hpcrowd.analysis.validation.validation import Progress, Validation
-    from hpcrowd.environment.traces.trace import Trace
-
-
-class ValidateConfig(BaseModel):
-    """Everything that a validation is made of, apart from the trace."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    users: tuple[str, ...] = Field(
-        tuple(BEHAVIOURS), description="behaviours by name, or TOML files, with commas; all presets"
-    )
-    split: float = Field(0.5, description="share of the submissions in the first part")
-    scheduler: str = Field(
-        "recorded", description="who decides about waits in the second part: recorded, easy, fcfs"
-    )
-    pauses: Literal["drawn", "recorded"] = Field(
-        "drawn",
-        description="pauses in the simulated second part: drawn from the first part, or as "
-        "recorded (circular for most models)",
-    )
-    seeds: int = Field(1, ge=1, description="simulations of each model, with seeds from --seed on")
-    seed: int = Field(0, ge=0, description="seed of everything random")
-
-    @field_validator("split")
-    @classmethod
-    def _parts(cls, split: float) -> float:
-        if not 0 < split < 1:
-            raise ValueError("share of the submissions in the first part, between 0 and 1")
-        return split
-
-    @field_validator("scheduler")
-    @classmethod
-    def _known(cls, scheduler: str) -> str:
-        parse_scheduler(scheduler)
-        return scheduler
-
-
-def configure_validation(users: str | None = None, **choices: object) -> ValidateConfig:
-    """Return the configuration; a wrong choice is told in one line.
-
-    Parameters
-    ----------
-    users
-        Names and files with commas between them; None for all presets.
-    **choices
-        The other fields of :class:`ValidateConfig`.
-
-    Raises
-    ------
-    QuantityError
-        Naming the choice, its value and the rule.
-    """
-    if users is not None:
-        choices["users"] = tuple(name.strip() for name in users.split(","))
-    try:
-        return ValidateConfig.model_validate(choices)
-    except ValidationError as error:
-        raise QuantityError(first_mistake(error)) from None
-
-
-def models_of(users: tuple[str, ...]) -> list[UserModel]:
-    """Return the models by names of presets and TOML files.
-
-    Raises
-    ------
-    QuantityError
-        When one is not known or named twice, or a file is wrong.
-    """
-    from hpcrowd.analysis.validation.parts import BASELINES, UserModel
-    from hpcrowd.scenarios.kinds.population_files import read_population
-
-    models: list[UserModel] = []
-    for name in users:
-        if name.endswith(".toml"):
-            population = read_population(name)
-            models.append(UserModel(population.name, population.mixture()))
-        elif name in BEHAVIOURS or name in BASELINES:
-            models.append(UserModel.of(name))
-        else:
-            raise QuantityError(
-                f"users {name!r}: not known; choose {', '.join(BEHAVIOURS)}, or a TOML file"
-            )
-        if models[-1].name in [model.name for model in models[:-1]]:
-            raise QuantityError(f"users {models[-1].name!r}: named twice; leave one")
-    return models
-
-
-def validate_trace(
-    trace: Trace, config: ValidateConfig, progress: Progress | None = None
-) -> Validation:
-    """Fit models to the first part of a trace and test them on the second.
-
-    Parameters
-    ----------
-    trace
-        What was recorded.
-    config
-        The configuration.
-    progress
-        Called before each step with its label, how many are done, and how many there are.
-
-    Raises
-    ------
-    HpcrowdError
-        One line that says what is wrong.
-    """
-    from hpcrowd.analysis.validation.parts import check_waits
-    from hpcrowd.analysis.validation.validation import validate
-    from hpcrowd.environment.clock import Clock
-    from hpcrowd.environment.traces.trace import jobs_from_trace
-
-    models = models_of(config.users)
-    check_waits(trace["wait"], Path(trace.source).name)
-    return validate(
-        jobs_from_trace(trace).jobs,
-        models,
-        Clock.of(trace.header),
-        split=config.split,
-        scheduler=config.scheduler,
-        processors=trace.processors,
-        drawn=config.pauses == "drawn",
-        seeds=config.seeds,
-        seed=config.seed,
-        progress=progress,
-    )
-
-
-def validate_command(
-    path: Path, config: ValidateConfig, *, out: Path | None, as_json: bool
-) -> None:
-    """Validate models on the trace at ``path``: print it, and write it to ``out`` if given."""
-    from hpcrowd.analysis.results import check_replaceable
-    from hpcrowd.analysis.validation.report import headline, plain, show, write
-    from hpcrowd.environment.traces.formats.registry import read_trace
-    from hpcrowd.scenarios.terminal import progress_bar
-
-    if out is not None:
-        check_replaceable(out)
-    models_of(config.users)  # what is wrong there is told before the trace is read
-    trace = read_trace(path)
-    say_if_compiling()
-    with progress_bar() as progress:
-        found = validate_trace(trace, config, progress)
-    name = Path(trace.source).name
-    source = {"source": name, "sha256": trace.sha256}
-    if out is not None:
-        write(found, out, name, source)
-        say(f"Results are in {out}{'' if str(out).endswith('/') else '/'}")
-    if as_json:
-        print_json({"trace": source, **plain(found)})
-        return
-
-    console = standard_output()
-    for line in [name, *headline(found)]:
-        console.print(line, highlight=False, soft_wrap=True)
-    show(found, console)
+#: Where pauses in the simulated second part come from.
+PAUSES = ("drawn", "recorded")
 
 
 def command(
@@ -205,8 +59,68 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Fit user models to the first part of a trace, and test them on the second."""
+    if not 0 < split < 1:
+        raise QuantityError(
+            f"split {split}: share of the submissions in the first part, between 0 and 1"
+        )
+    if pauses not in PAUSES:
+        raise QuantityError(f"pauses {pauses!r}: not known; choose {' or '.join(PAUSES)}")
+    if seeds < 1 or seed < 0:
+        raise QuantityError(f"seeds {seeds}, seed {seed}: at least 1, and at least 0")
+    parse_scheduler(scheduler)
+    names = BEHAVIOURS if users is None else [name.strip() for name in users.split(",")]
+    models = models_of(names)
+    if out is not None:
+        check_replaceable(out)
+    log = read_trace(trace)
+    check_waits(log["wait"], Path(log.source).name)
+    say_if_compiling()
+    with progress_bar() as progress:
+        found = validate(
+            jobs_from_trace(log).jobs,
+            models,
+            Clock.of(log.header),
+            split=split,
+            scheduler=scheduler,
+            processors=log.processors,
+            drawn=pauses == "drawn",
+            seeds=seeds,
+            seed=seed,
+            progress=progress,
+        )
+    name = Path(log.source).name
+    source = {"source": name, "sha256": log.sha256}
+    if out is not None:
+        write(found, out, name, source)
+        say(f"Results are in {out}{'' if str(out).endswith('/') else '/'}")
+    if as_json:
+        print_json({"trace": source, **plain(found)})
+        return
+    console = standard_output()
+    for line in [name, *headline(found)]:
+        console.print(line, soft_wrap=True)
+    show(found, console)
 
-    config = configure_validation(
-        users, split=split, scheduler=scheduler, pauses=pauses, seeds=seeds, seed=seed
-    )
-    validate_command(trace, config, out=out, as_json=as_json)
+
+def models_of(users: Iterable[str]) -> list[UserModel]:
+    """Return the models by names of presets and TOML files.
+
+    Raises
+    ------
+    QuantityError
+        When one is not known or named twice, or a file is wrong.
+    """
+    models: list[UserModel] = []
+    for name in users:
+        if name.endswith(".toml"):
+            population = read_population(name)
+            models.append(UserModel(population.name, population.mixture()))
+        elif name in BEHAVIOURS or name in BASELINES:
+            models.append(UserModel.of(name))
+        else:
+            raise QuantityError(
+                f"users {name!r}: not known; choose {', '.join(BEHAVIOURS)}, or a TOML file"
+            )
+        if models[-1].name in [model.name for model in models[:-1]]:
+            raise QuantityError(f"users {models[-1].name!r}: named twice; leave one")
+    return models

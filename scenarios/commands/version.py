@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import typer
 
+from hpcrowd import __version__
+
 
 def command() -> None:
     """Print the version."""
-    from hpcrowd import __version__
-
     typer.echo(f"hpcrowd {__version__}")

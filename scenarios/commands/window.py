@@ -15,48 +15,61 @@ from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.environment.traces.window import window
-from hpcrowd.scenarios.commands.clean import check_target, format_of
-from hpcrowd.scenarios.commands.options import (
-    AsJson,
-    TracePath,
-)
+from hpcrowd.scenarios.commands.options import AsJson, TracePath
 from hpcrowd.scenarios.kinds.fields import parse_moment
 from hpcrowd.scenarios.terminal import print_json, standard_output
-from hpcrowd.scenarios.trace_files import keep_trace, reading_lines
+from hpcrowd.scenarios.trace_files import check_target, keep_part, show_reading
 
 _USERS = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
 
 
-def window_command(
-    path: Path,
-    *,
-    out: Path,
-    begin: str | None,
-    end: str | None,
-    users: str | None,
-    as_json: bool,
+def command(
+    trace: TracePath,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="The new trace; the name tells the format."
+        ),
+    ],
+    begin: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="WHEN",
+            help="Jobs submitted from then on: a date, '2004-01-01 12:00', or 30d since the "
+            "origin.",
+        ),
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", metavar="WHEN", help="Jobs submitted before then.")
+    ] = None,
+    users: Annotated[
+        str | None, typer.Option(metavar="NUMBERS", help="Only these users: 3,17,20-30.")
+    ] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Write a part of a trace, and print what is in it and what is not.
+    """Cut a part out of a trace: the jobs submitted in a window, by some users or all.
 
-    Raises
-    ------
-    HpcrowdError
-        When an option cannot be understood, the trace cannot be read or written, or nothing is
-        left of it.
+    Dates are local times of the log. Submit times are counted from the beginning of the window then
+    and the header says so. Python: environment.window.
+
+    \b
+    hpcrowd window log.swf.gz --from 2004-01-01 --to 2004-02-01 -o january.swf.gz
+    hpcrowd window log.swf.gz --from 30d --to 60d --users 3,17,20-30 -o part.swf.gz
     """
     if begin is None and end is None and users is None:
         raise QuantityError("window: cuts nothing; say which part with --from, --to or --users")
     edges = [None if each is None else parse_moment(each) for each in (begin, end)]
     wanted = None if users is None else parse_users(users)
-    check_target(path, out)
-    trace = read_trace(path)
-    part, windowed = window(trace, *edges, users=wanted)
-    kept = keep_trace(part, str(out), format_of(out))
+    check_target(trace, out, "-o")
+    log = read_trace(trace)
+    part, windowed = window(log, *edges, users=wanted)
+    kept = keep_part(part, out)
     if as_json:
         wire = {
-            "trace": path.name,
+            "trace": trace.name,
             "out": str(out),
-            "jobs": len(trace),
+            "jobs": len(log),
             "kept": len(part),
             "users": _users(part),
             "begin_s": windowed.begin,
@@ -67,10 +80,9 @@ def window_command(
         }
         print_json(wire)
         return
-    console = standard_output(highlight=False, markup=False)
-    console.print(f"{path.name}: {plural(len(trace), 'job')}, {plural(_users(trace), 'user')}")
-    for line in reading_lines(trace):
-        console.print(f"  {line}", soft_wrap=True)
+    console = standard_output()
+    console.print(f"{trace.name}: {plural(len(log), 'job')}, {plural(_users(log), 'user')}")
+    show_reading(console, log)
     for reason, count in windowed.left_out.items():
         console.print(f"  {plural(count, 'job')} left out: {reason}")
     if windowed.cut:
@@ -109,41 +121,3 @@ def _users(trace: Trace) -> int:
     """Return how many users there are."""
     user = trace["user"]
     return len(np.unique(user[user >= 0]))
-
-
-def command(
-    trace: TracePath,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out", "-o", metavar="FILE", help="The new trace; the name tells the format."
-        ),
-    ],
-    begin: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            metavar="WHEN",
-            help="Jobs submitted from then on: a date, '2004-01-01 12:00', or 30d since the "
-            "origin.",
-        ),
-    ] = None,
-    end: Annotated[
-        str | None, typer.Option("--to", metavar="WHEN", help="Jobs submitted before then.")
-    ] = None,
-    users: Annotated[
-        str | None, typer.Option(metavar="NUMBERS", help="Only these users: 3,17,20-30.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Cut a part out of a trace: the jobs submitted in a window, by some users or all.
-
-    Dates are local times of the log. Submit times are counted from the beginning of the window then
-    and the header says so. Python: environment.window.
-
-    \b
-    hpcrowd window log.swf.gz --from 2004-01-01 --to 2004-02-01 -o january.swf.gz
-    hpcrowd window log.swf.gz --from 30d --to 60d --users 3,17,20-30 -o part.swf.gz
-    """
-
-    window_command(trace, out=out, begin=begin, end=end, users=users, as_json=as_json)

@@ -1,18 +1,24 @@
-"""A run as far as it has come: simulated while somebody looks, or played back."""
+"""Runs as far as they have come, simulated or played back; and those of one page, moved together.
+
+A page is used by one person, but through several threads: the one that plays, and those that bring
+what is clicked. All that moves a course goes through the lock of its sitting.
+"""
 
 from __future__ import annotations
 
+import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, override
 
 import numpy as np
 
 from hpcrowd.agents.behaviours.user import User
 from hpcrowd.analysis.views import Moment, activity_count, next_event_of
-from hpcrowd.environment.clock import DAY, WEEK
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.stops import FOREVER
 from hpcrowd.environment.waiting_reasons import reasons_at, reasons_of
@@ -21,6 +27,7 @@ if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
     from hpcrowd.environment.cluster import Cluster
     from hpcrowd.environment.grid.broker import GridBroker
+    from hpcrowd.scenarios.inspector.subject import Subject
     from hpcrowd.scenarios.kinds.base import Staged
 
 
@@ -29,6 +36,9 @@ SEARCHED_AT_ONCE = 8 * WEEK
 
 #: Real time after which it pauses, s.
 PATIENCE = 8.0
+
+#: A long way is gone in pieces of so much simulated time, s, so that one can stop in between.
+PIECE = 24 * HOUR
 
 
 class Course(ABC):
@@ -265,3 +275,146 @@ class PlayedBack(Course):
         except QuantityError:
             return {}  # a scheduler of one's own, which is known by name only
         return {one.row: one.words(run.clock) for one in told}
+
+
+@dataclass
+class Seat:
+    """One of the runs of a page.
+
+    Attributes
+    ----------
+    subject
+        What is run.
+    given
+        What the reader has set, by name.
+    course
+        The run; None where it could not begin.
+    error
+        Why not, in one line.
+    """
+
+    subject: Subject
+    given: dict[str, str] = field(default_factory=dict)
+    course: Course | None = None
+    error: str = ""
+
+    def reset(self, given: Mapping[str, str] | None = None) -> None:
+        """Begin anew, with other settings if they are given."""
+        if given is not None:
+            self.given = dict(given)
+        self.course, self.error = None, ""
+        try:
+            self.course = self.subject.begin(self.given)
+        except HpcrowdError as error:
+            self.error = str(error)
+
+
+class Sitting:
+    """The runs of a page.
+
+    Parameters
+    ----------
+    subjects
+        What is run, one or two.
+
+    Attributes
+    ----------
+    seats
+        The runs.
+    closed
+        Whether the page is gone; nothing moves any more then.
+    held
+        Who holds this lock keeps the runs where they are.
+    """
+
+    def __init__(self, subjects: Sequence[Subject]) -> None:
+        self.seats = [Seat(subject) for subject in subjects]
+        self.closed = threading.Event()
+        self.held = threading.RLock()
+        self._halt = threading.Event()
+
+    def begin(self, settings: Sequence[Mapping[str, str]] = ()) -> None:
+        """Begin all runs, with settings for each where there are any."""
+        with self.held:
+            for place, seat in enumerate(self.seats):
+                seat.reset(settings[place] if place < len(settings) else None)
+
+    def reset(self, place: int, given: Mapping[str, str]) -> None:
+        """Begin a run anew with other settings; the others stay where they are."""
+        with self.held:
+            self.seats[place].reset(given)
+
+    def add(self, subject: Subject, given: Mapping[str, str]) -> None:
+        """Set a run beside the others."""
+        with self.held:
+            self.seats.append(Seat(subject, dict(given)))
+            self.seats[-1].reset()
+
+    def remove(self, place: int) -> None:
+        """Let go of a run."""
+        with self.held:
+            del self.seats[place]
+
+    @property
+    def courses(self) -> list[Course]:
+        """The runs that could begin."""
+        return [seat.course for seat in self.seats if seat.course is not None]
+
+    @property
+    def now(self) -> int:
+        """How far the furthest run is, s since the origin."""
+        return max((course.now for course in self.courses), default=0)
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left to happen in any of them."""
+        return all(course.over for course in self.courses)
+
+    def halt(self) -> None:
+        """Ask whoever moves the runs on to stop at the next opportunity."""
+        self._halt.set()
+
+    def advance(self, until: int, tell: Callable[[], object] | None = None) -> None:
+        """Move all runs on to a second, in pieces; stop in between when asked to.
+
+        Parameters
+        ----------
+        until
+            s since the origin.
+        tell
+            Called after each piece.
+        """
+        self._halt.clear()
+        while not self._stopped:
+            with self.held:
+                behind = [one for one in self.courses if one.now < until and not one.over]
+                if not behind:
+                    return
+                target = min(until, min(course.now for course in behind) + PIECE)
+                for course in behind:
+                    course.advance(target)
+            if tell is not None:
+                tell()
+
+    def advance_to_event(self, place: int, user: int) -> bool:
+        """Move on until something happens to a user of a run; return whether it did.
+
+        The other runs follow to the same second.
+        """
+        with self.held:
+            course = self.seats[place].course
+            if course is None:
+                return False
+            found = course.advance_to_event(user)
+        self.advance(course.now)
+        return found
+
+    def close(self) -> None:
+        """Stop for good and let go of everything."""
+        self.closed.set()
+        with self.held:
+            self.seats.clear()
+
+    @property
+    def _stopped(self) -> bool:
+        return self._halt.is_set() or self.closed.is_set()

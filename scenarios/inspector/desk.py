@@ -2,6 +2,9 @@
 
 Buttons call the methods of the desk. What takes a while runs in a thread, one at a time; the page
 shows each step of it. Solara shows anew what depends on a reactive value when it is set.
+
+The server runs one program for all pages, which finds here what the command was told. Nothing of it
+can be changed from a browser.
 """
 
 from __future__ import annotations
@@ -11,20 +14,31 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import solara
 
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import HpcrowdError
-from hpcrowd.scenarios.inspector.exports import TYPES, exported, file_for_browser
-from hpcrowd.scenarios.inspector.links import RUNS, View, parse_view, view_query
-from hpcrowd.scenarios.inspector.sitting import Sitting
+from hpcrowd.scenarios.inspector.course import Sitting
+from hpcrowd.scenarios.inspector.sharing import (
+    RUNS,
+    TYPES,
+    View,
+    exported,
+    file_for_browser,
+    parse_view,
+    view_query,
+)
 from hpcrowd.scenarios.inspector.subject import Subject
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+
+#: What is inspected, one or two: what the command was given.
+SUBJECTS: list[Subject] = []
 
 #: Simulated time that passes between two pictures while it plays, s, by what the page calls it.
 PACES = {"1 hour": HOUR, "6 hours": 6 * HOUR, "1 day": DAY, "1 week": WEEK}
@@ -53,7 +67,7 @@ class Desk:
     tick
         Counts what has changed about the runs.
     tab, user, span
-        What is shown, see :class:`hpcrowd.scenarios.inspector.links.View`.
+        What is shown, see :class:`hpcrowd.scenarios.inspector.sharing.View`.
     pace
         A key of :data:`PACES`.
     playing, busy
@@ -118,7 +132,7 @@ class Desk:
         draw: Callable[[], Figure],
         table: Callable[[], pd.DataFrame],
     ) -> None:
-        """Hand a view to the browser as a file, see :func:`scenarios.inspector.exports.exported`.
+        """Hand a view to the browser as a file, see :func:`scenarios.inspector.sharing.exported`.
 
         Parameters
         ----------
@@ -283,3 +297,7 @@ def held[Seen](desk: Desk, look: Callable[[], Seen]) -> Seen:
     """Return what somebody sees who looks while the runs stay where they are."""
     with desk.hold():
         return look()
+
+
+#: The desks of the pages that are open, or were until lately.
+OPEN: WeakSet[Desk] = WeakSet()

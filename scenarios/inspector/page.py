@@ -11,13 +11,9 @@ import solara
 
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.clock import moment as moment_words
-from hpcrowd.scenarios.inspector import shown
-from hpcrowd.scenarios.inspector.cluster_part import ClusterPart
-from hpcrowd.scenarios.inspector.desk import PACES, Desk, held
-from hpcrowd.scenarios.inspector.panels import Saved
-from hpcrowd.scenarios.inspector.settings_part import SettingsPart
-from hpcrowd.scenarios.inspector.user_part import UserPart
-from hpcrowd.scenarios.inspector.users_part import UsersPart
+from hpcrowd.scenarios.inspector.desk import OPEN, PACES, SUBJECTS, Desk, held
+from hpcrowd.scenarios.inspector.parts import ClusterPart, Saved, UserPart, UsersPart
+from hpcrowd.scenarios.inspector.settings import Control
 
 #: How the page looks.
 STYLE = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
@@ -33,25 +29,20 @@ SPAN_NAMES = {1: "1 day", 7: "7 days", 28: "28 days", 0: "whole run"}
 def Page() -> None:
     """The page of ``hpcrowd inspect``."""
     router = solara.use_router()
-    desk = solara.use_memo(lambda: Desk(shown.SUBJECTS, router.search), [])
+    desk = solara.use_memo(lambda: Desk(SUBJECTS, router.search), [])
 
     def live() -> Any:
-        shown.OPEN.add(desk)
+        OPEN.add(desk)
         desk.open()
         return desk.close
 
     solara.use_effect(live, [])
     solara.Style(STYLE)
-    solara.Title("hpcrowd: " + ", ".join(subject.name for subject in shown.SUBJECTS))
+    solara.Title("hpcrowd: " + ", ".join(subject.name for subject in SUBJECTS))
     with solara.Column(gap="0px", style={"min-width": "720px"}):
         Bar(desk)
         if desk.message.value:
-            solara.HTML(
-                tag="div",
-                unsafe_innerHTML=escape(desk.message.value),
-                classes=["hpcrowd-error"],
-                attributes={"role": "alert"},
-            )
+            _error(desk.message.value)
         Parts(desk)
         Saved(desk)
 
@@ -150,14 +141,64 @@ def Parts(desk: Desk) -> None:
             with solara.Column(gap="4px"):
                 SettingsPart(desk, place)
                 if seat.error:
-                    solara.HTML(
-                        tag="div",
-                        unsafe_innerHTML=escape(seat.error),
-                        classes=["hpcrowd-error"],
-                        attributes={"role": "alert"},
-                    )
+                    _error(seat.error)
                 elif seat.course is not None:
                     part(desk, seat.course, held(desk, seat.course.moment), place)
+
+
+@solara.component
+def SettingsPart(desk: Desk, place: int) -> None:
+    """What may be set of the run at a place.
+
+    Parameters
+    ----------
+    desk
+        Of the page.
+    place
+        0 for the first run, 1 for the second.
+    """
+    _ = desk.tick.value
+    seat = desk.sitting.seats[place]
+    controls = seat.subject.controls
+    given, set_given = solara.use_state(dict(seat.given))
+    label = seat.subject.name if seat.course is None else seat.course.label
+
+    def change(name: str, text: str) -> None:
+        set_given({**given, name: text})
+
+    with solara.Details(f"{'AB'[place]}: {label}", expand=False):
+        if not controls:
+            solara.Text("A finished run: it is played back as it was.")
+            return
+        with solara.Row(gap="10px", style={"flex-wrap": "wrap", "align-items": "center"}):
+            for control in controls:
+                _Field(control, given.get(control.name, control.value), change)
+            solara.Button(
+                "Apply and begin anew",
+                on_click=lambda: desk.reset(place, given),
+                small=True,
+                disabled=bool(desk.busy.value) or desk.playing.value,
+                classes=[f"hpcrowd-apply-{'ab'[place]}"],
+            )
+
+
+@solara.component
+def _Field(control: Control, value: str, change: Callable[[str, str], None]) -> None:
+    """One setting."""
+
+    def on_value(text: str) -> None:
+        change(control.name, text)
+
+    if control.choices:
+        choices = list(dict.fromkeys((control.value, *control.choices)))
+        solara.Select(
+            control.label, choices, value=value, on_value=on_value, dense=True,
+            style="max-width: 210px",
+        )  # fmt: skip
+    else:
+        solara.InputText(
+            control.label, value=value, on_value=on_value, dense=True, style="max-width: 110px"
+        )
 
 
 def _time(desk: Desk) -> str:
@@ -171,3 +212,13 @@ def _time(desk: Desk) -> str:
     if desk.busy.value:
         return f"{words}: {desk.busy.value.lower()} ..."
     return f"{words}: over" if desk.sitting.over else words
+
+
+def _error(text: str) -> None:
+    """Show what went wrong."""
+    solara.HTML(
+        tag="div",
+        unsafe_innerHTML=escape(text),
+        classes=["hpcrowd-error"],
+        attributes={"role": "alert"},
+    )

@@ -121,9 +121,9 @@ def serve(subjects: Sequence[Subject], listening: socket.socket, ready: Callable
     from solara.server import app, starlette
     from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-    from hpcrowd.scenarios.inspector import shown
+    from hpcrowd.scenarios.inspector import desk
 
-    shown.SUBJECTS[:] = subjects
+    desk.SUBJECTS[:] = subjects
     # Pictures are made of tens of thousands of objects that are gone with the next one: collected
     # together while they are young, they do not make Python look through all users again and again.
     gc.set_threshold(YOUNG_OBJECTS)

@@ -15,7 +15,7 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.traces.archive.logs import trace_path
 from hpcrowd.scenarios.inspector.course import Course, LiveCourse, PlayedBack
 from hpcrowd.scenarios.inspector.settings import Control, controls_of, settings_of
-from hpcrowd.scenarios.kinds.base import Scenario, with_settings
+from hpcrowd.scenarios.kinds.base import Scenario, takes_settings
 from hpcrowd.scenarios.kinds.files import SettingError, read_scenario, scenario_of
 
 #: Decisions that a page keeps; 55 bytes each.
@@ -86,7 +86,7 @@ class ScenarioSubject(Subject):
         settings = settings_of(self.controls, given)
         if settings:
             try:
-                scenario = scenario_of(with_settings(values, settings), scenario.folder)
+                scenario = scenario_of(takes_settings(values, settings), scenario.folder)
             except SettingError as error:
                 raise QuantityError(str(error)) from None
         log = DecisionLog(KEPT_DECISIONS)

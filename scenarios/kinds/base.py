@@ -279,7 +279,7 @@ def _checksum(path: Path, _written: int, _size: int) -> str:
     return digest.hexdigest()
 
 
-def with_settings(values: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+def takes_settings(values: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return a copy of nested ``values`` with other ``settings``, by dotted name.
 
     Parameters

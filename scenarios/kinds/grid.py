@@ -275,11 +275,10 @@ class GridConfig(Scenario):
         self, prepared: Workloads, log: DecisionLog | None = None, *, watched: bool = False
     ) -> Staged:
         """Set up the grid."""
-        from hpcrowd.analysis.accounts.platform import grid_accounts
-
         from hpcrowd.agents.populations.population import add_users
         from hpcrowd.agents.work.recorded import Work
         from hpcrowd.agents.work.sessions import SessionDefinition
+        from hpcrowd.analysis.accounts.platform import grid_accounts
         from hpcrowd.analysis.run import Run
         from hpcrowd.environment.cluster import ClusterSpec
         from hpcrowd.environment.grid.broker import GridSpec

@@ -32,7 +32,7 @@ from pydantic import Field, ValidationError, field_validator
 from hpcrowd.analysis.comparison.sweeps import ROW_METRICS
 from hpcrowd.analysis.metrics import METRICS
 from hpcrowd.environment.errors import QuantityError, first_mistake
-from hpcrowd.scenarios.kinds.base import Scenario, with_settings
+from hpcrowd.scenarios.kinds.base import Scenario, takes_settings
 from hpcrowd.scenarios.kinds.fields import Duration, Strict
 from hpcrowd.scenarios.kinds.files import SettingError, Source, scenario_in, scenario_of
 
@@ -120,7 +120,7 @@ class Study(Strict):
         """
         given = {name: value for name, value in point.items() if value != NONE}
         assert isinstance(self.scenario, dict)  # a file has been read
-        values = with_settings(self.scenario, given)
+        values = takes_settings(self.scenario, given)
         for name in point.keys() - given.keys():
             values.pop(name, None)
         return values

@@ -126,7 +126,7 @@ def table(trace: Trace) -> ScriptTable:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print what a carbon window saves; return the exit code."""
-    return run_script("carbon_window", table, arguments)
+    return run_script("carbon_window", lambda trace: [table(trace)], arguments)
 
 
 if __name__ == "__main__":

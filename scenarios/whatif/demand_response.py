@@ -19,11 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcrowd.environment.clock import DAY, HOUR, Clock
-from hpcrowd.scenarios.whatif.scripts import ScriptTable, covered, run_script
+from hpcrowd.scenarios.whatif.scripts import ScriptTable, covered, in_week, run_script
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from hpcrowd.analysis.run import Run
     from hpcrowd.environment.traces.trace import Trace
 
@@ -38,9 +36,8 @@ SCHEDULER = "easy"
 
 def period_of(clock: Clock) -> tuple[int, int]:
     """Return when the call begins and ends, s of the run."""
-    monday = -(-clock.wall(0) // (7 * DAY)) * 7 * DAY
-    day = monday + (7 * WEEK_OF_CALL + DAY_OF_CALL) * DAY
-    return clock.second_at(day + HOURS[0]), clock.second_at(day + HOURS[1])
+    begin, end = (in_week(clock, WEEK_OF_CALL, DAY_OF_CALL, time) for time in HOURS)
+    return begin, end
 
 
 def runs(trace: Trace, period: tuple[int, int]) -> dict[str, dict[str, Run]]:
@@ -101,30 +98,28 @@ HEAD = (
 )
 
 
-def table(trace: Trace) -> ScriptTable:
-    """Replay a trace with every answer."""
-    clock = Clock.of(trace.header)
+def tables(trace: Trace, picture: str = "") -> list[ScriptTable]:
+    """Replay a trace with every answer, and draw the picture if its file is given."""
+    clock, name = Clock.of(trace.header), Path(trace.source).name
     period = period_of(clock)
     covered(trace, period[1], f"week {WEEK_OF_CALL}, the week of the call, see WEEK_OF_CALL")
-    found, name = runs(trace, period), Path(trace.source).name
-    begin, end = (f"{clock.local(second):%Y-%m-%d %H:%M}" for second in period)
-
-    def figure() -> Figure:
+    found = runs(trace, period)
+    if picture:
+        from hpcrowd.analysis.pictures.plots import figure_png
         from hpcrowd.scenarios.whatif.response_pictures import reaction_figure
 
-        return reaction_figure(
+        figure = reaction_figure(
             found, period, "Processors in use around a call for less load",
             f"{name}, {SCHEDULER}, averages over 1 h",
         )  # fmt: skip
-
-    return ScriptTable(
-        f"Call from {begin} to {end}: {name}", HEAD, rows(found, period), figure=figure
-    )
+        Path(picture).write_bytes(figure_png(figure))
+    begin, end = (f"{clock.local(second):%Y-%m-%d %H:%M}" for second in period)
+    return [ScriptTable(f"Call from {begin} to {end}: {name}", HEAD, rows(found, period))]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print what every answer does, draw the picture; return the exit code."""
-    return run_script("demand_response", table, arguments, pictures=True)
+    """Print what the answers take off the machine; return the exit code."""
+    return run_script("demand_response", tables, arguments, also="PICTURE")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from hpcrowd.scenarios.whatif.comparing import run_change
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.whatif.scripts import ScriptTable, run_script, what_if
 
 NODES = "2x"  # processors after the change, a multiple of the trace's
 SCHEDULER = "easy"  # before and after
@@ -25,17 +26,15 @@ REQUESTED = "given"  # requested times as the users gave them
 CHANGE = {"nodes": NODES}
 
 
+def tables(trace: Trace) -> list[ScriptTable]:
+    """Compare the trace's machine with one of twice the size."""
+    found = what_if(trace, CHANGE, scheduler=SCHEDULER, sessions=SESSIONS, requested=REQUESTED)
+    return [found.table(f"Nodes {NODES}")]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Compare the trace's machine with one of twice the size; return the exit code."""
-    return run_change(
-        "double_nodes",
-        f"Nodes {NODES}",
-        CHANGE,
-        arguments,
-        scheduler=SCHEDULER,
-        sessions=SESSIONS,
-        requested=REQUESTED,
-    )
+    """Print the comparison; return the exit code."""
+    return run_script("double_nodes", tables, arguments)
 
 
 if __name__ == "__main__":

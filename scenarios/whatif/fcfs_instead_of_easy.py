@@ -15,7 +15,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from hpcrowd.scenarios.whatif.comparing import run_change
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.whatif.scripts import ScriptTable, run_script, what_if
 
 BEFORE = "easy"  # scheduler before the change
 AFTER = "fcfs"  # scheduler after it
@@ -25,17 +26,15 @@ REQUESTED = "given"  # requested times as the users gave them; FCFS does not use
 CHANGE = {"scheduler": AFTER}
 
 
+def tables(trace: Trace) -> list[ScriptTable]:
+    """Compare EASY with FCFS on the trace's machine."""
+    found = what_if(trace, CHANGE, scheduler=BEFORE, sessions=SESSIONS, requested=REQUESTED)
+    return [found.table(f"{AFTER.upper()} instead of {BEFORE.upper()}")]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Compare EASY with FCFS on the trace's machine; return the exit code."""
-    return run_change(
-        "fcfs_instead_of_easy",
-        f"{AFTER.upper()} instead of {BEFORE.upper()}",
-        CHANGE,
-        arguments,
-        scheduler=BEFORE,
-        sessions=SESSIONS,
-        requested=REQUESTED,
-    )
+    """Print the comparison; return the exit code."""
+    return run_script("fcfs_instead_of_easy", tables, arguments)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,6 +45,15 @@ SCHEDULER = "easy"  # of every cluster
 SEED = 0  # of the lot that gives each user an institute
 
 APART, TOGETHER = "apart", "one cluster"
+
+HEAD = (
+    f"{CLUSTERS} clusters",
+    "mean wait\n(h)",
+    "of the worst\ninstitute (h)",
+    "mean bounded\nslowdown",
+    "in use\n(%)",
+    "jobs ended\nper day",
+)
 
 
 @dataclass(frozen=True)
@@ -132,43 +141,35 @@ def measure(jobs: JobTable, institute: np.ndarray, processors: int) -> Arrangeme
     )
 
 
-HEAD = (
-    f"{CLUSTERS} clusters",
-    "mean wait\n(h)",
-    "of the worst\ninstitute (h)",
-    "mean bounded\nslowdown",
-    "in use\n(%)",
-    "jobs ended\nper day",
-)
-
-
-def row(name: str, one: Arrangement) -> tuple[str, ...]:
-    """Return a line."""
-    return (
-        name if name in (APART, TOGETHER) else f"grid, {name}",
-        f"{one.wait_h:.2f}",
-        f"{one.worst_wait_h:.2f}",
-        f"{one.bounded_slowdown:.1f}",
-        f"{100 * one.utilization:.1f}",
-        f"{one.jobs_per_day:.1f}",
-    )
-
-
 def tables(trace: Trace) -> list[ScriptTable]:
-    """Run a trace in every arrangement; return a table for each kind of users."""
+    """Compare on a trace; return a table for each kind of users."""
     say_if_compiling(CLUSTERS)
     found, left_out = compare(trace)
     note = f"{left_out:,} jobs are wider than a cluster and left out" if left_out else ""
-    made = [
-        ScriptTable(f"{users} users", HEAD, [row(*one) for one in ways.items()], words=1)
-        for users, ways in found.items()
+    return [
+        ScriptTable(
+            f"{users} users",
+            HEAD,
+            [
+                (
+                    name if name in (APART, TOGETHER) else f"grid, {name}",
+                    f"{one.wait_h:.2f}",
+                    f"{one.worst_wait_h:.2f}",
+                    f"{one.bounded_slowdown:.1f}",
+                    f"{100 * one.utilization:.1f}",
+                    f"{one.jobs_per_day:.1f}",
+                )
+                for name, one in arrangements.items()
+            ],
+            words=1,
+            note=note if users == USERS[-1] else "",
+        )
+        for users, arrangements in found.items()
     ]
-    made[-1] = replace(made[-1], note=note)
-    return made
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Compare on the trace that the command line names; return the exit code."""
+    """Print the arrangements of the clusters side by side; return the exit code."""
     return run_script("grid_or_isolated", tables, arguments)
 
 

@@ -16,7 +16,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from hpcrowd.scenarios.whatif.comparing import run_change
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.whatif.scripts import ScriptTable, run_script, what_if
 
 SPEED = "0.5x"  # speed of the nodes after the change; run times are divided by it
 SCHEDULER = "easy"  # before and after
@@ -26,17 +27,15 @@ REQUESTED = "at-least:2x"  # requested times cover the doubled run times, before
 CHANGE = {"speed": SPEED}
 
 
+def tables(trace: Trace) -> list[ScriptTable]:
+    """Compare the trace's machine with one of half the speed."""
+    found = what_if(trace, CHANGE, scheduler=SCHEDULER, sessions=SESSIONS, requested=REQUESTED)
+    return [found.table(f"Speed {SPEED}")]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Compare the trace's machine with one of half the speed; return the exit code."""
-    return run_change(
-        "halve_speed",
-        f"Speed {SPEED}",
-        CHANGE,
-        arguments,
-        scheduler=SCHEDULER,
-        sessions=SESSIONS,
-        requested=REQUESTED,
-    )
+    """Print the comparison; return the exit code."""
+    return run_script("halve_speed", tables, arguments)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ import numpy as np
 
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.scenarios.whatif.scripts import ScriptTable, covered, run_script
+from hpcrowd.scenarios.whatif.scripts import ScriptTable, covered, in_week, run_script
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
@@ -53,8 +53,7 @@ HEAD = (
 
 def outage_of(clock: Clock) -> tuple[int, int]:
     """Return when the outage begins and ends, s of the run."""
-    monday = -(-clock.wall(0) // (7 * DAY)) * 7 * DAY
-    begin = clock.second_at(monday + 7 * WEEK * DAY + HOUR_OF_DAY * HOUR)
+    begin = in_week(clock, WEEK, 0, HOUR_OF_DAY * HOUR)
     return begin, begin + LENGTH
 
 
@@ -127,7 +126,7 @@ def table(trace: Trace) -> ScriptTable:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print what an outage of a week does; return the exit code."""
-    return run_script("outage_week", table, arguments)
+    return run_script("outage_week", lambda trace: [table(trace)], arguments)
 
 
 if __name__ == "__main__":

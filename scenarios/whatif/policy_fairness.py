@@ -127,7 +127,7 @@ def table(trace: Trace) -> ScriptTable:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print who fares better and who worse under other policies; return the exit code."""
-    return run_script("policy_fairness", table, arguments)
+    return run_script("policy_fairness", lambda trace: [table(trace)], arguments)
 
 
 if __name__ == "__main__":

@@ -1,21 +1,31 @@
-"""What the scripts share: the command line, and tables."""
+"""What the what-if scripts share: the command line, their tables, a change set beside no change.
+
+A script replays a trace in several ways and prints a table. Most name a change of the cluster: the
+trace is replayed before and after it, by users who submit as recorded (rigid) and by users who keep
+their think times, and both are set side by side.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.environment.traces.formats.registry import read_trace
+from hpcrowd.scenarios.kinds.replay import replay
 from hpcrowd.scenarios.terminal import standard_output
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
+    from hpcrowd.analysis.run import Run
     from hpcrowd.environment.traces.trace import Trace
+
+
+#: Users that are compared, by the names of ``hpcrowd.scenarios.kinds.replay``.
+USERS = ("rigid", "think-time")
 
 
 @dataclass(frozen=True)
@@ -34,8 +44,6 @@ class ScriptTable:
         Columns from the left that hold words; the others hold numbers.
     note
         A line below it.
-    figure
-        Draws a picture of what it is about.
     """
 
     title: str
@@ -43,15 +51,13 @@ class ScriptTable:
     rows: Sequence[Sequence[str]]
     words: int = 2
     note: str = ""
-    figure: Callable[[], Figure] | None = None
 
     def show(self) -> None:
         """Print it on standard output."""
         from rich.box import SIMPLE_HEAD
-        from rich.markup import escape
         from rich.table import Table
 
-        table = Table(box=SIMPLE_HEAD, title=escape(self.title), pad_edge=False)
+        table = Table(box=SIMPLE_HEAD, title=self.title, pad_edge=False)
         table.title_justify, table.title_style = "left", "bold"
         for place, name in enumerate(self.head):
             table.add_column(name, justify="left" if place < self.words else "right", no_wrap=True)
@@ -65,45 +71,56 @@ class ScriptTable:
 
 def run_script(
     name: str,
-    make: Callable[[Trace], ScriptTable | Iterable[ScriptTable]],
+    make: Callable[..., Sequence[ScriptTable]],
     arguments: Sequence[str] | None = None,
     *,
-    pictures: bool = False,
+    also: str = "",
 ) -> int:
-    """Make the tables of a script of the trace that the command line names; return the exit code.
+    """Print a script's tables of the trace that the command line names; return the exit code.
 
     Parameters
     ----------
     name
         Of the script.
     make
-        Runs the trace and returns a table or several.
+        Replays the trace and returns the tables.
     arguments
         Of the command line; those of this process unless given.
-    pictures
-        Whether a second argument may name a file for the figure of the table, a PNG.
+    also
+        What a second argument is, which ``make`` gets too; empty where there is none.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
-    if len(arguments) not in ((1, 2) if pictures else (1,)) or arguments[0].startswith("-"):
-        picture = " [PICTURE]" if pictures else ""
+    if not 1 <= len(arguments) <= (2 if also else 1) or arguments[0].startswith("-"):
+        what = f"TRACE [{also}]" if also else "TRACE"
         print(
-            f"usage: python -m hpcrowd.scenarios.whatif.{name} TRACE{picture} "
-            "(in SWF, plain or gzipped)",
+            f"usage: python -m hpcrowd.scenarios.whatif.{name} {what} (in SWF, plain or gzipped)",
             file=sys.stderr,
         )
         return 2
     try:
-        made = make(read_trace(arguments[0]))
+        tables = make(read_trace(arguments[0]), *arguments[1:])
     except HpcrowdError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 2
-    for table in [made] if isinstance(made, ScriptTable) else made:
+    for table in tables:
         table.show()
-        if table.figure is not None and len(arguments) > 1:
-            from hpcrowd.analysis.pictures.plots import figure_png
-
-            Path(arguments[1]).write_bytes(figure_png(table.figure()))
     return 0
+
+
+def in_week(clock: Clock, week: int, day: int, time: int) -> int:
+    """Return the second of the run at a local time of a week of the log.
+
+    Parameters
+    ----------
+    clock
+        Of the log.
+    week
+        Counted from 0 at the first Monday.
+    day, time
+        Of the week, 0 on Monday; and of the day, s.
+    """
+    monday = -(-clock.wall(0) // (7 * DAY)) * 7 * DAY
+    return clock.second_at(monday + (7 * week + day) * DAY + time)
 
 
 def covered(trace: Trace, until: int, what: str) -> None:
@@ -116,3 +133,89 @@ def covered(trace: Trace, until: int, what: str) -> None:
     """
     if until > int(trace["submit"].max()):
         raise QuantityError(f"{Path(trace.source).name}: ends before {what}; take a longer trace")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A line of the table: a metric, its title with the unit, what to divide by, its digits."""
+
+    metric: str
+    title: str
+    per: float
+    digits: int
+
+
+SHOWN = (
+    Shown("wait_mean_s", "mean wait (h)", HOUR, 2),
+    Shown("wait_max_s", "longest wait (days)", DAY, 2),
+    Shown("bounded_slowdown_mean", "mean bounded slowdown", 1, 1),
+    Shown("utilization", "processors in use (%)", 0.01, 1),
+    Shown("throughput_jobs_per_day", "jobs ended per day", 1, 1),
+    Shown("makespan_s", "makespan (days)", DAY, 1),
+    Shown("lateness_mean_s", "mean lateness (days)", DAY, 2),
+    Shown("jobs_rejected", "jobs rejected", 1, 0),
+)
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """Runs before and after a change.
+
+    Attributes
+    ----------
+    trace
+        Name of the trace.
+    before, after
+        Runs by users, see :data:`USERS`.
+    """
+
+    trace: str
+    before: dict[str, Run]
+    after: dict[str, Run]
+
+    def rows(self) -> list[tuple[str, list[float | None]]]:
+        """Return (title, [rigid before, after, think-time before, after]) in the units shown."""
+        found = []
+        for line in SHOWN:
+            values: list[float | None] = []
+            for users in USERS:
+                for runs in (self.before, self.after):
+                    value = runs[users].metrics[line.metric]
+                    values.append(None if value is None else value / line.per)
+            found.append((line.title, values))
+        return found
+
+    def table(self, title: str) -> ScriptTable:
+        """Return the comparison as a table."""
+        head = [f"{users}\n{when}" for users in USERS for when in ("before", "after")]
+        lines = [
+            (name, *(_text(value, line.digits) for value in values))
+            for line, (name, values) in zip(SHOWN, self.rows(), strict=True)
+        ]
+        return ScriptTable(f"{title}: {self.trace}", ["", *head], lines, words=1)
+
+
+def _text(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{round(value, digits) + 0.0:,.{digits}f}"
+
+
+def what_if(trace: Trace, change: Mapping[str, Any], **common: Any) -> WhatIf:
+    """Replay a trace without and with a change.
+
+    Parameters
+    ----------
+    trace
+        What was recorded.
+    change
+        Fields of :class:`~hpcrowd.scenarios.kinds.replay.ReplayConfig` that the change sets.
+    **common
+        Fields that all runs have in common.
+    """
+
+    def runs(choices: Mapping[str, Any]) -> dict[str, Run]:
+        return {
+            users: replay(trace, compiled=True, users=users, **{**common, **choices})
+            for users in USERS
+        }
+
+    return WhatIf(Path(trace.source).name, runs({}), runs(change))
