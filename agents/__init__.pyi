@@ -10,7 +10,7 @@ from .behaviours.activity import (
 from .behaviours.composed import Composed, Rigid, ThinkTime
 from .behaviours.decisions import Decision, DecisionLog, Decisions
 from .behaviours.heldout import HeldOut, OpenOrder, PausePool, SimilarPauses
-from .behaviours.profiles import ActiveTime, Profiles, WeeklyProfile
+from .behaviours.profiles import ActiveTime, Fitted, Profiles, WeeklyProfile
 from .behaviours.reactions import Intention, Note, Reaction
 from .behaviours.responses import Degrade, Delay, Reconfigure, Renounce, Response, Switch
 from .behaviours.think import (
@@ -48,7 +48,7 @@ from .populations.openness import Consequences, Openness, PoolRules
 from .populations.population import add_users
 from .populations.satisfaction import Alea, Formula, Habit, Minding, Requested
 from .populations.semi_open import Roster, add_members, draw_roster
-from .presets import PRESETS, Fitted, Recipe
+from .presets import PRESETS, Recipe
 from .work.graph import Dependencies, find_dependencies, longest_paths, user_graph
 from .work.recorded import Work
 from .work.repeated import Chains

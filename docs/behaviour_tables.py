@@ -49,7 +49,7 @@ def parameters_table(name: str) -> str:
 
     preset = next(preset for preset in presets() if preset.name == name)
     rows = [
-        (f"`{each.name}`", each.meaning, each.unit, each.default, each.source)
+        (f"`{each.name}`", each.meaning, each.unit, each.default_words, each.source)
         for each in preset.parameters
     ]
     return table(("parameter", "meaning", "unit", "default", "source"), rows)

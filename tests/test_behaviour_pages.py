@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hpcrowd.agents.behaviours.declared import UNCONFIRMED
 from hpcrowd.agents.presets import PRESETS, Recipe
 from hpcrowd.analysis.curves import activity_lengths
 from hpcrowd.analysis.pictures import behaviours as behaviour_pictures
@@ -18,7 +19,7 @@ from hpcrowd.analysis.pictures.behaviours import measure
 from hpcrowd.analysis.pictures.plots import figure_png
 from hpcrowd.environment.traces.formats.swf import parse_swf
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.commands.behaviours import SOURCES, UNCONFIRMED, behaviours_command, presets
+from hpcrowd.scenarios.commands.behaviours import behaviours_command, presets
 from hpcrowd.scenarios.kinds.replay import BEHAVIOURS, replay
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -45,7 +46,7 @@ def page(name: str) -> str:
 def test_names_agree() -> None:
     """The command line, the list of behaviours and the presets have the same names."""
     assert list(PRESETS) == list(BEHAVIOURS)
-    assert set(PRESETS) == set(SOURCES)
+    assert all(preset.source for preset in PRESETS.values())
 
 
 @pytest.mark.parametrize("name", REPLAYS)
@@ -68,7 +69,7 @@ def test_parameters_stand_on_the_page(name: str) -> None:
     for preset in presets():
         if preset.name == name:
             for each in preset.parameters:
-                row = f"| `{each.name}` | {each.meaning} | {each.unit} | {each.default} |"
+                row = f"| `{each.name}` | {each.meaning} | {each.unit} | {each.default_words} |"
                 assert row in text
                 assert each.source
 

@@ -22,11 +22,13 @@ from hpcrowd.agents import (
     Switch,
     WeekHours,
 )
+from hpcrowd.agents.behaviours.parts import RESPONSES, TRIGGERS
 from hpcrowd.environment import HpcrowdError, QuantityError, SignalError
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.scenarios import reaction_from
 from hpcrowd.scenarios.kinds.fields import parse_moment
-from hpcrowd.scenarios.kinds.reaction_files import RESPONSES, TRIGGERS
+from hpcrowd.scenarios.kinds.part_settings import settings_model
+from hpcrowd.scenarios.kinds.reaction_files import trigger_settings
 
 PERIOD = {"when": "during", "periods": [[0, 10]]}
 
@@ -80,13 +82,13 @@ def test_degrade_in_hours_of_the_week() -> None:
     reaction = reaction_from(config)
     assert isinstance(reaction, Degrade)
     assert isinstance(reaction.trigger, WeekHours)
-    assert 5 == len(reaction.trigger.window.pieces)
+    assert 5 == len(reaction.trigger.week.pieces)
     assert (0.25, "evening") == (reaction.factor, reaction.name)
     config["hours"]["days"] = ["Sat"]
     reaction = reaction_from(config)
     assert isinstance(reaction, Degrade)
     assert isinstance(reaction.trigger, WeekHours)
-    assert [(5 * DAY + 16 * HOUR, 5 * DAY + 20 * HOUR)] == reaction.trigger.window.pieces
+    assert [(5 * DAY + 16 * HOUR, 5 * DAY + 20 * HOUR)] == reaction.trigger.week.pieces
 
 
 def test_entry_of_a_toml_file() -> None:
@@ -208,7 +210,7 @@ def test_every_response_goes_with_every_trigger(do: str, when: str, tmp_path: Pa
     reaction = reaction_from(config, tmp_path)
     assert isinstance(reaction, Reaction)
     assert f"{do} {when}" == getattr(reaction, "name", None)
-    for settings in (RESPONSES[do], TRIGGERS[when]):
+    for settings in (settings_model(RESPONSES[do]), trigger_settings(when)):
         assert all(field.description for field in settings.model_fields.values())
 
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple, override
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, override
 
 import numpy as np
 
+from hpcrowd.agents.behaviours.declared import Parameter, Part
+from hpcrowd.agents.work.sessions import ARRIVAL_THRESHOLD
 from hpcrowd.environment.jobs import UNKNOWN
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ class Release(NamedTuple):
     awaited: int  #: the unit it waited for last, -1 none
 
 
-class When(ABC):
+class When(Part, ABC):
     """Decides which unit comes next. Shared by all users of a behaviour.
 
     Parameters
@@ -56,6 +58,16 @@ class When(ABC):
 
     #: False when nobody has to hear what becomes of the work.
     reacts = True
+
+    others: ClassVar[tuple[Parameter, ...]] = (
+        Parameter(
+            "--sessions",
+            "longest gap between submissions inside a session",
+            "s",
+            "Zakay and Feitelson 2015, Definition 1",
+            ARRIVAL_THRESHOLD,
+        ),
+    )
 
     def __init__(self, work: Work, units: Units) -> None:
         self.work = work
@@ -77,6 +89,8 @@ class When(ABC):
 class Recorded(When):
     """Sessions come at their recorded seconds, whatever happens."""
 
+    name = "recorded"
+    others = ()
     reacts = False
 
     def __init__(self, work: Work) -> None:
@@ -101,6 +115,8 @@ class SessionGraph(When):
     Those that depend on none come at their recorded second. The pause of a session with several
     predecessors ends when the think time after each of them has passed.
     """
+
+    name = "sessions"
 
     def __init__(self, work: Work) -> None:
         super().__init__(work, work.by_session)
@@ -147,6 +163,8 @@ class BatchOrder(When):
     When both fall into one second the submission is the reason, since it comes last in an instant;
     except that a batch which is over in the second of its own last submission releases by its end.
     """
+
+    name = "batches"
 
     def __init__(self, work: Work) -> None:
         units = work.by_batch

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from datetime import date, datetime, time
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.quantities import parse_duration
+
+if TYPE_CHECKING:
+    from hpcrowd.agents.behaviours.activity import ActivityWindow
 
 Day = Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 
@@ -38,6 +41,18 @@ class HoursConfig(Strict):
     opens: Duration = Field(description="after midnight, s or a duration such as 8h")
     closes: Duration = Field(description="after midnight; before opens means at night")
     days: tuple[Day, ...] = Field(DAYS[:5], description="days of the week, Mon to Sun")
+
+    def window(self) -> ActivityWindow:
+        """Return the window.
+
+        Raises
+        ------
+        QuantityError
+            When it would never open.
+        """
+        from hpcrowd.agents.behaviours.activity import ActivityWindow
+
+        return ActivityWindow(self.opens, self.closes, tuple(map(DAYS.index, self.days)))
 
 
 def parse_moment(value: Any) -> int | datetime:

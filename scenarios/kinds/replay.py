@@ -17,6 +17,7 @@ from hpcrowd.agents.behaviours.composed import Composed
 from hpcrowd.agents.behaviours.decisions import DecisionLog
 from hpcrowd.agents.populations.casting import Casting, units_after
 from hpcrowd.agents.populations.mixture import Mixture
+from hpcrowd.agents.presets import PRESETS
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.agents.work.sessions import SessionDefinition
 from hpcrowd.analysis.accounts.platform import accounts_of, attempts_of
@@ -48,19 +49,8 @@ if TYPE_CHECKING:
     from hpcrowd.environment.platform.changes import Change
 
 
-#: Behaviours by the names of ``agents.presets.PRESETS``, and what users keep, in a few words.
-BEHAVIOURS = {
-    "rigid": "recorded submissions",
-    "think-time": "think times between sessions",
-    "think-time-windows": "the same, and their weekly rhythm",
-    "adjusted": "think times between batches, order of batches",
-    "distribution": "order of batches; hours are drawn",
-    "fluid": "order of batches, recorded hours",
-    "linear": "order of batches; think by response time",
-    "linear-windows": "the same, and their weekly rhythm",
-    "shmueli-feitelson": "no submission: work is made up of recorded jobs",
-    "generative": "days of presence: work is made up of recorded jobs",
-}
+#: Behaviours by name, and what users keep, in a few words.
+BEHAVIOURS = {name: preset.does for name, preset in PRESETS.items()}
 
 #: Makes a behaviour from the recorded work, such as a subclass of ThinkTime; see
 #: ``agents.populations.population.add_users``. Not imported here: looking at options needs no
