@@ -23,6 +23,7 @@ class Conservative(PlanningScheduler):
     """
 
     name = "conservative"
+    compiled = "hpcrowd.environment.engine.passes.planned:PlannedPass"
 
     @override
     def select(

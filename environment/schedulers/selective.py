@@ -24,6 +24,9 @@ from hpcrowd.environment.schedulers.plan import Holes, PlanningScheduler, Reserv
 #: those "from 1,000 to 10,000 seconds" (Minh 2012, section 7.2.2).
 CATEGORIES = "1000/10001"
 
+#: Compiled form of both policies.
+SELECTIVE_PASS = "hpcrowd.environment.engine.passes.planned:SelectivePass"
+
 
 class Selective(PlanningScheduler):
     """Selective backfilling (Srinivasan et al. 2002): whoever has waited long gets a reservation.
@@ -55,6 +58,7 @@ class Selective(PlanningScheduler):
     """
 
     name = "selective"
+    compiled = SELECTIVE_PASS
     remembers = True
 
     def __init__(
@@ -191,6 +195,7 @@ class SelectiveCategorized(Selective):
     """
 
     name = "selective-categorized"
+    compiled = SELECTIVE_PASS
 
     def __init__(
         self, *, threshold: str = "adaptive", categories: str = CATEGORIES, bound: int = 1
