@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, override
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, override
 import numpy as np
 
 from hpcrowd.agents.behaviours.decisions import Why
-from hpcrowd.agents.behaviours.declared import AFTER_MIDNIGHT, Part, about
+from hpcrowd.agents.behaviours.declared import AFTER_MIDNIGHT, Part, setting
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s
@@ -295,25 +295,14 @@ class Shifts:
         Share of users who work from Monday to Friday; the others work at weekends: 0.8.
     """
 
-    opens: int = field(
-        default=7 * HOUR + HOUR // 2,
-        metadata=about("when the day begins", AFTER_MIDNIGHT, ZAKAY),
+    opens: int = setting(7 * HOUR + HOUR // 2, "when the day begins", AFTER_MIDNIGHT, ZAKAY)
+    closes: int = setting(
+        17 * HOUR + HOUR // 2, "when it ends and the night begins", AFTER_MIDNIGHT, ZAKAY
     )
-    closes: int = field(
-        default=17 * HOUR + HOUR // 2,
-        metadata=about("when it ends and the night begins", AFTER_MIDNIGHT, ZAKAY),
-    )
-    shift: int = field(
-        default=HOUR,
-        metadata=about("a user's hours are moved by up to this", "s", ZAKAY, least=0),
-    )
-    day_share: float = field(
-        default=0.7,
-        metadata=about("share of users who work by day", "", ZAKAY, least=0, most=1),
-    )
-    weekday_share: float = field(
-        default=0.8,
-        metadata=about("share of users who work from Monday to Friday", "", ZAKAY, least=0, most=1),
+    shift: int = setting(HOUR, "a user's hours are moved by up to this", "s", ZAKAY, least=0)
+    day_share: float = setting(0.7, "share of users who work by day", "", ZAKAY, least=0, most=1)
+    weekday_share: float = setting(
+        0.8, "share of users who work from Monday to Friday", "", ZAKAY, least=0, most=1
     )
 
     def __post_init__(self) -> None:

@@ -1,13 +1,13 @@
 """What a part of a behaviour says of itself: its name, what it does, and its parameters.
 
 A part is one class. Its first line of documentation says what it does; what may be set are the
-fields of a dataclass, each with an :func:`about`. Lists, files of populations and reactions, and
+fields of a dataclass, each a :func:`setting`. Lists, files of populations and reactions, and
 the tables of the documentation are made from that. A new part is a class and a line in
 :mod:`hpcrowd.agents.behaviours.parts`::
 
     @dataclass(frozen=True)
     class Haste:
-        factor: float = field(default=0.5, metadata=about("share of a pause", least=0))
+        factor: float = setting(0.5, "share of a pause", least=0)
 
     class HastyPauses(Think):
         name, settings, table = "hasty", Haste, "haste"
@@ -16,7 +16,7 @@ the tables of the documentation are made from that. A new part is a class and a 
 from __future__ import annotations
 
 import inspect
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, get_type_hints
 
 from hpcrowd.environment.clock import HOUR
@@ -46,7 +46,7 @@ class Parameter:
         Bounds of a number: at least, more than, at most and less than this.
     shown
         How lists show the default.
-    kind, field
+    kind, attribute
         Type of the value, and its name in Python; filled in by :func:`parameters_of`.
     """
 
@@ -61,7 +61,7 @@ class Parameter:
     below: float | None = None
     shown: str = "{}"
     kind: Any = None
-    field: str = ""
+    attribute: str = ""
 
     @property
     def default_words(self) -> str:
@@ -74,7 +74,8 @@ class Parameter:
         return self.shown.format(text)
 
 
-def about(
+def setting(
+    default: Any,
     meaning: str,
     unit: str = "",
     source: str = "",
@@ -85,17 +86,22 @@ def about(
     most: float | None = None,
     below: float | None = None,
     shown: str = "{}",
-) -> dict[str, Parameter]:
-    """Return what a field of a dataclass says of itself, as its ``metadata``.
+) -> Any:
+    """Return a field of a dataclass that says what it is.
 
     Parameters
     ----------
+    default
+        What it is unless given; ``...`` if it must be given.
     meaning, unit, source, least, above, most, below, shown
         See :class:`Parameter`.
     name
         What files call it; the name of the field unless given.
     """
-    return {"about": Parameter(name, meaning, unit, source, ..., least, above, most, below, shown)}
+    said = Parameter(name, meaning, unit, source, default, least, above, most, below, shown)
+    if default is ...:
+        return field(metadata={"setting": said})
+    return field(default=default, metadata={"setting": said})
 
 
 def parameters_of(kind: type) -> list[Parameter]:
@@ -105,12 +111,11 @@ def parameters_of(kind: type) -> list[Parameter]:
         replace(
             said,
             name=said.name or one.name,
-            default=... if one.default is MISSING else one.default,
             kind=hints[one.name],
-            field=one.name,
+            attribute=one.name,
         )
         for one in fields(kind)
-        if (said := one.metadata.get("about")) is not None
+        if (said := one.metadata.get("setting")) is not None
     ]
 
 

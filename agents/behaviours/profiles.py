@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, override
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hpcrowd.agents.behaviours.activity import Activity
 from hpcrowd.agents.behaviours.decisions import Why
-from hpcrowd.agents.behaviours.declared import about
+from hpcrowd.agents.behaviours.declared import setting
 from hpcrowd.environment.clock import HOUR, WEEK, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN
@@ -202,14 +202,12 @@ class Fitted:
         Starts, see :data:`PRIOR`.
     """
 
-    prior: float = field(
-        default=PRIOR,
-        metadata=about(
-            "starts that weigh as much as the profile of all users",
-            "starts",
-            "chosen here",
-            above=0,
-        ),
+    prior: float = setting(
+        PRIOR,
+        "starts that weigh as much as the profile of all users",
+        "starts",
+        "chosen here",
+        above=0,
     )
 
 

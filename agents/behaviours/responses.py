@@ -18,13 +18,13 @@ Triggers stand in :mod:`hpcrowd.agents.behaviours.triggers`.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, ClassVar, override
 
 import numpy as np
 
 from hpcrowd.agents.behaviours.decisions import What
-from hpcrowd.agents.behaviours.declared import about
+from hpcrowd.agents.behaviours.declared import setting
 from hpcrowd.agents.behaviours.reactions import Intention, Reaction
 from hpcrowd.agents.behaviours.triggers import Trigger
 from hpcrowd.environment.errors import QuantityError
@@ -71,15 +71,10 @@ class Response(Reaction):
 
     trigger: Trigger
     _: KW_ONLY
-    share: float = field(
-        default=1.0, metadata=about("probability that a user reacts at all", least=0, most=1)
-    )
-    probability: float = field(
-        default=1.0, metadata=about("for each job of a user who reacts", least=0, most=1)
-    )
-    name: str = field(
-        default="",
-        metadata=about("for the accounts and the draws; by default the response and the trigger"),
+    share: float = setting(1.0, "probability that a user reacts at all", least=0, most=1)
+    probability: float = setting(1.0, "for each job of a user who reacts", least=0, most=1)
+    name: str = setting(
+        "", "for the accounts and the draws; by default the response and the trigger"
     )
 
     def __post_init__(self) -> None:
@@ -153,10 +148,7 @@ class Delay(Response):
     response = "delay"
     logged = What.DELAYED
 
-    by: int | None = field(
-        default=None,
-        metadata=about("so much later instead, needed when = patience", "s", above=0),
-    )
+    by: int | None = setting(None, "so much later instead, needed when = patience", "s", above=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -189,9 +181,8 @@ class Degrade(Response):
     response = "degrade"
     logged = What.DEGRADED
 
-    factor: float = field(
-        default=FACTOR,
-        metadata=about("share of the processors that is left (unconfirmed)", above=0, below=1),
+    factor: float = setting(
+        FACTOR, "share of the processors that is left (unconfirmed)", above=0, below=1
     )
 
     def __post_init__(self) -> None:
@@ -237,9 +228,8 @@ class Reconfigure(Degrade):
     response = "reconfigure"
     logged = What.RECONFIGURED
 
-    efficiency: float = field(
-        default=1.0,
-        metadata=about("work of a second on one of the fewer processors (unconfirmed)", above=0),
+    efficiency: float = setting(
+        1.0, "work of a second on one of the fewer processors (unconfirmed)", above=0
     )
 
     def __post_init__(self) -> None:
@@ -284,7 +274,7 @@ class Switch(Response):
     response = "switch"
     logged = What.SWITCHED
 
-    to: str = field(metadata=about("name of the cluster"))
+    to: str = setting(..., "name of the cluster")
 
     @override
     def begin(self, user: ReplayUser) -> None:

@@ -12,13 +12,13 @@ The second part of a composed behaviour, see :mod:`hpcrowd.agents.behaviours.com
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, override
 
 import numpy as np
 
-from hpcrowd.agents.behaviours.declared import UNCONFIRMED, Parameter, Part, about
+from hpcrowd.agents.behaviours.declared import UNCONFIRMED, Parameter, Part, setting
 from hpcrowd.agents.behaviours.when import Reason
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError
@@ -129,19 +129,14 @@ class LinearThink(Think):
     table = "line"
     fitted: ClassVar[str] = "fitted to the trace; {} in a line that is given without it"
 
-    slope: float = field(
-        default=0.4826,
-        metadata=about("think time per response time", "s/s", DYNAMIC, least=0, shown=fitted),
+    slope: float = setting(
+        0.4826, "think time per response time", "s/s", DYNAMIC, least=0, shown=fitted
     )
-    intercept: float = field(
-        default=1779.0,
-        metadata=about(
-            "think time after an immediate response", "s", DYNAMIC, least=0, shown=fitted
-        ),
+    intercept: float = setting(
+        1779.0, "think time after an immediate response", "s", DYNAMIC, least=0, shown=fitted
     )
-    cut: int = field(
-        default=LONGEST_BREAK,
-        metadata=about("recorded think times from this on stay as they are", "s", DYNAMIC, above=0),
+    cut: int = setting(
+        LONGEST_BREAK, "recorded think times from this on stay as they are", "s", DYNAMIC, above=0
     )
 
     def __post_init__(self) -> None:
@@ -249,15 +244,11 @@ class ContinuationLaw:
         Per minute of response time: 0.05 (same).
     """
 
-    limit: float = field(
-        default=0.8,
-        metadata=about(
-            "probability to go on after an immediate response", "", ZAKAY, least=0, most=1
-        ),
+    limit: float = setting(
+        0.8, "probability to go on after an immediate response", "", ZAKAY, least=0, most=1
     )
-    decline: float = field(
-        default=0.05,
-        metadata=about("how fast it falls with the response time", "1/min", ZAKAY, least=0),
+    decline: float = setting(
+        0.05, "how fast it falls with the response time", "1/min", ZAKAY, least=0
     )
 
     def __post_init__(self) -> None:

@@ -17,14 +17,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar, Literal, override
 
 import numpy as np
 
 from hpcrowd.agents.behaviours.activity import ActivityWindow, WeeklyWindow
-from hpcrowd.agents.behaviours.declared import about
+from hpcrowd.agents.behaviours.declared import setting
 from hpcrowd.environment.clock import WEEK, Clock, Moment, second_of
 from hpcrowd.environment.errors import QuantityError, SignalError
 from hpcrowd.environment.jobs import UNKNOWN
@@ -114,11 +114,10 @@ class During(Periods):
 
     when = "during"
 
-    periods: Sequence[tuple[Moment, Moment]] = field(
-        metadata=about(
-            "pairs from, to: s or durations since the origin such as 2d 16h, or local dates and "
-            "times such as 1996-10-14 16:00"
-        )
+    periods: Sequence[tuple[Moment, Moment]] = setting(
+        ...,
+        "pairs from, to: s or durations since the origin such as 2d 16h, or local dates and "
+        "times such as 1996-10-14 16:00",
     )
 
     def __post_init__(self) -> None:
@@ -168,17 +167,12 @@ class OnSignal(Periods):
 
     when = "signal"
 
-    signal: Signal = field(metadata=about("CSV file with the columns time and value", name="file"))
+    signal: Signal = setting(..., "CSV file with the columns time and value", name="file")  # noqa: RUF009
     _: KW_ONLY
-    above: float | None = field(
-        default=None, metadata=about("the value is larger than this, in its unit")
-    )
-    below: float | None = field(
-        default=None, metadata=about("instead of above: the value is smaller")
-    )
-    outside: Literal["error", "off"] = field(
-        default="error",
-        metadata=about("submissions that the signal does not cover: an error, or no reaction"),
+    above: float | None = setting(None, "the value is larger than this, in its unit")
+    below: float | None = setting(None, "instead of above: the value is smaller")
+    outside: Literal["error", "off"] = setting(
+        "error", "submissions that the signal does not cover: an error, or no reaction"
     )
 
     def __post_init__(self) -> None:
@@ -235,8 +229,8 @@ class WeekHours(Trigger):
     when = "during"
     ends = True
 
-    window: ActivityWindow | WeeklyWindow = field(
-        metadata=about("opens, closes (local time) and days of the week", name="hours")
+    window: ActivityWindow | WeeklyWindow = setting(  # noqa: RUF009
+        ..., "opens, closes (local time) and days of the week", name="hours"
     )
 
     def __post_init__(self) -> None:
@@ -285,23 +279,14 @@ class Patience(Trigger):
     when = "patience"
     listens = True
 
-    wait: int | None = field(
-        default=None, metadata=about("the mean wait is longer than this", "s", least=0)
-    )
+    wait: int | None = setting(None, "the mean wait is longer than this", "s", least=0)
     _: KW_ONLY
-    times: float | None = field(
-        default=None,
-        metadata=about(
-            "instead of wait: waits are longer than this multiple of the run times", least=0
-        ),
+    times: float | None = setting(
+        None, "instead of wait: waits are longer than this multiple of the run times", least=0
     )
-    last: int = field(
-        default=5,
-        metadata=about("jobs that count, those that ended last (unconfirmed)", least=1),
-    )
-    memory: int | None = field(
-        default=None,
-        metadata=about("jobs that ended longer ago do not count; by default all do", "s", above=0),
+    last: int = setting(5, "jobs that count, those that ended last (unconfirmed)", least=1)
+    memory: int | None = setting(
+        None, "jobs that ended longer ago do not count; by default all do", "s", above=0
     )
 
     def __post_init__(self) -> None:

@@ -71,7 +71,7 @@ def values_of(kind: type, given: Strict, folder: Path) -> dict[str, Any]:
         value, form = getattr(given, one.name), _form(one)
         if value is not None and form in READ:
             value = READ[form][1](value, folder)
-        found[one.field] = value
+        found[one.attribute] = value
     return found
 
 
