@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from hpcrowd.agents.behaviours.decisions import COLUMNS, MEANING, WORDS, Decisions
-from hpcrowd.agents.behaviours.visits import VISIT_MEANING, Happening, Visit
+from hpcrowd.agents.populations.openness import VISIT_MEANING, Happening, Visit
 from hpcrowd.environment.errors import ResultsError
 from hpcrowd.environment.jobs import Int64s, JobTable
 

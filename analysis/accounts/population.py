@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hpcrowd.agents.behaviours.visits import Happening, Visits
+from hpcrowd.agents.populations.openness import Happening, Visits
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.analysis.curves import WEEK_HOURS, processors_in_use
 from hpcrowd.environment.clock import HOUR, WEEK, Clock

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpcrowd.agents.behaviours.visits import LEAVING, Happening
+from hpcrowd.agents.populations.openness import LEAVING, Happening
 from hpcrowd.analysis import curves
 from hpcrowd.analysis.pictures.over_time import Columns, local_times
 from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, TITLE, new_figure, tidy, time_axis

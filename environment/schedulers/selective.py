@@ -18,7 +18,12 @@ from hpcrowd.environment.schedulers.base import (
     WaitingJob,
     WaitingReason,
 )
-from hpcrowd.environment.schedulers.plan import Holes, PlanningScheduler, Reservation, duration
+from hpcrowd.environment.schedulers.conservative import (
+    Holes,
+    PlanningScheduler,
+    Reservation,
+    duration,
+)
 
 #: s; small jobs are shorter than the first, large ones not shorter than the second: medium are
 #: those "from 1,000 to 10,000 seconds" (Minh 2012, section 7.2.2).

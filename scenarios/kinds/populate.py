@@ -12,7 +12,7 @@ from pydantic import Field, field_validator, model_validator
 from hpcrowd.agents.behaviours.decisions import DecisionLog
 from hpcrowd.agents.behaviours.hooks import note_generating
 from hpcrowd.agents.generative.pool_users import add_pool_users
-from hpcrowd.agents.populations.casting import units_after
+from hpcrowd.agents.populations.population import units_after
 from hpcrowd.analysis.models.generation import generate
 from hpcrowd.analysis.models.model import WorkloadModel
 from hpcrowd.analysis.models.population import population

@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from hpcrowd.agents.behaviours.composed import Composed
 from hpcrowd.agents.behaviours.decisions import DecisionLog
-from hpcrowd.agents.populations.casting import Casting, units_after
 from hpcrowd.agents.populations.mixture import Mixture
+from hpcrowd.agents.populations.population import Casting, units_after
 from hpcrowd.agents.presets import PRESETS
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.agents.work.sessions import SessionDefinition

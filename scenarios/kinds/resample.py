@@ -12,11 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from hpcrowd.agents.behaviours.decisions import DecisionLog
 from hpcrowd.agents.behaviours.hooks import note_generating
 from hpcrowd.agents.generative.shmueli import SiteModel
-from hpcrowd.agents.populations.casting import units_after
 from hpcrowd.agents.populations.component_users import AsRecorded, ClosedLoop
 from hpcrowd.agents.populations.components import Pool
 from hpcrowd.agents.populations.made_up import ComponentWork, GroupWork, Living, SiteWork
 from hpcrowd.agents.populations.openness import FORMULA_NAMES, Consequences, Openness, PoolRules
+from hpcrowd.agents.populations.population import units_after
 from hpcrowd.agents.populations.satisfaction import Formula, formula_of
 from hpcrowd.agents.populations.semi_open import add_members, draw_roster
 from hpcrowd.agents.presets import PRESETS
