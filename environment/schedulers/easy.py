@@ -33,8 +33,8 @@ class EASY(KeyScheduler):
         submission), ``sjbf`` (shortest estimate first), ``largest`` (most processors first) or
         ``best-fit``.
     order
-        The order of the queue: a key of ``schedulers.ordered.KEYS``, after a minus for
-        large ones first. Whoever comes first in it is the head.
+        The order of the queue: a key of ``hpcrowd.environment.schedulers.ordered.KEYS``, after a
+        minus for large ones first. Whoever comes first in it is the head.
 
     Raises
     ------

@@ -49,8 +49,8 @@ class Order(KeyScheduler):
     Parameters
     ----------
     by
-        A key of ``schedulers.ordered.KEYS``, small ones first, or after a minus with
-        large ones first; ties go by submission, then by job number.
+        A key of ``hpcrowd.environment.schedulers.ordered.KEYS``, small ones first, or after a
+        minus with large ones first; ties go by submission, then by job number.
 
     Raises
     ------

@@ -7,6 +7,7 @@ for: durations, moments, hours of the week, the file of a signal.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import NoneType, UnionType
@@ -51,9 +52,18 @@ def settings_model(kind: Any) -> type[Strict]:
     )
 
 
-def optional(parameter: Parameter) -> tuple[Any, Any]:
-    """Return a setting that need not be given, for :func:`pydantic.create_model`."""
-    return _kind(parameter) | None, _field(parameter, default=None)
+def optional(parameter: Parameter, of: str = "") -> tuple[Any, Any]:
+    """Return a setting that need not be given, for :func:`pydantic.create_model`.
+
+    Parameters
+    ----------
+    parameter
+        What it sets.
+    of
+        What it is a setting of, if that is to be said.
+    """
+    meaning = f"{of}: {parameter.meaning}" if of else parameter.meaning
+    return _kind(parameter) | None, _field(replace(parameter, meaning=meaning, default=None))
 
 
 def make(kind: Callable[..., Any], given: Strict, folder: Path) -> Any:
@@ -92,7 +102,7 @@ def _kind(parameter: Parameter) -> Any:
     return found | None if NoneType in get_args(parameter.kind) else found
 
 
-def _field(parameter: Parameter, **others: Any) -> Any:
+def _field(parameter: Parameter) -> Any:
     bounds = {
         "ge": parameter.least,
         "gt": parameter.above,
@@ -100,6 +110,6 @@ def _field(parameter: Parameter, **others: Any) -> Any:
         "lt": parameter.below,
     }
     settings: Any = {name: bound for name, bound in bounds.items() if bound is not None}
-    unit = parameter.unit and f", {parameter.unit}"
-    settings |= {"default": parameter.default, "description": f"{parameter.meaning}{unit}"}
-    return Field(**settings | others)
+    said = not parameter.unit or parameter.unit in parameter.meaning.split()
+    meaning = parameter.meaning if said else f"{parameter.meaning}, {parameter.unit}"
+    return Field(parameter.default, description=meaning, **settings)

@@ -76,8 +76,9 @@ def _settings() -> dict[str, Any]:
                 text = f"settings of {what} = {part.name}"
                 model = settings_model(part.settings)
                 found[part.table] = (model | None, Field(None, description=text))
-            else:
-                found |= {one.name: optional(one) for one in parameters_of(part.settings)}
+                continue
+            for one in parameters_of(part.settings):
+                found[one.name] = optional(one, f"{what} = {part.name}")
     return found
 
 
