@@ -249,8 +249,7 @@ def reaction_settings_table() -> str:
     """Return the settings of reactions as plain data, by response and trigger."""
     from hpcrowd.agents.behaviours.parts import RESPONSES, TRIGGERS
     from hpcrowd.agents.behaviours.responses import Response
-    from hpcrowd.scenarios.kinds.part_settings import settings_model
-    from hpcrowd.scenarios.kinds.reaction_files import trigger_settings
+    from hpcrowd.scenarios.kinds.part_files import settings_model, trigger_settings
 
     shared = settings_model(Response).model_fields
     kinds = [(f'`do = "{name}"`', settings_model(part)) for name, part in RESPONSES.items()]

@@ -2,7 +2,7 @@ from .demo import run_demo
 from .kinds.draws import draws_of
 from .kinds.files import read_scenario
 from .kinds.grid import GridConfig, read_grid, run_grid
-from .kinds.reaction_files import reaction_from
+from .kinds.part_files import reaction_from
 from .kinds.replay import ReplayConfig, configure, replay
 from .kinds.resample import ResampleConfig, configure_resample, resample
 from .studies.madon2024.run import reproduce_madon2024

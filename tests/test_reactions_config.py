@@ -27,8 +27,7 @@ from hpcrowd.environment import HpcrowdError, QuantityError, SignalError
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.scenarios import reaction_from
 from hpcrowd.scenarios.kinds.fields import parse_moment
-from hpcrowd.scenarios.kinds.part_settings import settings_model
-from hpcrowd.scenarios.kinds.reaction_files import trigger_settings
+from hpcrowd.scenarios.kinds.part_files import settings_model, trigger_settings
 
 PERIOD = {"when": "during", "periods": [[0, 10]]}
 
@@ -217,7 +216,7 @@ def test_every_response_goes_with_every_trigger(do: str, when: str, tmp_path: Pa
 def test_reading_settings_is_light(root: Path) -> None:
     """Looking at settings and making a reaction loads no simulation."""
     code = (
-        "import sys; from hpcrowd.scenarios.kinds.reaction_files import reaction_from as make\n"
+        "import sys; from hpcrowd.scenarios.kinds.part_files import reaction_from as make\n"
         "make({'do': 'delay', 'when': 'during', 'periods': [[0, 1]]})\n"
         "print([m for m in ('mesa', 'numba', 'pandas', 'matplotlib') if m in sys.modules])"
     )

@@ -81,6 +81,13 @@ class When(Part, ABC):
     def finished(self, user: ReplayUser, unit: int, now: int) -> Sequence[Release]:
         """Return what the user may submit now that a unit is over."""
 
+    def first(self, user: ReplayUser) -> Sequence[Release]:
+        """Return the first unit of a user, at its recorded second."""
+        if not user.units:
+            return ()
+        unit = user.units.start
+        return [Release(unit, int(self.units.start[unit]), Reason.START, 0, UNKNOWN)]
+
     def sent(self, user: ReplayUser, unit: int, last: int) -> Release | None:
         """Return what the user may submit once the last job of a unit is submitted, at ``last``."""
         return None
@@ -182,10 +189,7 @@ class BatchOrder(When):
 
     @override
     def begin(self, user: ReplayUser) -> Sequence[Release]:
-        if not user.units:
-            return ()
-        unit = user.units.start
-        return [Release(unit, int(self.units.start[unit]), Reason.START, 0, UNKNOWN)]
+        return self.first(user)
 
     @override
     def finished(self, user: ReplayUser, unit: int, now: int) -> Sequence[Release]:

@@ -35,8 +35,7 @@ from hpcrowd.environment.schedulers.estimates import parse_estimates
 from hpcrowd.environment.schedulers.names import parse_scheduler
 from hpcrowd.environment.toml_files import read_toml
 from hpcrowd.scenarios.kinds.fields import Strict
-from hpcrowd.scenarios.kinds.part_settings import make, optional, settings_model
-from hpcrowd.scenarios.kinds.reaction_files import reaction_from
+from hpcrowd.scenarios.kinds.part_files import make, optional, reaction_from, settings_model
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.reactions import Reaction
