@@ -10,7 +10,7 @@ from .behaviours.activity import (
 from .behaviours.composed import Composed, Rigid, ThinkTime
 from .behaviours.decisions import Decision, DecisionLog, Decisions
 from .behaviours.heldout import HeldOut, OpenOrder, PausePool, SimilarPauses
-from .behaviours.profiles import ActiveTime, Profiles, WeeklyProfile
+from .behaviours.profiles import ActiveTime, Fitted, Profiles, WeeklyProfile
 from .behaviours.reactions import Intention, Note, Reaction
 from .behaviours.responses import Degrade, Delay, Reconfigure, Renounce, Response, Switch
 from .behaviours.think import (
@@ -25,7 +25,6 @@ from .behaviours.think import (
 )
 from .behaviours.triggers import During, OnSignal, Patience, Trigger, WeekHours
 from .behaviours.user import Behaviour, ReplayUser, User
-from .behaviours.visits import Happening, Visit, Visits
 from .behaviours.when import BatchOrder, Reason, Recorded, Release, SessionGraph, When
 from .generative.archetypes import (
     Debugger,
@@ -39,16 +38,15 @@ from .generative.empirical import Attendance, Empirical, Habits
 from .generative.generated import GeneratedUser, Generating, LogNormal
 from .generative.shmueli import ShmueliFeitelson, SiteModel
 from .generative.site_users import Doing, SiteUser
-from .populations.casting import Casting
 from .populations.component_users import AsRecorded, ClosedLoop, ComponentUser, Member
 from .populations.components import Component, Pool
 from .populations.made_up import ComponentWork, GroupWork, Living, SiteWork
 from .populations.mixture import Mixture, Part
-from .populations.openness import Consequences, Openness, PoolRules
-from .populations.population import add_users
+from .populations.openness import Consequences, Happening, Openness, PoolRules, Visit, Visits
+from .populations.population import Casting, add_users
 from .populations.satisfaction import Alea, Formula, Habit, Minding, Requested
 from .populations.semi_open import Roster, add_members, draw_roster
-from .presets import PRESETS, Fitted, Recipe
+from .presets import PRESETS, Recipe
 from .work.graph import Dependencies, find_dependencies, longest_paths, user_graph
 from .work.recorded import Work
 from .work.repeated import Chains

@@ -6,95 +6,48 @@ the recorded work, so that it can be handed to :func:`add_users` as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from hpcrowd.agents.behaviours.activity import (
-    Activity,
-    ActivityWindow,
-    RecordedSessions,
-    SameWindow,
-    Shifts,
-    WeeklyWindow,
-    WorkPattern,
-)
+from hpcrowd.agents.behaviours.activity import ActivityWindow, SameWindow, Shifts, WeeklyWindow
 from hpcrowd.agents.behaviours.composed import Composed, Rigid, ThinkTime
-from hpcrowd.agents.behaviours.profiles import PRIOR, ActiveTime
-from hpcrowd.agents.behaviours.think import (
-    Continuation,
-    ContinuationLaw,
-    LinearThink,
-    OwnPauses,
-    RecordedPauses,
-    Think,
-)
-from hpcrowd.agents.behaviours.when import BatchOrder, Recorded, SessionGraph, When
+from hpcrowd.agents.behaviours.parts import ACTIVITIES, THINK, WHEN, WINDOWS
+from hpcrowd.agents.behaviours.profiles import Fitted
+from hpcrowd.agents.behaviours.think import ContinuationLaw, LinearThink
 from hpcrowd.agents.generative.shmueli import CALIBRATED, PUBLISHED, SiteModel
 from hpcrowd.environment.errors import QuantityError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from hpcrowd.agents.behaviours.activity import Activity
+    from hpcrowd.agents.behaviours.declared import Parameter, Part
     from hpcrowd.agents.behaviours.reactions import Reaction
+    from hpcrowd.agents.behaviours.think import Think
     from hpcrowd.agents.behaviours.user import Behaviour, ReplayUser
+    from hpcrowd.agents.behaviours.when import When
     from hpcrowd.agents.work.recorded import Work
-    from hpcrowd.agents.work.units import Units
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """Activity windows fitted to each user's record, see :class:`ActiveTime`.
-
-    Attributes
-    ----------
-    prior
-        Starts, see :data:`hpcrowd.agents.behaviours.profiles.PRIOR`.
-    """
-
-    prior: float = PRIOR
-
-
-#: Parts that decide which work comes next, by name.
-WHEN: dict[str, Callable[[Work], When]] = {
-    "recorded": Recorded,
-    "sessions": SessionGraph,
-    "batches": BatchOrder,
-}
-
-#: Parts that decide about pauses, by name; made from the units they are fitted to.
-THINK: dict[str, Callable[[Units], Think]] = {
-    "recorded": lambda units: RecordedPauses(),
-    "linear": LinearThink.fit,
-    "own": OwnPauses,
-    "continuation": Continuation,
-}
-
-#: Parts that tell when users are at work, by name; made from the units that are replayed and those
-#: they are fitted to.
-WINDOWS: dict[str, Callable[[Units, Units], Activity | None]] = {
-    "always": lambda units, fit: None,
-    "fitted": ActiveTime,
-    "shifts": lambda units, fit: WorkPattern(),
-    "sessions": lambda units, fit: RecordedSessions(fit),
-}
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Which parts a behaviour is made of.
+    """Which parts a behaviour is made of, by the names of :mod:`hpcrowd.agents.behaviours.parts`.
 
     Attributes
     ----------
     when
         A name of :data:`WHEN`.
     think
-        A name of :data:`THINK`, a line that is given, or the law of another continuation.
+        A name of :data:`THINK`, or the settings of one: a line, the law of another continuation.
     window
-        A name of :data:`WINDOWS`, a window that is given, or other parameters of one.
+        A name of :data:`WINDOWS`, the settings of one, or a window that is given.
     waits
         Whether a user that is absent puts off its thinking too, see
         :class:`~hpcrowd.agents.behaviours.composed.Composed`.
     reactions
         Reactions beyond the submission time, in their order.
+    does, source
+        What users keep, in a few words, and where the model comes from; of a named behaviour.
 
     Raises
     ------
@@ -103,10 +56,12 @@ class Recipe:
     """
 
     when: str = "sessions"
-    think: str | LinearThink | ContinuationLaw = "recorded"
-    window: str | ActivityWindow | WeeklyWindow | Shifts | Fitted = "always"
+    think: str | LinearThink | ContinuationLaw | Any = "recorded"
+    window: str | ActivityWindow | WeeklyWindow | Shifts | Fitted | Any = "always"
     waits: bool = False
     reactions: tuple[Reaction, ...] = ()
+    does: str = field(default="", compare=False, repr=False)
+    source: str = field(default="", compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, known in (("when", WHEN), ("think", THINK), ("window", WINDOWS)):
@@ -118,14 +73,32 @@ class Recipe:
                 "when 'recorded': submissions at their recorded seconds ask for no think time and "
                 "no window; choose when = sessions or batches"
             )
-        drawn = self.think in ("own", "continuation") or isinstance(self.think, ContinuationLaw)
-        if self.when == "sessions" and drawn:
+        if self.when == "sessions" and self.think_part.draws:
             raise QuantityError(
                 f"think {self.think!r}: draws from pauses inside sessions, and whole sessions have "
                 "none; choose when = batches"
             )
         if self.waits and self.window == "always":
             raise QuantityError("waits: nobody is ever absent without a window; give a window")
+
+    @property
+    def think_part(self) -> type[Think]:
+        """The part that decides about pauses."""
+        if isinstance(self.think, str):
+            return THINK[self.think]
+        return next(_taking(self.think, THINK.values()))
+
+    @property
+    def window_part(self) -> type[Activity]:
+        """The part that tells when users are at work."""
+        if isinstance(self.window, str):
+            return WINDOWS[self.window]
+        return next(_taking(self.window, ACTIVITIES), SameWindow)
+
+    def parameters(self) -> list[Parameter]:
+        """Return what the parts depend on, with their defaults."""
+        parts = (WHEN[self.when], self.think_part, self.window_part)
+        return [one for part in parts for one in part.parameters()]
 
     def __call__(self, work: Work, fit: Work | None = None) -> Behaviour[ReplayUser]:
         """Return the behaviour.
@@ -141,46 +114,97 @@ class Recipe:
             return Rigid()
         if self == Recipe():
             return ThinkTime(work)
-        when = WHEN[self.when](work)
+        part: Callable[[Work], When] = WHEN[self.when]
+        when = part(work)
         source = when.units
         if fit is not None:
             source = fit.by_batch if self.when == "batches" else fit.by_session
-        return Composed(
-            when, self._think(source), self._window(when.units, source), self.reactions,
-            waits=self.waits,
-        )  # fmt: skip
-
-    def _think(self, fit: Units) -> Think:
-        if isinstance(self.think, ContinuationLaw):
-            return Continuation(fit, self.think)
-        return THINK[self.think](fit) if isinstance(self.think, str) else self.think
-
-    def _window(self, units: Units, fit: Units) -> Activity | None:
-        window = self.window
-        if isinstance(window, str):
-            return WINDOWS[window](units, fit)
-        if isinstance(window, Fitted):
-            return ActiveTime(units, fit, window.prior)
-        return WorkPattern(window) if isinstance(window, Shifts) else SameWindow(window)
+        think = self.think_part.make(source, _settings(self.think))
+        window = self.window_part.make(when.units, source, _settings(self.window))
+        return Composed(when, think, window, self.reactions, waits=self.waits)
 
 
-#: Presets by the names that users give.
+def _taking[P: Part](settings: Any, parts: Iterable[type[P]]) -> Iterator[type[P]]:
+    """Yield the parts that these are the settings of."""
+    for part in parts:
+        if part.settings is not None and isinstance(settings, part.settings):
+            yield part
+
+
+def _settings(value: Any) -> Any:
+    """Return the settings of a part; None where only its name is given."""
+    return None if isinstance(value, str) else value
+
+
+#: Behaviours by the names that users give.
 PRESETS: dict[str, Recipe | SiteModel] = {
-    # Recorded submissions: Madon et al. 2024, Definition 8.
-    "rigid": Recipe("recorded"),
-    # Recorded think times between sessions: Madon et al. 2024, section 4.2.
-    "think-time": Recipe("sessions"),
-    # The same with the rhythm of day and night, the lack of which is discussed in section 7.3.2.
-    "think-time-windows": Recipe("sessions", window="fitted"),
-    # Zakay and Feitelson 2015, sections VII-A to VII-C.
-    "adjusted": Recipe("batches"),
-    "distribution": Recipe("batches", "continuation", "shifts", waits=True),
-    "fluid": Recipe("batches", "own", "sessions", waits=True),
-    # Dynamic think times: Schlagkamp, JSSPP 2015; the second with activity windows.
-    "linear": Recipe("batches", "linear"),
-    "linear-windows": Recipe("batches", "linear", "fitted"),
-    # Users who make up their work: Shmueli and Feitelson 2007 and 2009; the second comes on as many
-    # days as recorded.
+    "rigid": Recipe(
+        "recorded",
+        does="recorded submissions",
+        source="Madon et al. 2024, Definition 8",
+    ),
+    "think-time": Recipe(
+        "sessions",
+        does="think times between sessions",
+        source="Madon et al. 2024, section 4.2",
+    ),
+    "think-time-windows": Recipe(
+        "sessions",
+        window="fitted",
+        does="the same, and their weekly rhythm",
+        source="the same; windows: own, for the loss told in section 7.3.2",
+    ),
+    "adjusted": Recipe(
+        "batches",
+        does="think times between batches, order of batches",
+        source="Zakay and Feitelson 2015, section VII-A",
+    ),
+    "distribution": Recipe(
+        "batches",
+        "continuation",
+        "shifts",
+        waits=True,
+        does="order of batches; hours are drawn",
+        source="Zakay and Feitelson 2015, section VII-B",
+    ),
+    "fluid": Recipe(
+        "batches",
+        "own",
+        "sessions",
+        waits=True,
+        does="order of batches, recorded hours",
+        source="Zakay and Feitelson 2015, section VII-C",
+    ),
+    # Dynamic think times, the second with activity windows.
+    "linear": Recipe(
+        "batches",
+        "linear",
+        does="order of batches; think by response time",
+        source="Schlagkamp, JSSPP 2015 (abstract only)",
+    ),
+    "linear-windows": Recipe(
+        "batches",
+        "linear",
+        "fitted",
+        does="the same, and their weekly rhythm",
+        source="the same; windows: own",
+    ),
+    # Users who make up their work; the second comes on as many days as recorded.
     "shmueli-feitelson": PUBLISHED,
     "generative": CALIBRATED,
 }
+
+
+def preset_of(behaviour: Composed) -> str | None:
+    """Return the name of the preset that is made of the same parts, None where there is none."""
+    # Parts whose decisions are noted are in a wrapping.
+    found = [
+        type(getattr(part, "inner", part))
+        for part in (behaviour.when, behaviour.think, behaviour.window)
+    ]
+    for name, preset in PRESETS.items():
+        if isinstance(preset, Recipe):
+            window = type(None) if preset.window == "always" else preset.window_part
+            if found == [WHEN[preset.when], preset.think_part, window]:
+                return name
+    return None

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hpcrowd.agents.behaviours.decisions import Decisions
 from hpcrowd.agents.behaviours.reactions import Note
-from hpcrowd.agents.behaviours.visits import Visit
+from hpcrowd.agents.populations.openness import Visit
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.agents.work.units import Units
 from hpcrowd.analysis.accounts.platform import sizes_of

@@ -14,7 +14,7 @@ import numpy as np
 
 from hpcrowd.agents.behaviours.decisions import COLUMNS, WORDS, Decisions
 from hpcrowd.agents.behaviours.decisions import MEANING as DECISION_MEANING
-from hpcrowd.agents.behaviours.visits import VISIT_MEANING, Happening, Visit
+from hpcrowd.agents.populations.openness import VISIT_MEANING, Happening, Visit
 from hpcrowd.analysis.accounts.reactions import MEANING as REACTION_MEANING
 from hpcrowd.analysis.accounts.reactions import table
 from hpcrowd.environment.engine.interrupted_runs import MEANING as ATTEMPT_MEANING

@@ -22,7 +22,6 @@ from hpcrowd.environment import (
     jobs_from_trace,
     parse_scheduler,
 )
-from hpcrowd.environment.engine.passes.base import PASSES
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.schedulers.names import SCHEDULERS
 from hpcrowd.environment.traces.trace import Conversion
@@ -37,22 +36,21 @@ class Rebuilding(Conservative):
     """Conservative backfilling whose compiled form lays its plan out anew at every pass."""
 
     name = "rebuilding"
+    compiled = "rebuilding:RebuildingPass"
 
 
 class Textbook(Conservative):
     """The same, with the plan as one list."""
 
     name = "textbook"
+    compiled = "textbook:TextbookPass"
 
 
 #: Conservative backfilling that lays its plan out anew at every pass.
 ANEW = {"rebuilding": Rebuilding, "textbook": Textbook}
 
-PASSES[Rebuilding] = "rebuilding:RebuildingPass"
-PASSES[Textbook] = "textbook:TextbookPass"
-
 #: Policies that run compiled.
-COMPILED = [name for name, kind in SCHEDULERS.items() if kind in PASSES]
+COMPILED = [name for name, kind in SCHEDULERS.items() if kind.compiled]
 
 #: s of KTH at half speed.
 HALF_SPEED = {"easy": 0.3, "selective": 3, "selective-categorized": 3, "conservative": 10}

@@ -26,12 +26,12 @@ def page_of(behaviour: str) -> str:
 
 def presets_table() -> str:
     """Return the named behaviours with their parts and sources."""
-    from hpcrowd.scenarios.commands.behaviours import presets
+    from hpcrowd.agents.presets import PRESETS
 
     rows = []
-    for preset in presets():
-        name = f"[`{preset.name}`]({page_of(preset.name)})"
-        rows.append((name, preset.when, preset.think, preset.window, preset.does, preset.source))
+    for name, preset in PRESETS.items():
+        link = f"[`{name}`]({page_of(name)})"
+        rows.append((link, preset.when, preset.think, preset.window, preset.does, preset.source))
     return table(("behaviour", "when", "think", "window", "users keep", "source"), rows)
 
 
@@ -45,12 +45,11 @@ def choices_table() -> str:
 
 def parameters_table(name: str) -> str:
     """Return the parameters of a named behaviour."""
-    from hpcrowd.scenarios.commands.behaviours import presets
+    from hpcrowd.agents.presets import PRESETS
 
-    preset = next(preset for preset in presets() if preset.name == name)
     rows = [
-        (f"`{each.name}`", each.meaning, each.unit, each.default, each.source)
-        for each in preset.parameters
+        (f"`{each.name}`", each.meaning, each.unit, each.default_words, each.source)
+        for each in PRESETS[name].parameters()
     ]
     return table(("parameter", "meaning", "unit", "default", "source"), rows)
 
@@ -177,14 +176,14 @@ def _default_of(field: Any) -> str:
 
 def places_of_behaviours() -> dict[str, Callable[[], str]]:
     """Return the places on the pages of single behaviours."""
-    from hpcrowd.scenarios.commands.behaviours import presets
+    from hpcrowd.agents.presets import PRESETS
 
     made: dict[str, Callable[[], str]] = {}
     replayed = {users for _, users in measurements()}
-    for preset in presets():
-        word = preset.name.replace("-", "_")
-        if preset.name in replayed:
-            made[f"measured_{word}"] = partial(measured_of, preset.name)
-            if preset.parameters:
-                made[f"parameters_{word}"] = partial(parameters_table, preset.name)
+    for name, preset in PRESETS.items():
+        word = name.replace("-", "_")
+        if name in replayed:
+            made[f"measured_{word}"] = partial(measured_of, name)
+            if preset.parameters():
+                made[f"parameters_{word}"] = partial(parameters_table, name)
     return made

@@ -251,19 +251,20 @@ def reaction_accounts_table() -> str:
 
 def reaction_settings_table() -> str:
     """Return the settings of reactions as plain data, by response and trigger."""
-    from hpcrowd.scenarios.kinds.reaction_files import RESPONSES, TRIGGERS, ResponseConfig
+    from hpcrowd.agents.behaviours.parts import RESPONSES, TRIGGERS
+    from hpcrowd.agents.behaviours.responses import Response
+    from hpcrowd.scenarios.kinds.part_files import settings_model, trigger_settings
 
+    shared = settings_model(Response).model_fields
+    kinds = [(f'`do = "{name}"`', settings_model(part)) for name, part in RESPONSES.items()]
+    kinds += [(f'`when = "{name}"`', trigger_settings(name)) for name in TRIGGERS]
+    settings = [(kind, name, field) for kind, model in kinds
+                for name, field in model.model_fields.items() if name not in shared]  # fmt: skip
+    settings += [("any", name, field) for name, field in shared.items()]
     rows = []
-    for key, kinds in (("do", RESPONSES), ("when", TRIGGERS)):
-        for kind, settings in kinds.items():
-            for name, field in settings.model_fields.items():
-                if name in ResponseConfig.model_fields:
-                    continue
-                needed = field.is_required()
-                default = "required" if needed else _plain(field.default)
-                rows.append((f'`{key} = "{kind}"`', f"`{name}`", default, field.description or ""))
-    for name, field in ResponseConfig.model_fields.items():
-        rows.append(("any", f"`{name}`", _plain(field.default), field.description or ""))
+    for kind, name, field in settings:
+        default = "required" if field.is_required() else _plain(field.default)
+        rows.append((kind, f"`{name}`", default, field.description or ""))
     return table(("with", "setting", "default", "meaning"), rows)
 
 
@@ -315,7 +316,7 @@ def platform_settings_table() -> str:
 
 
 def _plain(default: Any) -> str:
-    return "" if default is None else f"`{default}`"
+    return "" if default in (None, "") else f"`{default}`"
 
 
 def errors_tree() -> str:

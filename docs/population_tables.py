@@ -54,7 +54,7 @@ def accounts_table() -> str:
 
 def visit_columns_table() -> str:
     """Return the columns of ``visits.parquet``."""
-    from hpcrowd.agents.behaviours.visits import VISIT_MEANING as MEANING
+    from hpcrowd.agents.populations.openness import VISIT_MEANING as MEANING
 
     return _columns(MEANING)
 

@@ -29,10 +29,9 @@ from .schedulers.creasy import Creasy
 from .schedulers.easy import EASY
 from .schedulers.estimates import Estimates, parse_estimates
 from .schedulers.fair_share import FairShare
-from .schedulers.fcfs import FCFS
 from .schedulers.multi_queue import MultiQueue
 from .schedulers.names import parse_scheduler
-from .schedulers.order import LJF, SJF, Order
+from .schedulers.order import FCFS, LJF, SJF, Order
 from .schedulers.predictors.base import Predictor
 from .schedulers.predictors.history import Group, HistoryParameters, HistoryPredictor
 from .schedulers.predictors.last_two import LastTwo

@@ -1,8 +1,8 @@
 from .demo import run_demo
 from .kinds.files import read_scenario
 from .kinds.grid import GridConfig, read_grid, run_grid
+from .kinds.part_files import reaction_from
 from .kinds.populate import PopulateConfig, populate
-from .kinds.reaction_files import reaction_from
 from .kinds.replay import ReplayConfig, replay
 from .kinds.resample import ResampleConfig, resample
 from .studies.madon2024.run import reproduce_madon2024

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from hpcrowd.agents.behaviours.decisions import DecisionLog
-from hpcrowd.agents.behaviours.visits import Happening, Visit
+from hpcrowd.agents.populations.openness import Happening, Visit
 from hpcrowd.analysis import Run, read_recorded
 from hpcrowd.environment import JobTable, Trace, write_swf
 from hpcrowd.scenarios.kinds.platform_files import PlatformConfig

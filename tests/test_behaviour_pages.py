@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hpcrowd.agents.behaviours.declared import UNCONFIRMED
 from hpcrowd.agents.presets import PRESETS, Recipe
 from hpcrowd.analysis.comparison.numbers import measure
 from hpcrowd.analysis.curves import activity_lengths
 from hpcrowd.analysis.pictures.plots import figure_png
 from hpcrowd.environment.traces.formats.swf import parse_swf
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.commands.behaviours import SOURCES, UNCONFIRMED, behaviours_command, presets
+from hpcrowd.scenarios.commands.behaviours import behaviours_command
 from hpcrowd.scenarios.kinds.replay import BEHAVIOURS, replay
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -45,7 +46,7 @@ def page(name: str) -> str:
 def test_names_agree() -> None:
     """The command line, the list of behaviours and the presets have the same names."""
     assert list(PRESETS) == list(BEHAVIOURS)
-    assert set(PRESETS) == set(SOURCES)
+    assert all(preset.source for preset in PRESETS.values())
 
 
 @pytest.mark.parametrize("name", REPLAYS)
@@ -65,18 +66,16 @@ def test_every_behaviour_has_a_page(name: str) -> None:
 def test_parameters_stand_on_the_page(name: str) -> None:
     """Each parameter is told with its unit, its default and its source."""
     text = page(name)
-    for preset in presets():
-        if preset.name == name:
-            for each in preset.parameters:
-                row = f"| `{each.name}` | {each.meaning} | {each.unit} | {each.default} |"
-                assert row in text
-                assert each.source
+    for each in PRESETS[name].parameters():
+        row = f"| `{each.name}` | {each.meaning} | {each.unit} | {each.default_words} |"
+        assert row in text
+        assert each.source
 
 
 def test_unconfirmed_numbers_are_marked() -> None:
     """The line that could not be found in its paper is called unconfirmed, with its cut."""
-    linear = next(preset for preset in presets() if preset.name == "linear")
-    marked = {each.name for each in linear.parameters if UNCONFIRMED in each.source}
+    linear = PRESETS["linear"].parameters()
+    marked = {each.name for each in linear if UNCONFIRMED in each.source}
     assert {"line.slope", "line.intercept", "line.cut"} == marked
     assert UNCONFIRMED in page("linear")
 

@@ -12,7 +12,6 @@ from decision_cases import check_gone, check_sums
 from hpcrowd.agents.behaviours.decisions import Decision, DecisionLog, Decisions, What, Why
 from hpcrowd.agents.behaviours.hooks import note_generating
 from hpcrowd.agents.behaviours.user import Behaviour
-from hpcrowd.agents.behaviours.visits import Visits
 from hpcrowd.agents.generative.archetypes import (
     Debugger,
     DebuggerHabits,
@@ -30,6 +29,7 @@ from hpcrowd.agents.generative.pool_users import (
     PoolUser,
     add_pool_users,
 )
+from hpcrowd.agents.populations.openness import Visits
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment import JobTable, Simulation
 from hpcrowd.environment.clock import DAY, HOUR, WEEK

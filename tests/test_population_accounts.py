@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 from hpcrowd.agents import Work
-from hpcrowd.agents.behaviours.visits import Happening, Visits
+from hpcrowd.agents.populations.openness import Happening, Visits
 from hpcrowd.analysis.accounts.population import (
     ACCOUNTS,
     account_lines,

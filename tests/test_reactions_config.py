@@ -22,11 +22,12 @@ from hpcrowd.agents import (
     Switch,
     WeekHours,
 )
+from hpcrowd.agents.behaviours.parts import RESPONSES, TRIGGERS
 from hpcrowd.environment import HpcrowdError, QuantityError, SignalError
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.scenarios import reaction_from
 from hpcrowd.scenarios.kinds.fields import parse_moment
-from hpcrowd.scenarios.kinds.reaction_files import RESPONSES, TRIGGERS
+from hpcrowd.scenarios.kinds.part_files import settings_model, trigger_settings
 
 PERIOD = {"when": "during", "periods": [[0, 10]]}
 
@@ -80,13 +81,13 @@ def test_degrade_in_hours_of_the_week() -> None:
     reaction = reaction_from(config)
     assert isinstance(reaction, Degrade)
     assert isinstance(reaction.trigger, WeekHours)
-    assert 5 == len(reaction.trigger.window.pieces)
+    assert 5 == len(reaction.trigger.week.pieces)
     assert (0.25, "evening") == (reaction.factor, reaction.name)
     config["hours"]["days"] = ["Sat"]
     reaction = reaction_from(config)
     assert isinstance(reaction, Degrade)
     assert isinstance(reaction.trigger, WeekHours)
-    assert [(5 * DAY + 16 * HOUR, 5 * DAY + 20 * HOUR)] == reaction.trigger.window.pieces
+    assert [(5 * DAY + 16 * HOUR, 5 * DAY + 20 * HOUR)] == reaction.trigger.week.pieces
 
 
 def test_entry_of_a_toml_file() -> None:
@@ -208,14 +209,14 @@ def test_every_response_goes_with_every_trigger(do: str, when: str, tmp_path: Pa
     reaction = reaction_from(config, tmp_path)
     assert isinstance(reaction, Reaction)
     assert f"{do} {when}" == getattr(reaction, "name", None)
-    for settings in (RESPONSES[do], TRIGGERS[when]):
+    for settings in (settings_model(RESPONSES[do]), trigger_settings(when)):
         assert all(field.description for field in settings.model_fields.values())
 
 
 def test_reading_settings_is_light(root: Path) -> None:
     """Looking at settings and making a reaction loads no simulation."""
     code = (
-        "import sys; from hpcrowd.scenarios.kinds.reaction_files import reaction_from as make\n"
+        "import sys; from hpcrowd.scenarios.kinds.part_files import reaction_from as make\n"
         "make({'do': 'delay', 'when': 'during', 'periods': [[0, 1]]})\n"
         "print([m for m in ('mesa', 'numba', 'pandas', 'matplotlib') if m in sys.modules])"
     )

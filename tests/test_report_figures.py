@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hpcrowd.agents.behaviours.visits import Happening, Visit
+from hpcrowd.agents.populations.openness import Happening, Visit
 from hpcrowd.analysis import RUN_FIGURES, Run, read_results, wait_classes, write_results
 from hpcrowd.analysis.pictures.over_time import (
     recorded_jobs,

@@ -25,9 +25,7 @@ from hpcrowd.environment import (
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.kinds.population_files import (
-    LawConfig,
     PopulationConfig,
-    ShiftsConfig,
     UsersConfig,
 )
 from hpcrowd.scenarios.kinds.replay import replay
@@ -204,9 +202,7 @@ def test_everybody_generates_in_a_mixture(trace: Trace) -> None:
 
 def test_law_and_shifts_of_a_population() -> None:
     """A file may change the law and the shifts, and no part that such users do not have."""
-    entry = UsersConfig(
-        behaviour="generative", law=LawConfig(limit=0.5), shifts=ShiftsConfig(day_share=1.0)
-    )
+    entry = UsersConfig(behaviour="generative", law={"limit": 0.5}, shifts={"day_share": 1.0})
     assert (0.5, 1.0) == (entry.recipe().law.limit, entry.recipe().shifts.day_share)
     with pytest.raises(QuantityError, match=r"think: generative users .* leave it out"):
         UsersConfig(behaviour="generative", think="own").recipe()

@@ -10,9 +10,9 @@ import pytest
 from hpcrowd.environment import Clock, Cluster, JobTable, ReasonCode, Simulation, WaitingReason
 from hpcrowd.environment.engine.plain import PlainEngine
 from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.schedulers.conservative import PlanningScheduler, Profile, duration
 from hpcrowd.environment.schedulers.names import SCHEDULERS
 from hpcrowd.environment.schedulers.ordered import OrderedScheduler
-from hpcrowd.environment.schedulers.plan import PlanningScheduler, Profile, duration
 from hpcrowd.environment.stops import FOREVER
 from hpcrowd.environment.waiting_reasons import (
     explain,

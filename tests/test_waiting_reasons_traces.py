@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hpcrowd.environment import JobTable, ReasonCode, Simulation, Trace, jobs_from_trace
 from hpcrowd.environment.clock import HOUR, WEEK
-from hpcrowd.environment.schedulers.plan import PlanningScheduler
+from hpcrowd.environment.schedulers.conservative import PlanningScheduler
 from hpcrowd.environment.waiting_reasons import reasons_at, reasons_of
 from test_waiting_reasons_properties import check_true
 

@@ -16,10 +16,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING, Protocol, override
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, override
 
 import numpy as np
 
+from hpcrowd.agents.behaviours.decisions import Why
+from hpcrowd.agents.behaviours.declared import AFTER_MIDNIGHT, Part, setting
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.when import Release
     from hpcrowd.agents.work.units import Units
 
+
+#: Source of the numbers of :class:`Shifts`.
+ZAKAY = "Zakay and Feitelson 2015, section VII-B"
 
 #: Days of the week, Monday is 0.
 WORKING_DAYS = (0, 1, 2, 3, 4)
@@ -177,8 +182,29 @@ class ActivityWindow:
         return self.week.is_open(clock, second)
 
 
-class Activity:
+class Activity(Part):
     """Tells when users are at work. Shared by all users of a behaviour; subclass it."""
+
+    #: Whether it cannot be made without settings.
+    given: ClassVar[bool] = False
+
+    #: Why a submission waits for it, in the log of decisions.
+    why: ClassVar[Why] = Why.WINDOW
+
+    @classmethod
+    def make(cls, units: Units, fit: Units, settings: Any = None) -> Activity | None:
+        """Return the part; None for users who are always at work.
+
+        Parameters
+        ----------
+        units
+            Recorded units that are replayed.
+        fit
+            Those that it is fitted to.
+        settings
+            An object of the class that :attr:`settings` names; None for the defaults.
+        """
+        return cls()
 
     def begin(self, user: User) -> None:
         """Get to know a user, before time begins to run."""
@@ -212,6 +238,17 @@ class Window(Protocol):
         """Return ``second`` if it is open then, else when it next opens."""
 
 
+class Always(Activity):
+    """Users are always at work."""
+
+    name = "always"
+
+    @override
+    @classmethod
+    def make(cls, units: Units, fit: Units, settings: None = None) -> None:
+        return None
+
+
 class SameWindow(Activity):
     """All users are at work in the same window of the local week.
 
@@ -221,8 +258,17 @@ class SameWindow(Activity):
         The window.
     """
 
+    name = table = "hours"
+    settings = ActivityWindow
+    given = True
+
     def __init__(self, window: Window) -> None:
         self.window = window
+
+    @override
+    @classmethod
+    def make(cls, units: Units, fit: Units, settings: Any = None) -> SameWindow:
+        return cls(settings)
 
     @override
     def is_open(self, user: User, at: int) -> bool:
@@ -249,11 +295,15 @@ class Shifts:
         Share of users who work from Monday to Friday; the others work at weekends: 0.8.
     """
 
-    opens: int = 7 * HOUR + HOUR // 2
-    closes: int = 17 * HOUR + HOUR // 2
-    shift: int = HOUR
-    day_share: float = 0.7
-    weekday_share: float = 0.8
+    opens: int = setting(7 * HOUR + HOUR // 2, "when the day begins", AFTER_MIDNIGHT, ZAKAY)
+    closes: int = setting(
+        17 * HOUR + HOUR // 2, "when it ends and the night begins", AFTER_MIDNIGHT, ZAKAY
+    )
+    shift: int = setting(HOUR, "a user's hours are moved by up to this", "s", ZAKAY, least=0)
+    day_share: float = setting(0.7, "share of users who work by day", "", ZAKAY, least=0, most=1)
+    weekday_share: float = setting(
+        0.8, "share of users who work from Monday to Friday", "", ZAKAY, least=0, most=1
+    )
 
     def __post_init__(self) -> None:
         for name in ("day_share", "weekday_share"):
@@ -285,9 +335,17 @@ class WorkPattern(Activity):
         Shares and hours.
     """
 
+    name = table = "shifts"
+    settings = Shifts
+
     def __init__(self, shifts: Shifts | None = None) -> None:
         self.shifts = shifts or Shifts()
         self.windows: dict[int, ActivityWindow] = {}
+
+    @override
+    @classmethod
+    def make(cls, units: Units, fit: Units, settings: Shifts | None = None) -> WorkPattern:
+        return cls(settings)
 
     @override
     def begin(self, user: User) -> None:
@@ -320,9 +378,16 @@ class RecordedSessions(Activity):
         Recorded units, whose sessions are taken. A user that is not among them is always at work.
     """
 
+    name = "sessions"
+
     def __init__(self, units: Units) -> None:
         self._units = units
         self._of: dict[int, _Sessions] = {}
+
+    @override
+    @classmethod
+    def make(cls, units: Units, fit: Units, settings: None = None) -> RecordedSessions:
+        return cls(fit)
 
     @override
     def begin(self, user: User) -> None:

@@ -7,7 +7,7 @@ submitted               a unit of work was submitted; exactly one for each unit,
                         were renounced as a whole
 waits                   something puts the submission off, by ``seconds``, beyond the think time
 delayed, degraded, ...  a reaction did something to a job of the unit, see :mod:`responses`
-there, arrived, ...     the user came or left, see :mod:`hpcrowd.agents.behaviours.visits`
+there, arrived, ...     the user came or left, see :mod:`hpcrowd.agents.populations.openness`
 lost                    a running job of the unit was stopped; it comes again ``seconds`` later
 ======================= ============================================================================
 
@@ -36,7 +36,6 @@ from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.quantities import format_duration
 
 if TYPE_CHECKING:
-    from hpcrowd.agents.behaviours.visits import Visit
     from hpcrowd.agents.work.recorded import Work
     from hpcrowd.agents.work.units import Units
     from hpcrowd.environment.jobs import Int64s
@@ -100,15 +99,18 @@ def kind_of(units: Units | None, work: Work) -> Kind:
     return Kind.SESSION if by_session else Kind.BATCH
 
 
+def _words(kind: type[IntEnum]) -> str:
+    """Return the words of a column as people read them."""
+    return ", ".join(one.name.lower().replace("_", " ") for one in kind)
+
+
 #: Type of each column, and the meaning and unit of it in ``decisions.parquet``.
 COLUMNS = {
     "time": ("q", "s since the origin; of a submission when its first job comes, of other rows "
              "when it was decided"),
     "user": ("q", "number of the user"),
-    "what": ("b", "submitted, waits, delayed, degraded, reconfigured, renounced, switched, "
-             "changed, lost, there, arrived, done, gave up, went away, came back, went on"),
-    "why": ("b", "recorded, first, ended, break, follows, window, pace, away, reaction, mood, own, "
-            "stopped, none, hour"),
+    "what": ("b", _words(What)),
+    "why": ("b", _words(Why)),
     "kind": ("b", "what units of work are: session or batch, as in jobs.parquet"),
     "unit": ("q", "number of the unit of work, -1 none"),
     "cause": ("q", "number of the unit that was waited for or followed, of reactions and stopped "
@@ -201,12 +203,6 @@ class DecisionLog:
         """
         for unit, at in zip(units, start.tolist(), strict=True):
             self.note(at, user, What.SUBMITTED, Why.RECORDED, Kind.SESSION, unit)
-
-    def note_visit(self, visit: Visit, mood: float = 0.0) -> None:
-        """Keep that a user came or left."""
-        what = What[visit.what.name]
-        why = Why.MOOD if what in (What.GAVE_UP, What.WENT_AWAY, What.WENT_ON) else Why.NONE
-        self.note(visit.at, visit.user, what, why, mood=mood)
 
     def columns(self, user: int | None = None) -> dict[str, np.ndarray]:
         """Return what is kept as arrays by name, in the order of time; words as their numbers.

@@ -57,10 +57,7 @@ class OpenOrder(When):
 
     @override
     def begin(self, user: ReplayUser) -> Sequence[Release]:
-        if not user.units:
-            return ()
-        unit = user.units.start
-        return [Release(unit, int(self.units.start[unit]), Reason.START, 0, UNKNOWN)]
+        return self.first(user)
 
     @override
     def finished(self, user: ReplayUser, unit: int, now: int) -> Sequence[Release]:

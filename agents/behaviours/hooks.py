@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, override
 from hpcrowd.agents.behaviours.activity import Activity
 from hpcrowd.agents.behaviours.composed import Composed, Rigid
 from hpcrowd.agents.behaviours.decisions import DecisionLog, What, Why, kind_of
-from hpcrowd.agents.behaviours.profiles import ActiveTime
-from hpcrowd.agents.behaviours.think import Continuation, Pause, Think
+from hpcrowd.agents.behaviours.parts import RESPONSES
+from hpcrowd.agents.behaviours.think import Pause, Think
 from hpcrowd.agents.behaviours.when import Reason
 from hpcrowd.environment.jobs import UNKNOWN, State
 
@@ -29,17 +29,7 @@ if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.reactions import Intention, Note
     from hpcrowd.agents.behaviours.user import ReplayUser, User
     from hpcrowd.agents.behaviours.when import Release
-    from hpcrowd.agents.generative.generated import GeneratedUser
 
-
-#: What responses of reactions are called in the log; those of one's own are ``CHANGED``.
-RESPONSES = {
-    "delay": What.DELAYED,
-    "degrade": What.DEGRADED,
-    "reconfigure": What.RECONFIGURED,
-    "renounce": What.RENOUNCED,
-    "switch": What.SWITCHED,
-}
 
 #: Reasons of submissions by what released the unit.
 REASONS = {
@@ -71,7 +61,6 @@ class NotedWindow(Activity):
 
     def __init__(self, inner: Activity) -> None:
         self.inner = inner
-        self.why = Why.PACE if isinstance(inner, ActiveTime) else Why.WINDOW
         self.last: tuple[int, int] | None = None
 
     @override
@@ -104,7 +93,7 @@ class Noting:
         self.log = log
         self.behaviour = behaviour
         self.kind = kind_of(behaviour.units, behaviour.when.work)
-        self.breaks = isinstance(behaviour.think, Continuation)
+        self.breaks = behaviour.think.breaks
         self.think = NotedThink(behaviour.think)
         self.window = None if behaviour.window is None else NotedWindow(behaviour.window)
         behaviour.think, behaviour.window = self.think, self.window
@@ -130,7 +119,7 @@ class Noting:
         left = at - release.at - pause
         if self.window is not None and self.window.last is not None:
             since, waited = self.window.last
-            self._wait(user, since, self.window.why, unit, cause, waited)
+            self._wait(user, since, self.window.inner.why, unit, cause, waited)
             left -= waited
         self._wait(user, at - left, Why.OWN, unit, cause, left)
         if self.behaviour.reactions:
@@ -147,10 +136,11 @@ class Noting:
         """Note what reactions did to a unit, and its submission if anything is left of it."""
         for note in notes:
             seconds = note.delay if note.response == "delay" else UNKNOWN
+            response = RESPONSES.get(note.response)
             self.log.note(
                 note.decided,
                 user.number,
-                RESPONSES.get(note.response, What.CHANGED),
+                What.CHANGED if response is None else response.logged,
                 Why.REACTION,
                 self.kind,
                 intention.unit,
@@ -202,7 +192,7 @@ def note_replaying(log: DecisionLog, users: Iterable[ReplayUser]) -> None:
             user.note_submissions(log)
 
 
-def note_generating(log: DecisionLog, users: Iterable[GeneratedUser]) -> None:
+def note_generating(log: DecisionLog, users: Iterable[User]) -> None:
     """Let users who make up their work note what they do; before time begins to run."""
     for user in users:
         user.log = log

@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcrowd.agents.behaviours.activity import Activity
+from hpcrowd.agents.behaviours.decisions import Why
+from hpcrowd.agents.behaviours.declared import setting
 from hpcrowd.environment.clock import HOUR, WEEK, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN
@@ -190,6 +192,25 @@ def check_prior(prior: float) -> None:
         raise QuantityError(f"prior {prior:g}: starts by which a profile is smoothed, more than 0")
 
 
+@dataclass(frozen=True)
+class Fitted:
+    """Activity windows fitted to each user's record, see :class:`ActiveTime`.
+
+    Attributes
+    ----------
+    prior
+        Starts, see :data:`PRIOR`.
+    """
+
+    prior: float = setting(
+        PRIOR,
+        "starts that weigh as much as the profile of all users",
+        "starts",
+        "chosen here",
+        above=0,
+    )
+
+
 class ActiveTime(Activity):
     """Pauses go by as fast as the user is active at that hour of the week.
 
@@ -209,12 +230,21 @@ class ActiveTime(Activity):
         Starts by which fitted profiles are smoothed, see :data:`PRIOR`.
     """
 
+    name = "fitted"
+    settings = Fitted
+    why = Why.PACE
+
     def __init__(self, units: Units, profiles: Profiles | Units, prior: float = PRIOR) -> None:
         check_prior(prior)
         self.profiles = profiles
         self.prior = prior
         self._start = memoryview(units.start)
         self._of: dict[int, WeeklyProfile] = {}
+
+    @override
+    @classmethod
+    def make(cls, units: Units, fit: Units, settings: Fitted | None = None) -> ActiveTime:
+        return cls(units, fit, PRIOR if settings is None else settings.prior)
 
     @override
     def begin(self, user: User) -> None:

@@ -18,16 +18,19 @@ Triggers stand in :mod:`hpcrowd.agents.behaviours.triggers`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, override
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, ClassVar, override
 
 import numpy as np
 
+from hpcrowd.agents.behaviours.decisions import What
+from hpcrowd.agents.behaviours.declared import setting
 from hpcrowd.agents.behaviours.reactions import Intention, Reaction
+from hpcrowd.agents.behaviours.triggers import Trigger
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.quantities import round_half_up
 
 if TYPE_CHECKING:
-    from hpcrowd.agents.behaviours.triggers import Trigger
     from hpcrowd.agents.behaviours.user import ReplayUser
     from hpcrowd.environment.jobs import JobTable
 
@@ -36,8 +39,11 @@ if TYPE_CHECKING:
 FACTOR = 0.5
 
 
+@dataclass(eq=False)
 class Response(Reaction):
     """A reaction to a trigger. Subclass it and define :meth:`respond`.
+
+    A subclass with settings is a dataclass whose fields say what they are.
 
     Parameters
     ----------
@@ -57,24 +63,27 @@ class Response(Reaction):
         When a probability is none.
     """
 
-    #: One word for tables.
-    response = "own"
+    #: One word for tables and files.
+    response: ClassVar[str] = "own"
 
-    def __init__(
-        self,
-        trigger: Trigger,
-        *,
-        share: float = 1.0,
-        probability: float = 1.0,
-        name: str | None = None,
-    ) -> None:
-        for what, value in (("share", share), ("probability", probability)):
+    #: What the log of decisions calls it.
+    logged: ClassVar[What] = What.CHANGED
+
+    trigger: Trigger
+    _: KW_ONLY
+    share: float = setting(1.0, "probability that a user reacts at all", least=0, most=1)
+    probability: float = setting(1.0, "for each job of a user who reacts", least=0, most=1)
+    name: str = setting(
+        "", "for the accounts and the draws; by default the response and the trigger"
+    )
+
+    def __post_init__(self) -> None:
+        for what in ("share", "probability"):
+            value = getattr(self, what)
             if not 0 <= value <= 1:
                 raise QuantityError(f"{what} {value:g}: must be between 0 and 1")
-        self.trigger = trigger
-        self.share, self.probability = share, probability
-        self.name = name or f"{self.response} {trigger.when}"
-        self.listens = trigger.listens
+        self.name = self.name or f"{self.response} {self.trigger.when}"
+        self.listens = self.trigger.listens
         self._unwilling: set[int] = set()
         self._jobs: JobTable | None = None
         self._draws: np.ndarray = np.zeros(0)
@@ -119,6 +128,7 @@ class Response(Reaction):
         raise NotImplementedError(f"{type(self).__name__} has to define respond()")
 
 
+@dataclass(eq=False, kw_only=True)
 class Delay(Response):
     """Submit when the trigger is over, or some time later.
 
@@ -136,22 +146,16 @@ class Delay(Response):
     """
 
     response = "delay"
+    logged = What.DELAYED
 
-    def __init__(
-        self,
-        trigger: Trigger,
-        *,
-        by: int | None = None,
-        share: float = 1.0,
-        probability: float = 1.0,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(trigger, share=share, probability=probability, name=name)
-        if by is None and not trigger.ends:
-            raise QuantityError(f"delay {trigger.when}: has no end to wait for; give by, s")
-        if by is not None and by <= 0:
-            raise QuantityError(f"delay by {by} s: more than 0")
-        self.by = by
+    by: int | None = setting(None, "so much later instead, needed when = patience", "s", above=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.by is None and not self.trigger.ends:
+            raise QuantityError(f"delay {self.trigger.when}: has no end to wait for; give by, s")
+        if self.by is not None and self.by <= 0:
+            raise QuantityError(f"delay by {self.by} s: more than 0")
 
     @override
     def respond(self, user: ReplayUser, intention: Intention, place: int) -> None:
@@ -160,6 +164,7 @@ class Delay(Response):
         intention.delay(place, later, self.name)
 
 
+@dataclass(eq=False, kw_only=True)
 class Degrade(Response):
     """Ask for fewer processors for the same time: less work.
 
@@ -174,20 +179,18 @@ class Degrade(Response):
     """
 
     response = "degrade"
+    logged = What.DEGRADED
 
-    def __init__(
-        self,
-        trigger: Trigger,
-        *,
-        factor: float = FACTOR,
-        share: float = 1.0,
-        probability: float = 1.0,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(trigger, share=share, probability=probability, name=name)
-        if not 0 < factor < 1:
-            raise QuantityError(f"{self.response} factor {factor:g}: between 0 and 1, such as 0.5")
-        self.factor = factor
+    factor: float = setting(
+        FACTOR, "share of the processors that is left (unconfirmed)", above=0, below=1
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.factor < 1:
+            raise QuantityError(
+                f"{self.response} factor {self.factor:g}: between 0 and 1, such as 0.5"
+            )
 
     @override
     def respond(self, user: ReplayUser, intention: Intention, place: int) -> None:
@@ -205,6 +208,7 @@ class Degrade(Response):
         return run, requested
 
 
+@dataclass(eq=False, kw_only=True)
 class Reconfigure(Degrade):
     """Ask for fewer processors for a longer time: the same work.
 
@@ -222,21 +226,16 @@ class Reconfigure(Degrade):
     """
 
     response = "reconfigure"
+    logged = What.RECONFIGURED
 
-    def __init__(
-        self,
-        trigger: Trigger,
-        *,
-        factor: float = FACTOR,
-        efficiency: float = 1.0,
-        share: float = 1.0,
-        probability: float = 1.0,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(trigger, factor=factor, share=share, probability=probability, name=name)
-        if not 0 < efficiency < float("inf"):
-            raise QuantityError(f"efficiency {efficiency:g}: must be positive, such as 0.9")
-        self.efficiency = efficiency
+    efficiency: float = setting(
+        1.0, "work of a second on one of the fewer processors (unconfirmed)", above=0
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.efficiency < float("inf"):
+            raise QuantityError(f"efficiency {self.efficiency:g}: must be positive, such as 0.9")
 
     @override
     def times(self, run: int, requested: int, before: int, after: int) -> tuple[int, int]:
@@ -248,12 +247,14 @@ class Renounce(Response):
     """Do not run it. It is recorded, and over for its user when it would have been submitted."""
 
     response = "renounce"
+    logged = What.RENOUNCED
 
     @override
     def respond(self, user: ReplayUser, intention: Intention, place: int) -> None:
         intention.renounce(place, self.name)
 
 
+@dataclass(eq=False)
 class Switch(Response):
     """Submit to another cluster of the simulation.
 
@@ -271,18 +272,9 @@ class Switch(Response):
     """
 
     response = "switch"
+    logged = What.SWITCHED
 
-    def __init__(
-        self,
-        trigger: Trigger,
-        to: str,
-        *,
-        share: float = 1.0,
-        probability: float = 1.0,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(trigger, share=share, probability=probability, name=name)
-        self.to = to
+    to: str = setting(..., "name of the cluster")
 
     @override
     def begin(self, user: ReplayUser) -> None:

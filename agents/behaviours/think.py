@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple, override
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, override
 
 import numpy as np
 
+from hpcrowd.agents.behaviours.declared import UNCONFIRMED, Parameter, Part, setting
 from hpcrowd.agents.behaviours.when import Reason
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 #: section VII-B: breaks are shorter; the same for dynamic think times, unconfirmed).
 LONGEST_BREAK = 8 * HOUR
 
+#: Sources of numbers.
+ZAKAY = "Zakay and Feitelson 2015, section VII-B"
+DYNAMIC = f"{UNCONFIRMED}; told of Schlagkamp, JSSPP 2015"
+
 #: What counts as 0 in a fitted line, s and s of think time per s of response.
 SMALL = 1e-6
 
@@ -45,8 +50,27 @@ class Pause(NamedTuple):
     stays: bool = False  #: the user stays at work for it, whatever its window says
 
 
-class Think:
+class Think(Part):
     """Decides about pauses. Shared by all users of a behaviour; subclass it."""
+
+    #: Whether it draws from pauses inside sessions, which whole sessions do not have.
+    draws: ClassVar[bool] = False
+
+    #: Whether a pause for which the user does not stay is a break, as the log calls it.
+    breaks: ClassVar[bool] = False
+
+    @classmethod
+    def make(cls, fit: Units, settings: Any = None) -> Think:
+        """Return the part.
+
+        Parameters
+        ----------
+        fit
+            Recorded units that it is fitted to.
+        settings
+            An object of the class that :attr:`settings` names; None for the defaults.
+        """
+        return cls()
 
     def begin(self, user: ReplayUser) -> None:
         """Get to know a user, before time begins to run."""
@@ -58,6 +82,8 @@ class Think:
 
 class RecordedPauses(Think):
     """The recorded think time or inter-arrival time, whichever released the unit."""
+
+    name = "recorded"
 
     @override
     def pause(self, user: ReplayUser, release: Release) -> Pause:
@@ -99,9 +125,19 @@ class LinearThink(Think):
         When a think time could be negative.
     """
 
-    slope: float = 0.4826
-    intercept: float = 1779.0
-    cut: int = LONGEST_BREAK
+    name = "linear"
+    table = "line"
+    fitted: ClassVar[str] = "fitted to the trace; {} in a line that is given without it"
+
+    slope: float = setting(
+        0.4826, "think time per response time", "s/s", DYNAMIC, least=0, shown=fitted
+    )
+    intercept: float = setting(
+        1779.0, "think time after an immediate response", "s", DYNAMIC, least=0, shown=fitted
+    )
+    cut: int = setting(
+        LONGEST_BREAK, "recorded think times from this on stay as they are", "s", DYNAMIC, above=0
+    )
 
     def __post_init__(self) -> None:
         if not (0 <= self.slope < inf and 0 <= self.intercept < inf):
@@ -111,6 +147,11 @@ class LinearThink(Think):
             )
         if self.cut <= 0:
             raise QuantityError(f"cut {self.cut} s: longest think time that reacts, more than 0")
+
+    @override
+    @classmethod
+    def make(cls, fit: Units, settings: LinearThink | None = None) -> LinearThink:
+        return settings or cls.fit(fit)
 
     @classmethod
     def fit(cls, units: Units, cut: int = LONGEST_BREAK) -> LinearThink:
@@ -147,6 +188,10 @@ class LinearThink(Think):
         return Pause(round_half_up(self.slope * response + self.intercept))
 
 
+#: A line that is given is the part itself.
+LinearThink.settings = LinearThink
+
+
 def think_time_pairs(units: Units, cut: int = LONGEST_BREAK) -> tuple[Int64s, Int64s]:
     """Return recorded response times and the think times after them, s, each shape (pairs,).
 
@@ -170,8 +215,16 @@ class OwnPauses(Think):
         Recorded units, those the pauses are taken from.
     """
 
+    name = "own"
+    draws = True
+
     def __init__(self, units: Units) -> None:
         self.inside = Samples(units, units.continues == 1)
+
+    @override
+    @classmethod
+    def make(cls, fit: Units, settings: None = None) -> OwnPauses:
+        return cls(fit)
 
     @override
     def pause(self, user: ReplayUser, release: Release) -> Pause:
@@ -191,8 +244,12 @@ class ContinuationLaw:
         Per minute of response time: 0.05 (same).
     """
 
-    limit: float = 0.8
-    decline: float = 0.05
+    limit: float = setting(
+        0.8, "probability to go on after an immediate response", "", ZAKAY, least=0, most=1
+    )
+    decline: float = setting(
+        0.05, "how fast it falls with the response time", "1/min", ZAKAY, least=0
+    )
 
     def __post_init__(self) -> None:
         if not (0 <= self.limit <= 1 and 0 <= self.decline < inf):
@@ -225,6 +282,17 @@ class Continuation(Think):
         s; breaks are shorter.
     """
 
+    name = "continuation"
+    settings = ContinuationLaw
+    table = "law"
+    others = (
+        Parameter(
+            "longest_break", "breaks are shorter (in Python only)", "s", ZAKAY, LONGEST_BREAK
+        ),
+    )
+    draws = True
+    breaks = True
+
     def __init__(
         self,
         units: Units,
@@ -234,6 +302,11 @@ class Continuation(Think):
         self.law = law or ContinuationLaw()
         self.inside = Samples(units, units.continues == 1)
         self.between = Samples(units, units.continues == 0, longest_break)
+
+    @override
+    @classmethod
+    def make(cls, fit: Units, settings: ContinuationLaw | None = None) -> Continuation:
+        return cls(fit, settings)
 
     @override
     def pause(self, user: ReplayUser, release: Release) -> Pause:

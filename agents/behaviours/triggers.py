@@ -16,13 +16,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, override
+from typing import TYPE_CHECKING, ClassVar, Literal, override
 
 import numpy as np
 
-from hpcrowd.agents.behaviours.activity import ActivityWindow
+from hpcrowd.agents.behaviours.activity import ActivityWindow, WeeklyWindow
+from hpcrowd.agents.behaviours.declared import setting
 from hpcrowd.environment.clock import WEEK, Clock, Moment, second_of
 from hpcrowd.environment.errors import QuantityError, SignalError
 from hpcrowd.environment.jobs import UNKNOWN
@@ -31,7 +33,6 @@ from hpcrowd.environment.platform.signals import Signal
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hpcrowd.agents.behaviours.activity import WeeklyWindow
     from hpcrowd.agents.behaviours.reactions import Intention
     from hpcrowd.agents.behaviours.user import ReplayUser
 
@@ -39,14 +40,14 @@ if TYPE_CHECKING:
 class Trigger:
     """Tells when users react. May be shared by users and reactions; subclass it."""
 
-    #: One word for tables.
-    when = "own"
+    #: One word for tables and files; triggers that say the same in another way have the same.
+    when: ClassVar[str] = "own"
 
     #: Whether :meth:`heard` wants to be called.
-    listens = False
+    listens: ClassVar[bool] = False
 
     #: Whether :meth:`until` can tell when it is over.
-    ends = False
+    ends: ClassVar[bool] = False
 
     def begin(self, user: ReplayUser) -> None:
         """Get to know a user, before time begins to run."""
@@ -63,7 +64,40 @@ class Trigger:
         raise NotImplementedError(f"{type(self).__name__} has no end")
 
 
-class During(Trigger):
+class Periods(Trigger):
+    """Active in periods that are known once the run has a clock; subclass it."""
+
+    ends = True
+
+    _clock: Clock | None = None
+    _begins: Sequence[int] = ()
+    _ends: Sequence[int] = ()
+
+    @override
+    def begin(self, user: ReplayUser) -> None:
+        if self._clock is not user.model.clock:
+            self._clock = user.model.clock
+            self._begins, self._ends = _joined(self._seconds(user.model.clock))
+
+    @override
+    def which(self, user: ReplayUser, intention: Intention) -> NDArray[np.bool_]:
+        return np.array([self._is_active(at) for at in intention.at.tolist()])
+
+    @override
+    def until(self, user: ReplayUser, at: int) -> int:
+        return self._ends[bisect_right(self._begins, at) - 1]
+
+    def _is_active(self, at: int) -> bool:
+        place = bisect_right(self._begins, at) - 1
+        return place >= 0 and at < self._ends[place]
+
+    def _seconds(self, clock: Clock) -> list[tuple[int, int]]:
+        """Return the periods, s of the run."""
+        raise NotImplementedError(f"{type(self).__name__} has to define _seconds()")
+
+
+@dataclass(eq=False)
+class During(Periods):
     """Active in given periods, as in a call for less load (demand response).
 
     Parameters
@@ -79,38 +113,23 @@ class During(Trigger):
     """
 
     when = "during"
-    ends = True
 
-    def __init__(self, periods: Iterable[tuple[Moment, Moment]]) -> None:
-        self.periods = tuple(periods)
+    periods: Sequence[tuple[Moment, Moment]] = setting(
+        ...,
+        "pairs from, to: s or durations since the origin such as 2d 16h, or local dates and "
+        "times such as 1996-10-14 16:00",
+    )
+
+    def __post_init__(self) -> None:
+        self.periods = tuple(self.periods)
         if not self.periods:
             raise QuantityError("periods: none given; give at least one (from, to)")
         for begin, end in self.periods:
             # A date and a second can only be compared once the trace is known.
             if _comparable(begin, end) and not begin < end:  # type: ignore[operator]
                 raise QuantityError(f"period {begin} to {end}: must end after it begins")
-        self._clock: Clock | None = None
-        self._begins: list[int] = []
-        self._ends: list[int] = []
 
     @override
-    def begin(self, user: ReplayUser) -> None:
-        if self._clock is not user.model.clock:
-            self._clock = user.model.clock
-            self._set(self._seconds(user.model.clock))
-
-    @override
-    def which(self, user: ReplayUser, intention: Intention) -> NDArray[np.bool_]:
-        return np.array([self._is_active(at) for at in intention.at.tolist()])
-
-    @override
-    def until(self, user: ReplayUser, at: int) -> int:
-        return self._ends[bisect_right(self._begins, at) - 1]
-
-    def _is_active(self, at: int) -> bool:
-        place = bisect_right(self._begins, at) - 1
-        return place >= 0 and at < self._ends[place]
-
     def _seconds(self, clock: Clock) -> list[tuple[int, int]]:
         found = []
         for begin, end in self.periods:
@@ -123,18 +142,9 @@ class During(Trigger):
             found.append(pair)
         return found
 
-    def _set(self, periods: Sequence[tuple[int, int]]) -> None:
-        """Take over periods in s of the run, those that touch made one."""
-        self._begins, self._ends = [], []
-        for begin, end in sorted(periods):
-            if self._ends and begin <= self._ends[-1]:
-                self._ends[-1] = max(self._ends[-1], end)
-            else:
-                self._begins.append(begin)
-                self._ends.append(end)
 
-
-class OnSignal(During):
+@dataclass(eq=False)
+class OnSignal(Periods):
     """Active while a signal is above or below a threshold, such as a price.
 
     Parameters
@@ -157,22 +167,19 @@ class OnSignal(During):
 
     when = "signal"
 
-    def __init__(
-        self,
-        signal: Signal,
-        *,
-        above: float | None = None,
-        below: float | None = None,
-        outside: Literal["error", "off"] = "error",
-    ) -> None:
-        if (above is None) == (below is None):
+    signal: Signal = setting(..., "CSV file with the columns time and value", name="file")  # noqa: RUF009
+    _: KW_ONLY
+    above: float | None = setting(None, "the value is larger than this, in its unit")
+    below: float | None = setting(None, "instead of above: the value is smaller")
+    outside: Literal["error", "off"] = setting(
+        "error", "submissions that the signal does not cover: an error, or no reaction"
+    )
+
+    def __post_init__(self) -> None:
+        if (self.above is None) == (self.below is None):
             raise QuantityError("signal: give a threshold, either above or below")
-        if outside not in ("error", "off"):
-            raise QuantityError(f"outside {outside!r}: not known; choose error or off")
-        self.signal = signal
-        self.above, self.below = above, below
-        self.outside = outside
-        self._clock = None
+        if self.outside not in ("error", "off"):
+            raise QuantityError(f"outside {self.outside!r}: not known; choose error or off")
 
     @override
     def begin(self, user: ReplayUser) -> None:
@@ -199,6 +206,7 @@ class OnSignal(During):
             )
 
 
+@dataclass(eq=False)
 class WeekHours(Trigger):
     """Active in local hours of the week, such as evenings on weekdays.
 
@@ -206,6 +214,11 @@ class WeekHours(Trigger):
     ----------
     window
         The hours.
+
+    Attributes
+    ----------
+    week
+        The same as pieces of the week.
 
     Raises
     ------
@@ -216,22 +229,27 @@ class WeekHours(Trigger):
     when = "during"
     ends = True
 
-    def __init__(self, window: WeeklyWindow | ActivityWindow) -> None:
-        week = window.week if isinstance(window, ActivityWindow) else window
-        if week.pieces == [(0, WEEK)]:
+    window: ActivityWindow | WeeklyWindow = setting(  # noqa: RUF009
+        ..., "opens, closes (local time) and days of the week", name="hours"
+    )
+
+    def __post_init__(self) -> None:
+        window = self.window
+        self.week = window.week if isinstance(window, ActivityWindow) else window
+        if self.week.pieces == [(0, WEEK)]:
             raise QuantityError("hours: the whole week, which never ends; leave out some of it")
-        self.window = week
 
     @override
     def which(self, user: ReplayUser, intention: Intention) -> NDArray[np.bool_]:
         clock = user.model.clock
-        return np.array([self.window.is_open(clock, at) for at in intention.at.tolist()])
+        return np.array([self.week.is_open(clock, at) for at in intention.at.tolist()])
 
     @override
     def until(self, user: ReplayUser, at: int) -> int:
-        return self.window.next_closed(user.model.clock, at)
+        return self.week.next_closed(user.model.clock, at)
 
 
+@dataclass(eq=False)
 class Patience(Trigger):
     """Active while the user has waited too long: the mean over its jobs that ended last.
 
@@ -261,22 +279,25 @@ class Patience(Trigger):
     when = "patience"
     listens = True
 
-    def __init__(
-        self,
-        wait: int | None = None,
-        *,
-        times: float | None = None,
-        last: int = 5,
-        memory: int | None = None,
-    ) -> None:
-        if (wait is None) == (times is None):
+    wait: int | None = setting(None, "the mean wait is longer than this", "s", least=0)
+    _: KW_ONLY
+    times: float | None = setting(
+        None, "instead of wait: waits are longer than this multiple of the run times", least=0
+    )
+    last: int = setting(5, "jobs that count, those that ended last (unconfirmed)", least=1)
+    memory: int | None = setting(
+        None, "jobs that ended longer ago do not count; by default all do", "s", above=0
+    )
+
+    def __post_init__(self) -> None:
+        if (self.wait is None) == (self.times is None):
             raise QuantityError("patience: give a threshold, either wait (s) or times (run times)")
-        for name, value, least in (("wait", wait, 0), ("times", times, 0), ("last", last, 1)):
+        for name, least in (("wait", 0), ("times", 0), ("last", 1)):
+            value = getattr(self, name)
             if value is not None and not least <= value < float("inf"):
                 raise QuantityError(f"patience {name} {value:g}: at least {least}")
-        if memory is not None and memory <= 0:
-            raise QuantityError(f"patience memory {memory} s: more than 0, or leave it out")
-        self.wait, self.times, self.last, self.memory = wait, times, last, memory
+        if self.memory is not None and self.memory <= 0:
+            raise QuantityError(f"patience memory {self.memory} s: more than 0, or leave it out")
         # By user: (end, wait, run time) of its last jobs, s.
         self._jobs: dict[int, deque[tuple[int, int, int]]] = {}
         self._unit: dict[int, int] = {}
@@ -317,6 +338,19 @@ class Patience(Trigger):
             return waits > self.wait * len(jobs)
         assert self.times is not None
         return waits > self.times * sum(run for _, _, run in jobs)
+
+
+def _joined(periods: Sequence[tuple[int, int]]) -> tuple[list[int], list[int]]:
+    """Return where periods begin and end, s of the run, those that touch made one."""
+    begins: list[int] = []
+    ends: list[int] = []
+    for begin, end in sorted(periods):
+        if ends and begin <= ends[-1]:
+            ends[-1] = max(ends[-1], end)
+        else:
+            begins.append(begin)
+            ends.append(end)
+    return begins, ends
 
 
 def _comparable(begin: Moment, end: Moment) -> bool:

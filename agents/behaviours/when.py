@@ -10,10 +10,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple, override
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, override
 
 import numpy as np
 
+from hpcrowd.agents.behaviours.declared import Parameter, Part
+from hpcrowd.agents.work.sessions import ARRIVAL_THRESHOLD
 from hpcrowd.environment.jobs import UNKNOWN
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ class Release(NamedTuple):
     awaited: int  #: the unit it waited for last, -1 none
 
 
-class When(ABC):
+class When(Part, ABC):
     """Decides which unit comes next. Shared by all users of a behaviour.
 
     Parameters
@@ -57,6 +59,16 @@ class When(ABC):
     #: False when nobody has to hear what becomes of the work.
     reacts = True
 
+    others: ClassVar[tuple[Parameter, ...]] = (
+        Parameter(
+            "--sessions",
+            "longest gap between submissions inside a session",
+            "s",
+            "Zakay and Feitelson 2015, Definition 1",
+            ARRIVAL_THRESHOLD,
+        ),
+    )
+
     def __init__(self, work: Work, units: Units) -> None:
         self.work = work
         self.units = units
@@ -69,6 +81,13 @@ class When(ABC):
     def finished(self, user: ReplayUser, unit: int, now: int) -> Sequence[Release]:
         """Return what the user may submit now that a unit is over."""
 
+    def first(self, user: ReplayUser) -> Sequence[Release]:
+        """Return the first unit of a user, at its recorded second."""
+        if not user.units:
+            return ()
+        unit = user.units.start
+        return [Release(unit, int(self.units.start[unit]), Reason.START, 0, UNKNOWN)]
+
     def sent(self, user: ReplayUser, unit: int, last: int) -> Release | None:
         """Return what the user may submit once the last job of a unit is submitted, at ``last``."""
         return None
@@ -77,6 +96,8 @@ class When(ABC):
 class Recorded(When):
     """Sessions come at their recorded seconds, whatever happens."""
 
+    name = "recorded"
+    others = ()
     reacts = False
 
     def __init__(self, work: Work) -> None:
@@ -101,6 +122,8 @@ class SessionGraph(When):
     Those that depend on none come at their recorded second. The pause of a session with several
     predecessors ends when the think time after each of them has passed.
     """
+
+    name = "sessions"
 
     def __init__(self, work: Work) -> None:
         super().__init__(work, work.by_session)
@@ -148,6 +171,8 @@ class BatchOrder(When):
     except that a batch which is over in the second of its own last submission releases by its end.
     """
 
+    name = "batches"
+
     def __init__(self, work: Work) -> None:
         units = work.by_batch
         super().__init__(work, units)
@@ -164,10 +189,7 @@ class BatchOrder(When):
 
     @override
     def begin(self, user: ReplayUser) -> Sequence[Release]:
-        if not user.units:
-            return ()
-        unit = user.units.start
-        return [Release(unit, int(self.units.start[unit]), Reason.START, 0, UNKNOWN)]
+        return self.first(user)
 
     @override
     def finished(self, user: ReplayUser, unit: int, now: int) -> Sequence[Release]:

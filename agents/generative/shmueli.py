@@ -22,14 +22,14 @@ from comes from the trace, :mod:`hpcrowd.agents.generative.empirical`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Literal, cast, override
 
 import numpy as np
 
 from hpcrowd.agents.behaviours.activity import Activity, Shifts, WorkPattern
-from hpcrowd.agents.behaviours.think import LONGEST_BREAK, ContinuationLaw
+from hpcrowd.agents.behaviours.think import LONGEST_BREAK, Continuation, ContinuationLaw
 from hpcrowd.agents.behaviours.when import Reason, Release
 from hpcrowd.agents.generative.empirical import (
     DAYS,
@@ -48,6 +48,7 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 
 if TYPE_CHECKING:
+    from hpcrowd.agents.behaviours.declared import Parameter, Part
     from hpcrowd.environment.simulation import Simulation
 
 
@@ -89,6 +90,8 @@ class SiteModel:
     least
         A user draws pauses, gaps, widths and repetitions from its own where it has at least so many
         of them, else from everybody's; None for everybody's always, as published.
+    does, source
+        What users keep, in a few words, and where the model comes from; of a named behaviour.
 
     Raises
     ------
@@ -105,8 +108,17 @@ class SiteModel:
     longest_break: int = LONGEST_BREAK
     longest_gap: int | None = LONGEST_GAP
     least: int | None = None
+    does: str = field(default="", compare=False, repr=False)
+    source: str = field(default="", compare=False, repr=False)
 
     generates: ClassVar = True
+
+    #: What it has in common with behaviours that replay: parts whose settings it has.
+    parts: ClassVar[tuple[type[Part], ...]] = (Continuation, WorkPattern)
+    when: ClassVar = "made up"
+    think: ClassVar = Continuation.name
+    window: ClassVar = WorkPattern.name
+    waits: ClassVar = False
 
     def __post_init__(self) -> None:
         for name, known in (
@@ -122,6 +134,11 @@ class SiteModel:
                 raise QuantityError(f"{name} {value} s: at least {floor}")
         if self.least is not None and self.least < 1:
             raise QuantityError(f"least {self.least}: own values needed, at least 1, or None")
+
+    @classmethod
+    def parameters(cls) -> list[Parameter]:
+        """Return what law and shifts depend on, with their defaults."""
+        return [one for part in cls.parts for one in part.parameters() if one not in part.others]
 
     def __call__(self, work: Work, fit: Work | None = None) -> ShmueliFeitelson:
         """Return the behaviour.
@@ -309,7 +326,15 @@ class ShmueliFeitelson(Generating):
 
 
 #: As published: everybody comes on every day of its hours.
-PUBLISHED = SiteModel()
+PUBLISHED = SiteModel(
+    does="no submission: work is made up of recorded jobs",
+    source="Shmueli and Feitelson 2007 and 2009, as STARS has it",
+)
 
 #: With what a record tells of each user: its days, and distributions of its own.
-CALIBRATED = replace(PUBLISHED, presence="recorded", least=OWN_VALUES)
+CALIBRATED = SiteModel(
+    presence="recorded",
+    least=OWN_VALUES,
+    does="days of presence: work is made up of recorded jobs",
+    source="the same; days of presence: own",
+)

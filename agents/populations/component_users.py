@@ -23,9 +23,9 @@ import numpy as np
 
 from hpcrowd.agents.behaviours.decisions import Why
 from hpcrowd.agents.behaviours.user import Behaviour
-from hpcrowd.agents.behaviours.visits import Happening, Visits
 from hpcrowd.agents.generative.generated import GeneratedUser
 from hpcrowd.agents.populations.components import REPEATED, Component, Pool
+from hpcrowd.agents.populations.openness import Happening, Visits
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.jobs import Column
 from hpcrowd.environment.simulation import Simulation

@@ -19,13 +19,13 @@ from dataclasses import replace
 from typing import Protocol, override
 
 from hpcrowd.agents.behaviours.user import Behaviour
-from hpcrowd.agents.behaviours.visits import Happening, Visits
 from hpcrowd.agents.generative.generated import GeneratedUser
 from hpcrowd.agents.generative.pool_users import BatchPool, DrawFromPool, PoolMember, PoolUser
 from hpcrowd.agents.generative.shmueli import ShmueliFeitelson, SiteModel
 from hpcrowd.agents.generative.site_users import SiteUser
 from hpcrowd.agents.populations.component_users import Member, add_component_user, note_arrival
 from hpcrowd.agents.populations.components import Pool
+from hpcrowd.agents.populations.openness import Happening, Visits
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.simulation import Simulation

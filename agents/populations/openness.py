@@ -1,4 +1,4 @@
-"""How open a population is: who comes into a pool, how many there are, how they come.
+"""How open a population is: who comes into a pool, how many there are, how they come and go.
 
 Nothing here needs a simulation, so that a configuration can be read at once.
 """
@@ -6,11 +6,17 @@ Nothing here needs a simulation, so that a configuration can be read at once.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
-from typing import Literal
+from enum import StrEnum
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from hpcrowd.agents.behaviours.decisions import What, Why
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.errors import QuantityError
+
+if TYPE_CHECKING:
+    from hpcrowd.agents.behaviours.decisions import DecisionLog
 
 #: Copies of a long-term user that there may be; numbers of temporary users begin after them.
 MOST_COPIES = 1000
@@ -149,3 +155,76 @@ class Consequences:
                 raise QuantityError(f"{name} {value:g}: at least {least}, and finite")
         if self.returns > 1:
             raise QuantityError(f"returns {self.returns:g}: a probability, at most 1")
+
+
+class Happening(StrEnum):
+    """What happened to a user."""
+
+    THERE = "there"  #: it was there when the run began
+    ARRIVED = "arrived"
+    DONE = "done"  #: it left, because its work was done
+    GAVE_UP = "gave up"  #: it left unsatisfied, for good
+    WENT_AWAY = "went away"  #: it left unsatisfied, to come back
+    CAME_BACK = "came back"
+    WENT_ON = "went on"  #: its work was done, it was content and began it again
+
+
+#: After these a user is not there.
+LEAVING = (Happening.DONE, Happening.GAVE_UP, Happening.WENT_AWAY)
+
+
+#: What users do because of how they are served.
+MOODY = (Happening.GAVE_UP, Happening.WENT_AWAY, Happening.WENT_ON)
+
+
+class Visit(NamedTuple):
+    """Something that happened to a user."""
+
+    at: int  #: s
+    user: int  #: number
+    what: Happening
+
+
+#: The meaning and unit of each column of ``visits.parquet``.
+VISIT_MEANING = {
+    "at": "s since the origin; when it happened",
+    "user": "number of the user",
+    "what": "there (at the beginning), arrived, done, gave up, went away, came back, went on",
+}
+
+
+class Visits:
+    """The book in which a population notes who comes and goes.
+
+    Attributes
+    ----------
+    notes
+        What happened, in its order.
+    log
+        Where it is noted among the decisions of users; None for nowhere.
+    """
+
+    def __init__(self) -> None:
+        self.notes: list[Visit] = []
+        self.log: DecisionLog | None = None
+
+    def __repr__(self) -> str:
+        return f"<Visits: {len(self.notes):,} notes>"
+
+    def note(self, at: int, user: int, what: Happening, mood: float = 0.0) -> None:
+        """Note what happens to a user in a mood, see :mod:`agents.populations.satisfaction`."""
+        self.notes.append(Visit(at, user, what))
+        if self.log is not None:
+            why = Why.MOOD if what in MOODY else Why.NONE
+            self.log.note(at, user, What[what.name], why, mood=mood)
+
+    def counts(self) -> dict[str, int]:
+        """Return how often each happened, by the words of :class:`Happening`."""
+        found = Counter(visit.what for visit in self.notes)
+        return {what.value: found[what] for what in Happening}
+
+    @property
+    def remaining(self) -> int:
+        """Users who came and neither finished, gave up nor are away."""
+        last = {visit.user: visit.what for visit in self.notes}
+        return sum(what not in LEAVING for what in last.values())

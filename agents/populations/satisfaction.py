@@ -31,9 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.agents.behaviours.user import Behaviour
-from hpcrowd.agents.behaviours.visits import Happening, Visits
 from hpcrowd.agents.generative.generated import GeneratedUser
-from hpcrowd.agents.populations.openness import FORMULA_NAMES, Consequences
+from hpcrowd.agents.populations.openness import FORMULA_NAMES, Consequences, Happening, Visits
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hpcrowd.agents.behaviours.visits import Happening, Visits
+from hpcrowd.agents.populations.openness import Happening, Visits
 from hpcrowd.analysis.curves import processors_in_use
 from hpcrowd.environment.clock import HOUR, WEEK, Clock
 from hpcrowd.environment.errors import QuantityError

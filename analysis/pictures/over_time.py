@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcrowd.agents.behaviours.visits import LEAVING, Happening
+from hpcrowd.agents.populations.openness import LEAVING, Happening
 from hpcrowd.analysis import curves
 from hpcrowd.analysis.accounts.platform import sizes_of
 from hpcrowd.analysis.curves import size_steps, weekly_profile

@@ -25,12 +25,12 @@ from hpcrowd.agents.behaviours.heldout import (
     SimilarPauses,
     recorded_releases,
 )
-from hpcrowd.agents.behaviours.think import ContinuationLaw
+from hpcrowd.agents.behaviours.profiles import ActiveTime
 from hpcrowd.agents.behaviours.user import Behaviour, ReplayUser
 from hpcrowd.agents.behaviours.when import BatchOrder, When
 from hpcrowd.agents.generative.shmueli import SiteModel
 from hpcrowd.agents.populations.mixture import Mixture, Part
-from hpcrowd.agents.presets import PRESETS, Fitted, Recipe
+from hpcrowd.agents.presets import PRESETS, Recipe
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError, TraceError
@@ -108,11 +108,8 @@ class UserModel:
         """Whether it looks at recorded pauses or seconds where they are not held out."""
         return any(
             recipe.when == "recorded"
-            or not (
-                recipe.think in ("own", "continuation") or isinstance(recipe.think, ContinuationLaw)
-            )
-            or recipe.window == "fitted"
-            or isinstance(recipe.window, Fitted)
+            or not recipe.think_part.draws
+            or recipe.window_part is ActiveTime
             for recipe in self.recipes
         )
 

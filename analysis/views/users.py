@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcrowd.agents.behaviours.activity import RecordedSessions, WorkPattern
 from hpcrowd.agents.behaviours.composed import Composed, Rigid, ThinkTime
 from hpcrowd.agents.behaviours.decisions import DecisionLog, Decisions
-from hpcrowd.agents.behaviours.profiles import ActiveTime
-from hpcrowd.agents.behaviours.think import Continuation, LinearThink, OwnPauses, RecordedPauses
 from hpcrowd.agents.behaviours.user import User
-from hpcrowd.agents.behaviours.when import BatchOrder, Recorded, SessionGraph
 from hpcrowd.agents.generative.generated import GeneratedUser
 from hpcrowd.agents.generative.shmueli import ShmueliFeitelson
 from hpcrowd.agents.generative.site_users import Doing, SiteUser
 from hpcrowd.agents.populations.satisfaction import Minding
+from hpcrowd.agents.presets import preset_of
 from hpcrowd.analysis.views.frames import table_picture
 from hpcrowd.environment.clock import moment as local_moment
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, State
@@ -28,19 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from hpcrowd.analysis.views.moment import Moment
-
-
-#: Presets by the parts that they are made of: when, think, window.
-PRESET_PARTS: dict[tuple[type, type, type], str] = {
-    (Recorded, RecordedPauses, type(None)): "rigid",
-    (SessionGraph, RecordedPauses, type(None)): "think-time",
-    (SessionGraph, RecordedPauses, ActiveTime): "think-time-windows",
-    (BatchOrder, RecordedPauses, type(None)): "adjusted",
-    (BatchOrder, Continuation, WorkPattern): "distribution",
-    (BatchOrder, OwnPauses, RecordedSessions): "fluid",
-    (BatchOrder, LinearThink, type(None)): "linear",
-    (BatchOrder, LinearThink, ActiveTime): "linear-windows",
-}
 
 
 def behaviours_of(users: Mapping[int, User]) -> dict[int, str]:
@@ -81,14 +65,11 @@ def behaviour_words(behaviour: Any) -> str:
         return "generative" if behaviour.model.presence == "recorded" else "shmueli-feitelson"
     if not isinstance(behaviour, Composed):
         return type(behaviour).__name__
-    # Parts whose decisions are noted stand in a wrapping.
-    parts = [
-        getattr(part, "inner", part) for part in (behaviour.when, behaviour.think, behaviour.window)
-    ]
-    kinds = [type(part) for part in parts]
-    name = PRESET_PARTS.get((kinds[0], kinds[1], kinds[2]))
+    name = preset_of(behaviour)
     if name is None:
-        name = ", ".join(kind.__name__ for kind in kinds if kind is not type(None))
+        parts = (behaviour.when, behaviour.think, behaviour.window)
+        kinds = [type(getattr(part, "inner", part)) for part in parts if part is not None]
+        name = ", ".join(kind.__name__ for kind in kinds)
     reactions = [type(one).__name__.lower() for one in behaviour.reactions]
     return f"{name}; {', '.join(reactions)}" if reactions else name
 

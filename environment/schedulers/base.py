@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from hpcrowd.environment.clock import moment
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
@@ -215,6 +215,10 @@ class Scheduler:
     drains
         Whether :meth:`select` keeps to the windows. Otherwise jobs that would run into one are not
         shown to it.
+    compiled
+        Its compiled form, ``module:class``, see
+        :class:`~hpcrowd.environment.engine.passes.base.CompiledPass`; only a name, since loading it
+        loads the compiler. It is that of the class which says so: a subclass runs plain.
     """
 
     name = "scheduler"
@@ -223,6 +227,7 @@ class Scheduler:
     promises: dict[int, int]
     windows: tuple[tuple[int, int], ...] = ()
     drains = False
+    compiled: ClassVar[str] = ""
 
     def begin(self, total: int) -> None:
         """Forget earlier runs: a machine of ``total`` processors starts empty.

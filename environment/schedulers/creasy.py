@@ -54,6 +54,7 @@ class Creasy(OrderedScheduler):
     """
 
     name = "creasy"
+    compiled = "hpcrowd.environment.engine.passes.ordered:CreasyPass"
 
     def __init__(
         self,

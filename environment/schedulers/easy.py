@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import override
+from hpcrowd.environment.schedulers.ordered import (
+    KEY_PASS,
+    KeyScheduler,
+    check_backfill,
+    parse_order,
+)
 
-from hpcrowd.environment.schedulers.base import WaitingJob
-from hpcrowd.environment.schedulers.ordered import OrderedScheduler, check_backfill, parse_order
 
-
-class EASY(OrderedScheduler):
+class EASY(KeyScheduler):
     """EASY backfilling: jobs overtake if they do not delay the head of the queue.
 
     The head gets a reservation at its *shadow time*, when enough processors are expected back. A
@@ -31,8 +33,8 @@ class EASY(OrderedScheduler):
         submission), ``sjbf`` (shortest estimate first), ``largest`` (most processors first) or
         ``best-fit``.
     order
-        The order of the queue: a key of ``schedulers.ordered.KEYS``, after a minus for
-        large ones first. Whoever comes first in it is the head.
+        The order of the queue: a key of ``hpcrowd.environment.schedulers.ordered.KEYS``, after a
+        minus for large ones first. Whoever comes first in it is the head.
 
     Raises
     ------
@@ -41,17 +43,9 @@ class EASY(OrderedScheduler):
     """
 
     name = "easy"
+    compiled = KEY_PASS
 
     def __init__(self, *, backfill: str = "queue", order: str = "submit") -> None:
         self.backfill = check_backfill(backfill)
         self.order = order
-        self._order = parse_order(order)
-
-    @override
-    def key(self, job: WaitingJob, now: int) -> float:
-        return self._order.key(job, now)
-
-    @property
-    @override
-    def order_words(self) -> str:
-        return self._order.words
+        self.queue_order = parse_order(order)

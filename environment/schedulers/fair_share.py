@@ -107,6 +107,7 @@ class FairShare(OrderedScheduler):
     """
 
     name = "fair-share"
+    compiled = "hpcrowd.environment.engine.passes.ordered:FairSharePass"
 
     def __init__(
         self,

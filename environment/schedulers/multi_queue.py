@@ -56,6 +56,7 @@ class MultiQueue(OrderedScheduler):
     """
 
     name = "multi-queue"
+    compiled = "hpcrowd.environment.engine.passes.ordered:MultiQueuePass"
 
     def __init__(
         self,

@@ -12,15 +12,14 @@ from hpcrowd.environment.schedulers.conservative import Conservative
 from hpcrowd.environment.schedulers.creasy import Creasy
 from hpcrowd.environment.schedulers.easy import EASY
 from hpcrowd.environment.schedulers.fair_share import FairShare
-from hpcrowd.environment.schedulers.fcfs import FCFS
 from hpcrowd.environment.schedulers.multi_queue import MultiQueue
-from hpcrowd.environment.schedulers.order import LJF, SJF, Order
+from hpcrowd.environment.schedulers.order import FCFS, LJF, SJF, Order
 from hpcrowd.environment.schedulers.selective import Selective, SelectiveCategorized
 
 #: Starts each job its recorded wait after its submission, capacity ignored; no policy.
 RECORDED = "recorded"
 
-#: Policies by the name a user gives.
+#: Policies by the name a user gives; a new one is its class and an entry here.
 SCHEDULERS: dict[str, type[Scheduler]] = {
     policy.name: policy
     for policy in (

@@ -1,14 +1,43 @@
-"""Queues in an order without backfilling: by a named key, shortest and longest job first."""
+"""Queues in an order without backfilling: first come, shortest, longest first, or by a key."""
 
 from __future__ import annotations
 
-from typing import override
-
-from hpcrowd.environment.schedulers.base import WaitingJob
-from hpcrowd.environment.schedulers.ordered import OrderedScheduler, parse_order
+from hpcrowd.environment.schedulers.ordered import KEY_PASS, KeyScheduler, QueueOrder, parse_order
 
 
-class Order(OrderedScheduler):
+class FCFS(KeyScheduler):
+    """First come, first served: nobody overtakes."""
+
+    name = "fcfs"
+    compiled = KEY_PASS
+    queue_order = QueueOrder("submit")
+
+
+class SJF(KeyScheduler):
+    """Shortest job first, by estimate, without backfilling: the shortest blocks if it cannot start.
+
+    The same as ``order:by=estimate``. Short means run time; for few processors first see
+    ``order:by=processors``. With backfilling: ``easy:order=estimate``.
+    """
+
+    name = "sjf"
+    compiled = KEY_PASS
+    queue_order = QueueOrder("estimate")
+
+
+class LJF(KeyScheduler):
+    """Longest job first, by estimate, without backfilling: the longest blocks if it cannot start.
+
+    The same as ``order:by=-estimate``. Long means run time; for many processors first see
+    ``order:by=-processors``. With backfilling: ``easy:order=-estimate``.
+    """
+
+    name = "ljf"
+    compiled = KEY_PASS
+    queue_order = QueueOrder("estimate", descending=True)
+
+
+class Order(KeyScheduler):
     """A queue in the order of a key, without backfilling: its head blocks the others.
 
     After each end and arrival the jobs start in this order while they fit; the first that does not
@@ -20,8 +49,8 @@ class Order(OrderedScheduler):
     Parameters
     ----------
     by
-        A key of ``schedulers.ordered.KEYS``, small ones first, or after a minus with
-        large ones first; ties go by submission, then by job number.
+        A key of ``hpcrowd.environment.schedulers.ordered.KEYS``, small ones first, or after a
+        minus with large ones first; ties go by submission, then by job number.
 
     Raises
     ------
@@ -30,54 +59,8 @@ class Order(OrderedScheduler):
     """
 
     name = "order"
+    compiled = KEY_PASS
 
     def __init__(self, *, by: str = "submit") -> None:
         self.by = by
-        self._order = parse_order(by, "by")
-
-    @override
-    def key(self, job: WaitingJob, now: int) -> float:
-        return self._order.key(job, now)
-
-    @property
-    @override
-    def order_words(self) -> str:
-        return self._order.words
-
-
-class SJF(OrderedScheduler):
-    """Shortest job first, by estimate, without backfilling: the shortest blocks if it cannot start.
-
-    The same as ``order:by=estimate``. Short means run time; for few processors first see
-    ``order:by=processors``. With backfilling: ``easy:order=estimate``.
-    """
-
-    name = "sjf"
-
-    @override
-    def key(self, job: WaitingJob, now: int) -> float:
-        return float(job.estimate)
-
-    @property
-    @override
-    def order_words(self) -> str:
-        return "by estimate"
-
-
-class LJF(OrderedScheduler):
-    """Longest job first, by estimate, without backfilling: the longest blocks if it cannot start.
-
-    The same as ``order:by=-estimate``. Long means run time; for many processors first see
-    ``order:by=-processors``. With backfilling: ``easy:order=-estimate``.
-    """
-
-    name = "ljf"
-
-    @override
-    def key(self, job: WaitingJob, now: int) -> float:
-        return -float(job.estimate)
-
-    @property
-    @override
-    def order_words(self) -> str:
-        return "by estimate, large ones first"
+        self.queue_order = parse_order(by, "by")

@@ -277,6 +277,10 @@ def check_backfill(text: str, *, none: bool = False) -> str:
     return text
 
 
+#: Compiled form of a queue in the order of a key.
+KEY_PASS = "hpcrowd.environment.engine.passes.ordered:OrderedPass"
+
+
 class OrderedScheduler(Scheduler):
     """A queue in an order of its own, with or without backfilling; subclass it and write ``key``.
 
@@ -391,6 +395,27 @@ class OrderedScheduler(Scheduler):
         if self.backfill == "largest":
             return sorted(by_submission, key=lambda job: -job.processors)
         return sorted(by_submission, key=lambda job: -job.processors * min(job.estimate, hole))
+
+
+class KeyScheduler(OrderedScheduler):
+    """A queue in the order of one of :data:`KEYS`.
+
+    Attributes
+    ----------
+    queue_order
+        The order.
+    """
+
+    queue_order: QueueOrder
+
+    @override
+    def key(self, job: WaitingJob, now: int) -> float:
+        return self.queue_order.key(job, now)
+
+    @property
+    @override
+    def order_words(self) -> str:
+        return self.queue_order.words
 
 
 def reservation(

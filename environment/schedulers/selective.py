@@ -18,11 +18,19 @@ from hpcrowd.environment.schedulers.base import (
     WaitingJob,
     WaitingReason,
 )
-from hpcrowd.environment.schedulers.plan import Holes, PlanningScheduler, Reservation, duration
+from hpcrowd.environment.schedulers.conservative import (
+    Holes,
+    PlanningScheduler,
+    Reservation,
+    duration,
+)
 
 #: s; small jobs are shorter than the first, large ones not shorter than the second: medium are
 #: those "from 1,000 to 10,000 seconds" (Minh 2012, section 7.2.2).
 CATEGORIES = "1000/10001"
+
+#: Compiled form of both policies.
+SELECTIVE_PASS = "hpcrowd.environment.engine.passes.planned:SelectivePass"
 
 
 class Selective(PlanningScheduler):
@@ -55,6 +63,7 @@ class Selective(PlanningScheduler):
     """
 
     name = "selective"
+    compiled = SELECTIVE_PASS
     remembers = True
 
     def __init__(
@@ -191,6 +200,7 @@ class SelectiveCategorized(Selective):
     """
 
     name = "selective-categorized"
+    compiled = SELECTIVE_PASS
 
     def __init__(
         self, *, threshold: str = "adaptive", categories: str = CATEGORIES, bound: int = 1

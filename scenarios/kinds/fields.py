@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime, time
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -12,6 +12,9 @@ from hpcrowd.agents.work.sessions import SessionDefinition
 from hpcrowd.environment.errors import QuantityError, first_mistake
 from hpcrowd.environment.quantities import parse_duration, parse_processors
 from hpcrowd.environment.schedulers.names import parse_scheduler
+
+if TYPE_CHECKING:
+    from hpcrowd.agents.behaviours.activity import ActivityWindow
 
 Day = Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 
@@ -92,6 +95,18 @@ class HoursConfig(Strict):
     opens: Duration = Field(description="after midnight, s or a duration such as 8h")
     closes: Duration = Field(description="after midnight; before opens means at night")
     days: tuple[Day, ...] = Field(DAYS[:5], description="days of the week, Mon to Sun")
+
+    def window(self) -> ActivityWindow:
+        """Return the window.
+
+        Raises
+        ------
+        QuantityError
+            When it would never open.
+        """
+        from hpcrowd.agents.behaviours.activity import ActivityWindow
+
+        return ActivityWindow(self.opens, self.closes, tuple(map(DAYS.index, self.days)))
 
 
 def parse_moment(value: Any) -> int | datetime:

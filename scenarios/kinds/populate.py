@@ -74,7 +74,7 @@ class PopulateConfig(Scenario):
         """Generate the users."""
         from hpcrowd.agents.behaviours.hooks import note_generating
         from hpcrowd.agents.generative.pool_users import add_pool_users
-        from hpcrowd.agents.populations.casting import units_after
+        from hpcrowd.agents.populations.population import units_after
         from hpcrowd.analysis.models.generation import generate, population
         from hpcrowd.analysis.run import Run
         from hpcrowd.environment.clock import DAY

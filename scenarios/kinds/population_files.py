@@ -26,13 +26,15 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, create_model, model_validator
 
+from hpcrowd.agents.behaviours.declared import Part, parameters_of
+from hpcrowd.agents.behaviours.parts import ACTIVITIES, THINK, WHEN, WINDOWS
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.environment.schedulers.estimates import parse_estimates
 from hpcrowd.environment.toml_files import read_toml
-from hpcrowd.scenarios.kinds.fields import DAYS, Duration, HoursConfig, SchedulerName, Strict
-from hpcrowd.scenarios.kinds.reaction_files import reaction_from
+from hpcrowd.scenarios.kinds.fields import SchedulerName, Strict
+from hpcrowd.scenarios.kinds.part_files import make, optional, reaction_from, settings_model
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.reactions import Reaction
@@ -42,55 +44,50 @@ if TYPE_CHECKING:
     from hpcrowd.environment.cluster import ClusterSpec
 
 
-class LineConfig(Strict):
-    """Think times linear in the response time."""
-
-    slope: float = Field(0.4826, ge=0, description="s of think time per s of response time")
-    intercept: Duration = Field(1779, ge=0, description="s, or a duration such as 30m")
-    cut: Duration = Field(28_800, gt=0, description="longer recorded think times stay, s")
+#: Parts that may have settings, by what they decide.
+PARTS: dict[str, tuple[type[Part], ...]] = {"think": tuple(THINK.values()), "window": ACTIVITIES}
 
 
-class LawConfig(Strict):
-    """Probability that a session goes on, limit / (decline * response + 1)."""
-
-    limit: float = Field(0.8, ge=0, le=1, description="after an immediate response")
-    decline: float = Field(0.05, ge=0, description="per minute of response time")
-
-
-class ShiftsConfig(Strict):
-    """Hours and days by lot."""
-
-    opens: Duration = Field(27_000, description="when the day begins, after midnight")
-    closes: Duration = Field(63_000, description="when it ends")
-    shift: Duration = Field(3600, ge=0, description="hours are moved by up to this, s")
-    day_share: float = Field(0.7, ge=0, le=1, description="of users, the others work at night")
-    weekday_share: float = Field(0.8, ge=0, le=1, description="the others work at weekends")
-
-
-class UsersConfig(Strict):
-    """One behaviour and who has it."""
+class _Entry(Strict):
+    """The settings of an entry that do not depend on what parts there are."""
 
     behaviour: str | None = Field(None, description="a preset, which the parts below change")
     share: float = Field(0, ge=0, le=1, description="probability of each user nobody names")
     groups: tuple[int, ...] = Field((), description="groups, by number, whose users have it")
     users: tuple[int, ...] = Field((), description="users, by number, that have it")
-    when: str | None = Field(None, description="which work comes next: recorded, sessions, batches")
-    think: str | None = Field(
-        None, description="pauses: recorded, linear, own (in sessions), continuation"
-    )
-    window: str | None = Field(
-        None, description="when users are at work: always, fitted, shifts, sessions (recorded)"
-    )
+    when: str | None = Field(None, description=f"which work comes next: {', '.join(WHEN)}")
+    think: str | None = Field(None, description=f"pauses: {', '.join(THINK)}")
+    window: str | None = Field(None, description=f"when users are at work: {', '.join(WINDOWS)}")
     waits: bool | None = Field(
         None, description="whether who is absent puts off its thinking too, not only the submission"
     )
-    line: LineConfig | None = Field(None, description="think = linear with a line that is given")
-    law: LawConfig | None = Field(None, description="think = continuation with another law")
-    hours: HoursConfig | None = Field(None, description="a window that is given")
-    shifts: ShiftsConfig | None = Field(None, description="window = shifts with other numbers")
-    prior: float | None = Field(
-        None, gt=0, description="window = fitted: starts by which profiles are smoothed"
-    )
+
+
+def _settings() -> dict[str, Any]:
+    """Return a setting for each part that has some, or for each of its settings."""
+    found: dict[str, Any] = {}
+    for what, parts in PARTS.items():
+        for part in parts:
+            if part.settings is None:
+                continue
+            if part.table:
+                text = f"settings of {what} = {part.name}"
+                model = settings_model(part.settings)
+                found[part.table] = (model | None, Field(None, description=text))
+                continue
+            for one in parameters_of(part.settings):
+                found[one.name] = optional(one, f"{what} = {part.name}")
+    return found
+
+
+if TYPE_CHECKING:
+    _EntryWithParts = _Entry
+else:
+    _EntryWithParts = create_model("_EntryWithParts", __base__=_Entry, **_settings())
+
+
+class UsersConfig(_EntryWithParts):
+    """One behaviour and who has it."""
 
     reactions: tuple[dict[str, Any], ...] = Field(
         (),
@@ -105,10 +102,8 @@ class UsersConfig(Strict):
         QuantityError
             When a name is not known or two fields contradict each other.
         """
-        from hpcrowd.agents.behaviours.activity import ActivityWindow, Shifts
-        from hpcrowd.agents.behaviours.think import ContinuationLaw, LinearThink
         from hpcrowd.agents.generative.shmueli import SiteModel
-        from hpcrowd.agents.presets import PRESETS, Fitted, Recipe
+        from hpcrowd.agents.presets import PRESETS, Recipe
 
         if self.behaviour is not None and self.behaviour not in PRESETS:
             raise QuantityError(
@@ -122,42 +117,32 @@ class UsersConfig(Strict):
             for name in ("when", "think", "window", "waits")
             if (value := getattr(self, name)) is not None
         }
-        if self.line is not None:
-            self._only("think", "linear", "line")
-            changes["think"] = LinearThink(**self.line.model_dump())
-        if self.law is not None:
-            self._only("think", "continuation", "law")
-            changes["think"] = ContinuationLaw(**self.law.model_dump())
-        if self.hours is not None:
-            self._only("window", "hours", "hours")
-            days = tuple(DAYS.index(day) for day in self.hours.days)
-            changes["window"] = ActivityWindow(self.hours.opens, self.hours.closes, days)
-        if self.shifts is not None:
-            self._only("window", "shifts", "shifts")
-            changes["window"] = Shifts(**self.shifts.model_dump())
-        if self.prior is not None:
-            self._only("window", "fitted", "prior")
-            changes["window"] = Fitted(self.prior)
+        for what, parts in PARTS.items():
+            given = [(part, name) for part in parts if (name := self._given(part))]
+            if len(given) > 1:
+                (_, first), (_, second) = given[:2]
+                raise QuantityError(f"{first} and {second}: both say what {what} is; leave one")
+            for part, name in given:
+                if changes.get(what, part.name) != part.name:
+                    raise QuantityError(
+                        f"{what} {changes[what]!r}: {name} is for {what} {part.name!r}; leave one"
+                    )
+                changes[what] = self._made(part, folder)
         if self.reactions:
             changes["reactions"] = tuple(self._reactions(folder))
         return replace(base, **changes)
 
     def _site_model(self, base: SiteModel) -> SiteModel:
         """Return the model of users who make up their work, with its law and its shifts."""
-        from hpcrowd.agents.behaviours.activity import Shifts
-        from hpcrowd.agents.behaviours.think import ContinuationLaw
-
-        known = {"behaviour", "share", "groups", "users", "law", "shifts"}
+        of_model = {part.table: part for part in base.parts}
+        known = {"behaviour", "share", "groups", "users", *of_model}
         for name in sorted(self.model_fields_set - known):
             raise QuantityError(
                 f"{name}: {self.behaviour} users make up their work and have no such part; leave "
-                "it out (law and shifts may be given)"
+                f"it out ({' and '.join(of_model)} may be given)"
             )
-        if self.law is not None:
-            base = replace(base, law=ContinuationLaw(**self.law.model_dump()))
-        if self.shifts is not None:
-            base = replace(base, shifts=Shifts(**self.shifts.model_dump()))
-        return base
+        changes = {name: self._made(part) for name, part in of_model.items() if self._given(part)}
+        return replace(base, **changes)
 
     def _reactions(self, folder: Path) -> Iterator[Reaction]:
         for place, reaction in enumerate(self.reactions):
@@ -166,17 +151,21 @@ class UsersConfig(Strict):
             except HpcrowdError as error:
                 raise QuantityError(f"reactions[{place}]: {error}") from None
 
-    def _only(self, what: str, value: str, field: str) -> None:
-        """Make sure that a field which gives the parameters of a part finds that part."""
-        given = {"line": self.line, "law": self.law} if what == "think" else {
-            "hours": self.hours, "shifts": self.shifts, "prior": self.prior}  # fmt: skip
-        others = [name for name, each in given.items() if each is not None and name != field]
-        if others:
-            raise QuantityError(f"{field} and {others[0]}: both say what {what} is; leave one")
-        if getattr(self, what) not in (None, value):
-            raise QuantityError(
-                f"{what} {getattr(self, what)!r}: {field} is for {what} {value!r}; leave one"
-            )
+    def _given(self, part: type[Part]) -> str:
+        """Return the first setting of a part that is given, empty for none."""
+        if part.settings is None:
+            return ""
+        names = [part.table] if part.table else [one.name for one in parameters_of(part.settings)]
+        return next((name for name in names if getattr(self, name) is not None), "")
+
+    def _made(self, part: type[Part], folder: Path = Path()) -> Any:
+        """Return the settings of a part, as an object of their class."""
+        assert part.settings is not None
+        if part.table:
+            return make(part.settings, getattr(self, part.table), folder)
+        mine = {one.name for one in parameters_of(part.settings)}
+        values = self.model_dump(include=mine, exclude_none=True)
+        return make(part.settings, settings_model(part.settings)(**values), folder)
 
 
 class ClusterConfig(Strict):

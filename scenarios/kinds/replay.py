@@ -12,6 +12,7 @@ import numpy as np
 from pydantic import Field, ValidationInfo, field_validator
 
 from hpcrowd.agents.populations.mixture import Mixture
+from hpcrowd.agents.presets import PRESETS
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.traces.requested_times import RequestedTimes
 from hpcrowd.environment.traces.trace import Conversions, Trace
@@ -32,19 +33,8 @@ if TYPE_CHECKING:
     from hpcrowd.environment.platform.changes import Change
 
 
-#: Behaviours by the names of ``agents.presets.PRESETS``, and what users keep, in a few words.
-BEHAVIOURS = {
-    "rigid": "recorded submissions",
-    "think-time": "think times between sessions",
-    "think-time-windows": "the same, and their weekly rhythm",
-    "adjusted": "think times between batches, order of batches",
-    "distribution": "order of batches; hours are drawn",
-    "fluid": "order of batches, recorded hours",
-    "linear": "order of batches; think by response time",
-    "linear-windows": "the same, and their weekly rhythm",
-    "shmueli-feitelson": "no submission: work is made up of recorded jobs",
-    "generative": "days of presence: work is made up of recorded jobs",
-}
+#: Behaviours by name, and what users keep, in a few words.
+BEHAVIOURS = {name: preset.does for name, preset in PRESETS.items()}
 
 #: Makes a behaviour from the recorded work, such as a subclass of ThinkTime; see
 #: ``agents.populations.population.add_users``. Not imported here: looking at options needs no
@@ -199,7 +189,7 @@ class ReplayConfig(TraceScenario):
             Let the engine follow think times by itself; by default where that is the same schedule
             as with users that are called one by one, at a fraction of the time.
         """
-        from hpcrowd.agents.populations.casting import Casting, units_after
+        from hpcrowd.agents.populations.population import Casting, units_after
         from hpcrowd.analysis.accounts.platform import accounts_of, attempts_of
         from hpcrowd.analysis.accounts.reactions import notes_of
         from hpcrowd.analysis.run import Run

@@ -149,7 +149,7 @@ class ResampleConfig(TraceScenario):
     ) -> Staged:
         """Draw the population; ``model`` and ``formula`` as for :func:`resample`."""
         from hpcrowd.agents.behaviours.hooks import note_generating
-        from hpcrowd.agents.populations.casting import units_after
+        from hpcrowd.agents.populations.population import units_after
         from hpcrowd.agents.populations.satisfaction import formula_of
         from hpcrowd.agents.populations.semi_open import add_members, draw_roster
         from hpcrowd.analysis.accounts.population import population_accounts

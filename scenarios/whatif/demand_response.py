@@ -43,7 +43,7 @@ def period_of(clock: Clock) -> tuple[int, int]:
 def runs(trace: Trace, period: tuple[int, int]) -> dict[str, dict[str, Run]]:
     """Return the runs by users and response; ``as usual`` comes first."""
     from hpcrowd.agents.presets import Recipe
-    from hpcrowd.scenarios.kinds.reaction_files import reaction_from
+    from hpcrowd.scenarios.kinds.part_files import reaction_from
     from hpcrowd.scenarios.kinds.replay import replay
 
     found: dict[str, dict[str, Run]] = {}

@@ -12,31 +12,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from hpcrowd.environment.schedulers.base import Scheduler
-from hpcrowd.environment.schedulers.conservative import Conservative
-from hpcrowd.environment.schedulers.creasy import Creasy
 from hpcrowd.environment.schedulers.easy import EASY
-from hpcrowd.environment.schedulers.fair_share import FairShare
-from hpcrowd.environment.schedulers.fcfs import FCFS
-from hpcrowd.environment.schedulers.multi_queue import MultiQueue
-from hpcrowd.environment.schedulers.order import LJF, SJF, Order
-from hpcrowd.environment.schedulers.selective import Selective, SelectiveCategorized
+from hpcrowd.environment.schedulers.order import FCFS
 
 if TYPE_CHECKING:
     from hpcrowd.environment.engine.compiled import CompiledEngine
     from hpcrowd.environment.jobs import Int64s
-
-
-#: Classes of compiled passes, ``module:class``, by the class of the plain scheduler. Loading one
-#: loads the compiler, so only names stand here.
-PASSES: dict[type[Scheduler], str] = {
-    **dict.fromkeys(
-        (FCFS, EASY, SJF, LJF, Order, MultiQueue, FairShare, Creasy),
-        "hpcrowd.environment.engine.passes.ordered:OrderedPass",
-    ),
-    Conservative: "hpcrowd.environment.engine.passes.planned:PlannedPass",
-    Selective: "hpcrowd.environment.engine.passes.planned:SelectivePass",
-    SelectiveCategorized: "hpcrowd.environment.engine.passes.planned:SelectivePass",
-}
 
 
 class CompiledPass(ABC):
@@ -132,8 +113,8 @@ class CompiledPass(ABC):
 
 def compiled_pass(scheduler: Scheduler) -> type[CompiledPass] | None:
     """Return the compiled pass of a scheduler; None where it has none, as one's own has."""
-    place = PASSES.get(type(scheduler))
-    if place is None:
+    place = _place(scheduler)
+    if not place:
         return None
     module, _, name = place.partition(":")
     found: type[CompiledPass] = getattr(import_module(module), name)
@@ -142,7 +123,13 @@ def compiled_pass(scheduler: Scheduler) -> type[CompiledPass] | None:
 
 def runs_compiled(scheduler: Scheduler) -> bool:
     """Return whether the compiled engine can run a scheduler."""
-    return is_built_in(scheduler) or type(scheduler) in PASSES
+    return bool(_place(scheduler))
+
+
+def _place(scheduler: Scheduler) -> str:
+    """Return ``module:class`` of the compiled pass that a scheduler's own class names, or empty."""
+    place: str = vars(type(scheduler)).get("compiled", "")
+    return place
 
 
 def is_built_in(scheduler: Scheduler) -> bool:

@@ -14,13 +14,8 @@ from hpcrowd.environment.engine.kernel import ordered as ordered_loop
 from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.passes.base import CompiledPass
 from hpcrowd.environment.jobs import Int64s
-from hpcrowd.environment.schedulers.creasy import Creasy
-from hpcrowd.environment.schedulers.easy import EASY
-from hpcrowd.environment.schedulers.fair_share import FairShare, Usage
-from hpcrowd.environment.schedulers.fcfs import FCFS
-from hpcrowd.environment.schedulers.multi_queue import MultiQueue
-from hpcrowd.environment.schedulers.order import LJF, SJF
-from hpcrowd.environment.schedulers.ordered import OrderedScheduler, QueueOrder, parse_order
+from hpcrowd.environment.schedulers.fair_share import Usage
+from hpcrowd.environment.schedulers.ordered import OrderedScheduler
 from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
@@ -78,22 +73,8 @@ class OrderedPass(CompiledPass):
         q[Q.LIMITED] = isinstance(scheduler, OrderedScheduler) and (
             type(scheduler).charges is not OrderedScheduler.charges
         )
-        q[Q.CHARGED] = isinstance(scheduler, FairShare)
         c[Q.SIGN], c[Q.HALF_LIFE] = 1, 1
-        if isinstance(scheduler, FairShare):
-            q[Q.ORDER], c[Q.HALF_LIFE] = Q.BY_USAGE, scheduler.half_life_s
-        elif isinstance(scheduler, Creasy):
-            q[Q.ORDER] = Q.BY_CRITICALITY
-            c[Q.ALPHA], c[Q.LIMIT], c[Q.DECLINE] = (
-                scheduler.alpha,
-                scheduler.limit,
-                scheduler.decline,
-            )
-        elif isinstance(scheduler, MultiQueue):
-            q[Q.ORDER] = Q.BY_PRIORITY
-        else:
-            order = order_of(scheduler)
-            q[Q.ORDER], c[Q.SIGN] = ORDERS[order.name], -1 if order.descending else 1
+        self._set_order()
         self._queue = np.zeros((Q.Q_ROWS, FIRST_ROOM), np.int64)
         self._keys = np.zeros(FIRST_ROOM)
         self._chosen = np.zeros(FIRST_ROOM, np.int64)
@@ -109,6 +90,11 @@ class OrderedPass(CompiledPass):
         self._priorities = np.zeros(0)
         self._known = 0
         self._take_over(engine.running)
+
+    def _set_order(self) -> None:
+        """Say by what the queue goes; by default the key of a ``KeyScheduler``."""
+        order = self.scheduler.queue_order
+        self._q[Q.ORDER], self._c[Q.SIGN] = ORDERS[order.name], -1 if order.descending else 1
 
     def _take_over(self, running: Int64s) -> None:
         """Count jobs as running that run already; what they used counts from now on."""
@@ -280,14 +266,31 @@ class OrderedPass(CompiledPass):
         return number
 
 
-def order_of(scheduler: Any) -> QueueOrder:
-    """Return the order of a queue that goes by one key."""
-    if isinstance(scheduler, FCFS):
-        return QueueOrder("submit")
-    known = {SJF: "estimate", LJF: "-estimate"}
-    if isinstance(scheduler, EASY):
-        return parse_order(scheduler.order)
-    return parse_order(known.get(type(scheduler)) or scheduler.by)
+class CreasyPass(OrderedPass):
+    """The queue goes by seniority and criticality."""
+
+    @override
+    def _set_order(self) -> None:
+        policy, c = self.scheduler, self._c
+        self._q[Q.ORDER] = Q.BY_CRITICALITY
+        c[Q.ALPHA], c[Q.LIMIT], c[Q.DECLINE] = policy.alpha, policy.limit, policy.decline
+
+
+class MultiQueuePass(OrderedPass):
+    """The queue goes by the priority of the queues."""
+
+    @override
+    def _set_order(self) -> None:
+        self._q[Q.ORDER] = Q.BY_PRIORITY
+
+
+class FairSharePass(OrderedPass):
+    """The queue goes by decayed usage over share."""
+
+    @override
+    def _set_order(self) -> None:
+        self._q[Q.ORDER], self._q[Q.CHARGED] = Q.BY_USAGE, True
+        self._c[Q.HALF_LIFE] = self.scheduler.half_life_s
 
 
 def _wider(array: Any, columns: int, fill: int = 0) -> Any:

@@ -16,7 +16,7 @@ from hpcrowd.environment.stops import FOREVER
 if TYPE_CHECKING:
     from hpcrowd.environment.engine.compiled import CompiledEngine
     from hpcrowd.environment.jobs import Int64s
-    from hpcrowd.environment.schedulers.plan import PlanningScheduler
+    from hpcrowd.environment.schedulers.conservative import PlanningScheduler
     from hpcrowd.environment.schedulers.selective import Selective
 
 

@@ -1,0 +1,204 @@
+"""Parts of behaviours in files: their settings, made from what each declares, and reactions.
+
+See :mod:`hpcrowd.agents.behaviours.declared`. A setting of a file is read as what its part asks
+for: durations, moments, hours of the week, the file of a signal. Reactions come from plain data,
+such as an entry of a TOML file::
+
+    { do = "delay", when = "during", periods = [["2d 16h", "2d 20h"]] }
+    { do = "renounce", when = "patience", wait = "6h", last = 5, share = 0.3 }
+    { do = "switch", to = "backup", when = "signal", file = "carbon.csv", above = 300 }
+
+``do`` is the response and ``when`` the trigger, by the names of
+:mod:`hpcrowd.agents.behaviours.parts`; each has settings of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
+
+from pydantic import BeforeValidator, Field, ValidationError, create_model
+
+from hpcrowd.agents.behaviours.activity import ActivityWindow
+from hpcrowd.agents.behaviours.declared import Parameter, first_line, parameters_of
+from hpcrowd.agents.behaviours.parts import RESPONSES, TRIGGERS
+from hpcrowd.environment.clock import Moment
+from hpcrowd.environment.errors import QuantityError, first_mistake
+from hpcrowd.environment.platform.signals import Signal, read_signal
+from hpcrowd.scenarios.kinds.fields import Duration, HoursConfig, Strict, parse_moment
+
+if TYPE_CHECKING:
+    from hpcrowd.agents.behaviours.reactions import Reaction
+    from hpcrowd.agents.behaviours.triggers import Trigger
+
+MomentText = Annotated[int | datetime, BeforeValidator(parse_moment)]
+
+#: What files have instead of a value of some kind, and what makes the value of it; files are looked
+#: for in the folder that is given.
+READ: dict[Any, tuple[Any, Callable[[Any, Path], Any]]] = {
+    ActivityWindow: (HoursConfig, lambda hours, folder: hours.window()),
+    Signal: (str, lambda file, folder: read_signal(folder / file)),
+    Sequence[tuple[Moment, Moment]]: (
+        tuple[tuple[MomentText, MomentText], ...],
+        lambda periods, folder: periods,
+    ),
+}
+
+
+def settings_model(kind: Any) -> type[Strict]:
+    """Return the model of a table of settings.
+
+    Parameters
+    ----------
+    kind
+        Dataclass whose fields say what they are.
+    """
+    if kind in READ:
+        found: type[Strict] = READ[kind][0]
+        return found
+    settings: Any = {one.name: (_kind(one), _field(one)) for one in parameters_of(kind)}
+    return create_model(
+        f"{kind.__name__}Config", __base__=Strict, __doc__=first_line(kind), **settings
+    )
+
+
+def optional(parameter: Parameter, of: str = "") -> tuple[Any, Any]:
+    """Return a setting that need not be given, for :func:`pydantic.create_model`.
+
+    Parameters
+    ----------
+    parameter
+        What it sets.
+    of
+        What it is a setting of, if that is to be said.
+    """
+    meaning = f"{of}: {parameter.meaning}" if of else parameter.meaning
+    return _kind(parameter) | None, _field(replace(parameter, meaning=meaning, default=None))
+
+
+def make(kind: Callable[..., Any], given: Strict, folder: Path) -> Any:
+    """Return what a table of settings describes: an object of the class ``kind``."""
+    if kind in READ:
+        return READ[kind][1](given, folder)
+    assert isinstance(kind, type)
+    return kind(**values_of(kind, given, folder))
+
+
+def values_of(kind: type, given: Strict, folder: Path) -> dict[str, Any]:
+    """Return what a table of settings means, by the names that the class has for it."""
+    found = {}
+    for one in parameters_of(kind):
+        value, form = getattr(given, one.name), _form(one)
+        if value is not None and form in READ:
+            value = READ[form][1](value, folder)
+        found[one.attribute] = value
+    return found
+
+
+def _form(parameter: Parameter) -> Any:
+    """Return the kind of a value, of several forms the first; without None."""
+    if get_origin(parameter.kind) in (Union, UnionType):
+        kinds = [one for one in get_args(parameter.kind) if one is not NoneType]
+        return next((one for one in kinds if one in READ), kinds[0])
+    return parameter.kind
+
+
+def _kind(parameter: Parameter) -> Any:
+    """Return what a file has for a parameter."""
+    form = _form(parameter)
+    found = Duration if parameter.unit.partition(" ")[0] == "s" else form
+    if form in READ:
+        found = READ[form][0]
+    return found | None if NoneType in get_args(parameter.kind) else found
+
+
+def _field(parameter: Parameter) -> Any:
+    bounds = {
+        "ge": parameter.least,
+        "gt": parameter.above,
+        "le": parameter.most,
+        "lt": parameter.below,
+    }
+    settings: Any = {name: bound for name, bound in bounds.items() if bound is not None}
+    said = not parameter.unit or parameter.unit in parameter.meaning.split()
+    meaning = parameter.meaning if said else f"{parameter.meaning}, {parameter.unit}"
+    return Field(parameter.default, description=meaning, **settings)
+
+
+def trigger_settings(when: str) -> type[Strict]:
+    """Return the settings of a trigger; of one with several forms those of all, none needed."""
+    forms = TRIGGERS[when]
+    if len(forms) == 1:
+        return settings_model(forms[0])
+    settings: Any = {one.name: optional(one) for form in forms for one in parameters_of(form)}
+    return create_model(
+        f"{when.capitalize()}Config", __base__=Strict, __doc__=first_line(forms[0]), **settings
+    )
+
+
+def reaction_from(config: Mapping[str, Any], folder: str | Path = ".") -> Reaction:
+    """Return the reaction that plain data describes.
+
+    Parameters
+    ----------
+    config
+        ``do``, ``when``, and the settings of both.
+    folder
+        Where files that it names are, if their paths are relative.
+
+    Raises
+    ------
+    QuantityError
+        One line that says which setting is wrong.
+    SignalError
+        When a signal cannot be used.
+    """
+    values = dict(config)
+    do = _choice(values, "do", RESPONSES)
+    when = _choice(values, "when", TRIGGERS)
+    response = RESPONSES[do]
+    of_trigger, of_response = trigger_settings(when), settings_model(response)
+    known = [*of_trigger.model_fields, *of_response.model_fields]
+    for key in values:
+        if key not in known:
+            raise QuantityError(
+                f"{key} {values[key]!r}: no setting of do = {do!r}, when = {when!r}; choose "
+                + ", ".join(known)
+            )
+    try:
+        trigger = _trigger(when, of_trigger(**_of(values, of_trigger)), Path(folder))
+        settings = of_response(**_of(values, of_response))
+    except ValidationError as error:
+        raise QuantityError(first_mistake(error)) from None
+    return response(trigger, **values_of(response, settings, Path(folder)))
+
+
+def _trigger(when: str, settings: Strict, folder: Path) -> Trigger:
+    """Return the trigger in the form whose settings are given."""
+    forms = TRIGGERS[when]
+    if len(forms) > 1:
+        names = {form: [one.name for one in parameters_of(form)] for form in forms}
+        given = settings.model_dump(exclude_none=True)
+        forms = [form for form in forms if set(names[form]) & set(given)]
+        if len(forms) != 1:
+            every = " or ".join(name for mine in names.values() for name in mine)
+            raise QuantityError(f"when {when!r}: give either {every}")
+    return forms[0](**values_of(forms[0], settings, folder))
+
+
+def _choice(values: dict[str, Any], key: str, known: Mapping[str, Any]) -> str:
+    names = ", ".join(known)
+    if key not in values:
+        raise QuantityError(f"reaction without {key}: choose {names}")
+    value = values.pop(key)
+    if not isinstance(value, str) or value not in known:
+        raise QuantityError(f"{key} {value!r}: not known; choose {names}")
+    return value
+
+
+def _of(values: Mapping[str, Any], settings: type[Strict]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if key in settings.model_fields}

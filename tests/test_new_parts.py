@@ -1,0 +1,211 @@
+"""How much a new part of a behaviour takes, and a new policy: its class, and one entry.
+
+Each test does what somebody would do who adds one, in a module of its own, and finds it wherever
+parts and policies are named.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, override
+
+import numpy as np
+import pytest
+from hpcrowd.agents import DecisionLog, Decisions, Recipe, Response, Trigger, Work, add_users
+from hpcrowd.agents.behaviours import parts
+from hpcrowd.agents.behaviours.decisions import What
+from hpcrowd.agents.behaviours.declared import setting
+from hpcrowd.environment import JobTable, QuantityError, Scheduler, Simulation, parse_scheduler
+from hpcrowd.environment.engine.compiled import CompiledEngine
+from hpcrowd.environment.engine.passes.ordered import OrderedPass
+from hpcrowd.environment.schedulers import names
+from hpcrowd.environment.schedulers.ordered import KeyScheduler, QueueOrder
+from hpcrowd.scenarios import reaction_from
+from hpcrowd.scenarios.commands.policies import policies
+
+MakeJobs = Callable[..., JobTable]
+
+#: A module with a new part, and what is made of it; the entry is the line after the class.
+THINK = '''
+from dataclasses import dataclass
+from pathlib import Path
+from hpcrowd.agents import Pause, Think, Work
+from hpcrowd.agents.behaviours import parts
+from hpcrowd.agents.behaviours.declared import setting
+
+@dataclass(frozen=True)
+class Haste:
+    """How fast users are."""
+
+    factor: float = setting(0.5, "share of a recorded pause", "", "chosen here", least=0)
+
+class HastyPauses(Think):
+    """Recorded pauses, made shorter."""
+
+    name, settings, table = "hasty", Haste, "haste"
+
+    def __init__(self, haste):
+        self.factor = haste.factor
+
+    @classmethod
+    def make(cls, fit, settings=None):
+        return cls(settings or Haste())
+
+    def pause(self, user, release):
+        return Pause(int(release.pause * self.factor))
+
+parts.THINK[HastyPauses.name] = HastyPauses
+
+from hpcrowd.agents import Composed, Recipe
+from hpcrowd.environment import QuantityError
+from hpcrowd.scenarios.kinds.population_files import UsersConfig, read_population
+
+print(Recipe("batches", "hasty").parameters()[-1])
+for text in ("think = 'hasty'", "haste = { factor = 0.25 }", "haste = { factor = -1 }"):
+    path = Path("crowd.toml")
+    path.write_text("[[users]]\\nwhen = 'batches'\\n" + text)
+    try:
+        recipe = read_population(path).users[0].recipe()
+        print(recipe.think_part.__name__, recipe.think)
+    except QuantityError as error:
+        print(error)
+print(UsersConfig.model_fields["haste"].description)
+'''
+
+
+def test_a_think_time_is_a_class_and_an_entry(tmp_path: Path) -> None:
+    """Recipes know it, lists have its parameters with source, and files its settings."""
+    done = subprocess.run(
+        [sys.executable, "-c", THINK], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    parameter, named, given, mistake, described = done.stdout.splitlines()
+    assert "'haste.factor', meaning='share of a recorded pause'" in parameter
+    assert "source='chosen here', default=0.5" in parameter
+    assert "HastyPauses hasty" == named
+    assert "HastyPauses Haste(factor=0.25)" == given
+    assert mistake.startswith("crowd.toml: users[0].haste.factor -1: Input should be greater")
+    assert "settings of think = hasty" == described
+
+
+@dataclass(eq=False)
+class EveryOther(Trigger):
+    """Active at every other second, or third."""
+
+    when = "every"
+
+    step: int = setting(2, "seconds from one to the next", "s", least=1)
+
+    @override
+    def which(self, user: Any, intention: Any) -> Any:
+        return intention.at % self.step == 0
+
+
+@dataclass(eq=False, kw_only=True)
+class Narrow(Response):
+    """Ask for fewer processors, by a number."""
+
+    response = "narrow"
+    logged = What.DEGRADED
+
+    by: int = setting(1, "processors less", least=1)
+
+    @override
+    def respond(self, user: Any, intention: Any, place: int) -> None:
+        jobs, row = user.model.jobs, intention.rows[place]
+        times = int(jobs.run_time[row]), int(jobs.requested_time[row])
+        fewer = max(1, int(jobs.processors[row]) - self.by)
+        intention.resize(place, fewer, *times, self.name, self.response)
+
+
+def test_reactions_are_a_class_and_an_entry(
+    monkeypatch: pytest.MonkeyPatch, make_jobs: MakeJobs
+) -> None:
+    """A response and a trigger can be given in files, are noted by name, and logged in a word."""
+    monkeypatch.setitem(parts.RESPONSES, Narrow.response, Narrow)
+    monkeypatch.setitem(parts.TRIGGERS, EveryOther.when, [EveryOther])
+    reaction = reaction_from({"do": "narrow", "when": "every", "step": "3s", "by": 2})
+    jobs = make_jobs((3, 10, 8), (4, 10, 8))
+    model, log = Simulation(jobs, 16), DecisionLog()
+    add_users(model, Work.of(jobs), Recipe("recorded", reactions=(reaction,)), log=log)
+    model.run()
+    assert [6, 8] == jobs.processors.tolist()
+    words = [one.words() for one in Decisions.of(log) if one.what == What.DEGRADED]
+    assert [f"session 0: job {jobs.number[0]} degraded, reaction narrow every"] == words
+    with pytest.raises(QuantityError, match=r"do 'dance': not known; choose delay, .*, narrow"):
+        reaction_from({"do": "dance", "when": "every"})
+
+
+class LastFirst(Scheduler):
+    """Last come, first served.
+
+    Parameters
+    ----------
+    most
+        Jobs that start at once.
+    """
+
+    name = "last-first"
+
+    def __init__(self, *, most: int = 2) -> None:
+        self.most = most
+
+    @override
+    def select(
+        self, now: int, waiting: Sequence[Any], running: Sequence[Any], free: int, total: int
+    ) -> Iterable[Any]:
+        for job in list(reversed(waiting))[: self.most]:
+            if job.processors > free:
+                return
+            free -= job.processors
+            yield job
+
+
+def test_a_plain_policy_is_a_class_and_an_entry(
+    monkeypatch: pytest.MonkeyPatch, make_jobs: MakeJobs
+) -> None:
+    """It can be chosen with its options, which are listed with their meaning, and runs plain."""
+    monkeypatch.setitem(names.SCHEDULERS, LastFirst.name, LastFirst)
+    jobs = make_jobs((0, 10, 2), (1, 10, 2), (2, 10, 2))
+    model = Simulation(jobs, 2, parse_scheduler("last-first:most=1"))
+    model.cluster.submit([0, 1, 2], [0, 1, 2])
+    model.run()
+    assert [0, 20, 10] == jobs.start.tolist()
+    listed = {one.name: one for one in policies()}["last-first"]
+    assert "Last come, first served." == listed.does
+    assert [("most", "2", "Jobs that start at once.")] == [
+        (one.name, one.default, one.meaning) for one in listed.options
+    ]
+
+
+class WidestPass(OrderedPass):
+    """The compiled form of :class:`Widest`."""
+
+
+class Widest(KeyScheduler):
+    """The widest job first."""
+
+    name = "widest"
+    compiled = f"{__name__}:WidestPass"
+    queue_order = QueueOrder("processors", descending=True)
+
+
+def test_a_compiled_policy_names_its_pass(make_jobs: MakeJobs) -> None:
+    """It runs compiled with the same schedule as plain; a subclass of it runs plain."""
+
+    class Mine(Widest):
+        name = "mine"
+
+    starts = []
+    for policy, plain in ((Widest(), False), (Widest(), True), (Mine(), False)):
+        jobs = make_jobs(*((0, 10, processors) for processors in (1, 3, 2, 4)))
+        model = Simulation(jobs, 4, policy, plain=plain)
+        model.cluster.submit(range(4), np.zeros(4, np.int64))
+        model.run()
+        compiled = isinstance(model.cluster.engine, CompiledEngine)
+        assert (type(policy) is Widest and not plain) == compiled
+        starts.append(jobs.start.tolist())
+    assert [[20, 10, 20, 0]] * 3 == starts
