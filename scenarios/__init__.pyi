@@ -7,14 +7,14 @@ from .kinds.replay import ReplayConfig, configure, replay
 from .kinds.resample import ResampleConfig, configure_resample, resample
 from .studies.madon2024.run import reproduce_madon2024
 from .studies.minh2012_arrivals.run import reproduce_minh2012_arrivals
-from .studies.minh2012_correlation.run import reproduce_minh2012_correlation
+from .studies.minh2012_correlation.study import reproduce_minh2012_correlation
 from .studies.minh2012_features.run import reproduce_minh2012_features
 from .studies.minh2012_models.run import reproduce_minh2012_models
 from .studies.minh2012_predictor.run import reproduce_minh2012_predictor
 from .studies.published import published_rows
 from .studies.rebound.measures import Rebound
 from .studies.rebound.run import run_rebound
-from .studies.zakay2015.run import reproduce_zakay2015
+from .studies.zakay2015.study import reproduce_zakay2015
 from .sweeps.engines import Engine
 from .sweeps.runs import sweep
 from .sweeps.study import Study, read_study

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hpcrowd.analysis.results import check_replaceable
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.processes import each_in_processes
 from hpcrowd.scenarios.terminal import Progress, print_json, progress_bar, standard_output
 
 if TYPE_CHECKING:
+    from hpcrowd.analysis.run import Run
     from hpcrowd.scenarios.studies.report import StudyReport
+    from hpcrowd.scenarios.studies.study import PublishedStudy
 
 
 #: Where the traces are.
@@ -98,7 +101,10 @@ def find_versions(
 
 
 def run_study(
-    reproduce: Callable[[Progress | None], StudyReport], *, out: Path | None, as_json: bool
+    reproduce: Callable[[Progress | None], PublishedStudy[Any] | StudyReport],
+    *,
+    out: Path | None,
+    as_json: bool,
 ) -> bool:
     """Run a study for the command line: print it, and write it to ``out`` if given.
 
@@ -131,6 +137,32 @@ def run_study(
     if out is not None:
         console.print(f"Written to {out}", highlight=False, soft_wrap=True)
     return study.reached
+
+
+def run_tasks[Task, Result](
+    work: Callable[[Task], Result],
+    tasks: Sequence[Task],
+    processes: int,
+    progress: Progress | None,
+    label: Callable[[Task], str],
+) -> Iterator[tuple[Task, Result]]:
+    """Yield each task with its result, in the order in which they finish.
+
+    Parameters
+    ----------
+    work, tasks, processes
+        See :func:`~hpcrowd.scenarios.processes.each_in_processes`.
+    progress
+        Called before the first task and after each.
+    label
+        What to say about a task.
+    """
+    if progress is not None:
+        progress("simulating", 0, len(tasks))
+    for done, (place, result) in enumerate(each_in_processes(work, tasks, processes), 1):
+        if progress is not None:
+            progress(label(tasks[place]), done, len(tasks))
+        yield tasks[place], result
 
 
 class Steps:
@@ -174,3 +206,15 @@ def swap_ties(trace: Trace, seed: int) -> Trace:
     numbers = number.copy()
     numbers[shuffled] = number[sorted_]
     return replace(trace, columns={**trace.columns, "number": numbers})
+
+
+def trace_facts(run: Run) -> dict[str, Any]:
+    """Return which trace a run replays, and what was dropped or repaired when it was read."""
+    return {
+        "source": None if run.trace is None else Path(run.trace.source).name,
+        "sha256": None if run.trace is None else run.trace.sha256,
+        "jobs": len(run.jobs),
+        "users": len(np.unique(run.jobs.user)),
+        "jobs_dropped": dict(run.dropped),
+        "jobs_repaired": dict(run.repaired),
+    }

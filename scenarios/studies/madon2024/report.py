@@ -20,7 +20,7 @@ from hpcrowd.scenarios.studies.madon2024.measures import (
     statements,
     window_of,
 )
-from hpcrowd.scenarios.studies.pages import markdown_table, trace_facts
+from hpcrowd.scenarios.studies.pages import markdown_table
 from hpcrowd.scenarios.studies.published import SOURCES
 from hpcrowd.scenarios.studies.report import (
     Rows,
@@ -30,6 +30,7 @@ from hpcrowd.scenarios.studies.report import (
     html_page,
     html_section,
 )
+from hpcrowd.scenarios.studies.running import trace_facts
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -203,6 +204,9 @@ class Reproduction(Comparison, StudyReport):
     """The whole study: data, tables, and a folder with both and the pictures."""
 
     name = "madon2024"
+    about = (
+        "Madon et al. 2024: Tables 1 and 2, Fig. 5c and the pictures, on KTH-SP2 (and SDSC-SP2)."
+    )
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain data, fit for JSON."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.scenarios.kinds.replay import replay
 from hpcrowd.scenarios.studies.madon2024.measures import EXPERIMENTS, REPLAYS, LogRuns
 from hpcrowd.scenarios.studies.madon2024.report import Reproduction
+from hpcrowd.scenarios.studies.options import TRACES
 from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs, run_study
 from hpcrowd.scenarios.terminal import Progress
 
@@ -48,7 +49,7 @@ USERS = {
 
 
 def reproduce_madon2024(
-    traces: str | os.PathLike[str], progress: Progress | None = None
+    traces: Annotated[str | os.PathLike[str], TRACES], progress: Progress | None = None
 ) -> Reproduction:
     """Run the 18 simulations on KTH, and on SDSC when its trace is there.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,7 +21,7 @@ from hpcrowd.scenarios.studies.minh2012_arrivals.study import (
 )
 from hpcrowd.scenarios.studies.minh2012_correlation.statements import load_name, number
 from hpcrowd.scenarios.studies.pages import markdown_table
-from hpcrowd.scenarios.studies.published import SOURCES
+from hpcrowd.scenarios.studies.published import MINH
 from hpcrowd.scenarios.studies.report import (
     VERDICTS,
     Rows,
@@ -33,6 +34,7 @@ from hpcrowd.scenarios.studies.report import (
     show_statements,
 )
 from hpcrowd.scenarios.studies.study import Claim, as_data
+from hpcrowd.scenarios.unfinished import Unfinished
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -52,7 +54,7 @@ GRID_TABLES = {
 }
 
 #: The source, without the table.
-SOURCE = SOURCES["minh2012_table7_1"].partition(", Table")[0]
+SOURCE = MINH
 
 
 def cluster_table(study: Experiments) -> tuple[list[str], list[list[str]]]:
@@ -176,6 +178,7 @@ class Reproduction(Experiments, StudyReport):
     """The whole study: data, tables, and a folder with both and the pictures."""
 
     name = "minh2012-arrivals"
+    about = "Minh 2012, chapter 6: what arrivals do to a cluster and to the grid DAS-3."
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain data, fit for JSON."""
@@ -187,6 +190,11 @@ class Reproduction(Experiments, StudyReport):
             "required": as_data(self.requirements, "setting"),
             "reached": self.reached,
         }
+
+    def write(self, folder: str | os.PathLike[str]) -> None:
+        """Write everything, after which what was kept next to the folder can go."""
+        super().write(folder)
+        Unfinished.remove_beside(Path(folder))
 
     def show(self, console: Console) -> None:
         """Print the tables and the statements on a ``rich`` console."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.scenarios.processes import each_in_processes
-from hpcrowd.scenarios.studies.minh2012_arrivals.plan import PROCESSES, Plan
+from hpcrowd.scenarios.studies.minh2012_arrivals.plan import PROCESSES, Plan, plan_of
 from hpcrowd.scenarios.studies.minh2012_arrivals.report import Reproduction
 from hpcrowd.scenarios.studies.minh2012_arrivals.study import POLICIES, ClusterRuns, GridRuns
 from hpcrowd.scenarios.studies.minh2012_arrivals.tasks import Task, Work
@@ -26,7 +26,8 @@ from hpcrowd.scenarios.studies.minh2012_arrivals.workloads import (
     fit_arrivals,
     stored_arrivals,
 )
-from hpcrowd.scenarios.studies.minh2012_correlation.plan import STUDIED
+from hpcrowd.scenarios.studies.minh2012_correlation.experiments import STUDIED
+from hpcrowd.scenarios.studies.options import SEED, SHARED_BY, Option, loads_option
 from hpcrowd.scenarios.studies.running import find_logs, run_study
 from hpcrowd.scenarios.terminal import Progress, say
 from hpcrowd.scenarios.unfinished import Interrupted, Unfinished
@@ -116,6 +117,54 @@ def reproduce_minh2012_arrivals(
         seed=plan.seed,
         settings=plan.settings(),
         log=work.arrivals.log,
+    )
+
+
+def command(
+    traces: Annotated[
+        Path | None, Option("Folder with traces to fit arrivals to; stored ones if none.")
+    ] = None,
+    progress: Progress | None = None,
+    *,
+    quick: Annotated[bool, Option("Fewer workloads of as many jobs: some minutes.")] = False,
+    log: Annotated[str, Option("Log that arrivals are fitted to.")] = LOG,
+    replications: Annotated[
+        int | None, Option("Workloads of each pattern on a cluster; 50, quick 10.")
+    ] = None,
+    grid_replications: Annotated[
+        int | None, Option("Sets of workloads on the grid; 25, quick 6.")
+    ] = None,
+    jobs: Annotated[int, Option("Jobs of a workload.")] = Plan.jobs,
+    loads: Annotated[tuple[float, ...], loads_option("System loads of the cluster.")] = Plan.loads,
+    grid_loads: Annotated[tuple[float, ...], loads_option("Grid loads.")] = Plan.grid_loads,
+    local_load: Annotated[
+        float, Option("Load of each cluster of the grid by local jobs.")
+    ] = Plan.local_load,
+    widest: Annotated[
+        int | None, Option("Processors of the widest job on a cluster; all 64.")
+    ] = None,
+    local_widest: Annotated[
+        float, Option("Widest local job of the grid, a share of its cluster.")
+    ] = Plan.local_widest,
+    processes: Annotated[int, SHARED_BY] = PROCESSES,
+    seed: Annotated[int, SEED] = 0,
+    out: Path | None = None,
+) -> Reproduction:
+    """Run the study with the options of the command line."""
+    plan = plan_of(
+        quick,
+        cluster_replications=replications,
+        grid_replications=grid_replications,
+        jobs=jobs,
+        loads=loads,
+        grid_loads=grid_loads,
+        local_load=local_load,
+        widest=widest,
+        local_widest=local_widest,
+        seed=seed,
+    )
+    return reproduce_minh2012_arrivals(
+        traces, progress, plan=plan, log=log, processes=processes, out=out
     )
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hpcrowd.analysis.paired import Estimate, t_interval
 from hpcrowd.environment.grid.das3 import DAS3
-from hpcrowd.scenarios.studies.minh2012_correlation.study import POLICIES as ALL_POLICIES
+from hpcrowd.scenarios.studies.minh2012_correlation.measures import POLICIES as ALL_POLICIES
 from hpcrowd.scenarios.studies.study import Requirement, Study
 
 Floats = NDArray[np.float64]

@@ -28,7 +28,7 @@ from hpcrowd.scenarios.studies.minh2012_arrivals.workloads import (
     PatternWorkload,
     drawn,
 )
-from hpcrowd.scenarios.studies.minh2012_correlation.study import slowdown
+from hpcrowd.scenarios.studies.minh2012_correlation.measures import slowdown
 
 #: What makes the broker choose (section 6.3).
 BROKER = "first-fit"

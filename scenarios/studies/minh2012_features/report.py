@@ -171,6 +171,7 @@ class Reproduction(Comparison, StudyReport):
     """The whole study: data, tables, and a folder with both and the pictures."""
 
     name = "minh2012-features"
+    about = "Minh 2012, chapter 3: features of workloads, Tables 3.2 to 3.20 and the text."
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain data, fit for JSON."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.environment.traces.formats.registry import read_trace
@@ -19,6 +19,7 @@ from hpcrowd.scenarios.studies.minh2012_features.study import (
     published_jobs,
     study_trace,
 )
+from hpcrowd.scenarios.studies.options import TRACES
 from hpcrowd.scenarios.studies.running import ARCHIVE, Log, Steps, find_versions, run_study
 from hpcrowd.scenarios.terminal import Progress
 
@@ -42,7 +43,7 @@ STUDIED = {
 
 
 def reproduce_minh2012_features(
-    traces: str | os.PathLike[str],
+    traces: Annotated[str | os.PathLike[str], TRACES],
     progress: Progress | None = None,
     *,
     only: Iterable[str] = STUDIED,

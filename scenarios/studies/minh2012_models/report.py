@@ -186,6 +186,9 @@ class Reproduction(Comparison, StudyReport):
     """The whole study: data, tables, and a folder with both and the pictures."""
 
     name = "minh2012-models"
+    about = (
+        "Minh 2012, chapters 4 and 5: models of arrivals and jobs, against traces and schedulers."
+    )
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain data, fit for JSON."""

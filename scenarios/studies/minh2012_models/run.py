@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.scenarios.processes import each_in_processes
-from hpcrowd.scenarios.studies.minh2012_correlation.study import slowdown
+from hpcrowd.scenarios.studies.minh2012_correlation.measures import slowdown
 from hpcrowd.scenarios.studies.minh2012_features.run import STUDIED as FEATURES
 from hpcrowd.scenarios.studies.minh2012_features.run import log_name
 from hpcrowd.scenarios.studies.minh2012_features.study import published_jobs
@@ -39,6 +39,7 @@ from hpcrowd.scenarios.studies.minh2012_models.scheduling import (
     system_of,
 )
 from hpcrowd.scenarios.studies.minh2012_models.study import TraceModels
+from hpcrowd.scenarios.studies.options import TRACES, Option
 from hpcrowd.scenarios.studies.running import ARCHIVE, Log, find_versions, run_study
 from hpcrowd.scenarios.terminal import Progress
 
@@ -192,10 +193,10 @@ def slowdown_on(workload: Workload, processors: int, policy: str) -> float:
 
 
 def reproduce_minh2012_models(
-    traces: str | os.PathLike[str],
+    traces: Annotated[str | os.PathLike[str], TRACES],
     progress: Progress | None = None,
     *,
-    seeds: int = SEEDS,
+    seeds: Annotated[int, Option("Workloads generated from each model.", least=2)] = SEEDS,
     processes: int = PROCESSES,
 ) -> Reproduction:
     """Run the experiments of chapters 4 and 5 on the traces that are there.

@@ -185,6 +185,9 @@ class Reproduction(Comparison, StudyReport):
     """The whole study: data, tables, and a folder with both and the pictures."""
 
     name = "minh2012-predictor"
+    about = (
+        "Minh 2012, chapter 8: predictors of run times, Tables 8.4 to 8.6, on SDSC-DS and HPC2N."
+    )
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain data, fit for JSON."""

@@ -12,11 +12,12 @@ import os
 from collections.abc import Iterable
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from hpcrowd.analysis.prediction.scores import PastJobs, accuracy, evaluate, past_jobs
 from hpcrowd.analysis.prediction.training import BUDGET_S, SEEDS, Trained, train
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.quantities import parse_duration
 from hpcrowd.environment.schedulers.predictors.history import HistoryParameters, HistoryPredictor
 from hpcrowd.environment.schedulers.predictors.models import FILES, parse_predictor, predictor_from
 from hpcrowd.environment.traces.formats.registry import read_trace
@@ -29,6 +30,7 @@ from hpcrowd.scenarios.studies.minh2012_predictor.study import (
     OwnTraining,
     TraceOutcomes,
 )
+from hpcrowd.scenarios.studies.options import TRACES, Option
 from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs, run_study
 from hpcrowd.scenarios.terminal import Progress
 
@@ -43,12 +45,23 @@ STEPS = 2
 
 
 def reproduce_minh2012_predictor(
-    traces: str | os.PathLike[str],
+    traces: Annotated[str | os.PathLike[str], TRACES],
     progress: Progress | None = None,
     *,
-    training: bool = False,
-    budget_s: float = BUDGET_S,
-    seeds: int = SEEDS,
+    training: Annotated[
+        bool,
+        Option("Train anew; otherwise parameters of an earlier training are taken.", name="train"),
+    ] = False,
+    budget_s: Annotated[
+        float,
+        Option(
+            "How long to train, each trace.",
+            name="budget",
+            parse=parse_duration,
+            shown=lambda seconds: f"{seconds / 60:g}m",
+        ),
+    ] = BUDGET_S,
+    seeds: Annotated[int, Option("Searches that share it; the best counts.", least=1)] = SEEDS,
     only: Iterable[str] = CUTS,
 ) -> Reproduction:
     """Run the study on every trace of it that is there.

@@ -242,6 +242,9 @@ class Reproduction(Comparison, StudyReport):
     """The whole study: data, tables, and a folder with both and the pictures."""
 
     name = "song2005"
+    about = (
+        "Song et al. 2005: groups of users, Tables II to V, Figures 8 to 11, on KTH and LANL-CM5."
+    )
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain data, fit for JSON."""

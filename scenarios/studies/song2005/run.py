@@ -11,13 +11,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.scenarios.processes import each_in_processes
 from hpcrowd.scenarios.studies.minh2012_features.run import log_name
+from hpcrowd.scenarios.studies.options import TRACES, Option
 from hpcrowd.scenarios.studies.running import ARCHIVE, Log, Steps, find_versions, run_study
 from hpcrowd.scenarios.studies.song2005.measures import KINDS, Jobs, Quality
 from hpcrowd.scenarios.studies.song2005.report import Reproduction
@@ -72,10 +73,10 @@ class Experiment:
 
 
 def reproduce_song2005(
-    traces: str | os.PathLike[str],
+    traces: Annotated[str | os.PathLike[str], TRACES],
     progress: Progress | None = None,
     *,
-    seeds: int | None = None,
+    seeds: Annotated[int | None, Option("Seeds of each fit; by default 8.", least=1)] = None,
     processes: int = PROCESSES,
     only: Iterable[str] = STUDIED,
 ) -> Reproduction:
