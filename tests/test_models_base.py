@@ -22,9 +22,9 @@ from hpcrowd.analysis.models import (
 )
 from hpcrowd.analysis.models import registry as registered
 from hpcrowd.analysis.models.arrivals.poisson import Poisson
+from hpcrowd.analysis.models.fitting import fit
 from hpcrowd.analysis.models.model import WorkloadModel
 from hpcrowd.analysis.models.part import Floats
-from hpcrowd.analysis.models.registry import fit
 from hpcrowd.environment import Streams, generate_swf, jobs_from_trace, parse_swf
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import ModelFileError, ModelFitError, QuantityError

@@ -11,8 +11,8 @@ from feature_cases import poisson_workload
 from hpcrowd.analysis.features import Workload
 from hpcrowd.analysis.features.sizes import is_power_of_two
 from hpcrowd.analysis.models import generate, read_model, write_model
+from hpcrowd.analysis.models.fitting import fit
 from hpcrowd.analysis.models.mugm import Mixture, Mugm, UserGroup, nearest_power
-from hpcrowd.analysis.models.registry import fit
 from hpcrowd.environment import Streams
 from hpcrowd.environment.errors import ModelFitError, QuantityError
 from hpcrowd.environment.traces.trace import Trace

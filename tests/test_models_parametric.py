@@ -18,8 +18,8 @@ from hpcrowd.analysis.models.feitelson import (
     find_runs,
     fit_harmonic,
 )
+from hpcrowd.analysis.models.fitting import fit, published
 from hpcrowd.analysis.models.lublin import Exponentials, Gammas, fit_linear_mixture
-from hpcrowd.analysis.models.registry import fit, published
 from hpcrowd.environment.errors import ModelFitError, QuantityError
 
 FEITELSON = ("feitelson96", "feitelson97")

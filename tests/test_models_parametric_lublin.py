@@ -11,6 +11,7 @@ from hpcrowd.analysis.features import Workload
 from hpcrowd.analysis.models import generate
 from hpcrowd.analysis.models.arrivals.lublin import BATCH, INTERACTIVE, Lublin, LublinTypes
 from hpcrowd.analysis.models.downey import Downey, speedup
+from hpcrowd.analysis.models.fitting import fit, published
 from hpcrowd.analysis.models.lublin import (
     PUBLISHED,
     HyperGamma,
@@ -20,7 +21,6 @@ from hpcrowd.analysis.models.lublin import (
     fit_hyper_gamma,
     fit_two_stage,
 )
-from hpcrowd.analysis.models.registry import fit, published
 from hpcrowd.environment import Streams
 from hpcrowd.environment.errors import ModelFitError, QuantityError
 from scipy.stats import gamma

@@ -9,7 +9,7 @@ import pytest
 from hpcrowd.analysis.features import Workload
 from hpcrowd.analysis.models import generate
 from hpcrowd.analysis.models.arrivals.lublin import LublinTypes
-from hpcrowd.analysis.models.registry import fit
+from hpcrowd.analysis.models.fitting import fit
 from hpcrowd.environment import Trace
 from scipy.stats import ks_2samp
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hpcrowd.agents import Chains, SessionDefinition, Work, add_users
 from hpcrowd.analysis.models import Generated, generate
-from hpcrowd.analysis.models.registry import published
+from hpcrowd.analysis.models.fitting import published
 from hpcrowd.environment import (
     JobTable,
     Simulation,

@@ -1,10 +1,11 @@
 from .arrivals.cycle import Cycle
+from .fitting import fit, published
 from .generation import Generated, generate
 from .judgement import Judgement, judge, judgement_html
 from .locality import with_correlation
 from .model import WorkloadModel, read_model, write_model
 from .part import ArrivalModel, Drawn, JobModel, Part
-from .registry import ARRIVALS, MODELS, fit, published
+from .registry import ARRIVALS, MODELS
 
 __all__ = [
     "ARRIVALS",

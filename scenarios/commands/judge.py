@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from hpcrowd.analysis.models.registry import model_of
+from hpcrowd.analysis.models.fitting import model_of
 from hpcrowd.environment.quantities import plural
 from hpcrowd.scenarios.commands.feature_tables import Reasons, plain_table
 from hpcrowd.scenarios.processes import each_in_processes

@@ -6,7 +6,7 @@ import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from hpcrowd.analysis.models.registry import model_of
+from hpcrowd.analysis.models.fitting import model_of
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.formats.swf import write_swf
@@ -85,8 +85,9 @@ def fit_command(
     """
     check_writable(out, "--out")
     from hpcrowd.analysis.features.stats import read_workload
+    from hpcrowd.analysis.models.fitting import fit
     from hpcrowd.analysis.models.model import write_model
-    from hpcrowd.analysis.models.registry import MODELS, fit, job_model
+    from hpcrowd.analysis.models.registry import MODELS, job_model
 
     name, options = parse_model(name)
     job_model(name)

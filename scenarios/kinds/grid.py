@@ -20,8 +20,8 @@ from hpcrowd.agents.populations.population import add_users, maker_of
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.agents.work.sessions import SessionDefinition
 from hpcrowd.analysis.accounts.grid import grid_accounts
+from hpcrowd.analysis.models.fitting import model_of
 from hpcrowd.analysis.models.generation import generate
-from hpcrowd.analysis.models.registry import model_of
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.cluster import ClusterSpec

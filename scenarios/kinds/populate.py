@@ -159,7 +159,7 @@ def populate_command(
     log
         Where users note what they decide.
     """
-    from hpcrowd.analysis.models.registry import model_of
+    from hpcrowd.analysis.models.fitting import model_of
     from hpcrowd.analysis.results import check_replaceable
     from hpcrowd.scenarios.commands.summary import keep_run, tell_run
     from hpcrowd.scenarios.terminal import say_if_compiling, simulation_progress
@@ -231,7 +231,7 @@ class PopulateScenario(Scenario):
 
     def prepare(self) -> WorkloadModel:
         """Read the model."""
-        from hpcrowd.analysis.models.registry import model_of
+        from hpcrowd.analysis.models.fitting import model_of
 
         return model_of(str(self.files().get("model", self.model)), self.machine)
 

@@ -370,9 +370,9 @@ def _group_work(
 ) -> GroupWork:
     """Return the groups of a mixed user group model, with the users of a workload it generates."""
     from hpcrowd.analysis.features.workload import Workload
+    from hpcrowd.analysis.models.fitting import fit
     from hpcrowd.analysis.models.generation import generate
     from hpcrowd.analysis.models.population import population
-    from hpcrowd.analysis.models.registry import fit
 
     model = model or fit("mugm", Workload.from_trace(trace), cycle="weekly")
     made = generate(model, days=pool.weeks * WEEK / DAY, seed=config.seed)

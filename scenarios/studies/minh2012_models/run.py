@@ -15,9 +15,9 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from hpcrowd.analysis.features.workload import Workload
+from hpcrowd.analysis.models.fitting import fit
 from hpcrowd.analysis.models.judgement import generated
 from hpcrowd.analysis.models.model import WorkloadModel
-from hpcrowd.analysis.models.registry import fit
 from hpcrowd.environment.errors import QuantityError, UnavailableError
 from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.quantities import round_half_up
