@@ -25,6 +25,7 @@ from typing import (
 )
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcrowd.scenarios.studies import render
 from hpcrowd.scenarios.studies.render import Picture, Rows, Table
@@ -335,7 +336,7 @@ def of_plain(kind: Any, data: Any) -> Any:
         hints = get_type_hints(kind)
         return kind(**{name: of_plain(hints[name], one) for name, one in data.items()})
     origin = get_origin(kind)
-    if origin is np.ndarray:
+    if origin in (np.ndarray, NDArray):  # an alias that numpy does not always resolve
         return np.array(data, dtype=np.float64)  # nan where there is None
     if origin is tuple or (isinstance(origin, type) and issubclass(origin, Sequence)):
         ones = [of_plain(get_args(kind)[0], one) for one in data]
