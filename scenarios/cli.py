@@ -23,9 +23,9 @@ from hpcrowd.scenarios.commands.cli_inspect import inspect_app
 from hpcrowd.scenarios.commands.cli_models import models_app
 from hpcrowd.scenarios.commands.cli_populations import populations_app
 from hpcrowd.scenarios.commands.cli_report import report_app
-from hpcrowd.scenarios.commands.cli_reproduce import reproduce
 from hpcrowd.scenarios.commands.cli_sweep import sweep_app
 from hpcrowd.scenarios.commands.options import AsJson, LogDecisions, TracePath, all_at_hand
+from hpcrowd.scenarios.commands.reproduce import command as reproduce
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
 
 app = typer.Typer(

@@ -1,6 +1,7 @@
-"""The commands ``hpcrowd reproduce STUDY``, one for each published study.
+"""Run a published study again and compare.
 
-The studies declare their options themselves; a study is loaded when its command is asked for.
+The commands are ``hpcrowd reproduce STUDY``, one for each published study. The studies declare
+their options themselves; a study is loaded when its command is asked for.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ class Studies(TyperGroup):
         return study_command(cmd_name) if cmd_name in self.list_commands(ctx) else None
 
 
-reproduce = typer.Typer(
+command = typer.Typer(
     cls=Studies, help="Run a published study again and compare.", no_args_is_help=True
 )
 
 
-@reproduce.callback()
+@command.callback()
 def _reproduce() -> None:
     """Run a published study again and compare."""
