@@ -66,7 +66,7 @@ def test_published_figures_name_their_source() -> None:
         if name.startswith("madon2024"):
             assert "doi:10.1016/j.future.2024.01.024" in source
         assert published_rows(name)
-    with pytest.raises(QuantityError, match="'madon1999': not known; choose madon2024_table1"):
+    with pytest.raises(QuantityError, match="'madon1999': not known; choose madon2024_figure5c"):
         published_rows("madon1999")
 
 

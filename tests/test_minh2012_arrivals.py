@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -207,26 +208,29 @@ def test_command_writes_and_prints(
 # ---- the command, and what is refused --------------------------------------------------------
 
 
-def test_command_line_makes_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_line_makes_the_plan(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Options reach the study, and the exit code tells whether what is required is reached."""
     told: dict[str, object] = {}
 
-    def run(traces: Path | None, **options: object) -> bool:
+    def run(traces: Path | None, progress: object, **options: object) -> SimpleNamespace:
         told.update(options, traces=traces)
-        return False
+        return SimpleNamespace(reached=False, to_json=lambda: {"made": "up"})
 
     monkeypatch.setattr(
-        "hpcrowd.scenarios.studies.minh2012_arrivals.run.run_minh2012_arrivals", run
+        "hpcrowd.scenarios.studies.minh2012_arrivals.run.reproduce_minh2012_arrivals", run
     )
     command = ["hpcrowd", "reproduce", "minh2012-arrivals"]
     monkeypatch.setattr("sys.argv", [*command, *WORDS, "--json"])
     with pytest.raises(SystemExit) as ended:
         main()
     assert 1 == ended.value.code
-    assert (SMALL, 1, True, None) == (
-        told["plan"], told["processes"], told["as_json"], told["traces"],
-    )  # fmt: skip
-    monkeypatch.setattr("sys.argv", [*command, "--quick", "--seed", "4", "--local-load", "0.3"])
+    assert (SMALL, 1, None) == (told["plan"], told["processes"], told["traces"])
+    assert {"made": "up"} == json.loads(capsys.readouterr().out)
+    monkeypatch.setattr(
+        "sys.argv", [*command, "--quick", "--seed", "4", "--local-load", "0.3", "--json"]
+    )
     with pytest.raises(SystemExit):
         main()
     assert Plan(**QUICK, seed=4, local_load=0.3) == told["plan"]

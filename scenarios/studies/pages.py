@@ -57,7 +57,11 @@ def stored_runs_command(
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     if len(arguments) > 1:
-        print(f"usage: python -m scenarios.{name} [RUNS]", file=sys.stderr)
+        module = name.replace("_page", ".page")
+        print(
+            f"usage: python -m hpcrowd.scenarios.studies.{module} [RUNS]",
+            file=sys.stderr,
+        )
         return 2
     for results in arguments:
         store(Path(results))
@@ -87,8 +91,11 @@ def refresh_command(
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     if not 2 <= len(arguments) <= 2 + pictures:
-        folder = " [FOLDER]" if pictures else ""
-        print(f"usage: python -m scenarios.{name} TRACES PAGE{folder}", file=sys.stderr)
+        folder, module = " [FOLDER]" if pictures else "", name.replace("_page", ".page")
+        print(
+            f"usage: python -m hpcrowd.scenarios.studies.{module} TRACES PAGE{folder}",
+            file=sys.stderr,
+        )
         return 2
     try:
         refresh(*map(Path, arguments))

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.analysis.results import check_replaceable, versions
+from hpcrowd.analysis.results import versions
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.formats.registry import read_trace
@@ -255,15 +255,10 @@ def run_minh2012_arrivals(
     as_json
         Print exactly one JSON object instead of tables.
     """
-    if out is not None:
-        check_replaceable(out)
-    reached = run_study(
+    return run_study(
         lambda progress: reproduce_minh2012_arrivals(
             traces, progress, plan=plan, log=log, processes=processes, out=out
         ),
         out=out,
         as_json=as_json,
     )
-    if out is not None:
-        Unfinished.remove_beside(out)
-    return reached
