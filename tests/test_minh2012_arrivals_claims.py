@@ -8,6 +8,14 @@ from math import log
 import numpy as np
 import pytest
 from hpcrowd.analysis.paired import Estimate
+from hpcrowd.scenarios.studies.minh2012_arrivals.measures import (
+    MEASURES,
+    POLICIES,
+    ClusterRuns,
+    Experiments,
+    GridRuns,
+    log_ratio,
+)
 from hpcrowd.scenarios.studies.minh2012_arrivals.statements import (
     CLUSTER_RULES,
     GRID_RULES,
@@ -15,14 +23,6 @@ from hpcrowd.scenarios.studies.minh2012_arrivals.statements import (
     claims_of,
     in_order,
     larger,
-)
-from hpcrowd.scenarios.studies.minh2012_arrivals.study import (
-    MEASURES,
-    POLICIES,
-    ClusterRuns,
-    Experiments,
-    GridRuns,
-    log_ratio,
 )
 from hpcrowd.scenarios.studies.minh2012_arrivals.workloads import PATTERNS
 
@@ -47,7 +47,7 @@ def made_up(cluster: Cluster, grid: Grid, noise: float = 0.01) -> Experiments:
 
     return Experiments(
         cluster=ClusterRuns(
-            64, LOADS, tuple(POLICIES), tuple(PATTERNS),
+            64, tuple(POLICIES), LOADS, tuple(PATTERNS),
             np.array([[[spread(cluster(policy, load, pattern)) for pattern in PATTERNS]
                        for load in LOADS] for policy in POLICIES]),
         ),

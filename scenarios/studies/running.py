@@ -12,9 +12,11 @@ import numpy as np
 
 from hpcrowd.analysis.results import check_replaceable
 from hpcrowd.environment.errors import TraceError
+from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.processes import each_in_processes
-from hpcrowd.scenarios.terminal import Progress, print_json, progress_bar, standard_output
+from hpcrowd.scenarios.terminal import Progress, print_json, progress_bar, say, standard_output
+from hpcrowd.scenarios.unfinished import Interrupted, Unfinished
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
@@ -145,6 +147,8 @@ def run_tasks[Task, Result](
     processes: int,
     progress: Progress | None,
     label: Callable[[Task], str],
+    *,
+    unfinished: Unfinished | None = None,
 ) -> Iterator[tuple[Task, Result]]:
     """Yield each task with its result, in the order in which they finish.
 
@@ -156,13 +160,40 @@ def run_tasks[Task, Result](
         Called before the first task and after each.
     label
         What to say about a task.
+    unfinished
+        Results of tasks that are done already, by the ``name`` of the task; those to come, plain
+        data, are kept there.
+
+    Raises
+    ------
+    Interrupted
+        When Ctrl-C ends it and results are kept.
     """
+    names = {} if unfinished is None else {task.name: task for task in tasks}  # type: ignore[attr-defined]
+    kept = {} if unfinished is None else unfinished.results(names)
+    if kept:
+        say(f"Going on: {len(kept)} of {len(tasks)} tasks are done.")
+    yield from ((names[name], result) for name, result in kept.items())
+    left = [name for name in names if name not in kept]
+    todo = [names[name] for name in left] if names else tasks
     if progress is not None:
-        progress("simulating", 0, len(tasks))
-    for done, (place, result) in enumerate(each_in_processes(work, tasks, processes), 1):
-        if progress is not None:
-            progress(label(tasks[place]), done, len(tasks))
-        yield tasks[place], result
+        progress("simulating", len(kept), len(tasks))
+    done = len(kept)
+    try:
+        for place, result in each_in_processes(work, todo, processes):
+            done += 1
+            if unfinished is not None:
+                unfinished.keep(left[place], result)
+            if progress is not None:
+                progress(label(todo[place]), done, len(tasks))
+            yield todo[place], result
+    except KeyboardInterrupt:
+        if unfinished is None:
+            raise
+        raise Interrupted(
+            f"interrupted: {done:,} of {plural(len(tasks), 'task')} are done and kept; the "
+            "same command does the rest"
+        ) from None
 
 
 class Steps:
