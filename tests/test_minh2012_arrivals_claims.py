@@ -12,7 +12,6 @@ from hpcrowd.scenarios.studies.minh2012_arrivals.measures import (
     MEASURES,
     POLICIES,
     ClusterRuns,
-    Experiments,
     GridRuns,
     log_ratio,
 )
@@ -24,6 +23,7 @@ from hpcrowd.scenarios.studies.minh2012_arrivals.statements import (
     in_order,
     larger,
 )
+from hpcrowd.scenarios.studies.minh2012_arrivals.study import Minh2012Arrivals
 from hpcrowd.scenarios.studies.minh2012_arrivals.workloads import PATTERNS
 
 #: Replications of made-up results.
@@ -38,14 +38,14 @@ Cluster = Callable[[str, float, str], float]
 Grid = Callable[[str, float, str, str], float]
 
 
-def made_up(cluster: Cluster, grid: Grid, noise: float = 0.01) -> Experiments:
+def made_up(cluster: Cluster, grid: Grid, noise: float = 0.01) -> Minh2012Arrivals:
     """Return a study with given slowdowns, which differ a little between replications."""
     random = np.random.default_rng(5)
 
     def spread(value: float) -> np.ndarray:
         return value * np.exp(noise * random.standard_normal(COUNT))
 
-    return Experiments(
+    return Minh2012Arrivals(
         cluster=ClusterRuns(
             64, tuple(POLICIES), LOADS, tuple(PATTERNS),
             np.array([[[spread(cluster(policy, load, pattern)) for pattern in PATTERNS]
