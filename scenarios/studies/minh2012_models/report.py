@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hpcrowd.analysis.models.judgement import Spread
 from hpcrowd.analysis.pictures.plots import write_figures_of
-from hpcrowd.scenarios.studies.minh2012_features.study import published_jobs
+from hpcrowd.scenarios.studies.minh2012_features.measures import published_jobs
 from hpcrowd.scenarios.studies.minh2012_models.arrivals import ArrivalRuns
 from hpcrowd.scenarios.studies.minh2012_models.figures import FIGURES
 from hpcrowd.scenarios.studies.minh2012_models.jobs import DISTANCES, TITLES, JobRuns

@@ -25,9 +25,8 @@ from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.scenarios.processes import each_in_processes
 from hpcrowd.scenarios.studies.minh2012_correlation.measures import slowdown
-from hpcrowd.scenarios.studies.minh2012_features.run import STUDIED as FEATURES
-from hpcrowd.scenarios.studies.minh2012_features.run import log_name
-from hpcrowd.scenarios.studies.minh2012_features.study import published_jobs
+from hpcrowd.scenarios.studies.minh2012_features.measures import STUDIED as FEATURES
+from hpcrowd.scenarios.studies.minh2012_features.measures import published_jobs
 from hpcrowd.scenarios.studies.minh2012_models.arrivals import TIME_SCALES_S, study_arrivals
 from hpcrowd.scenarios.studies.minh2012_models.jobs import JobRuns, measured, study_jobs
 from hpcrowd.scenarios.studies.minh2012_models.report import Reproduction
@@ -40,7 +39,7 @@ from hpcrowd.scenarios.studies.minh2012_models.scheduling import (
 )
 from hpcrowd.scenarios.studies.minh2012_models.study import TraceModels
 from hpcrowd.scenarios.studies.options import TRACES, Option
-from hpcrowd.scenarios.studies.running import ARCHIVE, Log, find_versions, run_study
+from hpcrowd.scenarios.studies.running import ARCHIVE, Log, find_versions, log_name, run_study
 from hpcrowd.scenarios.terminal import Progress
 
 #: The traces of chapters 4 and 5 by their abbreviations. NorduGrid is in another format, and NIKHEF

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.scenarios.studies.minh2012_features.study import UNREADABLE, published_jobs
+from hpcrowd.scenarios.studies.minh2012_features.measures import UNREADABLE, published_jobs
 from hpcrowd.scenarios.studies.minh2012_features.tables import JOBS_WITHIN
 from hpcrowd.scenarios.studies.minh2012_models.arrivals import CHOSEN, TIME_SCALES_S, ArrivalRuns
 from hpcrowd.scenarios.studies.minh2012_models.jobs import DISTANCES, TITLES, JobRuns
