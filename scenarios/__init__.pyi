@@ -8,8 +8,8 @@ from .kinds.resample import ResampleConfig, configure_resample, resample
 from .studies.madon2024.run import reproduce_madon2024
 from .studies.minh2012_arrivals.study import reproduce_minh2012_arrivals
 from .studies.minh2012_correlation.study import reproduce_minh2012_correlation
-from .studies.minh2012_features.run import reproduce_minh2012_features
-from .studies.minh2012_models.run import reproduce_minh2012_models
+from .studies.minh2012_features.study import reproduce_minh2012_features
+from .studies.minh2012_models.study import reproduce_minh2012_models
 from .studies.minh2012_predictor.run import reproduce_minh2012_predictor
 from .studies.published import published_rows
 from .studies.rebound.measures import Rebound

@@ -35,14 +35,6 @@ SOURCES = {
     "madon2024_table2": f"{_MADON}, Table 2: lateness",
     "madon2024_figure5c": f"{_MADON}, Fig. 5c: percentiles over users of additional lateness, s",
     "madon2024_text": f"{_MADON}, ranges given in the text",
-    "minh2012_table3_1": f"{MINH}, Table 3.1: traces, and how many of their jobs completed",
-    "minh2012_chapter3": f"{MINH}, Tables 3.2 to 3.8 and 3.11 to 3.20: figures of traces",
-    "minh2012_bag_fits": f"{MINH}, Tables 3.9 and 3.10: distributions fitted to the times between "
-    "bags of tasks, their parameters and KS distances",
-    "minh2012_arrivals": f"{MINH}, Tables 4.1 to 4.3: coefficients of variation, empty intervals "
-    "(%) and Hurst parameters of traces and models at four time scales (s)",
-    "minh2012_comprehensive": f"{MINH}, Tables 5.1 and 5.2: normalized entropy and Spearman's "
-    "correlation of traces and models",
     "minh2012_tables8": f"{MINH}, Tables 8.1 and 8.4 to 8.7: jobs, underestimated jobs (%), mean "
     "absolute and weighted absolute error (min) by predictor, mean run time (min)",
     "song2005_table1": f"{_SONG}, Table I: logs, their processors, jobs and users",

@@ -45,6 +45,11 @@ VERDICTS = {True: "yes", False: "**no**", None: "open"}
 SHOWN = {True: "holds", False: "[yellow]does not hold[/yellow]", None: "open"}
 
 
+def record_rows(records: Sequence[Mapping[str, Any]]) -> Rows:
+    """Return the headings and rows of records that have the same names, at least one."""
+    return list(records[0]), [list(record.values()) for record in records]
+
+
 @dataclass(frozen=True)
 class Table:
     """A table of a study.

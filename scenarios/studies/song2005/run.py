@@ -17,9 +17,15 @@ from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.scenarios.processes import each_in_processes
-from hpcrowd.scenarios.studies.minh2012_features.run import log_name
 from hpcrowd.scenarios.studies.options import TRACES, Option
-from hpcrowd.scenarios.studies.running import ARCHIVE, Log, Steps, find_versions, run_study
+from hpcrowd.scenarios.studies.running import (
+    ARCHIVE,
+    Log,
+    Steps,
+    find_versions,
+    log_name,
+    run_study,
+)
 from hpcrowd.scenarios.studies.song2005.measures import KINDS, Jobs, Quality
 from hpcrowd.scenarios.studies.song2005.report import Reproduction
 from hpcrowd.scenarios.studies.song2005.study import SEEDS, outcomes, published_log
