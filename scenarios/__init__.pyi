@@ -10,7 +10,7 @@ from .studies.minh2012_arrivals.run import reproduce_minh2012_arrivals
 from .studies.minh2012_correlation.study import reproduce_minh2012_correlation
 from .studies.minh2012_features.study import reproduce_minh2012_features
 from .studies.minh2012_models.run import reproduce_minh2012_models
-from .studies.minh2012_predictor.run import reproduce_minh2012_predictor
+from .studies.minh2012_predictor.study import reproduce_minh2012_predictor
 from .studies.published import published_rows
 from .studies.rebound.measures import Rebound
 from .studies.rebound.run import run_rebound

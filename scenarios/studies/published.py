@@ -39,8 +39,6 @@ SOURCES = {
     "(%) and Hurst parameters of traces and models at four time scales (s)",
     "minh2012_comprehensive": f"{MINH}, Tables 5.1 and 5.2: normalized entropy and Spearman's "
     "correlation of traces and models",
-    "minh2012_tables8": f"{MINH}, Tables 8.1 and 8.4 to 8.7: jobs, underestimated jobs (%), mean "
-    "absolute and weighted absolute error (min) by predictor, mean run time (min)",
     "song2005_table1": f"{_SONG}, Table I: logs, their processors, jobs and users",
     "song2005_table2": f"{_SONG}, Table II: users of KTH by their number of jobs, %",
     "song2005_table3": f"{_SONG}, Table III: groups of users, their shares of area, jobs and "
