@@ -1,5 +1,4 @@
 from .demo import run_demo
-from .kinds.draws import draws_of
 from .kinds.files import read_scenario
 from .kinds.grid import GridConfig, read_grid, run_grid
 from .kinds.reaction_files import reaction_from
@@ -10,8 +9,9 @@ from .studies.minh2012_arrivals.study import reproduce_minh2012_arrivals
 from .studies.minh2012_correlation.study import reproduce_minh2012_correlation
 from .studies.minh2012_features.study import reproduce_minh2012_features
 from .studies.minh2012_models.study import reproduce_minh2012_models
-from .studies.minh2012_predictor.run import reproduce_minh2012_predictor
+from .studies.minh2012_predictor.study import reproduce_minh2012_predictor
 from .studies.published import published_rows
+from .studies.rebound.draws import draws_of
 from .studies.rebound.measures import Rebound
 from .studies.rebound.run import run_rebound
 from .studies.zakay2015.study import reproduce_zakay2015

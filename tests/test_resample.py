@@ -18,8 +18,8 @@ from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.commands.resample import settings
-from hpcrowd.scenarios.kinds.draws import SHUFFLED, draws_of, draws_rows, logs_rows
 from hpcrowd.scenarios.kinds.resample import configure_resample, resample
+from hpcrowd.scenarios.studies.rebound.draws import SHUFFLED, draws_of, draws_rows, logs_rows
 from population_cases import small_log
 
 Call = Callable[..., tuple[int, str, str]]

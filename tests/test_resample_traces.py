@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hpcrowd.environment import Trace
-from hpcrowd.scenarios.kinds.draws import SHUFFLED, Draws, draws_of
 from hpcrowd.scenarios.kinds.resample import ResampleConfig, pool_of, resample
+from hpcrowd.scenarios.studies.rebound.draws import SHUFFLED, Draws, draws_of
 
 pytestmark = pytest.mark.traces
 

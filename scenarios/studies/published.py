@@ -35,8 +35,6 @@ SOURCES = {
     "madon2024_table2": f"{_MADON}, Table 2: lateness",
     "madon2024_figure5c": f"{_MADON}, Fig. 5c: percentiles over users of additional lateness, s",
     "madon2024_text": f"{_MADON}, ranges given in the text",
-    "minh2012_tables8": f"{MINH}, Tables 8.1 and 8.4 to 8.7: jobs, underestimated jobs (%), mean "
-    "absolute and weighted absolute error (min) by predictor, mean run time (min)",
     "song2005_table1": f"{_SONG}, Table I: logs, their processors, jobs and users",
     "song2005_table2": f"{_SONG}, Table II: users of KTH by their number of jobs, %",
     "song2005_table3": f"{_SONG}, Table III: groups of users, their shares of area, jobs and "

@@ -142,14 +142,22 @@ def study_page(study: PublishedStudy[Any], pictures: Iterable[Picture]) -> str:
     )
 
 
-def study_parts(study: PublishedStudy[Any]) -> dict[str, str]:
-    """Return the generated parts of a study's page in Markdown, by name."""
+def page_parts(summary: Iterable[str], tables: Iterable[Table]) -> dict[str, str]:
+    """Return the generated parts of a page in Markdown, by name.
+
+    Parameters
+    ----------
+    summary
+        Sentences without the full stop.
+    tables
+        Those with a part are on the page.
+    """
     parts = {
         table.part: markdown_table(table.heading, table.rows, table.left)
-        for table in study.tables()
+        for table in tables
         if table.part
     }
-    return {"summary": "\n".join(f"- {line}." for line in study.summary()), **parts}
+    return {"summary": "\n".join(f"- {line}." for line in summary), **parts}
 
 
 def write_study(study: PublishedStudy[Any], folder: Path) -> None:

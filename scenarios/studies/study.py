@@ -197,7 +197,7 @@ class PublishedStudy[Need: Judged](Study[Need]):
 
     def page_parts(self) -> dict[str, str]:
         """Return the generated parts of its page in Markdown, by name."""
-        return render.study_parts(self)
+        return render.page_parts(self.summary(), self.tables())
 
 
 @dataclass(frozen=True)
