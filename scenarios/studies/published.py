@@ -12,12 +12,6 @@ from pathlib import Path
 
 from hpcrowd.environment.errors import QuantityError
 
-_MADON = (
-    "M. Madon, G. Da Costa, J.-M. Pierson: Replay with Feedback: How does the performance of HPC "
-    "system impact user submission behavior? Future Generation Computer Systems 155, 2024, "
-    "66-79, doi:10.1016/j.future.2024.01.024"
-)
-
 #: The thesis that several studies are about, a chapter or two each.
 MINH = (
     "T. N. Minh: Workload modeling and performance evaluation in parallel systems. Thesis, Leiden "
@@ -31,10 +25,6 @@ _SONG = (
 
 #: Where tables come from whose study does not declare it.
 SOURCES = {
-    "madon2024_table1": f"{_MADON}, Table 1: makespan and waits, days",
-    "madon2024_table2": f"{_MADON}, Table 2: lateness",
-    "madon2024_figure5c": f"{_MADON}, Fig. 5c: percentiles over users of additional lateness, s",
-    "madon2024_text": f"{_MADON}, ranges given in the text",
     "minh2012_table3_1": f"{MINH}, Table 3.1: traces, and how many of their jobs completed",
     "minh2012_chapter3": f"{MINH}, Tables 3.2 to 3.8 and 3.11 to 3.20: figures of traces",
     "minh2012_bag_fits": f"{MINH}, Tables 3.9 and 3.10: distributions fitted to the times between "

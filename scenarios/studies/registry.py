@@ -29,7 +29,7 @@ FOLDER = Path(__file__).parent
 NOT_REACHED = 1
 
 #: Folders whose function is in ``run.py``.
-IN_RUN = frozenset({"madon2024", "minh2012_arrivals", "minh2012_features", "minh2012_models",
+IN_RUN = frozenset({"minh2012_arrivals", "minh2012_features", "minh2012_models",
                     "minh2012_predictor", "song2005"})  # fmt: skip
 
 
