@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hpcrowd.analysis.features.workload import Which, Workload
 from hpcrowd.analysis.results import check_replaceable
 from hpcrowd.environment.errors import TraceError
+from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.processes import each_in_processes
 from hpcrowd.scenarios.terminal import Progress, print_json, progress_bar, standard_output
@@ -98,6 +100,36 @@ def find_versions(
             f"{first.page}"
         )
     return found
+
+
+def nearest_version(
+    paths: Sequence[Path], jobs: int, which: Which = "completed"
+) -> tuple[Workload, dict[str, Any]]:
+    """Return the version of a log with as nearly as many jobs as printed, and which file it is.
+
+    Parameters
+    ----------
+    paths
+        The versions, at least one.
+    jobs
+        How many there are in the paper.
+    which
+        Those that it counts.
+    """
+    versions = [
+        (path, Workload.from_trace(read_trace(path), which, name=log_name(path))) for path in paths
+    ]
+    path, workload = min(versions, key=lambda one: abs(len(one[1]) - jobs))
+    return workload, {
+        "source": path.name,
+        "sha256": workload.sha256,
+        "other_versions": [other.name for other in paths if other != path],
+    }
+
+
+def log_name(path: Path) -> str:
+    """Return the name of a log's file without its suffixes."""
+    return path.name.removesuffix(".gz").removesuffix(".swf")
 
 
 def run_study(
