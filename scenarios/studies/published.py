@@ -18,11 +18,6 @@ MINH = (
     "University, 2012, https://hdl.handle.net/1887/18620"
 )
 
-_SONG = (
-    "B. Song, C. Ernemann, R. Yahyapour: User Group-based Workload Analysis and Modelling. "
-    "University of Dortmund, Technical Report CI-191/05, 2005"
-)
-
 #: Where tables come from whose study does not declare it.
 SOURCES = {
     "minh2012_table3_1": f"{MINH}, Table 3.1: traces, and how many of their jobs completed",
@@ -35,11 +30,6 @@ SOURCES = {
     "correlation of traces and models",
     "minh2012_tables8": f"{MINH}, Tables 8.1 and 8.4 to 8.7: jobs, underestimated jobs (%), mean "
     "absolute and weighted absolute error (min) by predictor, mean run time (min)",
-    "song2005_table1": f"{_SONG}, Table I: logs, their processors, jobs and users",
-    "song2005_table2": f"{_SONG}, Table II: users of KTH by their number of jobs, %",
-    "song2005_table3": f"{_SONG}, Table III: groups of users, their shares of area, jobs and "
-    "users, %; which block is which log follows from the share of a single user",
-    "song2005_tables4_5": f"{_SONG}, Tables IV and V: KS distances, and Pearson's correlation",
 }
 
 

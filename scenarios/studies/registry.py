@@ -30,7 +30,7 @@ NOT_REACHED = 1
 
 #: Folders whose function is in ``run.py``.
 IN_RUN = frozenset({"minh2012_arrivals", "minh2012_features", "minh2012_models",
-                    "minh2012_predictor", "song2005"})  # fmt: skip
+                    "minh2012_predictor"})  # fmt: skip
 
 
 class Entry(NamedTuple):
