@@ -8,7 +8,7 @@ runs the study with its defaults. Of a study that takes hours the runs are store
     python -m hpcrowd.scenarios.studies.refresh minh2012-correlation --runs study
 
 stores them, rounded, and makes tables and pictures of what is stored; without ``--runs``, only the
-latter.
+latter. The pages of :data:`MEASURED` are refreshed with ``--traces``, too.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,11 +26,15 @@ import typer
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.scenarios.studies.pages import BEGIN, refresh_page
 from hpcrowd.scenarios.studies.registry import study_entry
-from hpcrowd.scenarios.studies.render import write_pictures
+from hpcrowd.scenarios.studies.render import Picture, write_pictures
 from hpcrowd.scenarios.terminal import progress_bar
 
 #: The documentation in a checkout; pages, stored runs and pictures are in it.
 DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+#: Pages on what no paper printed: the module whose ``page_contents`` takes the folder of traces
+#: and returns the generated parts and the pictures.
+MEASURED = {"validation": "validation"}
 
 
 def page_of(name: str, docs: Path = DOCS) -> Path:
@@ -90,30 +96,53 @@ def refresh(
     QuantityError
         When the study needs traces and none are given, or a generated part of the page is not made.
     """
-    run, kind = study_entry(name)
-    parts: dict[str, str] = {}
-    if kind.stored_digits is not None:
-        if runs is not None:
-            store_runs(name, runs, docs)
-        study = stored_study(name, docs)
-    elif traces is None:
-        raise QuantityError(f"study {name}: its page is made of traces; give --traces FOLDER")
+    colours = None
+    if name in MEASURED:
+        module = import_module(f"{__package__}.{MEASURED[name]}")
+        parts, pictures = module.page_contents(_needed(name, traces))
     else:
-        with progress_bar() as progress:
-            study = run(traces, progress)
-        parts = study.more_parts(traces)
+        colours = study_entry(name).study.picture_colours
+        parts, pictures = study_contents(name, traces, runs, docs)
     page = page_of(name, docs)
     text = page.read_text(encoding="utf-8")
-    parts = {**study.page_parts(), **parts}
     marks = re.findall(BEGIN.format("(.*)"), text)
     if unknown := [mark for mark in marks if mark not in parts]:
         raise QuantityError(f"{page}: generated part {unknown[0]!r}: the study does not make it")
     page.write_text(refresh_page(text, parts), encoding="utf-8")
     folder = pictures_of_page(name, docs)
-    shown = [one for one in study.pictures() if f"{name}/{one.name}.png" in text]
+    shown = [one for one in pictures if f"{name}/{one.name}.png" in text]
     if shown:
         folder.mkdir(parents=True, exist_ok=True)
-        write_pictures(shown, folder, kind.picture_colours)
+        write_pictures(shown, folder, colours)
+
+
+def study_contents(
+    name: str, traces: Path | None, runs: Path | None = None, docs: Path = DOCS
+) -> tuple[dict[str, str], Sequence[Picture]]:
+    """Return the generated parts of a study's page, and the pictures, from traces or stored runs.
+
+    Parameters
+    ----------
+    name, traces, runs, docs
+        See :func:`refresh`.
+    """
+    run, kind = study_entry(name)
+    if kind.stored_digits is not None:
+        if runs is not None:
+            store_runs(name, runs, docs)
+        study = stored_study(name, docs)
+        return study.page_parts(), study.pictures()
+    traces = _needed(name, traces)
+    with progress_bar() as progress:
+        study = run(traces, progress)
+    return {**study.page_parts(), **study.more_parts(traces)}, study.pictures()
+
+
+def _needed(name: str, traces: Path | None) -> Path:
+    """Return the folder of traces that a page is made of."""
+    if traces is None:
+        raise QuantityError(f"study {name}: its page is made of traces; give --traces FOLDER")
+    return traces
 
 
 def command(
