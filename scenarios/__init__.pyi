@@ -4,7 +4,7 @@ from .kinds.grid import GridConfig, read_grid, run_grid
 from .kinds.reaction_files import reaction_from
 from .kinds.replay import ReplayConfig, configure, replay
 from .kinds.resample import ResampleConfig, configure_resample, resample
-from .studies.madon2024.run import reproduce_madon2024
+from .studies.madon2024.study import reproduce_madon2024
 from .studies.minh2012_arrivals.study import reproduce_minh2012_arrivals
 from .studies.minh2012_correlation.study import reproduce_minh2012_correlation
 from .studies.minh2012_features.study import reproduce_minh2012_features

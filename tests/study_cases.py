@@ -14,7 +14,6 @@ import pytest
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.studies.report import StudyReport
 from hpcrowd.scenarios.studies.study import PublishedStudy
 from rich.console import Console
 
@@ -44,7 +43,7 @@ def small_log(make_trace: Callable[..., Trace], seed: int) -> Trace:
     return make_trace(*jobs, header="; MaxProcs: 20\n; UnixStartTime: 843480031")
 
 
-def shown(study: PublishedStudy[Any] | StudyReport) -> str:
+def shown(study: PublishedStudy[Any] | PublishedStudy[Any]) -> str:
     """Return what a terminal of 100 columns shows of a study; nothing in it is cut off."""
     console = Console(file=io.StringIO(), width=100)
     study.show(console)
@@ -54,7 +53,7 @@ def shown(study: PublishedStudy[Any] | StudyReport) -> str:
 
 
 def rows_of_folder(
-    study: PublishedStudy[Any] | StudyReport, tmp_path: Path
+    study: PublishedStudy[Any] | PublishedStudy[Any], tmp_path: Path
 ) -> list[dict[str, Any]]:
     """Write a study, check what all folders have in common, and return the rows of its table."""
     target = tmp_path / "study"

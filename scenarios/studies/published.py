@@ -12,35 +12,11 @@ from pathlib import Path
 
 from hpcrowd.environment.errors import QuantityError
 
-_MADON = (
-    "M. Madon, G. Da Costa, J.-M. Pierson: Replay with Feedback: How does the performance of HPC "
-    "system impact user submission behavior? Future Generation Computer Systems 155, 2024, "
-    "66-79, doi:10.1016/j.future.2024.01.024"
-)
-
 #: The thesis that several studies are about, a chapter or two each.
 MINH = (
     "T. N. Minh: Workload modeling and performance evaluation in parallel systems. Thesis, Leiden "
     "University, 2012, https://hdl.handle.net/1887/18620"
 )
-
-_SONG = (
-    "B. Song, C. Ernemann, R. Yahyapour: User Group-based Workload Analysis and Modelling. "
-    "University of Dortmund, Technical Report CI-191/05, 2005"
-)
-
-#: Where tables come from whose study does not declare it.
-SOURCES = {
-    "madon2024_table1": f"{_MADON}, Table 1: makespan and waits, days",
-    "madon2024_table2": f"{_MADON}, Table 2: lateness",
-    "madon2024_figure5c": f"{_MADON}, Fig. 5c: percentiles over users of additional lateness, s",
-    "madon2024_text": f"{_MADON}, ranges given in the text",
-    "song2005_table1": f"{_SONG}, Table I: logs, their processors, jobs and users",
-    "song2005_table2": f"{_SONG}, Table II: users of KTH by their number of jobs, %",
-    "song2005_table3": f"{_SONG}, Table III: groups of users, their shares of area, jobs and "
-    "users, %; which block is which log follows from the share of a single user",
-    "song2005_tables4_5": f"{_SONG}, Tables IV and V: KS distances, and Pearson's correlation",
-}
 
 
 @dataclass(frozen=True)

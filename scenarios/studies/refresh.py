@@ -1,4 +1,4 @@
-"""Refresh the page of a published study: its generated parts in Markdown, and its pictures.
+"""Refresh the page of a published study: its generated parts in Markdown, and pictures on it.
 
     python -m hpcrowd.scenarios.studies.refresh zakay2015 --traces traces
 
@@ -110,8 +110,10 @@ def refresh(
         raise QuantityError(f"{page}: generated part {unknown[0]!r}: the study does not make it")
     page.write_text(refresh_page(text, parts), encoding="utf-8")
     folder = pictures_of_page(name, docs)
-    folder.mkdir(parents=True, exist_ok=True)
-    write_pictures(pictures, folder, colours)
+    shown = [one for one in pictures if f"{name}/{one.name}.png" in text]
+    if shown:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_pictures(shown, folder, colours)
 
 
 def study_contents(

@@ -28,9 +28,6 @@ FOLDER = Path(__file__).parent
 #: Exit code of a study that did not reach a published figure.
 NOT_REACHED = 1
 
-#: Folders whose function is in ``run.py``.
-IN_RUN = frozenset({"madon2024", "song2005"})
-
 
 class Entry(NamedTuple):
     """A study of the registry.
@@ -49,8 +46,7 @@ class Entry(NamedTuple):
 
 def study_names() -> list[str]:
     """Return the names of the studies in alphabetical order."""
-    folders = {path.parent.name for path in FOLDER.glob("*/study.py")} | IN_RUN
-    return sorted(folder.replace("_", "-") for folder in folders)
+    return sorted(path.parent.name.replace("_", "-") for path in FOLDER.glob("*/study.py"))
 
 
 def study_entry(name: str) -> Entry:
@@ -64,7 +60,7 @@ def study_entry(name: str) -> Entry:
     if name not in study_names():
         raise QuantityError(f"study {name!r}: not known; choose {', '.join(study_names())}")
     folder = name.replace("-", "_")
-    module = import_module(f"{__package__}.{folder}.{'run' if folder in IN_RUN else 'study'}")
+    module = import_module(f"{__package__}.{folder}.study")
     run = getattr(module, "command", None) or getattr(module, f"reproduce_{folder}")
     return Entry(run, get_type_hints(run)["return"])
 

@@ -59,11 +59,12 @@ class Table:
     title
         What it shows, above it on a terminal and on an HTML page.
     heading, rows
-        Texts, perhaps with marks of Markdown; a ``no`` in the last column stands out.
+        Texts, perhaps with marks of Markdown; bold ones and a ``no`` in the last column stand out.
     left
         Columns of words; the others are numbers, to the right.
     part
-        The generated part of the study's page that it is; empty if the page lacks it.
+        The generated part of the study's page that it is in; empty if the page lacks it. Where
+        several share one, each is under its title.
     terminal, html
         Whether a terminal and the HTML page show it.
     columns
@@ -99,16 +100,30 @@ class Picture:
         What it shows, a sentence.
     draw
         Draws it.
+    dpi
+        Dots per inch of its file, which matplotlib then writes by itself; None writes it like all
+        pictures of the program, see :func:`~hpcrowd.analysis.pictures.plots.figure_png`.
     """
 
     name: str
     words: str
     draw: Callable[[], Figure]
+    dpi: int | None = None
 
     @classmethod
-    def of(cls, name: str, draw: Callable[..., Figure], *arguments: Any) -> Picture:
+    def of(
+        cls, name: str, draw: Callable[..., Figure], *arguments: Any, dpi: int | None = None
+    ) -> Picture:
         """Return the picture that a function draws of its arguments; its docstring describes it."""
-        return cls(name, (draw.__doc__ or name).strip(), lambda: draw(*arguments))
+        return cls(name, (draw.__doc__ or name).strip(), lambda: draw(*arguments), dpi)
+
+    def write(self, path: Path) -> None:
+        """Draw it into a PNG file."""
+        figure = self.draw()
+        if self.dpi is None:
+            path.write_bytes(figure_png(figure))
+        else:
+            figure.savefig(path, dpi=self.dpi)
 
 
 def pictures_of(figures: Mapping[str, Callable[..., Figure]], *arguments: Any) -> list[Picture]:
@@ -150,12 +165,18 @@ def page_parts(summary: Iterable[str], tables: Iterable[Table]) -> dict[str, str
     summary
         Sentences without the full stop.
     tables
-        Those with a part are on the page.
+        Those with a part are on the page; several of one part under their titles.
     """
+    texts: dict[str, dict[str, str]] = {}
+    for table in tables:
+        if table.part:
+            text = markdown_table(table.heading, table.rows, table.left)
+            texts.setdefault(table.part, {})[table.title] = text
     parts = {
-        table.part: markdown_table(table.heading, table.rows, table.left)
-        for table in tables
-        if table.part
+        part: "\n\n".join(f"**{title}**\n\n{text}" for title, text in found.items())
+        if len(found) > 1
+        else "".join(found.values())
+        for part, found in texts.items()
     }
     return {"summary": "\n".join(f"- {line}." for line in summary), **parts}
 
@@ -184,7 +205,7 @@ def write_pictures(pictures: Iterable[Picture], folder: Path, colours: int | Non
     """
     for picture in pictures:
         path = folder / f"{picture.name}.png"
-        path.write_bytes(figure_png(picture.draw()))
+        picture.write(path)
         if colours is not None:
             _reduce_colours(path, colours)
 
@@ -392,11 +413,16 @@ def console_table(
 def terminal_table(table: Table) -> RichTable:
     """Return a table of a study for a ``rich`` console, without marks of Markdown."""
     columns = table.columns or dict(enumerate(table.heading))
-    rows = [[_plain(row[place]) for place in columns] for row in table.rows]
+    rows = [[_shown(row[place]) for place in columns] for row in table.rows]
     heading = [_plain(name) for name in columns.values()]
     return console_table(
         _plain(table.title), heading, rows, table.left, once=table.once, wrap=table.wrap
     )
+
+
+def _shown(text: str) -> str:
+    """Return a cell without marks of Markdown; one that is bold is red."""
+    return f"[red]{_plain(text)}[/red]" if text.startswith("**") else _plain(text)
 
 
 def _plain(text: str) -> str:
@@ -421,15 +447,10 @@ def console_look() -> dict[str, Any]:
 
 def says_no(text: str) -> bool:
     """Return whether a cell says that something was not reached or does not hold."""
-    return text == "no" or "**no**" in text
+    return text == "no" or text.startswith("**")
 
 
-def html_table(
-    heading: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    left: int,
-    failed: Callable[[str], bool] = says_no,
-) -> str:
+def html_table(heading: Sequence[str], rows: Iterable[Sequence[str]], left: int) -> str:
     """Return a table in HTML.
 
     Parameters
@@ -438,13 +459,11 @@ def html_table(
         What it holds; marks of Markdown are dropped.
     left
         Columns of words; the others are numbers, to the right.
-    failed
-        Which cells stand out.
     """
 
     def cell(kind: str, place: int, text: str) -> str:
         mark = " class=word" if place < left else ""
-        if kind == "td" and place and failed(text):
+        if kind == "td" and place and says_no(text):
             mark = " class=failed"
         return f"<{kind}{mark}>{html.escape(text.replace('**', '').strip('`'))}</{kind}>"
 
@@ -484,7 +503,7 @@ def html_page(
 
 
 def html_section(
-    title: str, heading: Sequence[str], rows: Iterable[Sequence[str]], left: int, **options: Any
+    title: str, heading: Sequence[str], rows: Iterable[Sequence[str]], left: int
 ) -> str:
     """Return a table in HTML under its title; see :func:`html_table`."""
-    return f"<h2>{title}</h2>\n{html_table(heading, rows, left, **options)}"
+    return f"<h2>{title}</h2>\n{html_table(heading, rows, left)}"

@@ -22,7 +22,6 @@ from hpcrowd.scenarios.unfinished import Interrupted, Unfinished
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
-    from hpcrowd.scenarios.studies.report import StudyReport
     from hpcrowd.scenarios.studies.study import PublishedStudy
 
 
@@ -135,7 +134,7 @@ def log_name(path: Path) -> str:
 
 
 def run_study(
-    reproduce: Callable[[Progress | None], PublishedStudy[Any] | StudyReport],
+    reproduce: Callable[[Progress | None], PublishedStudy[Any]],
     *,
     out: Path | None,
     as_json: bool,

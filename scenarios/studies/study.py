@@ -46,32 +46,7 @@ class Judged(Protocol):
         """Whether it holds; None when nothing was asked of it, or it stays open."""
 
 
-class Study[Need: Judged](ABC):
-    """Our simulations beside the published figures."""
-
-    @property
-    @abstractmethod
-    def requirements(self) -> Sequence[Need]:
-        """What has to be reached."""
-
-    @property
-    def failures(self) -> list[Need]:
-        """What was not reached."""
-        return [one for one in self.requirements if not one.holds]
-
-    @property
-    def reached(self) -> bool:
-        """Whether every required figure was reached."""
-        return not self.failures
-
-    @property
-    def score(self) -> str:
-        """How many of how many were reached, such as ``3 of 4``."""
-        required = len(self.requirements)
-        return f"{required - len(self.failures)} of {required}"
-
-
-class PublishedStudy[Need: Judged](Study[Need]):
+class PublishedStudy[Need: Judged](ABC):
     """A published study that has been run again, and the declaration of all that is shown of it.
 
     Subclasses are dataclasses of what was found. They set the names below, and define what of
@@ -113,6 +88,11 @@ class PublishedStudy[Need: Judged](Study[Need]):
     picture_colours: ClassVar[int | None] = None
 
     # ---- declared by each study ----
+
+    @property
+    @abstractmethod
+    def requirements(self) -> Sequence[Need]:
+        """What has to be reached."""
 
     @property
     def claims(self) -> Sequence[Claim]:
@@ -176,10 +156,26 @@ class PublishedStudy[Need: Judged](Study[Need]):
         """Return the study with the runs that :meth:`stored` wrote."""
         raise NotImplementedError(f"{cls.name} stores no runs")
 
-    def after_writing(self, folder: Path) -> None:
+    def after_writing(self, folder: Path) -> None:  # noqa: B027 - most studies keep nothing
         """Remove what was kept next to a folder of results until it was written."""
 
     # ---- the same for all ----
+
+    @property
+    def failures(self) -> list[Need]:
+        """What was not reached."""
+        return [one for one in self.requirements if not one.holds]
+
+    @property
+    def reached(self) -> bool:
+        """Whether every required figure was reached."""
+        return not self.failures
+
+    @property
+    def score(self) -> str:
+        """How many of how many were reached, such as ``3 of 4``."""
+        required = len(self.requirements)
+        return f"{required - len(self.failures)} of {required}"
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain data, fit for JSON."""

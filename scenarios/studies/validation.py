@@ -1,13 +1,12 @@
-"""The page about validation: the presets on every log of :data:`LOGS_TRIED`.
+"""What the page about validation shows: the presets, validated on every log of :data:`LOGS_TRIED`.
 
-    python -m hpcrowd.scenarios.studies.refresh validation --traces FOLDER
+    python -m hpcrowd.scenarios.studies.refresh validation --traces traces
 
-makes its tables and its picture. This takes some minutes.
+writes its tables and its picture. This takes some minutes.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -21,7 +20,8 @@ from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
 from hpcrowd.scenarios.studies.pages import markdown_table
 from hpcrowd.scenarios.studies.render import Picture
-from hpcrowd.scenarios.studies.running import LOGS, find_logs
+from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs
+from hpcrowd.scenarios.terminal import progress_bar
 
 #: Logs with waits, by their names on the page.
 LOGS_TRIED = ("KTH", "HPC2N", "LANL-CM5", "SDSC-DS")
@@ -138,11 +138,20 @@ def page_parts(found: dict[str, Validation]) -> dict[str, str]:
 
 
 def page_contents(traces: Path) -> tuple[dict[str, str], list[Picture]]:
-    """Validate each log; return the generated parts of the page by name, and its picture."""
+    """Validate on each log and return the generated parts of the page by name, and its picture.
+
+    Parameters
+    ----------
+    traces
+        Folder with the traces.
+    """
     paths = find_logs(traces, {name: LOGS[name] for name in LOGS_TRIED}, LOGS_TRIED)
     found = {}
-    for name, path in paths.items():
-        print(f"{name} ...", file=sys.stderr, flush=True)
-        found[name] = validate_log(read_trace(path))
+    with progress_bar() as progress:
+        steps = Steps(len(paths), progress)
+        for name, path in paths.items():
+            steps.begin(f"{name}: {path.name}")
+            found[name] = validate_log(read_trace(path))
+        steps.end()
     picture = Picture.of("validation", draw, found["KTH"], "KTH-SP2-1996-2.1-cln")
     return page_parts(found), [picture]
