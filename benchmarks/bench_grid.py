@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from hpcrowd.scenarios.processes import each_in_processes
-from hpcrowd.scenarios.studies.minh2012_arrivals.plan import Plan
-from hpcrowd.scenarios.studies.minh2012_arrivals.tasks import (
+from hpcrowd.scenarios.studies.minh2012_arrivals.experiments import (
     GridRun,
+    Plan,
     Task,
     Work,
     grid_workloads,

@@ -5,18 +5,18 @@ from .kinds.part_files import reaction_from
 from .kinds.populate import PopulateConfig, populate
 from .kinds.replay import ReplayConfig, replay
 from .kinds.resample import ResampleConfig, resample
-from .studies.madon2024.run import reproduce_madon2024
-from .studies.minh2012_arrivals.run import reproduce_minh2012_arrivals
+from .studies.madon2024.study import reproduce_madon2024
+from .studies.minh2012_arrivals.study import reproduce_minh2012_arrivals
 from .studies.minh2012_correlation.foretold import foretold_signs
-from .studies.minh2012_correlation.run import reproduce_minh2012_correlation
-from .studies.minh2012_features.run import reproduce_minh2012_features
-from .studies.minh2012_models.run import reproduce_minh2012_models
-from .studies.minh2012_predictor.run import reproduce_minh2012_predictor
+from .studies.minh2012_correlation.study import reproduce_minh2012_correlation
+from .studies.minh2012_features.study import reproduce_minh2012_features
+from .studies.minh2012_models.study import reproduce_minh2012_models
+from .studies.minh2012_predictor.study import reproduce_minh2012_predictor
 from .studies.published import published_rows
 from .studies.rebound.draws import draws_of
 from .studies.rebound.measures import Rebound
 from .studies.rebound.run import run_rebound
-from .studies.zakay2015.run import reproduce_zakay2015
+from .studies.zakay2015.study import reproduce_zakay2015
 from .sweeps.engines import Engine
 from .sweeps.runs import sweep
 from .sweeps.study import Study, read_study

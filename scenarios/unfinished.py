@@ -95,8 +95,9 @@ class Unfinished:
 
     @staticmethod
     def remove_beside(out: Path) -> None:
-        """Remove everything that belongs to a folder of results, once they are written."""
-        shutil.rmtree(_beside(out))
+        """Remove everything that belongs to a folder of results, if any, once they are written."""
+        if (kept := _beside(out)).exists():
+            shutil.rmtree(kept)
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}.json"

@@ -14,7 +14,7 @@ import pytest
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.studies.report import StudyReport
+from hpcrowd.scenarios.studies.study import PublishedStudy
 from rich.console import Console
 
 KTH_FILE = "KTH-SP2-1996-2.1-cln.swf"
@@ -43,7 +43,7 @@ def small_log(make_trace: Callable[..., Trace], seed: int) -> Trace:
     return make_trace(*jobs, header="; MaxProcs: 20\n; UnixStartTime: 843480031")
 
 
-def shown(study: StudyReport) -> str:
+def shown(study: PublishedStudy[Any] | PublishedStudy[Any]) -> str:
     """Return what a terminal of 100 columns shows of a study; nothing in it is cut off."""
     console = Console(file=io.StringIO(), width=100)
     study.show(console)
@@ -52,7 +52,9 @@ def shown(study: StudyReport) -> str:
     return text
 
 
-def rows_of_folder(study: StudyReport, tmp_path: Path) -> list[dict[str, Any]]:
+def rows_of_folder(
+    study: PublishedStudy[Any] | PublishedStudy[Any], tmp_path: Path
+) -> list[dict[str, Any]]:
     """Write a study, check what all folders have in common, and return the rows of its table."""
     target = tmp_path / "study"
     study.write(target)

@@ -19,8 +19,8 @@ from hpcrowd.scenarios.studies.madon2024.measures import (
     LogRuns,
     window_of,
 )
-from hpcrowd.scenarios.studies.madon2024.report import texts
-from hpcrowd.scenarios.studies.published import SOURCES, Printed, published_rows
+from hpcrowd.scenarios.studies.madon2024.study import Madon2024, texts
+from hpcrowd.scenarios.studies.published import Printed, published_rows
 
 #: Jobs in the two logs (section 5.1).
 JOBS = {"kth": 28_475, "sdsc": 67_667}
@@ -62,11 +62,10 @@ def test_published_percentiles_ascend(log: str) -> None:
 
 def test_published_figures_name_their_source() -> None:
     """Every table names paper and place; one that does not exist is told with those that do."""
-    for name, source in SOURCES.items():
-        if name.startswith("madon2024"):
-            assert "doi:10.1016/j.future.2024.01.024" in source
+    for name, source in Madon2024.published.items():
+        assert "doi:10.1016/j.future.2024.01.024" in source
         assert published_rows(name)
-    with pytest.raises(QuantityError, match="'madon1999': not known; choose madon2024_table1"):
+    with pytest.raises(QuantityError, match="'madon1999': not known; choose madon2024_figure5c"):
         published_rows("madon1999")
 
 

@@ -10,24 +10,23 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.scenarios.cli import main
-from hpcrowd.scenarios.studies.minh2012_arrivals.data import runs_from_json, runs_to_json
+from hpcrowd.scenarios.studies.minh2012_arrivals.experiments import QUICK, Plan, Task, Work, plan_of
 from hpcrowd.scenarios.studies.minh2012_arrivals.figures import FIGURES
-from hpcrowd.scenarios.studies.minh2012_arrivals.plan import QUICK, Plan, plan_of
-from hpcrowd.scenarios.studies.minh2012_arrivals.report import Reproduction, page_parts
-from hpcrowd.scenarios.studies.minh2012_arrivals.run import (
+from hpcrowd.scenarios.studies.minh2012_arrivals.measures import MEASURES
+from hpcrowd.scenarios.studies.minh2012_arrivals.study import (
+    Minh2012Arrivals,
     reproduce_minh2012_arrivals,
-    run_minh2012_arrivals,
     whole_plan,
 )
-from hpcrowd.scenarios.studies.minh2012_arrivals.study import MEASURES
-from hpcrowd.scenarios.studies.minh2012_arrivals.tasks import Task, Work
 from hpcrowd.scenarios.studies.minh2012_arrivals.workloads import stored_arrivals
+from hpcrowd.scenarios.studies.running import run_study
 from hpcrowd.scenarios.unfinished import ENDING, Interrupted, Unfinished
 from matplotlib.figure import Figure
 from study_cases import rows_of_folder, shown
@@ -45,7 +44,7 @@ WORDS = ["--replications", "3", "--grid-replications", "2", "--jobs", "2000", "-
 
 
 @pytest.fixture(scope="module")
-def small() -> Reproduction:
+def small() -> Minh2012Arrivals:
     """Return the study at a small size."""
     return reproduce_minh2012_arrivals(plan=SMALL, processes=1)
 
@@ -53,7 +52,7 @@ def small() -> Reproduction:
 # ---- the study at a small size ---------------------------------------------------------------
 
 
-def test_everything_is_run(small: Reproduction) -> None:
+def test_everything_is_run(small: Minh2012Arrivals) -> None:
     """Every policy, load, pattern and replication has a slowdown of at least 1."""
     assert (3, 2, 3, 3) == small.cluster.slowdown.shape
     assert (len(MEASURES), 2, 3, 3, 2) == small.grid.slowdown.shape
@@ -66,26 +65,26 @@ def test_everything_is_run(small: Reproduction) -> None:
     assert (small.cluster.slowdown[:, :, 2, 1] == again).all()
 
 
-def test_processes_do_not_change_anything(small: Reproduction) -> None:
+def test_processes_do_not_change_anything(small: Minh2012Arrivals) -> None:
     """Two processes give what one does, to the bit; another seed does not."""
     again = reproduce_minh2012_arrivals(plan=SMALL, processes=2)
-    assert runs_to_json(small) == runs_to_json(again)
+    assert small.stored() == again.stored()
     other = Plan(**{**vars(SMALL), "seed": 1, "cluster_replications": 2})
     different = Work(other, stored_arrivals())(Task("cluster", 1, 0))
     assert (small.cluster.slowdown[:, :, 1, 0] != np.array(different)).any()
 
 
-def test_data_are_read_back(small: Reproduction) -> None:
+def test_data_are_read_back(small: Minh2012Arrivals) -> None:
     """What is written as plain data gives the same study, and the same parts of the page."""
-    back = runs_from_json(json.loads(json.dumps(small.to_json(), allow_nan=False)))
-    assert runs_to_json(small) == runs_to_json(back)
-    assert page_parts(small) == page_parts(back)
-    rounded = runs_from_json(runs_to_json(small, 4))
+    back = Minh2012Arrivals.of_stored(json.loads(json.dumps(small.to_json(), allow_nan=False)))
+    assert small.stored() == back.stored()
+    assert small.page_parts() == back.page_parts()
+    rounded = Minh2012Arrivals.of_stored(small.stored(4))
     assert np.allclose(small.grid.slowdown, rounded.grid.slowdown, rtol=1e-3)
     assert (small.grid.slowdown != rounded.grid.slowdown).any()
 
 
-def test_tables_are_shown(small: Reproduction) -> None:
+def test_tables_are_shown(small: Minh2012Arrivals) -> None:
     """The terminal shows tables and statements, within its width, with nothing cut off."""
     text = shown(small)
     for words in ("Slowdown on a single cluster", "Slowdown of grid jobs", "required orders"):
@@ -95,7 +94,7 @@ def test_tables_are_shown(small: Reproduction) -> None:
     assert len(statements) == len(re.findall(r": (holds|does not hold|open): ", text))
 
 
-def test_figures_are_drawn(small: Reproduction) -> None:
+def test_figures_are_drawn(small: Minh2012Arrivals) -> None:
     """Each figure has panels with something in them, and leaves pyplot alone."""
     before = plt.get_fignums()
     for draw in FIGURES.values():
@@ -111,7 +110,7 @@ def test_figures_are_drawn(small: Reproduction) -> None:
     assert np.allclose(np.sort(means.ravel()), tops)
 
 
-def test_folder_holds_everything(small: Reproduction, tmp_path: Path) -> None:
+def test_folder_holds_everything(small: Minh2012Arrivals, tmp_path: Path) -> None:
     """Data, every slowdown in a table, pictures and a page that shows them."""
     rows = rows_of_folder(small, tmp_path)
     pictures = {path.name for path in (tmp_path / "study").glob("*.png")}
@@ -124,7 +123,7 @@ def test_folder_holds_everything(small: Reproduction, tmp_path: Path) -> None:
 
 
 def test_killed_run_goes_on_where_it_was(
-    small: Reproduction, tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]
+    small: Minh2012Arrivals, tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What a killed run had done is not done again, and the results are the same."""
     out = tmp_path / "study"
@@ -156,7 +155,7 @@ def test_killed_run_goes_on_where_it_was(
     assert TASKS == steps[-1]
     after = {path.name: path.stat().st_mtime_ns for path in folder.glob("*-*.json")}
     assert kept == {name: when for name, when in after.items() if name in kept}
-    assert runs_to_json(small) == runs_to_json(again)
+    assert small.stored() == again.stored()
 
 
 def test_interrupted_run_says_what_it_kept(tmp_path: Path) -> None:
@@ -193,11 +192,17 @@ def test_another_plan_does_not_go_on(tmp_path: Path) -> None:
 
 
 def test_command_writes_and_prints(
-    small: Reproduction, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    small: Minh2012Arrivals, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With --json one object is printed, which the folder holds; nothing is left beside it."""
     out = tmp_path / "study"
-    reached = run_minh2012_arrivals(None, plan=SMALL, processes=1, out=out, as_json=True)
+    reached = run_study(
+        lambda progress: reproduce_minh2012_arrivals(
+            None, progress, plan=SMALL, processes=1, out=out
+        ),
+        out=out,
+        as_json=True,
+    )
     data = json.loads(capsys.readouterr().out)
     assert data == json.loads((out / "minh2012-arrivals.json").read_text()) == small.to_json()
     assert data["reached"] is reached
@@ -207,26 +212,29 @@ def test_command_writes_and_prints(
 # ---- the command, and what is refused --------------------------------------------------------
 
 
-def test_command_line_makes_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_line_makes_the_plan(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Options reach the study, and the exit code tells whether what is required is reached."""
     told: dict[str, object] = {}
 
-    def run(traces: Path | None, **options: object) -> bool:
+    def run(traces: Path | None, progress: object, **options: object) -> SimpleNamespace:
         told.update(options, traces=traces)
-        return False
+        return SimpleNamespace(reached=False, to_json=lambda: {"made": "up"})
 
     monkeypatch.setattr(
-        "hpcrowd.scenarios.studies.minh2012_arrivals.run.run_minh2012_arrivals", run
+        "hpcrowd.scenarios.studies.minh2012_arrivals.study.reproduce_minh2012_arrivals", run
     )
     command = ["hpcrowd", "reproduce", "minh2012-arrivals"]
     monkeypatch.setattr("sys.argv", [*command, *WORDS, "--json"])
     with pytest.raises(SystemExit) as ended:
         main()
     assert 1 == ended.value.code
-    assert (SMALL, 1, True, None) == (
-        told["plan"], told["processes"], told["as_json"], told["traces"],
-    )  # fmt: skip
-    monkeypatch.setattr("sys.argv", [*command, "--quick", "--seed", "4", "--local-load", "0.3"])
+    assert (SMALL, 1, None) == (told["plan"], told["processes"], told["traces"])
+    assert {"made": "up"} == json.loads(capsys.readouterr().out)
+    monkeypatch.setattr(
+        "sys.argv", [*command, "--quick", "--seed", "4", "--local-load", "0.3", "--json"]
+    )
     with pytest.raises(SystemExit):
         main()
     assert Plan(**QUICK, seed=4, local_load=0.3) == told["plan"]

@@ -8,6 +8,13 @@ from math import log
 import numpy as np
 import pytest
 from hpcrowd.analysis.paired import Estimate
+from hpcrowd.scenarios.studies.minh2012_arrivals.measures import (
+    MEASURES,
+    POLICIES,
+    ClusterRuns,
+    GridRuns,
+    log_ratio,
+)
 from hpcrowd.scenarios.studies.minh2012_arrivals.statements import (
     CLUSTER_RULES,
     GRID_RULES,
@@ -16,14 +23,7 @@ from hpcrowd.scenarios.studies.minh2012_arrivals.statements import (
     in_order,
     larger,
 )
-from hpcrowd.scenarios.studies.minh2012_arrivals.study import (
-    MEASURES,
-    POLICIES,
-    ClusterRuns,
-    Experiments,
-    GridRuns,
-    log_ratio,
-)
+from hpcrowd.scenarios.studies.minh2012_arrivals.study import Minh2012Arrivals
 from hpcrowd.scenarios.studies.minh2012_arrivals.workloads import PATTERNS
 
 #: Replications of made-up results.
@@ -38,16 +38,16 @@ Cluster = Callable[[str, float, str], float]
 Grid = Callable[[str, float, str, str], float]
 
 
-def made_up(cluster: Cluster, grid: Grid, noise: float = 0.01) -> Experiments:
+def made_up(cluster: Cluster, grid: Grid, noise: float = 0.01) -> Minh2012Arrivals:
     """Return a study with given slowdowns, which differ a little between replications."""
     random = np.random.default_rng(5)
 
     def spread(value: float) -> np.ndarray:
         return value * np.exp(noise * random.standard_normal(COUNT))
 
-    return Experiments(
+    return Minh2012Arrivals(
         cluster=ClusterRuns(
-            64, LOADS, tuple(POLICIES), tuple(PATTERNS),
+            64, tuple(POLICIES), LOADS, tuple(PATTERNS),
             np.array([[[spread(cluster(policy, load, pattern)) for pattern in PATTERNS]
                        for load in LOADS] for policy in POLICIES]),
         ),

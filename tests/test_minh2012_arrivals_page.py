@@ -6,34 +6,39 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hpcrowd.scenarios.studies.minh2012_arrivals.experiments import Plan, Task, Work
 from hpcrowd.scenarios.studies.minh2012_arrivals.figures import FIGURES
-from hpcrowd.scenarios.studies.minh2012_arrivals.page import DIGITS, PAGE, PICTURES, main, stored
-from hpcrowd.scenarios.studies.minh2012_arrivals.plan import Plan
-from hpcrowd.scenarios.studies.minh2012_arrivals.report import page_parts
-from hpcrowd.scenarios.studies.minh2012_arrivals.study import MEASURES, Experiments
-from hpcrowd.scenarios.studies.minh2012_arrivals.tasks import Task, Work
+from hpcrowd.scenarios.studies.minh2012_arrivals.measures import MEASURES
+from hpcrowd.scenarios.studies.minh2012_arrivals.study import Minh2012Arrivals
 from hpcrowd.scenarios.studies.minh2012_arrivals.workloads import PATTERNS, stored_arrivals
 from hpcrowd.scenarios.studies.pages import refresh_page
+from hpcrowd.scenarios.studies.refresh import page_of, pictures_of_page, stored_study
+
+NAME = Minh2012Arrivals.name
+
+#: The page, and the folder of its pictures.
+PAGE, PICTURES = page_of(NAME), pictures_of_page(NAME)
 
 #: How near a stored figure is to the computed one.
-NEAR = 10.0 ** (1 - DIGITS)
+NEAR = 10.0 ** (1 - Minh2012Arrivals.stored_digits)
 
 
 @pytest.fixture(scope="module")
-def study() -> Experiments:
+def study() -> Minh2012Arrivals:
     """Return the stored study."""
-    return stored()
+    found: Minh2012Arrivals = stored_study(NAME)
+    return found
 
 
-def test_page_is_made_from_the_runs(study: Experiments) -> None:
+def test_page_is_made_from_the_runs(study: Minh2012Arrivals) -> None:
     """Tables are those that the code makes of the stored runs; every picture is there."""
     page = PAGE.read_text()
-    assert refresh_page(page, page_parts(study)) == page
+    assert refresh_page(page, study.page_parts()) == page
     assert {f"{name}.png" for name in FIGURES} == {one.name for one in PICTURES.iterdir()}
     assert all(f"{PICTURES.name}/{name}.png" in page for name in FIGURES)
 
 
-def test_study_has_its_full_size(study: Experiments) -> None:
+def test_study_has_its_full_size(study: Minh2012Arrivals) -> None:
     """As many workloads and jobs as in the thesis; what is required is reached."""
     plan = Plan()
     assert (plan.cluster_replications, plan.grid_replications, plan.jobs) == (
@@ -46,7 +51,9 @@ def test_study_has_its_full_size(study: Experiments) -> None:
 
 
 @pytest.mark.parametrize(("pattern", "replication"), [("N", 3), ("LB", 40)])
-def test_cluster_runs_come_out_again(study: Experiments, pattern: str, replication: int) -> None:
+def test_cluster_runs_come_out_again(
+    study: Minh2012Arrivals, pattern: str, replication: int
+) -> None:
     """A workload run again under every policy at a load gives what is stored."""
     work = Work(replace(Plan(), loads=(0.7,)), stored_arrivals())
     number = [*PATTERNS].index(pattern)
@@ -55,18 +62,9 @@ def test_cluster_runs_come_out_again(study: Experiments, pattern: str, replicati
     assert np.allclose(kept, found[:, 0], rtol=NEAR)
 
 
-def test_grid_runs_come_out_again(study: Experiments) -> None:
+def test_grid_runs_come_out_again(study: Minh2012Arrivals) -> None:
     """All combinations of a replication at a load, run again, give what is stored."""
     work = Work(Plan(), stored_arrivals())
     found = np.array(work(Task("grid", 0, 7)))
     assert (len(MEASURES), 3, 3) == found.shape
     assert np.allclose(study.grid.slowdown[:, 0, :, :, 7], found, rtol=NEAR)
-
-
-def test_page_takes_one_file(capsys: pytest.CaptureFixture[str]) -> None:
-    """With more than that the usage is told, and nothing is written."""
-    assert 2 == main(["a", "b"])
-    assert (
-        "usage: python -m hpcrowd.scenarios.studies.minh2012_arrivals.page [RUNS]"
-        in capsys.readouterr().err
-    )

@@ -14,14 +14,13 @@ from hpcrowd.environment.grid.policies import GRID
 from hpcrowd.environment.jobs import State
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.studies.minh2012_arrivals.plan import Plan
-from hpcrowd.scenarios.studies.minh2012_arrivals.run import arrivals_of
-from hpcrowd.scenarios.studies.minh2012_arrivals.study import MEASURES
-from hpcrowd.scenarios.studies.minh2012_arrivals.tasks import GridRun, grid_workloads
+from hpcrowd.scenarios.studies.minh2012_arrivals.experiments import GridRun, Plan, grid_workloads
+from hpcrowd.scenarios.studies.minh2012_arrivals.measures import MEASURES
 from hpcrowd.scenarios.studies.minh2012_arrivals.workloads import (
     LOG,
     PATTERNS,
     Arrivals,
+    arrivals_of,
     drawn,
     fit_arrivals,
     stored_arrivals,

@@ -15,17 +15,20 @@ from hpcrowd.environment.errors import HpcrowdError, QuantityError, TraceError
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.cli import main
-from hpcrowd.scenarios.studies.minh2012_correlation.data import runs_from_json, runs_to_json
-from hpcrowd.scenarios.studies.minh2012_correlation.figures import figures_of
-from hpcrowd.scenarios.studies.minh2012_correlation.plan import STUDIED, Plan, parse_loads
-from hpcrowd.scenarios.studies.minh2012_correlation.report import Reproduction, page_parts
-from hpcrowd.scenarios.studies.minh2012_correlation.run import (
+from hpcrowd.scenarios.studies.minh2012_correlation.experiments import (
+    STUDIED,
+    Plan,
     completed_jobs,
-    reproduce_minh2012_correlation,
-    run_minh2012_correlation,
 )
-from hpcrowd.scenarios.studies.minh2012_correlation.study import DEGREES
+from hpcrowd.scenarios.studies.minh2012_correlation.figures import figures_of
+from hpcrowd.scenarios.studies.minh2012_correlation.measures import DEGREES
+from hpcrowd.scenarios.studies.minh2012_correlation.study import (
+    Minh2012Correlation,
+    reproduce_minh2012_correlation,
+)
+from hpcrowd.scenarios.studies.options import parse_loads
 from hpcrowd.scenarios.studies.published import published_rows
+from hpcrowd.scenarios.studies.running import run_study
 from matplotlib.figure import Figure
 from study_cases import rows_of_folder, shown
 
@@ -70,7 +73,7 @@ def small_folder(
 
 
 @pytest.fixture(scope="module")
-def small(small_folder: Path) -> Reproduction:
+def small(small_folder: Path) -> Minh2012Correlation:
     """Return the study on the small logs."""
     return reproduce_minh2012_correlation(small_folder, plan=SMALL, processes=1)
 
@@ -78,7 +81,7 @@ def small(small_folder: Path) -> Reproduction:
 # ---- the study on small logs -----------------------------------------------------------------
 
 
-def test_everything_is_run(small: Reproduction) -> None:
+def test_everything_is_run(small: Minh2012Correlation) -> None:
     """Every policy, load, degree and replication has a slowdown; absent logs and cases are left."""
     runs = small.correlation
     assert (len(SMALL.policies), 1, 3, 2) == runs.slowdown.shape
@@ -92,7 +95,7 @@ def test_everything_is_run(small: Reproduction) -> None:
     assert {*STUDIED} - {"HPC2N", "DAS2-fs1"} == set(small.absent)
 
 
-def test_correlations_are_set(small: Reproduction) -> None:
+def test_correlations_are_set(small: Minh2012Correlation) -> None:
     """The ends are as large as ties allow; those of the second experiment are what was asked."""
     low, middle, high = small.correlation.correlation
     assert low.max() < -0.95
@@ -102,10 +105,10 @@ def test_correlations_are_set(small: Reproduction) -> None:
         assert pytest.approx(case.degree, abs=5 / np.sqrt(150)) == case.correlation.mean()
 
 
-def test_processes_do_not_change_anything(small_folder: Path, small: Reproduction) -> None:
+def test_processes_do_not_change_anything(small_folder: Path, small: Minh2012Correlation) -> None:
     """Two processes give what one does, to the bit; another seed does not."""
     again = reproduce_minh2012_correlation(small_folder, plan=SMALL, processes=2)
-    assert runs_to_json(small) == runs_to_json(again)
+    assert small.stored() == again.stored()
     other = Plan(**{**vars(SMALL), "seed": 1, "cases": ()})
     different = reproduce_minh2012_correlation(small_folder, plan=other, processes=1)
     assert (different.correlation.slowdown != small.correlation.slowdown).any()
@@ -126,22 +129,22 @@ def test_only_completed_jobs_count(make_trace: Callable[..., Trace]) -> None:
         completed_jobs(make_trace(jobs[2]))
 
 
-def test_data_are_read_back(small: Reproduction) -> None:
+def test_data_are_read_back(small: Minh2012Correlation) -> None:
     """What is written as plain data gives the same study, and the same parts of the page."""
     text = json.dumps(small.to_json(), allow_nan=False)
-    back = runs_from_json(json.loads(text))
-    assert runs_to_json(small) == runs_to_json(back)
-    assert page_parts(small) == page_parts(back)
+    back = Minh2012Correlation.of_stored(json.loads(text))
+    assert small.stored() == back.stored()
+    assert small.page_parts() == back.page_parts()
 
 
-def test_rounded_data_keep_their_digits(small: Reproduction) -> None:
+def test_rounded_data_keep_their_digits(small: Minh2012Correlation) -> None:
     """With four digits every number is within a thousandth of what it was."""
-    rounded = runs_from_json(runs_to_json(small, 4))
+    rounded = Minh2012Correlation.of_stored(small.stored(4))
     assert np.allclose(small.correlation.slowdown, rounded.correlation.slowdown, rtol=1e-3)
     assert (small.correlation.slowdown != rounded.correlation.slowdown).any()
 
 
-def test_tables_are_shown(small: Reproduction) -> None:
+def test_tables_are_shown(small: Minh2012Correlation) -> None:
     """The terminal shows tables and statements, within its width, with nothing cut off."""
     text = shown(small)
     for words in ("Table 7.1", "Slowdown", "foretold", "Logs of the study that are not there"):
@@ -151,7 +154,7 @@ def test_tables_are_shown(small: Reproduction) -> None:
     assert len(statements) == len(re.findall(r": (holds|does not hold|open): ", text))
 
 
-def test_figures_are_drawn(small: Reproduction) -> None:
+def test_figures_are_drawn(small: Minh2012Correlation) -> None:
     """Each figure has panels with something in them, and leaves pyplot alone."""
     before = plt.get_fignums()
     for draw in figures_of(small).values():
@@ -162,7 +165,7 @@ def test_figures_are_drawn(small: Reproduction) -> None:
     assert before == plt.get_fignums()
 
 
-def test_folder_holds_everything(small: Reproduction, tmp_path: Path) -> None:
+def test_folder_holds_everything(small: Minh2012Correlation, tmp_path: Path) -> None:
     """Data, every simulation in a table, pictures and a page that shows them."""
     rows = rows_of_folder(small, tmp_path)
     pictures = {path.name for path in (tmp_path / "study").glob("*.png")}
@@ -188,8 +191,12 @@ def test_command_prints_one_object(
     small_folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """With --json nothing but one object is printed, and it is what the folder holds."""
-    reached = run_minh2012_correlation(
-        small_folder, plan=SMALL, processes=1, out=tmp_path / "study", as_json=True
+    reached = run_study(
+        lambda progress: reproduce_minh2012_correlation(
+            small_folder, progress, plan=SMALL, processes=1
+        ),
+        out=tmp_path / "study",
+        as_json=True,
     )
     data = json.loads(capsys.readouterr().out)
     assert json.loads((tmp_path / "study" / "minh2012-correlation.json").read_text()) == data

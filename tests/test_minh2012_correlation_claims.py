@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hpcrowd.scenarios.studies.minh2012_correlation.foretold import ForetoldSigns
+from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
+    CorrelationRuns,
+    Experiments,
+    LocalityRuns,
+)
 from hpcrowd.scenarios.studies.minh2012_correlation.statements import (
     CATEGORIZED,
     LOAD_RULES,
     LOCALITY_RULES,
     UNCATEGORIZED,
     claims_of,
-)
-from hpcrowd.scenarios.studies.minh2012_correlation.study import (
-    CorrelationRuns,
-    Experiments,
-    LocalityRuns,
 )
 from hpcrowd.scenarios.studies.study import Claim
 

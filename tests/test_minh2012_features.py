@@ -16,25 +16,20 @@ from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.minh2012_features.figures import PANELS, sheet
-from hpcrowd.scenarios.studies.minh2012_features.report import (
-    Reproduction,
-    page_parts,
-    reached_text,
-)
-from hpcrowd.scenarios.studies.minh2012_features.run import (
+from hpcrowd.scenarios.studies.minh2012_features.measures import (
     STUDIED,
-    log_name,
-    reproduce_minh2012_features,
-)
-from hpcrowd.scenarios.studies.minh2012_features.statements import RULES, claims_of
-from hpcrowd.scenarios.studies.minh2012_features.study import (
     Cell,
-    Comparison,
     TraceOutcomes,
     published_jobs,
     ranges,
     reordered,
     study_trace,
+)
+from hpcrowd.scenarios.studies.minh2012_features.statements import RULES, claims_of
+from hpcrowd.scenarios.studies.minh2012_features.study import (
+    Minh2012Features,
+    reached_text,
+    reproduce_minh2012_features,
 )
 from hpcrowd.scenarios.studies.minh2012_features.tables import (
     CHECKED,
@@ -43,6 +38,7 @@ from hpcrowd.scenarios.studies.minh2012_features.tables import (
     published_figures,
 )
 from hpcrowd.scenarios.studies.published import Printed, published_rows
+from hpcrowd.scenarios.studies.running import log_name
 from matplotlib.figure import Figure as Drawing
 from study_cases import rows_of_folder, shown
 
@@ -82,7 +78,7 @@ def small_folder(
 
 
 @pytest.fixture(scope="module")
-def small(small_folder: Path) -> Reproduction:
+def small(small_folder: Path) -> Minh2012Features:
     """Return the study on the small logs."""
     return reproduce_minh2012_features(small_folder)
 
@@ -194,7 +190,7 @@ def test_rules_name_logs_and_reasons() -> None:
     }  # fmt: skip
 
 
-def test_nothing_is_required_of_another_version(small: Reproduction) -> None:
+def test_nothing_is_required_of_another_version(small: Minh2012Features) -> None:
     """A log with other jobs than Table 3.1 is shown, told, and required nothing of."""
     assert [] == list(small.requirements)
     assert "HPC: 70" in shown(small).replace("\n", " ")
@@ -202,16 +198,17 @@ def test_nothing_is_required_of_another_version(small: Reproduction) -> None:
 
 
 def test_figures_are_required_of_the_log_of_the_thesis(
-    small: Reproduction, monkeypatch: pytest.MonkeyPatch
+    small: Minh2012Features, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With as many jobs as Table 3.1 says, one more or fewer, figures are required and missed."""
     one = small.traces["HPC"]
     for off, that in ((0, True), (1, True), (-1, True), (2, False), (-2, False)):
         jobs = len(one.workload) + off
         monkeypatch.setattr(
-            "hpcrowd.scenarios.studies.minh2012_features.study.published_jobs", lambda _, n=jobs: n
+            "hpcrowd.scenarios.studies.minh2012_features.measures.published_jobs",
+            lambda _, n=jobs: n,
         )
-        again = Comparison({"HPC": replace(one)})
+        again = Minh2012Features({"HPC": replace(one)})
         assert that == bool(again.requirements)
         assert that is not again.reached
     monkeypatch.undo()
@@ -241,7 +238,7 @@ def test_ranges_hold_the_first_order() -> None:
 # ---- on small logs ---------------------------------------------------------------------------
 
 
-def test_the_version_nearest_to_the_thesis_is_measured(small: Reproduction) -> None:
+def test_the_version_nearest_to_the_thesis_is_measured(small: Minh2012Features) -> None:
     """Of two versions the one with more of the jobs of Table 3.1 is taken, the other is named."""
     facts = small.traces["HPC"].facts
     assert "HPC2N-2002-2.1-cln.swf" == facts["source"]
@@ -250,7 +247,7 @@ def test_the_version_nearest_to_the_thesis_is_measured(small: Reproduction) -> N
     assert "HPC2N-2002-2.1-cln" == log_name(Path("HPC2N-2002-2.1-cln.swf.gz"))
 
 
-def test_traces_that_are_absent_are_told(small: Reproduction) -> None:
+def test_traces_that_are_absent_are_told(small: Minh2012Features) -> None:
     """Each trace of Table 3.1 is measured or named, with the reason."""
     assert {"HPC", "LLN"} == set(small.traces)
     assert 14 == len(small.absent)
@@ -268,7 +265,7 @@ def test_a_folder_without_traces_is_refused(tmp_path: Path) -> None:
         reproduce_minh2012_features(tmp_path)
 
 
-def test_folder_is_whole(small: Reproduction, tmp_path: Path) -> None:
+def test_folder_is_whole(small: Minh2012Features, tmp_path: Path) -> None:
     """The folder holds data, table, a sheet for each trace, page and provenance."""
     rows = rows_of_folder(small, tmp_path)
     assert len(small.cells) == len(rows) == len(small.to_json()["figures"])
@@ -278,7 +275,7 @@ def test_folder_is_whole(small: Reproduction, tmp_path: Path) -> None:
     assert len(TABLES) == len(data["rules"])
 
 
-def test_tables_go_by_number(small: Reproduction) -> None:
+def test_tables_go_by_number(small: Minh2012Features) -> None:
     """Figures of all traces stand together, table by table."""
     numbers = [cell.table.number for cell in small.cells]
     assert sorted(numbers, key=lambda number: int(number[2:])) == numbers
@@ -294,7 +291,7 @@ def test_panels_say_what_cannot_be_drawn(panel: Callable[..., None]) -> None:
     assert axes.has_data() or axes.texts
 
 
-def test_statements_stay_open_where_a_trace_does_not_tell(small: Reproduction) -> None:
+def test_statements_stay_open_where_a_trace_does_not_tell(small: Minh2012Features) -> None:
     """Without bags of two nothing is found of them, and the statement neither holds nor fails."""
     workload = Workload.of([0, 1000, 2000], [10.0, 20.0, 5.0], user=[1, 2, 3])
     found = {claim.name: claim for claim in claims_of({"FS1": workload})}
@@ -305,10 +302,10 @@ def test_statements_stay_open_where_a_trace_does_not_tell(small: Reproduction) -
     assert "HPC: daily cycle of bags" in {claim.name for claim in small.claims}
 
 
-def test_parts_of_the_page_are_marked(small: Reproduction, root: Path) -> None:
+def test_parts_of_the_page_are_marked(small: Minh2012Features, root: Path) -> None:
     """Every generated part has its place on the page."""
     page = (root / "docs" / "studies" / "minh2012-features.md").read_text()
-    for name in page_parts(small):
+    for name in small.page_parts():
         assert 1 == page.count(f"<!-- generated: {name} -->")
         assert 1 == page.count(f"<!-- end of {name} -->")
 
@@ -328,7 +325,7 @@ def test_command_line(
     assert (2, True) == (code, "no trace of FS0" in error)
 
 
-def test_one_trace_is_measured_alone(small_folder: Path, small: Reproduction) -> None:
+def test_one_trace_is_measured_alone(small_folder: Path, small: Minh2012Features) -> None:
     """What is found of a trace does not depend on the others in the folder."""
     alone: TraceOutcomes = reproduce_minh2012_features(small_folder, only=["LLN"]).traces["LLN"]
     assert [cell.ours for cell in small.traces["LLN"].cells] == [cell.ours for cell in alone.cells]

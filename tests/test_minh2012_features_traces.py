@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.studies.minh2012_features.report import figure_rows
+from hpcrowd.scenarios.studies.minh2012_features.measures import study_trace
 from hpcrowd.scenarios.studies.minh2012_features.statements import RULES
-from hpcrowd.scenarios.studies.minh2012_features.study import Comparison, study_trace
-from hpcrowd.scenarios.studies.report import claim_table
+from hpcrowd.scenarios.studies.minh2012_features.study import Minh2012Features, figure_rows
+from hpcrowd.scenarios.studies.render import claim_table
 
 FILES = {
     "FS1": "DAS2-fs1-2003-1",
@@ -39,35 +39,35 @@ pytestmark = pytest.mark.traces
 
 
 @pytest.fixture(scope="module", params=FILES)
-def real(request: pytest.FixtureRequest, read_trace: Callable[[str], Trace]) -> Comparison:
+def real(request: pytest.FixtureRequest, read_trace: Callable[[str], Trace]) -> Minh2012Features:
     """Return the study on one real trace."""
     file = FILES[request.param]
     workload = Workload.from_trace(read_trace(file), name=file)
-    return Comparison({request.param: study_trace(request.param, workload)})
+    return Minh2012Features({request.param: study_trace(request.param, workload)})
 
 
-def test_required_figures_are_reached(real: Comparison) -> None:
+def test_required_figures_are_reached(real: Minh2012Features) -> None:
     """All that is required of a trace is reached, as near as its table says."""
     (name,) = real.traces
     assert REQUIRED[name] == len(real.requirements)
     assert [] == real.failures
 
 
-def test_most_are_met_to_the_digit(real: Comparison) -> None:
+def test_most_are_met_to_the_digit(real: Minh2012Features) -> None:
     """Which figures only come near is known, table by table; run lengths only need come near."""
     (name,) = real.traces
     near = {cell.table.number for cell in real.cells if cell.required and cell.reached != "digit"}
     assert NOT_TO_THE_DIGIT.get(name, set()) == near - {"3.5"}
 
 
-def test_statements_hold(real: Comparison) -> None:
+def test_statements_hold(real: Minh2012Features) -> None:
     """What the text says holds on each trace, but for the statements that are named."""
     (name,) = real.traces
     failed = [claim.name for claim in real.claims if not claim.holds]
     assert NOT_HOLDING.get(name, []) == failed
 
 
-def test_page_shows_the_computed_figures(real: Comparison, root: Path) -> None:
+def test_page_shows_the_computed_figures(real: Minh2012Features, root: Path) -> None:
     """Every line of the page's tables is as computed, digit by digit."""
     page = (root / "docs" / "studies" / "minh2012-features.md").read_text().splitlines()
     for fits in (False, True):

@@ -21,13 +21,13 @@ from hpcrowd.scenarios.studies.minh2012_models.arrivals import (
     Arrivals,
     study_arrivals,
 )
+from hpcrowd.scenarios.studies.minh2012_models.experiments import PLANNED, slowdown_on
 from hpcrowd.scenarios.studies.minh2012_models.jobs import measured, uniform
-from hpcrowd.scenarios.studies.minh2012_models.report import Reproduction, page_parts
-from hpcrowd.scenarios.studies.minh2012_models.run import (
-    PLANNED,
-    STUDIED,
-    reproduce_minh2012_models,
-    slowdown_on,
+from hpcrowd.scenarios.studies.minh2012_models.measures import (
+    PUBLISHED_SERIES,
+    TABLED,
+    WAYS,
+    published,
 )
 from hpcrowd.scenarios.studies.minh2012_models.scheduling import (
     LOADS,
@@ -38,10 +38,9 @@ from hpcrowd.scenarios.studies.minh2012_models.scheduling import (
 )
 from hpcrowd.scenarios.studies.minh2012_models.statements import RULES
 from hpcrowd.scenarios.studies.minh2012_models.study import (
-    PUBLISHED_SERIES,
-    TABLED,
-    WAYS,
-    published,
+    STUDIED,
+    Minh2012Models,
+    reproduce_minh2012_models,
 )
 from study_cases import rows_of_folder, shown
 from test_minh2012_features import bursty_log
@@ -59,7 +58,7 @@ def small_folder(
 
 
 @pytest.fixture(scope="module")
-def small(small_folder: Path) -> Reproduction:
+def small(small_folder: Path) -> Minh2012Models:
     """Return the study on the small logs."""
     return reproduce_minh2012_models(small_folder, seeds=2, processes=1)
 
@@ -232,12 +231,12 @@ def test_points_in_the_band_are_counted() -> None:
 
 
 def required(
-    small: Reproduction, monkeypatch: pytest.MonkeyPatch, trace: str, **models: Arrivals
+    small: Minh2012Models, monkeypatch: pytest.MonkeyPatch, trace: str, **models: Arrivals
 ) -> dict[str, bool]:
     """Return which requirements hold of a trace of CV 10, Hurst 0.7 and zeros 0.3."""
     one = small.traces[trace]
     monkeypatch.setattr(
-        "hpcrowd.scenarios.studies.minh2012_models.study.published_jobs",
+        "hpcrowd.scenarios.studies.minh2012_models.measures.published_jobs",
         lambda _: len(one.workload),
     )
     runs = ArrivalRuns(900.0, flat(10.0), {name: [a] for name, a in models.items()}, "plain", {})
@@ -250,7 +249,7 @@ def required(
     [(3.3, 7.6, (True, True)), (3.4, 7.6, (True, False)), (3.3, 7.4, (False, True))],
 )
 def test_burstiness_is_required_of_thunder(
-    small: Reproduction,
+    small: Minh2012Models,
     monkeypatch: pytest.MonkeyPatch,
     plain: float,
     modified: float,
@@ -264,7 +263,7 @@ def test_burstiness_is_required_of_thunder(
 
 
 def test_the_nearer_model_counts_on_hpc(
-    small: Reproduction, monkeypatch: pytest.MonkeyPatch
+    small: Minh2012Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One within a tenth of the trace's CV is enough; dependence and zeros count as well."""
     models = {"plain": flat(10.9), "modified": flat(15.0, zeros=0.33), CHOSEN: flat(9.0, 0.81)}
@@ -279,7 +278,7 @@ def test_the_nearer_model_counts_on_hpc(
     assert found["zeros of the rates, T = 900 s, modified model"]
 
 
-def test_nothing_is_required_of_another_version(small: Reproduction) -> None:
+def test_nothing_is_required_of_another_version(small: Minh2012Models) -> None:
     """A log with other jobs than Table 3.1 is shown, told, and required nothing of."""
     assert [] == list(small.requirements)
     assert "HPC: another version of the log" in " ".join(shown(small).split())
@@ -288,7 +287,7 @@ def test_nothing_is_required_of_another_version(small: Reproduction) -> None:
 # ---- on small logs ---------------------------------------------------------------------------
 
 
-def test_folder_is_whole(small: Reproduction, tmp_path: Path) -> None:
+def test_folder_is_whole(small: Minh2012Models, tmp_path: Path) -> None:
     """The folder holds data, table, five pictures, page and provenance."""
     rows = rows_of_folder(small, tmp_path)
     assert {"HPC", "LLN"} == {row["trace"] for row in rows}
@@ -296,7 +295,7 @@ def test_folder_is_whole(small: Reproduction, tmp_path: Path) -> None:
     assert 5 == len(list((tmp_path / "study").glob("*.png")))
 
 
-def test_every_statement_is_checked_on_every_trace(small: Reproduction) -> None:
+def test_every_statement_is_checked_on_every_trace(small: Minh2012Models) -> None:
     """Each rule gives a claim for each trace, and traces that are absent are told."""
     assert [(rule.name, name) for rule in RULES for name in small.traces] == [
         (claim.name, claim.setting) for claim in small.claims
@@ -306,7 +305,7 @@ def test_every_statement_is_checked_on_every_trace(small: Reproduction) -> None:
     assert "Not there: LAN, FS2, FS3 (not there)" in text
 
 
-def test_other_ways_are_tried_on_thunder(small: Reproduction) -> None:
+def test_other_ways_are_tried_on_thunder(small: Minh2012Models) -> None:
     """All ways are simulated on it, with twice the workloads where the way says so."""
     assert list(WAYS) == list(small.traces["LLN"].schedules)
     assert ["thesis"] == list(small.traces["HPC"].schedules)
@@ -314,16 +313,16 @@ def test_other_ways_are_tried_on_thunder(small: Reproduction) -> None:
     assert ["thesis", "auto", "heavy"] == list(small.traces["HPC"].jobs)
 
 
-def test_results_do_not_depend_on_processes(small_folder: Path, small: Reproduction) -> None:
+def test_results_do_not_depend_on_processes(small_folder: Path, small: Minh2012Models) -> None:
     """Two processes give what one gives."""
     again = reproduce_minh2012_models(small_folder, seeds=2, processes=2)
     assert small.to_json() == again.to_json()
 
 
-def test_parts_of_the_page_are_marked(small: Reproduction, root: Path) -> None:
+def test_parts_of_the_page_are_marked(small: Minh2012Models, root: Path) -> None:
     """Every generated part has its place on the page."""
     page = (root / "docs" / "studies" / "minh2012-models.md").read_text()
-    for name in page_parts(small):
+    for name in small.page_parts():
         assert 1 == page.count(f"<!-- generated: {name} -->")
         assert 1 == page.count(f"<!-- end of {name} -->")
 

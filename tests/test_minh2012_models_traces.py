@@ -11,11 +11,11 @@ from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.judgement import generated
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.minh2012_models.arrivals import TIME_SCALES_S, study_arrivals
+from hpcrowd.scenarios.studies.minh2012_models.experiments import PLANNED, fitted, simulated
 from hpcrowd.scenarios.studies.minh2012_models.jobs import JobRuns, measured, study_jobs
-from hpcrowd.scenarios.studies.minh2012_models.report import Reproduction
-from hpcrowd.scenarios.studies.minh2012_models.run import PLANNED, SEEDS, fitted, simulated
+from hpcrowd.scenarios.studies.minh2012_models.measures import REQUIRED_WAY, TraceModels
 from hpcrowd.scenarios.studies.minh2012_models.scheduling import LOADS, REQUIRED_LOADS, Schedule
-from hpcrowd.scenarios.studies.minh2012_models.study import REQUIRED_WAY, TraceModels
+from hpcrowd.scenarios.studies.minh2012_models.study import SEEDS, Minh2012Models
 from hpcrowd.scenarios.studies.minh2012_models.tables import (
     arrival_table,
     distance_table,
@@ -49,11 +49,11 @@ pytestmark = pytest.mark.traces
 
 
 @pytest.fixture(scope="module")
-def study(read_trace: Callable[[str], Trace]) -> Callable[[str], Reproduction]:
+def study(read_trace: Callable[[str], Trace]) -> Callable[[str], Minh2012Models]:
     """Return what runs the study on one trace, in the required way only."""
 
     @cache
-    def run(name: str) -> Reproduction:
+    def run(name: str) -> Minh2012Models:
         workload = Workload.from_trace(read_trace(FILES[name]), name=FILES[name])
         plan = PLANNED[REQUIRED_WAY]
         model = fitted(workload, plan)
@@ -73,13 +73,15 @@ def study(read_trace: Callable[[str], Trace]) -> Callable[[str], Reproduction]:
             },
             {REQUIRED_WAY: Schedule(simulated(workload, plan), made)},
         )
-        return Reproduction({name: one}, SEEDS)
+        return Minh2012Models({name: one}, SEEDS)
 
     return run
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_the_study_on_a_trace(study: Callable[[str], Reproduction], name: str, root: Path) -> None:
+def test_the_study_on_a_trace(
+    study: Callable[[str], Minh2012Models], name: str, root: Path
+) -> None:
     """Figures are reached and statements hold, but for what is named; the page shows them.
 
     One test for a trace, so that only one process has to run the study on it: what is required,

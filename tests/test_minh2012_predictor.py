@@ -14,24 +14,9 @@ from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.environment.schedulers.predictors.history import HistoryParameters, published_names
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.studies.minh2012_predictor import run as study_module
+from hpcrowd.scenarios.studies.minh2012_predictor import study as study_module
 from hpcrowd.scenarios.studies.minh2012_predictor.figures import FIGURES
-from hpcrowd.scenarios.studies.minh2012_predictor.report import (
-    Reproduction,
-    model_rows,
-    page_parts,
-    reading_rows,
-    table_rows,
-    training_rows,
-)
-from hpcrowd.scenarios.studies.minh2012_predictor.run import (
-    TRAINED_HERE,
-    reproduce_minh2012_predictor,
-    run_minh2012_predictor,
-    stored_training,
-    study_trace,
-)
-from hpcrowd.scenarios.studies.minh2012_predictor.study import (
+from hpcrowd.scenarios.studies.minh2012_predictor.measures import (
     CUTS,
     MODELS,
     Cut,
@@ -39,8 +24,20 @@ from hpcrowd.scenarios.studies.minh2012_predictor.study import (
     published_row,
     requirements_of,
 )
+from hpcrowd.scenarios.studies.minh2012_predictor.study import (
+    TRAINED_HERE,
+    Minh2012Predictor,
+    model_rows,
+    reading_rows,
+    reproduce_minh2012_predictor,
+    stored_training,
+    study_trace,
+    table_rows,
+    training_rows,
+)
 from hpcrowd.scenarios.studies.published import published_rows
-from hpcrowd.scenarios.studies.report import required_rows
+from hpcrowd.scenarios.studies.render import required_rows
+from hpcrowd.scenarios.studies.running import run_study
 from matplotlib.figure import Figure
 from study_cases import rows_of_folder, shown
 
@@ -74,31 +71,31 @@ def small_folder(
 
 
 @pytest.fixture(scope="module")
-def small(small_folder: Path) -> Reproduction:
+def small(small_folder: Path) -> Minh2012Predictor:
     """Return the study on the small log."""
     return reproduce_minh2012_predictor(small_folder)
 
 
 @pytest.fixture(scope="module", params=CUTS)
-def real(request: pytest.FixtureRequest, read_trace: Callable[[str], Trace]) -> Reproduction:
+def real(request: pytest.FixtureRequest, read_trace: Callable[[str], Trace]) -> Minh2012Predictor:
     """Return the study on one real trace."""
     cut = CUTS[request.param]
     past = past_jobs(read_trace(LOG_FILES[cut.log]), cut.years)
-    return Reproduction({request.param: study_trace(request.param, past)})
+    return Minh2012Predictor({request.param: study_trace(request.param, past)})
 
 
 # ---- on the real traces ----------------------------------------------------------------------
 
 
 @pytest.mark.traces
-def test_required_figures_are_reached(real: Reproduction) -> None:
+def test_required_figures_are_reached(real: Minh2012Predictor) -> None:
     """Underestimated within 2 points, WAE within 8 %, own training at least 0.97 as fit."""
     assert 3 == len(real.requirements)
     assert [] == real.failures
 
 
 @pytest.mark.traces
-def test_the_predictors_are_in_the_published_order(real: Reproduction) -> None:
+def test_the_predictors_are_in_the_published_order(real: Minh2012Predictor) -> None:
     """The thesis' predictor is better than Tsafrir's by all three measures, as published."""
     (outcomes,) = real.traces.values()
     cells = {(cell.measure, cell.predictor): cell for cell in cells_of(outcomes)}
@@ -111,7 +108,7 @@ def test_the_predictors_are_in_the_published_order(real: Reproduction) -> None:
 
 
 @pytest.mark.traces
-def test_the_test_part_is_that_of_the_thesis(real: Reproduction) -> None:
+def test_the_test_part_is_that_of_the_thesis(real: Minh2012Predictor) -> None:
     """The jobs that are tested run as long on average as Table 8.7 says, to the minute."""
     ((name, outcomes),) = real.traces.items()
     row = published_row(name)
@@ -120,7 +117,7 @@ def test_the_test_part_is_that_of_the_thesis(real: Reproduction) -> None:
 
 
 @pytest.mark.traces
-def test_page_shows_the_computed_figures(real: Reproduction, root: Path) -> None:
+def test_page_shows_the_computed_figures(real: Minh2012Predictor, root: Path) -> None:
     """Every line of the page's tables is as computed, digit by digit."""
     page = (root / "docs" / "studies" / "minh2012-predictor.md").read_text().splitlines()
     computed = [rows(real) for rows in (table_rows, model_rows, training_rows, reading_rows)]
@@ -130,7 +127,7 @@ def test_page_shows_the_computed_figures(real: Reproduction, root: Path) -> None
 
 
 @pytest.mark.traces
-def test_stored_parameters_are_of_these_traces(real: Reproduction) -> None:
+def test_stored_parameters_are_of_these_traces(real: Minh2012Predictor) -> None:
     """The figures of stored parameters are those that their file noted when they were trained."""
     ((name, outcomes),) = real.traces.items()
     stored = stored_training(name)["provenance"]
@@ -164,21 +161,21 @@ def test_stored_trainings_are_not_the_published_parameters(name: str) -> None:
 # ---- on a small log --------------------------------------------------------------------------
 
 
-def test_traces_that_are_there_are_studied(small: Reproduction) -> None:
+def test_traces_that_are_there_are_studied(small: Minh2012Predictor) -> None:
     """A log that is there becomes its traces; the others are named as absent."""
     assert ["SDSC04"] == list(small.traces)
     assert ["SDSC02", "HPC2N04", "HPC2N05"] == small.absent
     assert set(MODELS) == set(small.traces["SDSC04"].test)
 
 
-def test_missed_figures_are_named(small: Reproduction) -> None:
+def test_missed_figures_are_named(small: Minh2012Predictor) -> None:
     """A small log misses the published figures, and the study says which."""
     assert not small.reached
     missed = [one.what for one in small.failures]
     assert "WAE, published parameters" in missed
 
 
-def test_requirements_have_two_sides(small: Reproduction) -> None:
+def test_requirements_have_two_sides(small: Minh2012Predictor) -> None:
     """Figures that are too good miss as well; a fitness that is better does not."""
     outcomes = small.traces["SDSC04"]
     for share, error, fits in ((0.29, 271.0, [True, True]), (0.26, 240.0, [False, False])):
@@ -211,7 +208,7 @@ def test_training_is_run_when_asked_for(
     assert told[-1][1] == told[-1][2]
 
 
-def test_folder_is_whole(small: Reproduction, tmp_path: Path) -> None:
+def test_folder_is_whole(small: Minh2012Predictor, tmp_path: Path) -> None:
     """The folder holds data, table, pictures, page and provenance."""
     rows = rows_of_folder(small, tmp_path)
     assert len(small.to_json()["tables"]) == len(rows) == 9
@@ -220,7 +217,7 @@ def test_folder_is_whole(small: Reproduction, tmp_path: Path) -> None:
     assert "Li&#x27;s column cannot be run" in (tmp_path / "study" / "report.html").read_text()
 
 
-def test_tables_on_a_terminal(small: Reproduction) -> None:
+def test_tables_on_a_terminal(small: Minh2012Predictor) -> None:
     """The terminal shows ours beside published, what is required, and what is absent."""
     text = shown(small)
     assert "Tables 8.4 to 8.6" in text
@@ -229,7 +226,7 @@ def test_tables_on_a_terminal(small: Reproduction) -> None:
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_pictures_are_drawn(name: str, small: Reproduction) -> None:
+def test_pictures_are_drawn(name: str, small: Minh2012Predictor) -> None:
     """Every picture has a title and axes with something on them."""
     figure = FIGURES[name](list(small.traces.values()))
     assert isinstance(figure, Figure)
@@ -237,10 +234,10 @@ def test_pictures_are_drawn(name: str, small: Reproduction) -> None:
     assert all(axes.has_data() for axes in figure.axes)
 
 
-def test_parts_of_the_page_are_marked(small: Reproduction, root: Path) -> None:
+def test_parts_of_the_page_are_marked(small: Minh2012Predictor, root: Path) -> None:
     """Every generated part has its place on the page."""
     page = (root / "docs" / "studies" / "minh2012-predictor.md").read_text()
-    for name in page_parts(small):
+    for name in small.page_parts().keys() - {"summary"}:
         assert 1 == page.count(f"<!-- generated: {name} -->")
         assert 1 == page.count(f"<!-- end of {name} -->")
 
@@ -250,8 +247,12 @@ def test_command_line(
 ) -> None:
     """The command writes the folder, prints one JSON object, and tells whether all is reached."""
     out = tmp_path / "out"
-    reached = run_minh2012_predictor(
-        small_folder, training=False, budget_s=1.0, seeds=1, out=out, as_json=True
+    reached = run_study(
+        lambda progress: reproduce_minh2012_predictor(
+            small_folder, progress, training=False, budget_s=1.0, seeds=1
+        ),
+        out=out,
+        as_json=True,
     )
     assert not reached
     assert "minh2012-predictor" == json.loads(capsys.readouterr().out)["study"]

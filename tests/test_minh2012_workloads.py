@@ -12,8 +12,8 @@ from hpcrowd.analysis.models.jobs.locality import Locality
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.streams import Streams
-from hpcrowd.scenarios.studies.minh2012_correlation.run import slowdown_of, with_degree
-from hpcrowd.scenarios.studies.minh2012_correlation.study import slowdown
+from hpcrowd.scenarios.studies.minh2012_correlation.experiments import slowdown_of, with_degree
+from hpcrowd.scenarios.studies.minh2012_correlation.measures import slowdown
 from hpcrowd.scenarios.studies.minh2012_correlation.workloads import Workload, modelled
 
 

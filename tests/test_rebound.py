@@ -7,20 +7,23 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.studies.rebound import page as rebound_page
 from hpcrowd.scenarios.studies.rebound import run as rebound
 from hpcrowd.scenarios.studies.rebound.measures import MEASURES, Rebound, rebound_of
-from hpcrowd.scenarios.studies.rebound.report import (
+from hpcrowd.scenarios.studies.rebound.run import REPLAY, USERS, run_rebound, slopes_rows
+from hpcrowd.scenarios.studies.rebound.tables import (
     absolute_rows,
     draw_rebound,
-    page_parts,
     rebound_rows,
     relative_rows,
-    variant_rows,
+    summary_lines,
+    tables,
+    variant_table,
 )
-from hpcrowd.scenarios.studies.rebound.run import REPLAY, USERS, run_rebound
+from hpcrowd.scenarios.studies.refresh import refresh
+from hpcrowd.scenarios.studies.render import page_parts
 from population_cases import small_log
 
 SPEEDS = (0.5, 1.0, 2.0)
@@ -100,9 +103,9 @@ def test_the_page_has_a_place_for_every_part(found: Rebound, log: Trace, root: P
     variants = run_rebound(
         log, {"habit": {"satisfaction": "habit"}}, (0.5, 1.0), seeds=2, replayed=False
     )
-    assert 1 == len(variant_rows(variants))
+    assert 1 == len(variant_table(variants).rows)
     page = (root / "docs/studies/rebound.md").read_text()
-    parts = page_parts(found, variants)
+    parts = page_parts(summary_lines(found), [*tables(found), variant_table(variants)])
     assert {*parts, "draws", "logs", "slopes"} == {
         line.split()[2] for line in page.splitlines() if line.startswith("<!-- generated: ")
     }
@@ -136,18 +139,13 @@ def test_the_script_prints_tables(
     assert "usage: python -m hpcrowd.scenarios.studies.rebound.run TRACE" in capsys.readouterr().err
 
 
-def test_the_page_is_computed_from_the_logs_that_are_there(
-    log: Trace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Slopes have a row for each; without KTH, or without a page, it is told in one line."""
+def test_the_page_is_computed_from_the_logs_that_are_there(log: Trace, tmp_path: Path) -> None:
+    """Slopes have a row for each; without KTH, or without a folder, it is told in one line."""
     write_swf(log, tmp_path / "log.swf")
-    table = rebound_page.slopes_rows({"small": tmp_path / "log.swf"})
+    table = slopes_rows({"small": tmp_path / "log.swf"})
     assert "| log | between sessions | between batches |" == table.splitlines()[0]
     assert table.splitlines()[-1].startswith("| small | ")
-    assert 2 == rebound_page.main([str(tmp_path), str(tmp_path / "page.md")])
-    assert "KTH-SP2-1996-2.1-cln.swf[.gz]: not there" in capsys.readouterr().err
-    assert 2 == rebound_page.main([])
-    assert (
-        "usage: python -m hpcrowd.scenarios.studies.rebound.page TRACES PAGE"
-        in capsys.readouterr().err
-    )
+    with pytest.raises(TraceError, match=r"KTH-SP2-1996-2\.1-cln\.swf\[\.gz\]: not there"):
+        refresh("rebound", traces=tmp_path)
+    with pytest.raises(QuantityError, match="study rebound: its page is made of traces"):
+        refresh("rebound")

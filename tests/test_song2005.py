@@ -16,25 +16,22 @@ from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.published import published_rows
 from hpcrowd.scenarios.studies.song2005.measures import (
+    BORDER_MET,
     COUNTS,
     GROUPED,
     KINDS,
     ONE,
+    SHARES,
     SHUFFLED,
     Jobs,
     Quality,
-)
-from hpcrowd.scenarios.studies.song2005.report import Reproduction, page_parts
-from hpcrowd.scenarios.studies.song2005.run import STUDIED, reproduce_song2005
-from hpcrowd.scenarios.studies.song2005.statements import RULES
-from hpcrowd.scenarios.studies.song2005.study import (
-    BORDER_MET,
-    SHARES,
     TraceOutcomes,
     published_groups,
     published_log,
     published_quality,
 )
+from hpcrowd.scenarios.studies.song2005.statements import RULES
+from hpcrowd.scenarios.studies.song2005.study import STUDIED, Song2005, reproduce_song2005
 from study_cases import KTH_FILE, rows_of_folder, shown
 
 
@@ -73,7 +70,7 @@ def small_folder(
 
 
 @pytest.fixture(scope="module")
-def small(small_folder: Path) -> Reproduction:
+def small(small_folder: Path) -> Song2005:
     """Return the study on the small logs."""
     return reproduce_song2005(small_folder, seeds=2, processes=1)
 
@@ -195,7 +192,7 @@ def quality_of(one: TraceOutcomes, ours: Quality, shuffled: Quality) -> dict[str
     ],
 )
 def test_bounds_have_two_sides(
-    small: Reproduction,
+    small: Song2005,
     ours: tuple[float, float],
     shuffled: tuple[float, float],
     off: float,
@@ -208,7 +205,7 @@ def test_bounds_have_two_sides(
     assert holds == list(found.values())
 
 
-def test_shares_are_required_of_kth_alone(small: Reproduction) -> None:
+def test_shares_are_required_of_kth_alone(small: Song2005) -> None:
     """Six shares of the two groups of KTH, none of other logs; more groups are only shown."""
     needs = {name: one.requirements() for name, one in small.traces.items()}
     groups = {
@@ -224,7 +221,7 @@ def test_shares_are_required_of_kth_alone(small: Reproduction) -> None:
 # ---- on small logs ---------------------------------------------------------------------------
 
 
-def test_what_is_not_there_is_told(small: Reproduction) -> None:
+def test_what_is_not_there_is_told(small: Song2005) -> None:
     """Logs that are absent, other versions, and how many jobs Table I has."""
     text = " ".join(shown(small).split())
     assert "Not there: SDSC96, CTC, SDSC-SP2, SDSC95" in text
@@ -232,7 +229,7 @@ def test_what_is_not_there_is_told(small: Reproduction) -> None:
     assert "LANL-CM5-1994-4.1-cln.swf is measured, not LANL-CM5-1994-3.1-cln.swf" in text
 
 
-def test_folder_is_whole(small: Reproduction, tmp_path: Path) -> None:
+def test_folder_is_whole(small: Song2005, tmp_path: Path) -> None:
     """The folder holds data, table, maps of the groups, page and provenance."""
     rows = rows_of_folder(small, tmp_path)
     assert {"III", "IV", "V"} == {row["table"] for row in rows}
@@ -244,7 +241,7 @@ def test_folder_is_whole(small: Reproduction, tmp_path: Path) -> None:
     assert 2 == len(data["traces"]["KTH"]["generated"][SHUFFLED])
 
 
-def test_statements_are_checked_where_they_are_made(small: Reproduction) -> None:
+def test_statements_are_checked_where_they_are_made(small: Song2005) -> None:
     """Every statement on the logs it is about; users that are not there leave one open."""
     found = {(claim.name, claim.setting): claim for claim in small.claims}
     assert len(found) == sum(2 if rule.traces is None else 1 for rule in RULES)
@@ -252,17 +249,17 @@ def test_statements_are_checked_where_they_are_made(small: Reproduction) -> None
     assert (None, "users not there") == (named.holds, named.text)
 
 
-def test_processes_do_not_change_the_results(small: Reproduction, small_folder: Path) -> None:
+def test_processes_do_not_change_the_results(small: Song2005, small_folder: Path) -> None:
     """Two processes give what one gives, and a log alone what it gives with others."""
     again = reproduce_song2005(small_folder, seeds=2, processes=2, only=["KTH"])
     assert ["KTH"] == list(again.traces)
     assert small.to_json()["traces"]["KTH"] == again.to_json()["traces"]["KTH"]
 
 
-def test_parts_of_the_page_are_marked(small: Reproduction, root: Path) -> None:
+def test_parts_of_the_page_are_marked(small: Song2005, root: Path) -> None:
     """Every generated part has its place on the page."""
     page = (root / "docs" / "studies" / "song2005.md").read_text()
-    for name in page_parts(small):
+    for name in small.page_parts():
         assert 1 == page.count(f"<!-- generated: {name} -->")
         assert 1 == page.count(f"<!-- end of {name} -->")
 

@@ -6,18 +6,48 @@ import io
 
 import numpy as np
 import pytest
-from hpcrowd.scenarios.studies.report import console_table, html_page, html_table, required_rows
-from hpcrowd.scenarios.studies.study import Requirement, Rule, Study, as_data
+from hpcrowd.scenarios.studies.render import (
+    Picture,
+    console_table,
+    html_page,
+    html_table,
+    required_rows,
+)
+from hpcrowd.scenarios.studies.study import PublishedStudy, Requirement, Rule, as_data
 from rich.console import Console
 
 MET = Requirement("KTH", "mean wait", "5 s", "5 s", True)
 MISSED = Requirement("KTH", "jobs <moved>", "3", "none", False)
 
 
-class Made(Study[Requirement]):
-    """A study of two requirements."""
+class Made(PublishedStudy[Requirement]):
+    """A study of two requirements, with nothing else to show."""
 
     requirements = (MET, MISSED)
+
+    def tables(self) -> tuple[()]:
+        """Return no tables."""
+        return ()
+
+    def summary(self) -> list[str]:
+        """Return what was reached."""
+        return [self.score]
+
+    def pictures(self) -> tuple[()]:
+        """Return no pictures."""
+        return ()
+
+    def data(self) -> dict[str, int]:
+        """Return one number."""
+        return {"number": 1}
+
+    def rows(self) -> tuple[tuple[str], list[tuple[int]]]:
+        """Return it as a table."""
+        return ("number",), [(1,)]
+
+    def origin(self) -> dict[str, str]:
+        """Return nothing that it comes from."""
+        return {}
 
 
 def test_what_is_missed_is_named_and_counted() -> None:
@@ -73,7 +103,7 @@ def test_pictures_are_described_by_who_drew_them() -> None:
     def draw() -> None:
         """Waits & queues."""
 
-    page = html_page("Title", ["one", "a < b"], ["<h2>x</h2>"], [("waits.png", draw)])
+    page = html_page("Title", ["one", "a < b"], ["<h2>x</h2>"], [Picture.of("waits", draw)])
     assert "<p>one.</p>\n<p>a &lt; b.</p>\n<h2>x</h2>" in page
     words = "Waits &amp; queues."
     assert f'<h3>{words}</h3>\n<img src="waits.png" alt="{words}">' in page

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import typer
 from hpcrowd.analysis.validation.evidence import MEASURES
 from hpcrowd.analysis.validation.parts import BASELINES, POOLED, UserModel
 from hpcrowd.analysis.validation.report import COLUMNS, text
@@ -18,7 +20,9 @@ from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.traces.trace import jobs_from_trace
 from hpcrowd.scenarios.commands.validate import models_of
 from hpcrowd.scenarios.kinds.replay import BEHAVIOURS
+from hpcrowd.scenarios.studies import validation
 from hpcrowd.scenarios.studies.pages import BEGIN
+from hpcrowd.scenarios.studies.refresh import command as refresh_command
 from hpcrowd.scenarios.studies.validation import ADJUSTED_WINDOWS, facts_row, validate_log
 
 HEADER = "; UnixStartTime: 978307200\n; TimeZoneString: Europe/Stockholm\n; MaxProcs: 8\n"
@@ -194,6 +198,27 @@ def test_every_preset_can_be_validated(trace: Path) -> None:
 
 
 # ---- the page --------------------------------------------------------------------------------
+
+
+def test_every_part_of_the_page_is_made(
+    trace: Path, tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every generated part has its place on the page, and so has the picture."""
+    trace.rename(tmp_path / "KTH-SP2-1996-2.1-cln.swf")
+    monkeypatch.setattr(validation, "LOGS_TRIED", ("KTH",))
+    parts, pictures = validation.page_contents(tmp_path)
+    page = (root / "docs" / "studies" / "validation.md").read_text()
+    assert set(parts) == set(re.findall(BEGIN.format("(.*)"), page))
+    assert all(f"pictures/validation/{one.name}.png" in page for one in pictures)
+    assert [True] == [bool(one.draw().axes) for one in pictures]
+
+
+def test_page_needs_every_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a log the command says in one line which is missing; exit code 2."""
+    with pytest.raises(typer.Exit) as ended:
+        refresh_command("validation", traces=tmp_path)
+    error = capsys.readouterr().err
+    assert (2, 1, True) == (ended.value.exit_code, error.count("\n"), "not there; fetch" in error)
 
 
 @pytest.mark.traces

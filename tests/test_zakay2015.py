@@ -12,6 +12,8 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.published import published_rows
+from hpcrowd.scenarios.studies.render import VERDICTS
+from hpcrowd.scenarios.studies.running import run_study
 from hpcrowd.scenarios.studies.zakay2015 import readings
 from hpcrowd.scenarios.studies.zakay2015.figures import FIGURES
 from hpcrowd.scenarios.studies.zakay2015.measures import (
@@ -21,20 +23,14 @@ from hpcrowd.scenarios.studies.zakay2015.measures import (
     cells_of,
     requirements_of,
 )
-from hpcrowd.scenarios.studies.zakay2015.report import (
-    Reproduction,
-    markdown_claim,
-    markdown_claims,
-    markdown_table1,
+from hpcrowd.scenarios.studies.zakay2015.statements import RULES, claims_of
+from hpcrowd.scenarios.studies.zakay2015.study import (
+    SEEDS,
+    Zakay2015,
+    reproduce_zakay2015,
+    study_log,
     table1_row,
 )
-from hpcrowd.scenarios.studies.zakay2015.run import (
-    SEEDS,
-    reproduce_zakay2015,
-    run_zakay2015,
-    study_log,
-)
-from hpcrowd.scenarios.studies.zakay2015.statements import RULES, claims_of
 from matplotlib.figure import Figure
 from study_cases import KTH_FILE, rows_of_folder, shown, small_log
 
@@ -53,15 +49,15 @@ def small_folder(
 
 
 @pytest.fixture(scope="module")
-def small(small_folder: Path) -> Reproduction:
+def small(small_folder: Path) -> Zakay2015:
     """Return the study on the small logs."""
     return reproduce_zakay2015(small_folder, seeds=2)
 
 
 @pytest.fixture(scope="module")
-def study(kth: Trace) -> Reproduction:
+def study(kth: Trace) -> Zakay2015:
     """Return the study on KTH."""
-    return Reproduction({"KTH": study_log("KTH", kth)})
+    return Zakay2015({"KTH": study_log("KTH", kth)})
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +70,7 @@ def page(root: Path) -> list[str]:
 
 
 @pytest.mark.traces
-def test_required_figures_are_reached_on_kth(study: Reproduction) -> None:
+def test_required_figures_are_reached_on_kth(study: Zakay2015) -> None:
     """Fluid / adjusted is 0.76 within 0.05, fluid < adjusted < conventional, no job moved."""
     required = list(requirements_of(study.logs["KTH"]))
     assert 3 == len(required)
@@ -98,14 +94,14 @@ def test_required_figures_are_reached_on_kth(study: Reproduction) -> None:
         "shorter queues with feedback",
     ],
 )
-def test_statement_holds_on_kth(study: Reproduction, name: str) -> None:
+def test_statement_holds_on_kth(study: Zakay2015, name: str) -> None:
     """What the text says of all logs holds on KTH."""
     (claim,) = (one for one in claims_of(study.logs.values()) if one.name == name)
     assert claim.holds, claim
 
 
 @pytest.mark.traces
-def test_page_shows_the_computed_figures(study: Reproduction, page: list[str]) -> None:
+def test_page_shows_the_computed_figures(study: Zakay2015, page: list[str]) -> None:
     """Table I and the statements on KTH are those that the code computes, digit by digit."""
     log = study.logs["KTH"]
     for cell in cells_of(log):
@@ -114,7 +110,7 @@ def test_page_shows_the_computed_figures(study: Reproduction, page: list[str]) -
     column = [text.strip() for text in heading.split("|")].index("KTH")
     for rule, claim in zip(RULES, claims_of([log]), strict=True):
         (line,) = (line for line in page if line.startswith(f"| {rule.what} ({rule.section}) |"))
-        assert markdown_claim(claim) == line.split("|")[column].strip()
+        assert f"{VERDICTS[claim.holds]}: {claim.text}" == line.split("|")[column].strip()
 
 
 @pytest.mark.traces
@@ -145,7 +141,7 @@ def test_published_table_has_every_figure() -> None:
 # ---- the study on small logs -----------------------------------------------------------------
 
 
-def test_every_simulation_is_run(small: Reproduction) -> None:
+def test_every_simulation_is_run(small: Zakay2015) -> None:
     """Four user models under EASY, two under FIFO, each with its seeds; absent logs are named."""
     for log in small.logs.values():
         assert {*SIMULATIONS} == set(log.outcomes)
@@ -155,12 +151,12 @@ def test_every_simulation_is_run(small: Reproduction) -> None:
     assert {"80640", None} == {log.settings.get("nodes") for log in small.logs.values()}
 
 
-def test_identity_holds_on_small_logs(small: Reproduction) -> None:
+def test_identity_holds_on_small_logs(small: Zakay2015) -> None:
     """Under the recorded schedule no adjusted user moves a job."""
     assert [0, 0] == [log.moved for log in small.logs.values()]
 
 
-def test_same_seeds_same_figures(make_trace: Callable[..., Trace], small: Reproduction) -> None:
+def test_same_seeds_same_figures(make_trace: Callable[..., Trace], small: Zakay2015) -> None:
     """A study run again gives the same; seeds differ from each other."""
     again = study_log("KTH", small_log(make_trace, 1), 2)
     waits = small.logs["KTH"].waits("distribution")
@@ -190,7 +186,7 @@ def test_progress_tells_every_step(small_folder: Path) -> None:
     assert ("KTH: conventional, EASY, 1 seeds", "done") == (calls[2][0], calls[-1][0])
 
 
-def test_json_holds_everything(small: Reproduction) -> None:
+def test_json_holds_everything(small: Zakay2015) -> None:
     """The data are plain: table, statements, what was required, every simulation with its seed."""
     data = json.loads(json.dumps(small.to_json(), allow_nan=False))
     assert "zakay2015" == data["study"]
@@ -201,20 +197,20 @@ def test_json_holds_everything(small: Reproduction) -> None:
     assert f"{KTH_FILE}.gz" == data["logs"]["KTH"]["trace"]["source"]
 
 
-def test_tables_are_shown(small: Reproduction) -> None:
+def test_tables_are_shown(small: Zakay2015) -> None:
     """The terminal shows the table, each statement, and what is required; nothing is cut off."""
     text = shown(small)
     for words in ("Table I", "distribution", "Required", "Logs of Table I that are not there"):
         assert words in text
-    assert 2 * len(RULES) == text.count(" holds  ") + text.count("does not hold")
+    assert 2 * len(RULES) == text.count(": holds: ") + text.count(": does not hold: ")
     assert max(map(len, text.splitlines())) <= 100
 
 
-def test_markdown_has_every_figure(small: Reproduction) -> None:
+def test_markdown_has_every_figure(small: Zakay2015) -> None:
     """Each table has a line for each row, the same number of cells each."""
-    logs = list(small.logs.values())
-    for text, rows in ((markdown_table1(small), 2 * 4), (markdown_claims(logs), len(RULES))):
-        lines = text.splitlines()
+    parts = small.page_parts()
+    for part, rows in (("table 1", 2 * 4), ("statements", len(RULES)), ("required", 2 + 2)):
+        lines = parts[part].splitlines()
         assert 2 + rows == len(lines)
         assert 1 == len({line.count("|") for line in lines})
 
@@ -225,13 +221,13 @@ def test_log_of_one_job(make_trace: Callable[..., Trace], tmp_path: Path) -> Non
     write_swf(make_trace(job, header="; MaxProcs: 4"), tmp_path / KTH_FILE)
     study = reproduce_zakay2015(tmp_path, seeds=1)
     json.dumps(study.to_json(), allow_nan=False)
-    assert "| - | - | 0.76 |" in markdown_table1(study)
+    assert "| - | - | 0.76 |" in study.page_parts()["table 1"]
     study.write(tmp_path / "study")
     assert not study.reached
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_figures_are_drawn(small: Reproduction, name: str) -> None:
+def test_figures_are_drawn(small: Zakay2015, name: str) -> None:
     """Each figure has a labelled panel per log with something in it, and leaves pyplot alone."""
     logs = list(small.logs.values())
     figure = FIGURES[name](logs)
@@ -243,7 +239,7 @@ def test_figures_are_drawn(small: Reproduction, name: str) -> None:
     assert [] == plt.get_fignums()
 
 
-def test_folder_is_whole_or_absent(small: Reproduction, tmp_path: Path) -> None:
+def test_folder_is_whole_or_absent(small: Zakay2015, tmp_path: Path) -> None:
     """The folder holds data, pictures and a page; one of somebody else is left alone."""
     assert 2 * 2 * len(SIMULATIONS) == len(rows_of_folder(small, tmp_path))
     pictures = {path.name for path in (tmp_path / "study").glob("*.png")}
@@ -254,7 +250,11 @@ def test_command_prints_one_json_object(
     small_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With JSON asked for, stdout is one object and stderr empty; the answer says what failed."""
-    reached = run_zakay2015(small_folder, seeds=1, out=None, as_json=True)
+    reached = run_study(
+        lambda progress: reproduce_zakay2015(small_folder, progress, seeds=1),
+        out=None,
+        as_json=True,
+    )
     captured = capsys.readouterr()
     data = json.loads(captured.out)
     assert data["reached"] is reached

@@ -214,13 +214,3 @@ def test_nights_may_begin_on_their_days() -> None:
 
     replay(TRACE, users=users)
     assert [False, True] == seen[0]
-
-
-def test_refreshing_needs_two_arguments(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """Called wrongly, or without a trace, it says so in one line and returns 2."""
-    assert 2 == readings.main([])
-    assert capsys.readouterr().err.startswith("usage: ")
-    assert 2 == readings.main([str(tmp_path), str(tmp_path / "page.md")])
-    error = capsys.readouterr().err
-    assert 1 == error.count("\n")
-    assert "no trace of" in error

@@ -143,7 +143,7 @@ class Workload:
         return found  # type: ignore[no-any-return]
 
     def take(self, places: Int64s) -> Workload:
-        """Return some of the jobs; ``places`` must be rising."""
+        """Return the jobs at ``places``, whose submissions must stay in order."""
         columns: dict[str, Any] = {
             name: values[places]
             for name, values in vars(self).items()

@@ -1,7 +1,7 @@
 """Figures that papers print, to hold our own against.
 
 Each table is a file of comma-separated values in the folder ``published`` of its study, with the
-digits exactly as printed; :data:`SOURCES` says where each comes from.
+digits exactly as printed; the study says where each comes from.
 """
 
 from __future__ import annotations
@@ -12,51 +12,11 @@ from pathlib import Path
 
 from hpcrowd.environment.errors import QuantityError
 
-_MADON = (
-    "M. Madon, G. Da Costa, J.-M. Pierson: Replay with Feedback: How does the performance of HPC "
-    "system impact user submission behavior? Future Generation Computer Systems 155, 2024, "
-    "66-79, doi:10.1016/j.future.2024.01.024"
-)
-
-_ZAKAY = (
-    "N. Zakay, D. G. Feitelson: Preserving User Behavior Characteristics in Trace-Based Simulation "
-    "of Parallel Job Scheduling. MASCOTS 2014, 51-60, published 2015, doi:10.1109/MASCOTS.2014.15"
-)
-
-_MINH = (
+#: The thesis that several studies are about, a chapter or two each.
+MINH = (
     "T. N. Minh: Workload modeling and performance evaluation in parallel systems. Thesis, Leiden "
     "University, 2012, https://hdl.handle.net/1887/18620"
 )
-
-_SONG = (
-    "B. Song, C. Ernemann, R. Yahyapour: User Group-based Workload Analysis and Modelling. "
-    "University of Dortmund, Technical Report CI-191/05, 2005"
-)
-
-#: Where each table comes from.
-SOURCES = {
-    "madon2024_table1": f"{_MADON}, Table 1: makespan and waits, days",
-    "madon2024_table2": f"{_MADON}, Table 2: lateness",
-    "madon2024_figure5c": f"{_MADON}, Fig. 5c: percentiles over users of additional lateness, s",
-    "madon2024_text": f"{_MADON}, ranges given in the text",
-    "zakay2015_table1": f"{_ZAKAY}, Table I: mean wait by user model and log, s",
-    "minh2012_table3_1": f"{_MINH}, Table 3.1: traces, and how many of their jobs completed",
-    "minh2012_chapter3": f"{_MINH}, Tables 3.2 to 3.8 and 3.11 to 3.20: figures of traces",
-    "minh2012_bag_fits": f"{_MINH}, Tables 3.9 and 3.10: distributions fitted to the times between "
-    "bags of tasks, their parameters and KS distances",
-    "minh2012_arrivals": f"{_MINH}, Tables 4.1 to 4.3: coefficients of variation, empty intervals "
-    "(%) and Hurst parameters of traces and models at four time scales (s)",
-    "minh2012_comprehensive": f"{_MINH}, Tables 5.1 and 5.2: normalized entropy and Spearman's "
-    "correlation of traces and models",
-    "minh2012_table7_1": f"{_MINH}, Table 7.1: Spearman's correlation of 20 workloads each",
-    "minh2012_tables8": f"{_MINH}, Tables 8.1 and 8.4 to 8.7: jobs, underestimated jobs (%), mean "
-    "absolute and weighted absolute error (min) by predictor, mean run time (min)",
-    "song2005_table1": f"{_SONG}, Table I: logs, their processors, jobs and users",
-    "song2005_table2": f"{_SONG}, Table II: users of KTH by their number of jobs, %",
-    "song2005_table3": f"{_SONG}, Table III: groups of users, their shares of area, jobs and "
-    "users, %; which block is which log follows from the share of a single user",
-    "song2005_tables4_5": f"{_SONG}, Tables IV and V: KS distances, and Pearson's correlation",
-}
 
 
 @dataclass(frozen=True)
@@ -93,14 +53,14 @@ def published_rows(name: str) -> list[dict[str, str]]:
     Parameters
     ----------
     name
-        One of :data:`SOURCES`.
+        That of its file, such as ``madon2024_table1``.
 
     Raises
     ------
     QuantityError
         When there is no such table.
     """
-    if name not in SOURCES:
-        raise QuantityError(f"published table {name!r}: not known; choose {', '.join(SOURCES)}")
-    (path,) = Path(__file__).parent.glob(f"*/published/{name}.csv")
-    return list(csv.DictReader(path.read_text("utf-8").splitlines()))
+    files = {path.stem: path for path in sorted(Path(__file__).parent.glob("*/published/*.csv"))}
+    if name not in files:
+        raise QuantityError(f"published table {name!r}: not known; choose {', '.join(files)}")
+    return list(csv.DictReader(files[name].read_text("utf-8").splitlines()))

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hpcrowd.analysis.features.workload import Which, Workload
 from hpcrowd.analysis.results import check_replaceable
 from hpcrowd.environment.errors import TraceError
+from hpcrowd.environment.quantities import plural
+from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.terminal import Progress, print_json, progress_bar, standard_output
+from hpcrowd.scenarios.processes import each_in_processes
+from hpcrowd.scenarios.terminal import Progress, print_json, progress_bar, say, standard_output
+from hpcrowd.scenarios.unfinished import Interrupted, Unfinished
 
 if TYPE_CHECKING:
-    from hpcrowd.scenarios.studies.report import StudyReport
+    from hpcrowd.analysis.run import Run
+    from hpcrowd.scenarios.studies.study import PublishedStudy
 
 
 #: Where the traces are.
@@ -97,8 +103,41 @@ def find_versions(
     return found
 
 
+def nearest_version(
+    paths: Sequence[Path], jobs: int, which: Which = "completed"
+) -> tuple[Workload, dict[str, Any]]:
+    """Return the version of a log with as nearly as many jobs as printed, and which file it is.
+
+    Parameters
+    ----------
+    paths
+        The versions, at least one.
+    jobs
+        How many there are in the paper.
+    which
+        Those that it counts.
+    """
+    versions = [
+        (path, Workload.from_trace(read_trace(path), which, name=log_name(path))) for path in paths
+    ]
+    path, workload = min(versions, key=lambda one: abs(len(one[1]) - jobs))
+    return workload, {
+        "source": path.name,
+        "sha256": workload.sha256,
+        "other_versions": [other.name for other in paths if other != path],
+    }
+
+
+def log_name(path: Path) -> str:
+    """Return the name of a log's file without its suffixes."""
+    return path.name.removesuffix(".gz").removesuffix(".swf")
+
+
 def run_study(
-    reproduce: Callable[[Progress | None], StudyReport], *, out: Path | None, as_json: bool
+    reproduce: Callable[[Progress | None], PublishedStudy[Any]],
+    *,
+    out: Path | None,
+    as_json: bool,
 ) -> bool:
     """Run a study for the command line: print it, and write it to ``out`` if given.
 
@@ -131,6 +170,61 @@ def run_study(
     if out is not None:
         console.print(f"Written to {out}", highlight=False, soft_wrap=True)
     return study.reached
+
+
+def run_tasks[Task, Result](
+    work: Callable[[Task], Result],
+    tasks: Sequence[Task],
+    processes: int,
+    progress: Progress | None,
+    label: Callable[[Task], str],
+    *,
+    unfinished: Unfinished | None = None,
+) -> Iterator[tuple[Task, Result]]:
+    """Yield each task with its result, in the order in which they finish.
+
+    Parameters
+    ----------
+    work, tasks, processes
+        See :func:`~hpcrowd.scenarios.processes.each_in_processes`.
+    progress
+        Called before the first task and after each.
+    label
+        What to say about a task.
+    unfinished
+        Results of tasks that are done already, by the ``name`` of the task; those to come, plain
+        data, are kept there.
+
+    Raises
+    ------
+    Interrupted
+        When Ctrl-C ends it and results are kept.
+    """
+    names = {} if unfinished is None else {task.name: task for task in tasks}  # type: ignore[attr-defined]
+    kept = {} if unfinished is None else unfinished.results(names)
+    if kept:
+        say(f"Going on: {len(kept)} of {len(tasks)} tasks are done.")
+    yield from ((names[name], result) for name, result in kept.items())
+    left = [name for name in names if name not in kept]
+    todo = [names[name] for name in left] if names else tasks
+    if progress is not None:
+        progress("simulating", len(kept), len(tasks))
+    done = len(kept)
+    try:
+        for place, result in each_in_processes(work, todo, processes):
+            done += 1
+            if unfinished is not None:
+                unfinished.keep(left[place], result)
+            if progress is not None:
+                progress(label(todo[place]), done, len(tasks))
+            yield todo[place], result
+    except KeyboardInterrupt:
+        if unfinished is None:
+            raise
+        raise Interrupted(
+            f"interrupted: {done:,} of {plural(len(tasks), 'task')} are done and kept; the "
+            "same command does the rest"
+        ) from None
 
 
 class Steps:
@@ -174,3 +268,15 @@ def swap_ties(trace: Trace, seed: int) -> Trace:
     numbers = number.copy()
     numbers[shuffled] = number[sorted_]
     return replace(trace, columns={**trace.columns, "number": numbers})
+
+
+def trace_facts(run: Run) -> dict[str, Any]:
+    """Return which trace a run replays, and what was dropped or repaired when it was read."""
+    return {
+        "source": None if run.trace is None else Path(run.trace.source).name,
+        "sha256": None if run.trace is None else run.trace.sha256,
+        "jobs": len(run.jobs),
+        "users": len(np.unique(run.jobs.user)),
+        "jobs_dropped": dict(run.dropped),
+        "jobs_repaired": dict(run.repaired),
+    }

@@ -1,15 +1,37 @@
-"""What reproductions of published studies share: figures to reach, and statements of the text.
+"""Published studies: what a study declares, once, of what it found.
 
-A study holds what was simulated and says what of it has to be reached. What a paper says without a
-number becomes a :class:`Rule`; a rule checked somewhere gives a :class:`Claim`.
+A study is a dataclass of what was simulated or measured. It declares its tables, pictures,
+statements and what has to be reached; :mod:`hpcrowd.scenarios.studies.render` makes the terminal's
+view, the pages and the folder of results from that. What a paper says without a number becomes a
+:class:`Rule`; a rule checked somewhere gives a :class:`Claim`.
 """
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Protocol,
+    Self,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcrowd.scenarios.studies import render
+from hpcrowd.scenarios.studies.render import Picture, Rows, Table
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 #: What was measured by name, the same for people, and whether the rule is kept, None when that
 #: stays open.
@@ -24,13 +46,120 @@ class Judged(Protocol):
         """Whether it holds; None when nothing was asked of it, or it stays open."""
 
 
-class Study[Need: Judged](ABC):
-    """Our simulations beside the published figures."""
+class PublishedStudy[Need: Judged](ABC):
+    """A published study that has been run again, and the declaration of all that is shown of it.
+
+    Subclasses are dataclasses of what was found. They set the names below, and define what of
+    :meth:`tables`, :meth:`pictures`, :meth:`claims`, :meth:`requirements`, :meth:`data`,
+    :meth:`rows` and :meth:`origin` they have.
+
+    Attributes
+    ----------
+    name
+        What it is called on the command line and in the names of its files.
+    about
+        One line for the list of studies.
+    title
+        Title of the HTML page.
+    source
+        The paper, without a full stop.
+    published
+        Where each table of its folder ``published`` comes from.
+    setting
+        What its data call the setting of a statement or a requirement.
+    statements_listed
+        Whether a terminal lists the statements, each with its text; a study with many of them
+        declares a grid among its tables.
+    stored_digits
+        Significant digits of the runs that are stored next to its page, for a study that takes
+        hours; None for one that is run again whenever its page is refreshed.
+    picture_colours
+        Colours of the pictures on its page; None keeps all.
+    """
+
+    name: ClassVar[str]
+    about: ClassVar[str]
+    title: ClassVar[str]
+    source: ClassVar[str]
+    published: ClassVar[Mapping[str, str]] = {}
+    setting: ClassVar[str] = "setting"
+    statements_listed: ClassVar[bool] = True
+    stored_digits: ClassVar[int | None] = None
+    picture_colours: ClassVar[int | None] = None
+
+    # ---- declared by each study ----
 
     @property
     @abstractmethod
     def requirements(self) -> Sequence[Need]:
         """What has to be reached."""
+
+    @property
+    def claims(self) -> Sequence[Claim]:
+        """Every statement of the text in every setting."""
+        return ()
+
+    @abstractmethod
+    def tables(self) -> Sequence[Table]:
+        """Return the tables in the order in which they are shown."""
+
+    @abstractmethod
+    def summary(self) -> list[str]:
+        """Return what was reached, and what is missing: sentences without the full stop."""
+
+    @abstractmethod
+    def pictures(self) -> Sequence[Picture]:
+        """Return the pictures that can be drawn of what was run."""
+
+    @abstractmethod
+    def data(self) -> dict[str, Any]:
+        """Return what was found as plain data, fit for JSON."""
+
+    @abstractmethod
+    def rows(self) -> Rows:
+        """Return every figure in long form, as headings and rows; unknown is None."""
+
+    @abstractmethod
+    def origin(self) -> dict[str, Any]:
+        """Return where the figures come from: traces, and settings if there are any."""
+
+    def verdicts(self) -> dict[str, Any]:
+        """Return statements and requirements as plain data, the end of :meth:`to_json`."""
+        return {
+            "statements": as_data(self.claims, self.setting),
+            "required": as_data(self.requirements, self.setting),
+            "reached": self.reached,
+        }
+
+    def more_parts(self, traces: Path) -> dict[str, str]:
+        """Return generated parts of its page that need runs of their own, in Markdown by name.
+
+        Parameters
+        ----------
+        traces
+            Folder with the traces.
+        """
+        return {}
+
+    def stored(self, digits: int | None = None) -> dict[str, Any]:
+        """Return all runs as plain data that :meth:`of_stored` reads.
+
+        Parameters
+        ----------
+        digits
+            Significant digits of measured numbers; all unless given.
+        """
+        raise NotImplementedError(f"{self.name} stores no runs")
+
+    @classmethod
+    def of_stored(cls, data: Mapping[str, Any]) -> Self:
+        """Return the study with the runs that :meth:`stored` wrote."""
+        raise NotImplementedError(f"{cls.name} stores no runs")
+
+    def after_writing(self, folder: Path) -> None:  # noqa: B027 - most studies keep nothing
+        """Remove what was kept next to a folder of results until it was written."""
+
+    # ---- the same for all ----
 
     @property
     def failures(self) -> list[Need]:
@@ -47,6 +176,24 @@ class Study[Need: Judged](ABC):
         """How many of how many were reached, such as ``3 of 4``."""
         required = len(self.requirements)
         return f"{required - len(self.failures)} of {required}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as plain data, fit for JSON."""
+        sources = {"sources": dict(self.published)} if self.published else {"source": self.source}
+        return {"study": self.name, **sources, **self.data(), **self.verdicts()}
+
+    def show(self, console: Console) -> None:
+        """Print tables, statements and a summary on a ``rich`` console."""
+        render.show_study(self, console)
+
+    def write(self, folder: str | os.PathLike[str]) -> None:
+        """Write data, pictures and a page into a folder that is whole or absent."""
+        render.write_study(self, Path(folder))
+        self.after_writing(Path(folder))
+
+    def page_parts(self) -> dict[str, str]:
+        """Return the generated parts of its page in Markdown, by name."""
+        return render.page_parts(self.summary(), self.tables())
 
 
 @dataclass(frozen=True)
@@ -120,24 +267,74 @@ class Rule:
         return Claim(self.name, self.section, self.what, setting, numbers, text, holds)
 
 
-def as_data(
-    ones: Iterable[Requirement] | Iterable[Claim], setting: str | None
-) -> list[dict[str, Any]]:
+def as_data(ones: Iterable[Any], setting: str | None) -> list[dict[str, Any]]:
     """Return requirements or claims as plain data, fit for JSON.
 
     Parameters
     ----------
     ones
-        What to return.
+        What to return. Where all settings are empty they are left out.
     setting
         What the study calls its settings, such as ``log``; None leaves them out.
     """
-    names = {} if setting is None else {"setting": setting}
+    found = [asdict(one) for one in ones]
+    if setting is None or not any(one["setting"] for one in found):
+        return [{name: one[name] for name in one if name != "setting"} for one in found]
     return [
-        {
-            names.get(name, name): value
-            for name, value in asdict(one).items()
-            if name != "setting" or names
-        }
-        for one in ones
+        {(setting if name == "setting" else name): value for name, value in one.items()}
+        for one in found
     ]
+
+
+# ---- plain data ------------------------------------------------------------------------------
+
+
+def plain(value: Any, digits: int | None = None) -> Any:
+    """Return dataclasses, arrays and lists as plain data fit for JSON; nan becomes None.
+
+    Parameters
+    ----------
+    value
+        What to return, with anything in it.
+    digits
+        Significant digits of the numbers in arrays; all unless given.
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name), digits) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {name: plain(one, digits) for name, one in value.items()}
+    if isinstance(value, np.ndarray):
+        return _numbers(value.tolist(), digits)
+    if isinstance(value, list | tuple):
+        return [plain(one, digits) for one in value]
+    return value
+
+
+def _numbers(value: Any, digits: int | None) -> Any:
+    if isinstance(value, list):
+        return [_numbers(one, digits) for one in value]
+    if value != value:
+        return None
+    return value if digits is None else float(f"{value:.{digits}g}")
+
+
+def of_plain(kind: Any, data: Any) -> Any:
+    """Return what :func:`plain` wrote, of a type: the opposite, but for rounding.
+
+    Parameters
+    ----------
+    kind
+        A dataclass, a type of list or tuple, of numpy's arrays of numbers, or a plain type.
+    data
+        What was written.
+    """
+    if isinstance(kind, type) and is_dataclass(kind):
+        hints = get_type_hints(kind)
+        return kind(**{name: of_plain(hints[name], one) for name, one in data.items()})
+    origin = get_origin(kind)
+    if origin in (np.ndarray, NDArray):  # an alias that numpy does not always resolve
+        return np.array(data, dtype=np.float64)  # nan where there is None
+    if origin is tuple or (isinstance(origin, type) and issubclass(origin, Sequence)):
+        ones = [of_plain(get_args(kind)[0], one) for one in data]
+        return tuple(ones) if origin is tuple else ones
+    return data

@@ -1,19 +1,16 @@
-"""Refresh the generated parts of the page about validation.
+"""What the page about validation shows: the presets, validated on every log of :data:`LOGS_TRIED`.
 
-    python -m hpcrowd.scenarios.studies.validation TRACES PAGE
+    python -m hpcrowd.scenarios.studies.refresh validation --traces traces
 
-validates the presets on every log of :data:`LOGS_TRIED` and writes tables and a picture, which
-lies beside the page. This takes some minutes.
+writes its tables and its picture. This takes some minutes.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from hpcrowd.agents.presets import PRESETS, Recipe
-from hpcrowd.analysis.pictures.plots import figure_png
 from hpcrowd.analysis.validation.parts import BASELINES, UserModel
 from hpcrowd.analysis.validation.report import HEADING, TITLES, draw, score_rows
 from hpcrowd.analysis.validation.scores import Estimate
@@ -21,8 +18,10 @@ from hpcrowd.analysis.validation.validation import Validation, fitted_lines, val
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
-from hpcrowd.scenarios.studies.pages import markdown_table, refresh_command, refresh_file
-from hpcrowd.scenarios.studies.running import LOGS, find_logs
+from hpcrowd.scenarios.studies.pages import markdown_table
+from hpcrowd.scenarios.studies.render import Picture
+from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs
+from hpcrowd.scenarios.terminal import progress_bar
 
 #: Logs with waits, by their names on the page.
 LOGS_TRIED = ("KTH", "HPC2N", "LANL-CM5", "SDSC-DS")
@@ -139,21 +138,21 @@ def page_parts(found: dict[str, Validation]) -> dict[str, str]:
     }
 
 
-def refresh(traces: Path, page: Path) -> None:
-    """Validate each log and write the generated parts of the page, and its picture."""
+def page_contents(traces: Path) -> tuple[dict[str, str], list[Picture]]:
+    """Validate on each log and return the generated parts of the page by name, and its picture.
+
+    Parameters
+    ----------
+    traces
+        Folder with the traces.
+    """
     paths = find_logs(traces, {name: LOGS[name] for name in LOGS_TRIED}, LOGS_TRIED)
     found = {}
-    for name, path in paths.items():
-        print(f"{name} ...", file=sys.stderr, flush=True)
-        found[name] = validate_log(read_trace(path))
-    refresh_file(page, page_parts(found))
-    page.with_suffix(".png").write_bytes(figure_png(draw(found["KTH"], "KTH-SP2-1996-2.1-cln")))
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Refresh the page and return the exit code."""
-    return refresh_command("validation_study", refresh, arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    with progress_bar() as progress:
+        steps = Steps(len(paths), progress)
+        for name, path in paths.items():
+            steps.begin(f"{name}: {path.name}")
+            found[name] = validate_log(read_trace(path))
+        steps.end()
+    picture = Picture.of("validation", draw, found["KTH"], "KTH-SP2-1996-2.1-cln")
+    return page_parts(found), [picture]

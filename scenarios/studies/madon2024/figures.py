@@ -7,7 +7,6 @@ Colours are those of Okabe and Ito, which people with colour vision deficiencies
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from hpcrowd.scenarios.studies.madon2024.measures import (
     EXPERIMENTS,
     REPLAYS,
     WINDOW_MONTHS,
-    Comparison,
     LogRuns,
     window_of,
 )
@@ -49,6 +47,9 @@ NAMES = {
     "infra*2": "infra \u00d7 2",
     "infra/2": "infra / 2",
 }
+
+#: Dots per inch of the files.
+DPI = 150
 
 #: Fonts and lines for a column of print at 100 % or a page at half size.
 STYLE = {
@@ -321,23 +322,6 @@ def figure10(log: LogRuns) -> Figure:
 
 #: Every figure by its name in the paper.
 FIGURES: dict[str, Callable[[LogRuns], Figure]] = {
-    "figure2": figure2,
-    "figure3": figure3,
-    "figure4": figure4,
-    "figure5": figure5,
-    "figure7": figure7,
-    "figure8": figure8,
-    "figure9": figure9,
-    "figure10": figure10,
+    draw.__name__: draw
+    for draw in (figure2, figure3, figure4, figure5, figure7, figure8, figure9, figure10)
 }
-
-
-def write_figures(study: Comparison, folder: Path) -> list[str]:
-    """Write every figure of every log as PNG and return the names of the files."""
-    names = []
-    for log in study.logs.values():
-        for name, draw in FIGURES.items():
-            file = f"{name}_{log.log.lower()}.png"
-            draw(log).savefig(folder / file, dpi=150)
-            names.append(file)
-    return names

@@ -21,7 +21,6 @@ from hpcrowd.analysis.metrics import PERCENTILES, submitted
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import DAY
 from hpcrowd.scenarios.studies.published import Printed, published_rows
-from hpcrowd.scenarios.studies.study import Study
 
 #: Experiments in the order of Tables 1 and 2 (section 5.2).
 EXPERIMENTS = ("easy", "fcfs", "perf*2", "perf/2", "infra*2", "infra/2")
@@ -53,8 +52,8 @@ class Quantity:
     Attributes
     ----------
     table, column
-        Where it is printed: the name in :data:`SOURCES`, and the end of the
-        column's name, after that of the log.
+        Where it is printed: the name of the table, and the end of the column's name, after that
+        of the log.
     metric, per
         Our metric, and what to divide it by to get the unit.
     unit, title
@@ -67,6 +66,17 @@ class Quantity:
     per: int
     unit: str
     title: str
+
+    @property
+    def heading(self) -> str:
+        """Its title with the unit, if it has one."""
+        return f"{self.title} ({self.unit})" if self.unit else self.title
+
+    @property
+    def narrow(self) -> str:
+        """Its heading in lines, for a terminal."""
+        lines = 1 if self.heading.count(" ") < 2 else 2
+        return "\n".join(self.heading.rsplit(" ", lines))
 
 
 QUANTITIES = (
@@ -313,29 +323,6 @@ def window_of(run: Run, months: int) -> Window:
     return Window(months, ended * DAY / length, work / (run.processors * length))
 
 
-@dataclass
-class Comparison(Study[Cell]):
-    """Our simulations beside the published figures.
-
-    Attributes
-    ----------
-    logs
-        The simulations by log, KTH first.
-    """
-
-    logs: dict[str, LogRuns]
-
-    @cached_property
-    def cells(self) -> list[Cell]:
-        """Every published figure with ours."""
-        return [cell for log in self.logs.values() for cell in log.cells()]
-
-    @property
-    def requirements(self) -> list[Cell]:
-        """The cells that have a bound."""
-        return [cell for cell in self.cells if cell.holds is not None]
-
-
 #: s; the distance to a published percentile smaller than this is relative to this instead.
 SMALLEST_SCALE = 100.0
 
@@ -388,11 +375,11 @@ class Reading:
     exact: int
 
 
-def figure5c_readings(study: Comparison) -> list[Reading]:
+def figure5c_readings(logs: Iterable[LogRuns]) -> list[Reading]:
     """Return every reading of Fig. 5c tried on every log, nearest to the published one first."""
     found = []
     rows = published_rows("madon2024_figure5c")
-    for log in study.logs.values():
+    for log in logs:
         printed = [[Printed(row[f"{log.log.lower()}_p{p}_s"]) for p in PERCENTILES] for row in rows]
         published = np.array([[cell.value for cell in row] for row in printed])
         half = np.array([[cell.half_unit for cell in row] for row in printed])
@@ -467,9 +454,8 @@ _WORDS = {
 }
 
 
-def statements(study: Comparison) -> list[Statement]:
-    """Return the ranges of the text that concern KTH, with ours."""
-    log = study.logs["KTH"]
+def statements(log: LogRuns) -> list[Statement]:
+    """Return the ranges of the text, which concern KTH, with ours of its simulations."""
     found = []
     for row in published_rows("madon2024_text"):
         kind, values = row["statement"], []

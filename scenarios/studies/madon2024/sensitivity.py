@@ -8,16 +8,13 @@ are below the resolution of the log: jobs of the same second change places in th
 runs 0 or 1 s longer. Where a figure moves as far as ours lies from the published one, the
 difference says nothing about the readings. Where it stands still, a wrong reading shows.
 
-Run ``python -m hpcrowd.scenarios.studies.madon2024.sensitivity TRACES PAGE`` to compute the
-generated parts of ``docs/studies/madon2024.md`` anew; that takes one to two minutes.
+The tables are generated parts of the study's page, and take one to two minutes.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, override
 
 import numpy as np
@@ -28,19 +25,16 @@ from hpcrowd.agents.behaviours.when import Release, SessionGraph
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.schedulers.easy import EASY
-from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.madon2024.measures import (
     EXPERIMENTS,
     QUANTITIES,
     REPLAYS,
-    Comparison,
     LogRuns,
     Quantity,
 )
-from hpcrowd.scenarios.studies.madon2024.report import name_of, page_parts
-from hpcrowd.scenarios.studies.madon2024.run import find_traces, reproduce_madon2024, simulate
-from hpcrowd.scenarios.studies.pages import markdown_table, refresh_command, refresh_file
+from hpcrowd.scenarios.studies.madon2024.study import name_of, simulate
+from hpcrowd.scenarios.studies.pages import markdown_table
 from hpcrowd.scenarios.studies.published import Printed, published_rows
 from hpcrowd.scenarios.studies.running import swap_ties
 
@@ -196,20 +190,20 @@ READINGS = (
 )
 
 
-def try_reading(trace: Trace, reading: Reading) -> Comparison:
-    """Run the 18 simulations under another reading."""
+def try_reading(trace: Trace, reading: Reading) -> LogRuns:
+    """Run the 18 simulations of KTH under another reading."""
     runs = {}
     for experiment in EXPERIMENTS:
         for kind in REPLAYS:
             touched = experiment in reading.experiments and kind in reading.kinds
             changes = reading.changes if touched else {}
             runs[experiment, kind] = simulate(trace, experiment, kind, **changes)
-    return Comparison({"KTH": LogRuns("KTH", runs)})
+    return LogRuns("KTH", runs)
 
 
 def reading_row(trace: Trace, reading: Reading) -> list[str]:
     """Return a row of the table of readings: bounds that hold, figures equal as printed."""
-    cells = [cell for cell in try_reading(trace, reading).cells if cell.holds is not None]
+    cells = [cell for cell in try_reading(trace, reading).cells() if cell.holds is not None]
     equal = 0
     for cell in cells:
         half = Printed(cell.printed).half_unit
@@ -222,7 +216,7 @@ def sensitivity_parts(trace: Trace) -> dict[str, str]:
     """Return the generated parts of the page that this file is for."""
     heading = ["experiment", "users"]
     for quantity in SHOWN:
-        heading += [f"{quantity.title} ({quantity.unit})", "published"]
+        heading += [quantity.heading, "published"]
     parts = {}
     for kind, change in CHANGES.items():
         traces = [change(trace, seed) for seed in range(SEEDS)]
@@ -237,19 +231,3 @@ def sensitivity_parts(trace: Trace) -> dict[str, str]:
         ["reading", "bounds hold", "equal as printed"], rows, 1
     )
     return parts
-
-
-def refresh(traces: Path, page: Path) -> None:
-    """Run the study and write the generated parts of the page."""
-    study = reproduce_madon2024(traces)
-    kth = read_trace(find_traces(traces)["KTH"])
-    refresh_file(page, page_parts(study) | sensitivity_parts(kth))
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Refresh the page and return the exit code."""
-    return refresh_command("madon2024_sensitivity", refresh, arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -7,7 +7,6 @@ on a logarithmic scale: between patterns they differ by orders of magnitude.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,9 +18,8 @@ from hpcrowd.analysis.pictures.plots import (
     TITLE,
     new_figure,
     tidy,
-    write_figures_of,
 )
-from hpcrowd.scenarios.studies.minh2012_arrivals.study import (
+from hpcrowd.scenarios.studies.minh2012_arrivals.measures import (
     LEIDEN,
     POLICIES,
     Experiments,
@@ -190,8 +188,3 @@ FIGURES: dict[str, Callable[[Experiments], Figure]] = {
     "figure6_2": figure6_2,
     "figure6_3": figure6_3,
 }
-
-
-def write_figures(study: Experiments, folder: Path) -> list[str]:
-    """Write every figure as PNG and return the names of the files."""
-    return write_figures_of(FIGURES, study, folder)

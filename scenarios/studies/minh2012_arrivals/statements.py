@@ -17,7 +17,7 @@ import numpy as np
 
 from hpcrowd.analysis.paired import Estimate
 from hpcrowd.environment.grid.das3 import DAS3
-from hpcrowd.scenarios.studies.minh2012_arrivals.study import (
+from hpcrowd.scenarios.studies.minh2012_arrivals.measures import (
     ALIKE,
     LEIDEN,
     POLICIES,

@@ -1,153 +1,80 @@
-"""Minh 2012, chapter 6: what was simulated, and what of it has to be reached.
+"""Minh 2012, chapter 6: the study, what is shown of it, and how it is run.
 
-Slowdown is the mean response time over the mean run time (section 5.2.5), not a mean of slowdowns.
 The thesis shows pictures and prints no slowdown; required are the orders that it concludes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hpcrowd.analysis.paired import Estimate, t_interval
-from hpcrowd.environment.grid.das3 import DAS3
-from hpcrowd.scenarios.studies.minh2012_correlation.study import POLICIES as ALL_POLICIES
-from hpcrowd.scenarios.studies.study import Requirement, Study
+from hpcrowd.analysis.results import versions
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.scenarios.studies.minh2012_arrivals.experiments import Plan, Work, collect, plan_of
+from hpcrowd.scenarios.studies.minh2012_arrivals.figures import FIGURES
+from hpcrowd.scenarios.studies.minh2012_arrivals.measures import (
+    ALIKE,
+    LEIDEN,
+    MEASURES,
+    POLICIES,
+    SERVED,
+    ClusterRuns,
+    Experiments,
+    Floats,
+    GridRuns,
+    interval,
+    log_ratio,
+)
+from hpcrowd.scenarios.studies.minh2012_arrivals.statements import claims_of, grid_load_name
+from hpcrowd.scenarios.studies.minh2012_arrivals.workloads import LOG, arrivals_of
+from hpcrowd.scenarios.studies.minh2012_correlation.statements import load_name, number
+from hpcrowd.scenarios.studies.options import SEED, SHARED_BY, Option, loads_option
+from hpcrowd.scenarios.studies.published import MINH
+from hpcrowd.scenarios.studies.render import (
+    Picture,
+    Rows,
+    Table,
+    pictures_of,
+    required_table,
+    statement_table,
+)
+from hpcrowd.scenarios.studies.running import run_tasks
+from hpcrowd.scenarios.studies.study import Claim, PublishedStudy, Requirement, of_plain, plain
+from hpcrowd.scenarios.terminal import Progress
+from hpcrowd.scenarios.unfinished import Unfinished
 
-Floats = NDArray[np.float64]
+#: Processes that share the work.
+PROCESSES = 2
 
-#: Workloads of each pattern on a cluster and on the grid, and jobs of each (section 6.2).
-CLUSTER_REPLICATIONS, GRID_REPLICATIONS, WORKLOAD_JOBS = 50, 25, 63_000
+#: Headings of all simulations.
+SIMULATION = ("experiment", "policy", "load", "grid", "background", "measure", "replication",
+              "slowdown")  # fmt: skip
 
-#: Schedulers of the single cluster (section 6.3) by our short names, with their labels and colours.
-POLICIES = {name: ALL_POLICIES[name] for name in ("fcfs", "easy", "conservative")}
-
-#: The cluster of Fig. 6.3a.
-LEIDEN = "LU"
-
-#: Slowdowns of a run of the grid. Those of a cluster are of its local jobs, those of ``grid`` of
-#: the grid's jobs since their submission to the broker, submitted while all six workloads arrive:
-#: only then the load is what it is called. ``... all``: of all jobs, also later ones. ``LU shared``
-#: is of all jobs that the LU ran, since they joined its queue, the grid's among them.
-MEASURES = (*(row.name for row in DAS3), "LU all", "LU shared", "grid", "grid all")
-
-#: Largest system load at which a scheduler keeps up with jobs of all widths that arrive at random
-#: (found here): beyond it every pattern is overloaded, and their order tells little.
-SERVED = {"fcfs": 0.7, "easy": 0.8}
-
-#: Two slowdowns are alike up to this factor: what can hardly be told on bars (chosen here).
-ALIKE = 1.1
-
-
-@dataclass(frozen=True)
-class ClusterRuns:
-    """The runs on a single cluster (section 6.4.1).
-
-    Attributes
-    ----------
-    machine
-        Processors.
-    loads, policies, patterns
-        What was varied; names of :data:`POLICIES` and of ``minh2012_arrivals_models.PATTERNS``.
-    slowdown
-        Shape (policies, loads, patterns, replications). Replication r has the same run times and
-        processors everywhere.
-    """
-
-    machine: int
-    loads: tuple[float, ...]
-    policies: tuple[str, ...]
-    patterns: tuple[str, ...]
-    slowdown: Floats
-
-    def of(self, policy: str, load: float, pattern: str) -> Floats:
-        """Return the slowdowns of all replications, shape (replications,)."""
-        found: Floats = self.slowdown[
-            self.policies.index(policy), self.loads.index(load), self.patterns.index(pattern)
-        ]
-        return found
-
-
-@dataclass(frozen=True)
-class GridRuns:
-    """The runs on DAS-3 (section 6.4.2).
-
-    Attributes
-    ----------
-    loads
-        Grid loads.
-    patterns
-        Of the grid's jobs, and of the background.
-    slowdown
-        Shape (measures, loads, grid patterns, background patterns, replications); see
-        :data:`MEASURES`. Replication r has the same run times and processors everywhere.
-    """
-
-    loads: tuple[float, ...]
-    patterns: tuple[str, ...]
-    slowdown: Floats
-
-    def of(self, measure: str, load: float, grid: str, background: str) -> Floats:
-        """Return the slowdowns of all replications, shape (replications,)."""
-        found: Floats = self.slowdown[
-            MEASURES.index(measure),
-            self.loads.index(load),
-            self.patterns.index(grid),
-            self.patterns.index(background),
-        ]
-        return found
-
-
-def interval(values: Floats) -> Estimate:
-    """Return the mean of independent replications with its interval."""
-    return t_interval(values.tolist())
-
-
-def log_ratio(over: Floats, under: Floats) -> Estimate:
-    """Return the mean logarithm of slowdowns over others of the same replications.
-
-    Slowdowns of bursty workloads are skewed over replications; ratios are much less so.
-    """
-    return interval(np.log(over) - np.log(under))
+#: Titles of the tables on the grid, with the measures they show.
+GRID_TABLES = {
+    "Slowdown of local jobs of the LU": LEIDEN,
+    "Slowdown of grid jobs": "grid",
+    "Slowdown of local jobs of the LU, all of them": "LU all",
+    "Slowdown of all jobs on the LU, since they joined its queue": "LU shared",
+}
 
 
 @dataclass
-class Experiments(Study[Requirement]):
-    """All that was run.
+class Minh2012Arrivals(Experiments, PublishedStudy[Requirement]):
+    """All experiments of chapter 6."""
 
-    Attributes
-    ----------
-    cluster, grid
-        Sections 6.4.1 and 6.4.2.
-    jobs, seed
-        Jobs of each workload, and the seed of everything.
-    settings
-        What else was chosen, by name.
-    log
-        The log that arrivals were fitted to.
-    """
-
-    cluster: ClusterRuns
-    grid: GridRuns
-    jobs: int
-    seed: int
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    log: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def cluster_replications(self) -> int:
-        """Workloads of each pattern on the cluster."""
-        return int(self.cluster.slowdown.shape[-1])
-
-    @property
-    def grid_replications(self) -> int:
-        """Workloads of each kind on the grid."""
-        return int(self.grid.slowdown.shape[-1])
+    name = "minh2012-arrivals"
+    about = "Minh 2012, chapter 6: what arrivals do to a cluster and to the grid DAS-3."
+    title = "Arrivals, clusters and grids, reproduced"
+    source = f"{MINH}, chapter 6"
+    stored_digits = 5
 
     @cached_property
     def requirements(self) -> list[Requirement]:
@@ -191,6 +118,96 @@ class Experiments(Study[Requirement]):
         what = "local jobs: g_L and g_LB over g_N, all grid loads and backgrounds"
         return [*found, *_required("LU", what, pairs, alike=True)]
 
+    @cached_property
+    def claims(self) -> list[Claim]:
+        """Every statement at every load."""
+        return claims_of(self)
+
+    def tables(self) -> Sequence[Table]:
+        """Return what is required, the slowdowns of cluster and grid, and the statements."""
+        settings = {
+            "cluster": [load_name(load) for load in self.cluster.loads],
+            "grid": [grid_load_name(load) for load in self.grid.loads],
+        }
+        return (
+            required_table(
+                self.requirements, "where", title="Required orders", what="slowdown",
+                part="required", left=2, terminal=False,
+            ),
+            Table(
+                "Verdicts", *verdict_rows(self.claims), part="verdicts",
+                terminal=False, html=False,
+            ),
+            Table(
+                "Slowdown on a single cluster", *cluster_rows(self),
+                part="slowdowns on the cluster", wrap=True,
+            ),
+            *(
+                Table(title, *grid_rows(self, measure), part=title, wrap=True)
+                for title, measure in GRID_TABLES.items()
+            ),
+            *(
+                statement_table(
+                    self.claims, columns,
+                    title=f"Statements on the {group}", part=f"statements on the {group}",
+                )
+                for group, columns in settings.items()
+            ),
+        )  # fmt: skip
+
+    def summary(self) -> list[str]:
+        """Return what was reached and what holds."""
+        verdicts = Counter(claim.holds for claim in self.claims)
+        return [
+            f"{self.score} required orders reached; "
+            f"of {len(self.claims)} statements, each at each load, {verdicts[True]} hold, "
+            f"{verdicts[False]} do not, and {verdicts[None]} stay open"
+        ]
+
+    def pictures(self) -> Sequence[Picture]:
+        """Return Figures 6.1 to 6.3."""
+        return pictures_of(FIGURES, self)
+
+    def stored(self, digits: int | None = None) -> dict[str, Any]:
+        """Return all runs as plain data."""
+        return {
+            "jobs": self.jobs,
+            "seed": self.seed,
+            "settings": dict(self.settings),
+            "log": dict(self.log),
+            "cluster": plain(self.cluster, digits),
+            "grid": {"measures": list(MEASURES), **plain(self.grid, digits)},
+        }
+
+    @classmethod
+    def of_stored(cls, data: Mapping[str, Any]) -> Self:
+        """Return the study with stored runs."""
+        grid = {name: value for name, value in data["grid"].items() if name != "measures"}
+        return cls(
+            cluster=of_plain(ClusterRuns, data["cluster"]),
+            grid=of_plain(GridRuns, grid),
+            jobs=data["jobs"],
+            seed=data["seed"],
+            settings=data["settings"],
+            log=data["log"],
+        )
+
+    def data(self) -> dict[str, Any]:
+        """Return all runs."""
+        return self.stored()
+
+    def rows(self) -> Rows:
+        """Return every slowdown."""
+        return SIMULATION, simulation_rows(self)
+
+    def origin(self) -> dict[str, Any]:
+        """Return the log of the arrivals, and the settings of the simulations."""
+        return {"log": dict(self.log), "settings": dict(self.settings)}
+
+    def after_writing(self, folder: Path) -> None:
+        """Remove what was kept next to the folder of results."""
+        Unfinished.remove_beside(folder)
+
 
 def _required(
     setting: str, what: str, pairs: Sequence[tuple[Floats, Floats]], alike: bool = False
@@ -203,3 +220,188 @@ def _required(
     holds = low > 1 / ALIKE and high < ALIKE if alike else low > 1
     required = f"{1 / ALIKE:.2f} to {ALIKE:.2f}" if alike else "over 1"
     return [Requirement(setting, what, f"{low:.3g} to {high:.3g} times", required, holds)]
+
+
+def cluster_rows(study: Experiments) -> tuple[list[str], list[list[str]]]:
+    """Return the mean slowdown of each policy with each pattern as headings and rows."""
+    runs = study.cluster
+    rows = [
+        [
+            f"{POLICIES[policy].label}, b_{pattern}",
+            *(_mean(runs.of(policy, load, pattern)) for load in runs.loads),
+        ]
+        for policy in runs.policies
+        for pattern in runs.patterns
+    ]
+    return ["policy, pattern", *map(load_name, runs.loads)], rows
+
+
+def grid_rows(study: Experiments, measure: str) -> tuple[list[str], list[list[str]]]:
+    """Return the mean of a measure by both patterns as headings and rows."""
+    runs = study.grid
+    rows = [
+        [
+            f"g_{own}, b_{behind}",
+            *(_mean(runs.of(measure, load, own, behind)) for load in runs.loads),
+        ]
+        for own in runs.patterns
+        for behind in runs.patterns
+    ]
+    return ["grid, background", *map(grid_load_name, runs.loads)], rows
+
+
+def _mean(values: Floats) -> str:
+    """Return a mean with half its interval."""
+    estimate = interval(values)
+    half = estimate.half_width
+    if half is None:
+        return number(estimate.mean)
+    return f"{number(estimate.mean)} ± {number(half) if half >= 10 else f'{half:.2g}'}"
+
+
+def verdict_rows(claims: Sequence[Claim]) -> tuple[list[str], list[list[str]]]:
+    """Return how often each statement holds, does not, and stays open, over loads."""
+    counts: dict[str, Counter[bool | None]] = {}
+    for claim in claims:
+        what = f"{claim.what.rpartition(': ')[0] or claim.what} ({claim.section})"
+        counts.setdefault(what, Counter())[claim.holds] += 1
+    rows = [
+        [what, *(str(verdicts[verdict]) for verdict in (True, False, None))]
+        for what, verdicts in counts.items()
+    ]
+    return ["statement", "loads at which it holds", "does not", "open"], rows
+
+
+def simulation_rows(study: Experiments) -> Iterator[tuple[Any, ...]]:
+    """Yield every slowdown as a row of :data:`SIMULATION`."""
+    cluster, grid = study.cluster, study.grid
+    for policy in cluster.policies:
+        for load in cluster.loads:
+            for pattern in cluster.patterns:
+                for r, value in enumerate(cluster.of(policy, load, pattern)):
+                    yield ("cluster", policy, load, "", pattern, "all jobs", r, value)
+    for measure in MEASURES:
+        for load in grid.loads:
+            for own in grid.patterns:
+                for behind in grid.patterns:
+                    for r, value in enumerate(grid.of(measure, load, own, behind)):
+                        yield ("grid", "easy", load, own, behind, measure, r, value)
+
+
+def reproduce_minh2012_arrivals(
+    traces: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+    *,
+    plan: Plan | None = None,
+    log: str = LOG,
+    processes: int = PROCESSES,
+    out: Path | None = None,
+) -> Minh2012Arrivals:
+    """Run the experiments of chapter 6.
+
+    Parameters
+    ----------
+    traces
+        Folder with the traces; without one, arrivals are those of :data:`LOG` as stored.
+    progress
+        Called after each task.
+    plan
+        What to run; the size of the thesis unless given.
+    log
+        Whose arrivals.
+    processes
+        How many share the work; the results do not depend on it.
+    out
+        Folder of results that will be written: what is done is kept beside it, and what was kept
+        there is not done again. None keeps nothing.
+
+    Raises
+    ------
+    QuantityError
+        When there is less than one process, or the log is not known.
+    HpcrowdError
+        When results of something else are kept beside ``out``.
+    """
+    plan = plan or Plan()
+    if processes < 1:
+        raise QuantityError(f"processes {processes}: at least 1")
+    if progress is not None:
+        progress(f"arrivals of {log}", 0, 1)
+    work = Work(plan, arrivals_of(traces, log))
+    tasks = work.tasks()
+    unfinished = None if out is None else Unfinished.beside(out, whole_plan(work))
+    done = run_tasks(
+        work,
+        tasks,
+        processes,
+        progress,
+        lambda task: f"simulating: {task.experiment}",
+        unfinished=unfinished,
+    )
+    cluster, grid = collect(plan, {task.name: result for task, result in done})
+    return Minh2012Arrivals(
+        cluster=cluster,
+        grid=grid,
+        jobs=plan.jobs,
+        seed=plan.seed,
+        settings=plan.settings(),
+        log=work.arrivals.log,
+    )
+
+
+def command(
+    traces: Annotated[
+        Path | None, Option("Folder with traces to fit arrivals to; stored ones if none.")
+    ] = None,
+    progress: Progress | None = None,
+    *,
+    quick: Annotated[bool, Option("Fewer workloads of as many jobs: some minutes.")] = False,
+    log: Annotated[str, Option("Log that arrivals are fitted to.")] = LOG,
+    replications: Annotated[
+        int | None, Option("Workloads of each pattern on a cluster; 50, quick 10.")
+    ] = None,
+    grid_replications: Annotated[
+        int | None, Option("Sets of workloads on the grid; 25, quick 6.")
+    ] = None,
+    jobs: Annotated[int, Option("Jobs of a workload.")] = Plan.jobs,
+    loads: Annotated[tuple[float, ...], loads_option("System loads of the cluster.")] = Plan.loads,
+    grid_loads: Annotated[tuple[float, ...], loads_option("Grid loads.")] = Plan.grid_loads,
+    local_load: Annotated[
+        float, Option("Load of each cluster of the grid by local jobs.")
+    ] = Plan.local_load,
+    widest: Annotated[
+        int | None, Option("Processors of the widest job on a cluster; all 64.")
+    ] = None,
+    local_widest: Annotated[
+        float, Option("Widest local job of the grid, a share of its cluster.")
+    ] = Plan.local_widest,
+    processes: Annotated[int, SHARED_BY] = PROCESSES,
+    seed: Annotated[int, SEED] = 0,
+    out: Path | None = None,
+) -> Minh2012Arrivals:
+    """Run the study with the options of the command line."""
+    plan = plan_of(
+        quick,
+        cluster_replications=replications,
+        grid_replications=grid_replications,
+        jobs=jobs,
+        loads=loads,
+        grid_loads=grid_loads,
+        local_load=local_load,
+        widest=widest,
+        local_widest=local_widest,
+        seed=seed,
+    )
+    return reproduce_minh2012_arrivals(
+        traces, progress, plan=plan, log=log, processes=processes, out=out
+    )
+
+
+def whole_plan(work: Work) -> dict[str, Any]:
+    """Return all that results depend on, as plain data."""
+    return {
+        "study": Minh2012Arrivals.name,
+        "plan": work.plan.settings(),
+        "arrivals": work.arrivals.to_json(),
+        "versions": versions(),
+    }

@@ -6,6 +6,7 @@ Run times and processors are uniform and independent, so that only arrivals tell
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.arrivals.poisson import Poisson
 from hpcrowd.analysis.models.arrivals.wavelet import Wavelet, WaveletZeros
 from hpcrowd.analysis.models.parts.base import ArrivalModel
@@ -23,6 +25,9 @@ from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.model_files import ModelFormat
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.streams import Streams
+from hpcrowd.environment.traces.formats.registry import read_trace
+from hpcrowd.scenarios.studies.minh2012_correlation.experiments import STUDIED
+from hpcrowd.scenarios.studies.running import find_logs
 
 #: s; longest run time, run times are uniform from 1 s on. The thesis does not tell its own. It does
 #: not matter beyond rounding to seconds: times between arrivals grow with it at a given load.
@@ -230,3 +235,36 @@ def fit_arrivals(submit: NDArray[np.float64], log: Mapping[str, Any]) -> Arrival
 def stored_arrivals() -> Arrivals:
     """Return those of :data:`LOG`, for which no trace is needed."""
     return Arrivals.from_json(FILES.read(STORED), STORED.name)
+
+
+def arrivals_of(traces: str | os.PathLike[str] | None, log: str = LOG) -> Arrivals:
+    """Return arrivals fitted to a log, or the stored ones where there is no folder of traces.
+
+    Parameters
+    ----------
+    traces
+        Folder with the traces, plain or gzipped.
+    log
+        A name of :data:`hpcrowd.scenarios.studies.minh2012_correlation.experiments.STUDIED`.
+
+    Raises
+    ------
+    QuantityError
+        When the log is not known, or is not stored and no folder is given.
+    TraceError
+        When its trace is missing or cannot be read.
+    ModelFitError
+        When its arrivals cannot be modelled.
+    UnavailableError
+        When PyWavelets is not installed.
+    """
+    if log not in STUDIED:
+        raise QuantityError(f"log {log!r}: not known; choose {', '.join(STUDIED)}")
+    if traces is None:
+        if log != LOG:
+            raise QuantityError(f"log {log}: stored are arrivals of {LOG} only; give --traces")
+        return stored_arrivals()
+    path = find_logs(traces, {log: STUDIED[log]}, [log])[log]
+    trace = read_trace(path)
+    facts = {"name": log, "source": path.name, "sha256": trace.sha256}
+    return fit_arrivals(Workload.from_trace(trace, name=log).submit, facts)

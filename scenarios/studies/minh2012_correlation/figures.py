@@ -7,7 +7,6 @@ between policies they differ by orders of magnitude.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcrowd.analysis.pictures.plots import (
@@ -16,21 +15,20 @@ from hpcrowd.analysis.pictures.plots import (
     legend_above,
     new_figure,
     tidy,
-    write_figures_of,
 )
-from hpcrowd.scenarios.studies.minh2012_correlation.statements import (
-    CATEGORIZED,
-    OVERLOADED,
-    UNCATEGORIZED,
-    load_name,
-)
-from hpcrowd.scenarios.studies.minh2012_correlation.study import (
+from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
     POLICIES,
     CorrelationRuns,
     Experiments,
     Floats,
     LocalityRuns,
     interval,
+)
+from hpcrowd.scenarios.studies.minh2012_correlation.statements import (
+    CATEGORIZED,
+    OVERLOADED,
+    UNCATEGORIZED,
+    load_name,
 )
 
 if TYPE_CHECKING:
@@ -201,8 +199,3 @@ def figures_of(study: Experiments) -> dict[str, Callable[[Experiments], Figure]]
     if any(degree is not None for degree in degrees):
         found["figure7_5_set"] = figure7_5_set
     return found
-
-
-def write_figures(study: Experiments, folder: Path) -> list[str]:
-    """Write every figure as PNG and return the names of the files."""
-    return write_figures_of(figures_of(study), study, folder)

@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from hpcrowd.analysis.paired import Estimate
-from hpcrowd.scenarios.studies.minh2012_correlation.study import (
+from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
     FORETOLD,
     POLICIES,
     CorrelationRuns,

@@ -1,208 +1,80 @@
-"""Minh 2012, chapter 7: what was simulated, and Table 7.1 with ours beside it.
-
-Slowdown is the mean response time over the mean run time (section 5.2.5), not a mean of slowdowns.
-"""
+"""Minh 2012, chapter 7: the study, what is shown of it, and how it is run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Self
 
-import numpy as np
-from numpy.typing import NDArray
+from hpcrowd.analysis import features
+from hpcrowd.analysis.models.jobs.locality import Locality
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.schedulers.correlation import rank_correlation
+from hpcrowd.environment.traces.formats.registry import read_trace
+from hpcrowd.scenarios.studies.minh2012_correlation.experiments import (
+    HPC,
+    STUDIED,
+    Plan,
+    Work,
+    collect,
+    completed_jobs,
+)
+from hpcrowd.scenarios.studies.minh2012_correlation.figures import figures_of
+from hpcrowd.scenarios.studies.minh2012_correlation.foretold import ForetoldSigns, foretold_signs
+from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
+    POLICIES,
+    CorrelationRuns,
+    Experiments,
+    Floats,
+    LocalityRuns,
+    interval,
+)
+from hpcrowd.scenarios.studies.minh2012_correlation.statements import claims_of, load_name, number
+from hpcrowd.scenarios.studies.options import SHARED_BY, TRACES
+from hpcrowd.scenarios.studies.published import MINH
+from hpcrowd.scenarios.studies.render import Picture, Rows, Table, pictures_of, statement_table
+from hpcrowd.scenarios.studies.running import find_logs, run_tasks
+from hpcrowd.scenarios.studies.study import Claim, PublishedStudy, Requirement, of_plain, plain
+from hpcrowd.scenarios.terminal import Progress
 
-from hpcrowd.analysis.paired import Estimate, t_interval
-from hpcrowd.environment.jobs import JobTable
-from hpcrowd.scenarios.studies.minh2012_correlation.foretold import ForetoldSigns
-from hpcrowd.scenarios.studies.published import Printed, published_rows
-from hpcrowd.scenarios.studies.study import Requirement, Study
+#: Processes that share the work.
+PROCESSES = 2
 
-Floats = NDArray[np.float64]
+#: Headings of Table 7.1 with ours.
+TABLE = ("workload", "degree", "ours", "published")
 
-#: Degrees of correlation (section 7.3.1).
-DEGREES = (-1.0, -0.8, -0.6, -0.4, -0.2, 0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+#: Degrees whose slowdowns are shown: the ends, the middle, and what real workloads have.
+TOLD = (-1.0, -0.2, 0.0, 0.4, 1.0)
 
-#: Replications of each point, and jobs of a workload (section 7.2.1).
-REPLICATIONS, WORKLOAD_JOBS = 20, 70_000
+#: Headings of the weeks.
+WEEKS = ("log", "weeks", "foretold", "share", "share if always the commoner sign")
 
-#: Share of weeks that are foretold, on average over twelve traces (section 7.4).
-FORETOLD = 0.74
-
-
-class Policy(NamedTuple):
-    """A scheduler of the study."""
-
-    scheduler: str  #: what ``hpcrowd.environment.schedulers`` calls it
-    label: str  #: what the thesis calls it
-    colour: str  #: a name of ``hpcrowd.analysis.pictures.plots.COLOURS``
-
-
-#: The policies of section 7.2.2 by our short names.
-POLICIES = {
-    "fcfs": Policy("fcfs", "FIFO", "grey"),
-    "easy": Policy("easy", "Aggressive", "blue"),
-    "conservative": Policy("conservative", "Conservative", "green"),
-    "selective-uncategorized": Policy("selective", "Uncategorized Selective", "vermilion"),
-    "selective-categorized": Policy("selective-categorized", "Categorized Selective", "purple"),
-}
-
-#: The policies whose locality is looked at (section 7.3.2).
-LOCALITY_POLICIES = ("easy", "fcfs")
-
-
-def slowdown(jobs: JobTable) -> float:
-    """Return the mean response time of a run over the mean run time (section 5.2.5)."""
-    return float((jobs.end - jobs.submit).mean() / jobs.run_time.mean())
-
-
-def interval(values: Floats) -> Estimate:
-    """Return the mean of independent replications with its interval."""
-    return t_interval(values.tolist())
-
-
-@dataclass(frozen=True)
-class CorrelationRuns:
-    """The runs without locality, at every degree of correlation (section 7.3.1).
-
-    Attributes
-    ----------
-    degrees, loads, policies
-        What was varied; policies are names of :data:`POLICIES`.
-    correlation
-        Spearman's of each workload, shape (degrees, replications).
-    slowdown
-        Shape (policies, loads, degrees, replications). Replication r has the same run times and the
-        same gaps between arrivals, but for their scale, everywhere.
-    """
-
-    degrees: tuple[float, ...]
-    loads: tuple[float, ...]
-    policies: tuple[str, ...]
-    correlation: Floats
-    slowdown: Floats
-
-    def of(self, policy: str, load: float) -> Floats:
-        """Return the slowdowns of a policy at a load, shape (degrees, replications)."""
-        found: Floats = self.slowdown[self.policies.index(policy), self.loads.index(load)]
-        return found
-
-
-@dataclass(frozen=True)
-class LocalityRuns:
-    """The runs with and without locality of one kind of workload (section 7.3.2).
-
-    Attributes
-    ----------
-    name
-        For people.
-    log
-        The log whose jobs they are.
-    degree
-        Spearman's correlation that Control_Correlation was to set; None left it as modelled.
-    machine
-        Processors.
-    loads, policies
-        What was varied.
-    correlation
-        Spearman's of each workload, shape (replications,); the same with and without locality.
-    slowdown
-        Shape (policies, 2, loads, replications), first with locality, then without.
-    """
-
-    name: str
-    log: str
-    degree: float | None
-    machine: int
-    loads: tuple[float, ...]
-    policies: tuple[str, ...]
-    correlation: Floats
-    slowdown: Floats
-
-    def of(self, policy: str) -> tuple[Floats, Floats]:
-        """Return the slowdowns with and without locality, each of shape (loads, replications)."""
-        on, off = self.slowdown[self.policies.index(policy)]
-        return on, off
-
-
-class Correlation(NamedTuple):
-    """A figure of Table 7.1 with ours."""
-
-    workload: str
-    degree: float
-    published: Printed
-    published_deviation: Printed
-    mean: float
-    deviation: float  #: of the workloads, with n - 1
+#: Headings of all simulations.
+SIMULATION = ("workload", "policy", "load", "locality", "replication", "correlation", "slowdown")
 
 
 @dataclass
-class Experiments(Study[Requirement]):
-    """All that was run.
+class Minh2012Correlation(Experiments, PublishedStudy[Requirement]):
+    """All experiments of chapter 7."""
 
-    Attributes
-    ----------
-    correlation
-        Section 7.3.1.
-    locality
-        Section 7.3.2.
-    weeks
-        Section 7.4, by log.
-    jobs, seed
-        Jobs of each workload, and the seed of everything.
-    logs
-        Facts about each log, by name.
-    absent
-        Logs that were not there.
-    """
-
-    correlation: CorrelationRuns
-    locality: Sequence[LocalityRuns]
-    weeks: Mapping[str, ForetoldSigns]
-    jobs: int
-    seed: int
-    logs: Mapping[str, dict[str, Any]] = field(default_factory=dict)
-    absent: Sequence[str] = ()
-
-    @property
-    def replications(self) -> int:
-        """Workloads of each kind."""
-        return int(self.correlation.correlation.shape[1])
-
-    @cached_property
-    def table(self) -> list[Correlation]:
-        """Table 7.1 with ours, for the degrees that were run."""
-        found = []
-        for row in published_rows("minh2012_table7_1"):
-            degree = float(row["degree"])
-            if degree not in self.correlation.degrees:
-                continue
-            ours = self.correlation.correlation[self.correlation.degrees.index(degree)]
-            found.append(
-                Correlation(
-                    row["workload"],
-                    degree,
-                    Printed(row["correlation_mean"]),
-                    Printed(row["correlation_deviation"]),
-                    float(ours.mean()),
-                    float(ours.std(ddof=1)),
-                )
-            )
-        return found
-
-    @property
-    def within(self) -> float:
-        """How far from Table 7.1 our correlations may be.
-
-        Three standard deviations of Spearman's correlation of a workload whose run times and
-        processors have nothing to do with each other; our own acceptance, set beforehand.
-        """
-        return 3 / float(np.sqrt(self.jobs - 1))
+    name = "minh2012-correlation"
+    about = (
+        "Minh 2012, chapter 7: what correlation and locality do to schedulers, on HPC2N and others."
+    )
+    title = "Correlation, locality and schedulers, reproduced"
+    source = f"{MINH}, chapter 7"
+    published: ClassVar = {
+        "minh2012_table7_1": f"{MINH}, Table 7.1: Spearman's correlation of 20 workloads each"
+    }
+    stored_digits = 6
 
     @cached_property
     def requirements(self) -> list[Requirement]:
-        """What has to be reached: Table 7.1, whose log is at hand."""
+        """Table 7.1, whose log is at hand."""
         found = []
         for one in self.table:
             off = abs(one.mean - one.published.value)
@@ -217,8 +89,252 @@ class Experiments(Study[Requirement]):
             )
         return found
 
-    @property
-    def foretold(self) -> float | None:
-        """Mean over logs of the share of weeks whose sign was foretold; None without any."""
-        shares = [signs.share for signs in self.weeks.values() if signs.share is not None]
-        return float(np.mean(shares)) if shares else None
+    @cached_property
+    def claims(self) -> list[Claim]:
+        """Every statement in every setting."""
+        return claims_of(self)
+
+    def tables(self) -> Sequence[Table]:
+        """Return Table 7.1 with ours, slowdowns, weeks, and the statements by experiment."""
+        settings = {
+            "correlation": [load_name(load) for load in self.correlation.loads],
+            "locality": [runs.name for runs in self.locality],
+            "weeks": ["all logs"],
+        }
+        return (
+            Table(
+                "Table 7.1: Spearman's correlation", TABLE, table_rows(self),
+                part="table 7.1", wrap=True,
+            ),
+            Table("Slowdown, no locality", *slowdown_rows(self), part="slowdowns", wrap=True),
+            Table(
+                "Signs of weekly correlations foretold", WEEKS, week_rows(self),
+                part="weeks", wrap=True,
+            ),
+            *(
+                statement_table(
+                    self.claims, columns,
+                    title=f"Statements on {group}", part=f"statements on {group}",
+                )
+                for group, columns in settings.items()
+            ),
+        )  # fmt: skip
+
+    def summary(self) -> list[str]:
+        """Return what was reached, what holds, and which logs were not there."""
+        verdicts = Counter(claim.holds for claim in self.claims)
+        lines = [
+            f"{self.score} required figures reached; "
+            f"of {len(self.claims)} statements, each in each setting, {verdicts[True]} hold, "
+            f"{verdicts[False]} do not, and {verdicts[None]} stay open"
+        ]
+        if self.absent:
+            lines.append(f"Logs of the study that are not there: {', '.join(self.absent)}")
+        return lines
+
+    def pictures(self) -> Sequence[Picture]:
+        """Return Figures 7.3 to 7.5, as far as they were run."""
+        return pictures_of(figures_of(self), self)
+
+    def stored(self, digits: int | None = None) -> dict[str, Any]:
+        """Return all runs as plain data."""
+        return {
+            "replications": self.replications,
+            "jobs": self.jobs,
+            "seed": self.seed,
+            "traces": dict(self.logs),
+            "absent": list(self.absent),
+            "correlation": plain(self.correlation, digits),
+            "locality": plain(self.locality, digits),
+            "weeks": {
+                log: {
+                    "correlation": plain(signs.weeks, digits),
+                    "expected": plain(signs.expected, digits),
+                    "compared": signs.compared,
+                    "right": signs.right,
+                }
+                for log, signs in self.weeks.items()
+            },
+        }
+
+    @classmethod
+    def of_stored(cls, data: Mapping[str, Any]) -> Self:
+        """Return the study with stored runs."""
+        return cls(
+            correlation=of_plain(CorrelationRuns, data["correlation"]),
+            locality=of_plain(list[LocalityRuns], data["locality"]),
+            weeks={
+                log: ForetoldSigns(
+                    of_plain(Floats, signs["correlation"]), of_plain(Floats, signs["expected"])
+                )
+                for log, signs in data["weeks"].items()
+            },
+            jobs=data["jobs"],
+            seed=data["seed"],
+            logs=data["traces"],
+            absent=data["absent"],
+        )
+
+    def data(self) -> dict[str, Any]:
+        """Return all runs, and Table 7.1 with ours."""
+        return {
+            **self.stored(),
+            "table7_1": [
+                {
+                    "workload": one.workload,
+                    "degree": one.degree,
+                    "correlation_mean": one.mean,
+                    "correlation_deviation": one.deviation,
+                    "published_mean": one.published.text,
+                    "published_deviation": one.published_deviation.text,
+                }
+                for one in self.table
+            ],
+        }
+
+    def rows(self) -> Rows:
+        """Return every simulation."""
+        return SIMULATION, simulation_rows(self)
+
+    def origin(self) -> dict[str, Any]:
+        """Return the traces, and the settings of the simulations."""
+        runs = self.correlation
+        settings = {
+            "replications": self.replications,
+            "jobs": self.jobs,
+            "seed": self.seed,
+            "loads": runs.loads,
+            "policies": {policy: POLICIES[policy].scheduler for policy in runs.policies},
+        }
+        return {"traces": self.logs, "settings": settings}
+
+
+def table_rows(study: Experiments) -> list[list[str]]:
+    """Return Table 7.1 with ours."""
+    return [
+        [
+            one.workload,
+            f"{one.degree:+.1f}",
+            f"{one.mean:+.3f} ± {one.deviation:.3f}",
+            f"{one.published.value:+.3f} ± {one.published_deviation.text}",
+        ]
+        for one in study.table
+    ]
+
+
+def slowdown_rows(study: Experiments) -> tuple[list[str], list[list[str]]]:
+    """Return the mean slowdown of each policy at each load as headings and rows, with intervals."""
+    runs = study.correlation
+    degrees = [degree for degree in TOLD if degree in runs.degrees]
+    rows = []
+    for policy in runs.policies:
+        for load in runs.loads:
+            values = [runs.of(policy, load)[runs.degrees.index(degree)] for degree in degrees]
+            rows.append([POLICIES[policy].label, f"{load:g}", *map(_mean, map(interval, values))])
+    told = [f"at {degree:+.2g}" if degree else "at 0" for degree in degrees]
+    return ["policy", "load", *told], rows
+
+
+def _mean(estimate: Any) -> str:
+    half = estimate.half_width
+    return number(estimate.mean) + ("" if half is None else f" ± {half:.2g}")
+
+
+def week_rows(study: Experiments) -> list[list[str]]:
+    """Return how well the sign of the correlation is foretold on each log."""
+    return [
+        [
+            log,
+            str(signs.compared),
+            str(signs.right),
+            "-" if signs.share is None else f"{100 * signs.share:.0f} %",
+            "-" if signs.commoner is None else f"{100 * signs.commoner:.0f} %",
+        ]
+        for log, signs in study.weeks.items()
+    ]
+
+
+def simulation_rows(study: Experiments) -> Iterator[tuple[Any, ...]]:
+    """Yield every simulation as a row of :data:`SIMULATION`."""
+    runs = study.correlation
+    for policy in runs.policies:
+        for load in runs.loads:
+            for degree, correlations, values in zip(
+                runs.degrees, runs.correlation, runs.of(policy, load), strict=True
+            ):
+                for r, pair in enumerate(zip(correlations, values, strict=True)):
+                    yield (f"HPC2N, {degree:+.1f}", policy, load, "off", r, *pair)
+    for case in study.locality:
+        for policy in case.policies:
+            for locality, by_load in zip(("on", "off"), case.of(policy), strict=True):
+                for load, values in zip(case.loads, by_load, strict=True):
+                    for r, pair in enumerate(zip(case.correlation, values, strict=True)):
+                        yield (case.name, policy, load, locality, r, *pair)
+
+
+def reproduce_minh2012_correlation(
+    traces: Annotated[str | os.PathLike[str], TRACES],
+    progress: Progress | None = None,
+    *,
+    plan: Plan | None = None,
+    processes: Annotated[int, SHARED_BY] = PROCESSES,
+) -> Minh2012Correlation:
+    """Run the experiments of chapter 7 on the logs that are there.
+
+    Parameters
+    ----------
+    traces
+        Folder with the traces, plain or gzipped.
+    progress
+        Called before each step.
+    plan
+        What to run; the size of the thesis unless given.
+    processes
+        How many share the work; the results do not depend on it.
+
+    Raises
+    ------
+    TraceError
+        When the trace of HPC2N is missing, or one cannot be read.
+    ModelFitError
+        When a log cannot be modelled; scikit-learn is needed.
+    QuantityError
+        When there is less than one process.
+    """
+    plan = plan or Plan()
+    if processes < 1:
+        raise QuantityError(f"processes {processes}: at least 1")
+    paths = find_logs(traces, STUDIED, [HPC])
+    workloads, machines, weeks, logs = {}, {}, {}, {}
+    for place, (log, path) in enumerate(paths.items()):
+        if progress is not None:
+            progress(f"{log}: reading {path.name}", place, len(paths))
+        trace = read_trace(path)
+        submit, sample = completed_jobs(trace)
+        machines[log] = trace.processors
+        workloads[log] = features.Workload.of(submit, *sample, name=log)
+        weeks[log] = foretold_signs(submit, *sample)
+        logs[log] = {
+            "source": Path(trace.source).name,
+            "sha256": trace.sha256,
+            "processors": trace.processors,
+            "jobs_completed": len(submit),
+            "correlation": rank_correlation(*sample),
+        }
+    cases = tuple(case for case in plan.cases if case.log in workloads)
+    needed = {HPC, *(case.log for case in cases)}
+    models = {log: Locality.fit(workloads[log]) for log in STUDIED if log in needed}
+    work = Work(plan, models, machines, cases)
+    results = run_tasks(
+        work, work.tasks(), processes, progress, lambda task: f"simulating: {task.experiment}"
+    )
+    correlation, locality = collect(work, results)
+    return Minh2012Correlation(
+        correlation=correlation,
+        locality=locality,
+        weeks=weeks,
+        jobs=plan.jobs,
+        seed=plan.seed,
+        logs=logs,
+        absent=[log for log in STUDIED if log not in paths],
+    )

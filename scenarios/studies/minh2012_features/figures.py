@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,11 +13,11 @@ from hpcrowd.analysis.features.bags import SHORT_S, real_bags, same_job_gaps
 from hpcrowd.analysis.features.draw import draw_acf, draw_bag_gaps, draw_gaps, draw_repetitions
 from hpcrowd.analysis.features.panels import begin, label_below, logarithmic_times, nothing, percent
 from hpcrowd.analysis.features.workload import Floats, Workload
-from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, figure_png, new_figure
+from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, new_figure
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import UnavailableError
+from hpcrowd.scenarios.studies.minh2012_features.measures import TraceOutcomes
 from hpcrowd.scenarios.studies.minh2012_features.statements import LAGS, WHITE_NOISE
-from hpcrowd.scenarios.studies.minh2012_features.study import TraceOutcomes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -139,7 +138,7 @@ PANELS: tuple[Panel, ...] = (
 
 
 def sheet(one: TraceOutcomes) -> Figure:
-    """Return Figures 3.1 to 3.8 on one trace."""
+    """Figures 3.1 to 3.8 on one trace."""
     rows = -(-len(PANELS) // COLUMNS)
     width, height = COLUMNS * WIDTH, HEAD + rows * HEIGHT
     figure = new_figure(
@@ -158,15 +157,3 @@ def sheet(one: TraceOutcomes) -> Figure:
         except UnavailableError as error:
             nothing(panel, f"not available: {error}")
     return figure
-
-
-def file_of(one: TraceOutcomes) -> str:
-    """Return the name of the file of a trace's sheet."""
-    return f"{one.trace.lower()}.png"
-
-
-def write_figures(traces: Sequence[TraceOutcomes], folder: Path) -> list[str]:
-    """Write a sheet for each trace as PNG and return the names of the files."""
-    for one in traces:
-        (folder / file_of(one)).write_bytes(figure_png(sheet(one)))
-    return list(map(file_of, traces))

@@ -1,266 +1,77 @@
-"""Minh 2012, chapter 3: features of traces with ours beside the published ones."""
+"""Minh 2012, chapter 3: the study, what is shown of it, and how it is run.
+
+Several versions of a log may be there. The one of which as many jobs completed as Table 3.1 says,
+or nearly as many, is measured; the others are named.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
-import numpy as np
-
-from hpcrowd.analysis.features.feature import Features, Value, value_of
-from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.scenarios.studies.minh2012_features.statements import claims_of
-from hpcrowd.scenarios.studies.minh2012_features.tables import (
-    JOBS_WITHIN,
-    MEASURED,
-    TABLES,
-    Figure,
-    Table,
-    published_figures,
+from hpcrowd.scenarios.studies.minh2012_features.figures import sheet
+from hpcrowd.scenarios.studies.minh2012_features.measures import (
+    STUDIED,
+    UNREADABLE,
+    Cell,
+    TraceOutcomes,
+    published_jobs,
+    study_trace,
 )
-from hpcrowd.scenarios.studies.published import Printed, published_rows
-from hpcrowd.scenarios.studies.study import Claim, Requirement, Study
+from hpcrowd.scenarios.studies.minh2012_features.statements import RULES, claims_of
+from hpcrowd.scenarios.studies.minh2012_features.tables import TABLES
+from hpcrowd.scenarios.studies.options import TRACES
+from hpcrowd.scenarios.studies.published import MINH, published_rows
+from hpcrowd.scenarios.studies.render import (
+    Picture,
+    Rows,
+    Table,
+    claim_grid,
+    claim_table,
+    record_rows,
+    required_table,
+)
+from hpcrowd.scenarios.studies.running import Steps, find_versions, nearest_version
+from hpcrowd.scenarios.studies.study import Claim, PublishedStudy, Requirement, as_data
+from hpcrowd.scenarios.terminal import Progress
 
-#: Orders of the jobs of the same second that bags are measured in, besides that of job numbers:
-#: from last to first, and so many shuffled ones, with these seeds.
-SHUFFLES = range(1, 11)
+#: Headings of the figures, of what is required of each table, and of traces.
+FIGURE_TABLE = ("table", "figure", "trace", "ours", "over orders", "published", "reached")
+RULE_TABLE = ("table", "what", "required", "how near", "why so")
+TRACE_TABLE = ("trace", "file", "jobs", "Table 3.1", "figures required")
 
-#: Why a trace of Table 3.1 cannot be read.
-UNREADABLE = {
-    "NOR": "Grid Workloads Archive, in another format",
-    "AUV": "Grid Workloads Archive, in another format",
-    "NIK": "not public",
-}
+#: Headings of the figures on a terminal.
+SHOWN = dict(enumerate((*FIGURE_TABLE[:5], "paper", "reached")))
 
-#: How ours may come near to a published figure: it rounds to it, is within the tolerance of the
-#: table, or lies in the range over orders.
-HOW_NEAR = ("digit", "within", "orders")
-
-#: Differences of two numbers in floating point that are none.
-ROUNDING = 1e-9
-
-
-def published_jobs(trace: str) -> int:
-    """Return how many jobs of a trace completed, Table 3.1."""
-    rows = published_rows("minh2012_table3_1")
-    return next(int(row["jobs"]) for row in rows if row["trace"] == trace)
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A figure of a trace with ours.
-
-    Attributes
-    ----------
-    trace, table, figure
-        What it is.
-    published
-        As printed.
-    ours
-        Our value, in the unit of the table.
-    orders
-        Smallest and largest over orders of the jobs of the same second; None where that does not
-        matter.
-    required
-        Whether it has to be reached.
-    """
-
-    trace: str
-    table: Table
-    figure: Figure
-    published: Printed
-    ours: Value
-    orders: tuple[float, float] | None
-    required: bool
-
-    @property
-    def reached(self) -> str:
-        """One of :data:`HOW_NEAR`, the first that is true; empty for none."""
-        number, printed = self.ours.number, self.published
-        if number is None:
-            return ""
-        off = abs(number - printed.value)
-        if off <= printed.half_unit + ROUNDING:
-            return "digit"
-        if self.table.within is not None and off <= self.table.within + ROUNDING:
-            return "within"
-        if self.orders is None or self.table.within is not None:
-            return ""
-        wider = printed.half_unit + self.table.slack + ROUNDING
-        low, high = self.orders
-        return "orders" if low - wider <= printed.value <= high + wider else ""
-
-    @property
-    def met(self) -> bool:
-        """Whether ours comes as near as its table requires."""
-        return self.reached in (("digit", "within") if self.table.strict else HOW_NEAR)
-
-    @property
-    def text(self) -> str:
-        """Ours for people, with one digit more than the published figure."""
-        return self.shown(self.ours.number) if self.ours.number is not None else str(self.ours)
-
-    @property
-    def range_text(self) -> str:
-        """The range over orders for people; empty where there is none or nothing moves."""
-        if self.orders is None:
-            return ""
-        low, high = map(self.shown, self.orders)
-        return f"{low} to {high}" if low != high else ""
-
-    def shown(self, number: float) -> str:
-        """Return a number of this figure with one digit more than the published one."""
-        if number == round(number) and not self.published.decimals:
-            return f"{number:,.0f}"
-        return f"{number:,.{self.published.decimals + 1}f}"
-
-    @property
-    def title(self) -> str:
-        """Which figure, for people."""
-        return self.figure.title + (f" ({self.figure.unit})" if self.figure.unit else "")
+#: Tables of the fits, which are shown by themselves.
+FITS = ("3.9", "3.10")
 
 
 @dataclass
-class TraceOutcomes:
-    """What was measured on one trace.
-
-    Attributes
-    ----------
-    trace
-        Its abbreviation in Table 3.1.
-    workload
-        Its completed jobs.
-    features
-        What was measured of it.
-    orders
-        Smallest and largest value of features over orders of the jobs of the same second.
-    facts
-        Which file it is, and which other versions were there.
-    """
-
-    trace: str
-    workload: Workload
-    features: Features
-    orders: dict[str, tuple[float, float]]
-    facts: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def is_that_of_the_thesis(self) -> bool:
-        """Whether as many jobs completed as Table 3.1 says."""
-        return abs(len(self.workload) - published_jobs(self.trace)) <= JOBS_WITHIN
-
-    @cached_property
-    def cells(self) -> list[Cell]:
-        """Every figure that the tables print of it."""
-        return list(self._cells())
-
-    def _cells(self) -> Iterator[Cell]:
-        for table, figure, published in published_figures(self.trace):
-            value, orders = self.features[figure.feature], self.orders.get(figure.feature)
-            if value.number is not None:
-                value = Value(figure.in_unit(value.number))
-            if orders is not None:
-                orders = figure.in_unit(orders[0]), figure.in_unit(orders[1])
-            required = table.requires(self.trace) and self.is_that_of_the_thesis
-            yield Cell(self.trace, table, figure, published, value, orders, required)
-
-
-def study_trace(
-    trace: str, workload: Workload, facts: dict[str, Any] | None = None
-) -> TraceOutcomes:
-    """Measure one trace.
-
-    Parameters
-    ----------
-    trace
-        Its abbreviation in Table 3.1.
-    workload
-        Its completed jobs.
-    facts
-        Which file it is.
-    """
-    names = dict.fromkeys(figure.feature for _, figure, _ in published_figures(trace))
-    values = {name: measured(workload, name) for name in names}
-    moved = [
-        figure.feature
-        for table, figure, _ in published_figures(trace)
-        if table.by_order and MEASURED[figure.feature].by_order
-    ]
-    return TraceOutcomes(
-        trace=trace,
-        workload=workload,
-        features=Features(workload, values),
-        orders=ranges(workload, list(dict.fromkeys(moved))),
-        facts=facts or {},
-    )
-
-
-def measured(workload: Workload, feature: str) -> Value:
-    """Return a feature of a workload by name."""
-    return value_of(MEASURED[feature], workload)
-
-
-def ranges(workload: Workload, features: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """Return the smallest and the largest value of features over orders of the same second.
-
-    Those are the order of job numbers, the opposite, and :data:`SHUFFLES`. What is not available
-    in the first is left out.
-    """
-    found = {
-        name: [value.number]
-        for name in features
-        if (value := measured(workload, name)).number is not None
-    }
-    if not found:
-        return {}
-    for order in _orders(len(workload)):
-        other = reordered(workload, order)
-        for name, numbers in found.items():
-            number_there = measured(other, name).number
-            if number_there is not None:
-                numbers.append(number_there)
-    return {name: (min(numbers), max(numbers)) for name, numbers in found.items()}
-
-
-def _orders(jobs: int) -> Iterator[np.ndarray[Any, Any]]:
-    """Yield numbers that decide which of the jobs of the same second comes first."""
-    yield np.arange(jobs)[::-1]
-    for seed in SHUFFLES:
-        yield np.random.default_rng(seed).permutation(jobs)
-
-
-def reordered(workload: Workload, number: np.ndarray[Any, Any]) -> Workload:
-    """Return a workload with the jobs of the same second in the order of ``number``."""
-    return Workload.of(
-        workload.submit,
-        workload.run_time,
-        workload.processors,
-        name=workload.name,
-        number=number,
-        allocated=workload.allocated,
-        requested_time=workload.requested_time,
-        wait=workload.wait,
-        user=workload.user,
-        group=workload.group,
-        executable=workload.executable,
-        queue=workload.queue,
-        clock=workload.clock,
-        machine=workload.machine,
-        settings=workload.settings,
-    )
-
-
-@dataclass
-class Comparison(Study[Requirement]):
-    """Our figures beside the published ones.
+class Minh2012Features(PublishedStudy[Requirement]):
+    """Features of the traces of Table 3.1.
 
     Attributes
     ----------
     traces
         What was measured, by the abbreviation of the trace.
     """
+
+    name = "minh2012-features"
+    about = "Minh 2012, chapter 3: features of workloads, Tables 3.2 to 3.20 and the text."
+    title = "Features of workloads, reproduced"
+    source = f"{MINH}, chapter 3"
+    published: ClassVar = {
+        "minh2012_table3_1": f"{MINH}, Table 3.1: traces, and how many of their jobs completed",
+        "minh2012_chapter3": f"{MINH}, Tables 3.2 to 3.8 and 3.11 to 3.20: figures of traces",
+        "minh2012_bag_fits": f"{MINH}, Tables 3.9 and 3.10: distributions fitted to the times "
+        "between bags of tasks, their parameters and KS distances",
+    }
+    setting = "trace"
+    statements_listed = False
 
     traces: dict[str, TraceOutcomes]
 
@@ -280,7 +91,7 @@ class Comparison(Study[Requirement]):
         return sorted(cells, key=lambda cell: TABLES.index(cell.table))
 
     @cached_property
-    def requirements(self) -> Sequence[Requirement]:
+    def requirements(self) -> list[Requirement]:
         """What has to be reached."""
         return [
             Requirement(
@@ -298,3 +109,196 @@ class Comparison(Study[Requirement]):
     def claims(self) -> list[Claim]:
         """Every statement of the text on every trace that it can be checked on."""
         return claims_of({name: one.workload for name, one in self.traces.items()})
+
+    def tables(self) -> Sequence[Table]:
+        """Return which traces there are, the figures with ours, statements, and what is asked."""
+        return (
+            Table(
+                "Traces", TRACE_TABLE, list(map(trace_row, self.traces.values())), 2, "traces",
+                terminal=False,
+            ),
+            Table(
+                "Tables 3.2 to 3.8 and 3.11 to 3.20: ours and published", FIGURE_TABLE,
+                figure_rows(self, fits=False), 3, "figures", columns=SHOWN, wrap=True,
+            ),
+            Table(
+                "Tables 3.9 and 3.10: distributions fitted to the times between bags", FIGURE_TABLE,
+                figure_rows(self, fits=True), 3, "fits", columns=SHOWN, wrap=True,
+            ),
+            Table(
+                "Statements of the text", *claim_grid(self.claims, RULES, self.traces), html=False
+            ),
+            Table(
+                "Statements of the text", *claim_table(self.claims, RULES, self.traces), 2,
+                "claims", terminal=False,
+            ),
+            Table("What is required", RULE_TABLE, rule_rows(), 5, "rules", terminal=False),
+            required_table(self.requirements, "trace", terminal=False),
+        )  # fmt: skip
+
+    def summary(self) -> list[str]:
+        """Return what was reached, what holds, and which traces were not there, a line each."""
+        checked = [claim for claim in self.claims if claim.holds is not None]
+        hold = sum(bool(claim.holds) for claim in checked)
+        required = [cell for cell in self.cells if cell.required]
+        to_the_digit = sum(cell.reached == "digit" for cell in required)
+        lines = [
+            f"{self.score} required figures reached, {to_the_digit} of them to the printed digit",
+            f"{hold} of {len(checked)} checked statements hold",
+        ]
+        for reason in dict.fromkeys(self.absent.values()):
+            names = [name for name, why in self.absent.items() if why == reason]
+            lines.append(f"Not measured: {', '.join(names)} ({reason})")
+        for name, one in self.traces.items():
+            if not one.is_that_of_the_thesis:
+                lines.append(
+                    f"{name}: {len(one.workload):,} jobs completed, {published_jobs(name):,} in "
+                    "Table 3.1: another version of the log, so nothing is required of it"
+                )
+            if others := one.facts.get("other_versions"):
+                lines.append(f"{name}: {one.facts['source']} is measured, not {', '.join(others)}")
+        return lines
+
+    def pictures(self) -> Sequence[Picture]:
+        """Return a sheet for each trace."""
+        return [Picture.of(name.lower(), sheet, one) for name, one in self.traces.items()]
+
+    def data(self) -> dict[str, Any]:
+        """Return the traces, the rules, and every figure with ours."""
+        return {
+            **self.origin(),
+            "absent": self.absent,
+            "rules": [dict(zip(RULE_TABLE, row, strict=True)) for row in rule_rows()],
+            "figures": list(map(_plain_cell, self.cells)),
+        }
+
+    def verdicts(self) -> dict[str, Any]:
+        """Return what is required, and the statements."""
+        return {
+            "required": as_data(self.requirements, self.setting),
+            "claims": as_data(self.claims, self.setting),
+            "reached": self.reached,
+        }
+
+    def rows(self) -> Rows:
+        """Return every figure of the tables with ours."""
+        return record_rows(list(map(_plain_cell, self.cells)))
+
+    def origin(self) -> dict[str, Any]:
+        """Return the traces."""
+        return {"traces": {name: _plain_trace(one) for name, one in self.traces.items()}}
+
+
+def reached_text(cell: Cell) -> str:
+    """Return how near our figure comes, in words; what need not be reached is no "no"."""
+    if cell.required and not cell.met:
+        return "no"
+    if cell.ours.number is None:
+        return "-"
+    if cell.reached == "digit":
+        return "yes"
+    if cell.reached == "within":
+        return cell.table.rule
+    if cell.reached == "orders":
+        return "over orders"
+    return "differs"
+
+
+def figure_row(cell: Cell) -> list[str]:
+    """Return a figure as the texts of :data:`FIGURE_TABLE`."""
+    printed = f"{cell.published.value:,.{cell.published.decimals}f}"
+    first = [cell.table.number, cell.title, cell.trace]
+    return [*first, cell.text, cell.range_text or "-", printed, reached_text(cell)]
+
+
+def figure_rows(study: Minh2012Features, fits: bool) -> list[list[str]]:
+    """Return the figures of all tables but those of the fits, or these."""
+    return [figure_row(cell) for cell in study.cells if (cell.table.number in FITS) is fits]
+
+
+def rule_rows() -> list[list[str]]:
+    """Return what is required of each table as the texts of :data:`RULE_TABLE`."""
+    return [
+        [
+            table.number,
+            table.title,
+            "all" if table.required is None else ", ".join(table.required) or "-",
+            table.rule,
+            table.reason,
+        ]
+        for table in TABLES
+    ]
+
+
+def trace_row(one: TraceOutcomes) -> list[str]:
+    """Return which file a trace is as the texts of :data:`TRACE_TABLE`."""
+    return [
+        one.trace,
+        str(one.facts.get("source", one.workload.name)),
+        f"{len(one.workload):,}",
+        f"{published_jobs(one.trace):,}",
+        "yes" if one.is_that_of_the_thesis else "other jobs, none required",
+    ]
+
+
+def _plain_trace(one: TraceOutcomes) -> dict[str, Any]:
+    return {
+        **one.facts,
+        "jobs": len(one.workload),
+        "jobs_published": published_jobs(one.trace),
+        "figures_required": one.is_that_of_the_thesis,
+        "jobs_left_out": dict(one.workload.left_out),
+        "notes": list(one.workload.notes),
+    }
+
+
+def _plain_cell(cell: Cell) -> dict[str, Any]:
+    low, high = cell.orders or (None, None)
+    return {
+        "table": cell.table.number,
+        "figure": cell.figure.name,
+        "unit": cell.figure.unit,
+        "trace": cell.trace,
+        "ours": cell.ours.number,
+        "not_available": cell.ours.reason or None,
+        "least_over_orders": low,
+        "most_over_orders": high,
+        "published": cell.published.value,
+        "required": cell.required,
+        "reached": cell.reached or None,
+        "met": cell.met if cell.required else None,
+    }
+
+
+def reproduce_minh2012_features(
+    traces: Annotated[str | os.PathLike[str], TRACES],
+    progress: Progress | None = None,
+    *,
+    only: Iterable[str] = STUDIED,
+) -> Minh2012Features:
+    """Run the study on every trace of it that is there.
+
+    Parameters
+    ----------
+    traces
+        Folder with the traces, plain or gzipped.
+    progress
+        Called before each step.
+    only
+        Abbreviations of the traces to look for.
+
+    Raises
+    ------
+    TraceError
+        When there is no trace at all, or one that cannot be read or has no job.
+    """
+    wanted = set(only)
+    logs = {name: log for name, log in STUDIED.items() if name in wanted}
+    found = find_versions(traces, logs)
+    steps = Steps(len(found), progress)
+    outcomes = {}
+    for name, paths in found.items():
+        steps.begin(f"{name}: {paths[0].name}")
+        outcomes[name] = study_trace(name, *nearest_version(paths, published_jobs(name)))
+    steps.end()
+    return Minh2012Features(outcomes)

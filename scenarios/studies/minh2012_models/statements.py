@@ -18,7 +18,7 @@ from hpcrowd.scenarios.studies.minh2012_models.scheduling import LOADS, POLICIES
 from hpcrowd.scenarios.studies.study import Claim, Finding, Rule
 
 if TYPE_CHECKING:
-    from hpcrowd.scenarios.studies.minh2012_models.study import TraceModels
+    from hpcrowd.scenarios.studies.minh2012_models.measures import TraceModels
 
 
 #: "Not able to mimic burstiness": less than half the CV of the trace; the thesis has 12 to 27 %.

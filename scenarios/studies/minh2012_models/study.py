@@ -1,215 +1,115 @@
-"""Minh 2012, chapters 4 and 5: models of arrivals and of jobs, held against the traces."""
+"""Minh 2012, chapters 4 and 5: the study, what is shown of it, and how it is run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
-from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.scenarios.studies.minh2012_features.study import UNREADABLE, published_jobs
-from hpcrowd.scenarios.studies.minh2012_features.tables import JOBS_WITHIN
-from hpcrowd.scenarios.studies.minh2012_models.arrivals import CHOSEN, TIME_SCALES_S, ArrivalRuns
-from hpcrowd.scenarios.studies.minh2012_models.jobs import DISTANCES, TITLES, JobRuns
-from hpcrowd.scenarios.studies.minh2012_models.scheduling import (
-    POLICIES,
-    REQUIRED_LOADS,
-    Schedule,
-    slowdown_text,
+from hpcrowd.analysis.models.judgement import Spread
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.scenarios.studies.minh2012_features.measures import STUDIED as FEATURES
+from hpcrowd.scenarios.studies.minh2012_features.measures import UNREADABLE, published_jobs
+from hpcrowd.scenarios.studies.minh2012_models.arrivals import ArrivalRuns
+from hpcrowd.scenarios.studies.minh2012_models.experiments import (
+    PLANNED,
+    Task,
+    Work,
+    outcome_of,
+    tasks_of,
 )
-from hpcrowd.scenarios.studies.minh2012_models.statements import claims_of
-from hpcrowd.scenarios.studies.published import Printed, published_rows
-from hpcrowd.scenarios.studies.study import Claim, Requirement, Study
+from hpcrowd.scenarios.studies.minh2012_models.figures import FIGURES
+from hpcrowd.scenarios.studies.minh2012_models.jobs import DISTANCES, TITLES, JobRuns
+from hpcrowd.scenarios.studies.minh2012_models.measures import (
+    REQUIRED_WAY,
+    SCHEDULED,
+    TABLED,
+    Models,
+    TraceModels,
+)
+from hpcrowd.scenarios.studies.minh2012_models.scheduling import LOADS, REQUIRED_LOADS, Schedule
+from hpcrowd.scenarios.studies.minh2012_models.statements import RULES, claims_of
+from hpcrowd.scenarios.studies.minh2012_models.tables import (
+    arrival_table,
+    choice_table,
+    distance_table,
+    job_table,
+    schedule_table,
+    way_table,
+)
+from hpcrowd.scenarios.studies.options import TRACES, Option
+from hpcrowd.scenarios.studies.published import MINH
+from hpcrowd.scenarios.studies.render import (
+    Picture,
+    Rows,
+    Table,
+    claim_grid,
+    claim_table,
+    pictures_of,
+    required_table,
+)
+from hpcrowd.scenarios.studies.running import (
+    ARCHIVE,
+    Log,
+    Steps,
+    find_versions,
+    nearest_version,
+    run_tasks,
+)
+from hpcrowd.scenarios.studies.study import Claim, PublishedStudy, Requirement, as_data
+from hpcrowd.scenarios.terminal import Progress
 
-#: Ways to make the comprehensive model and to simulate it, by name, for people.
-WAYS = {
-    "thesis": "as in the thesis: arrivals `wavelet-zeros`, the model of chapter 4",
-    "auto": "arrivals `auto`, as `hpcrowd fit` makes it",
-    "heavy": 'bag sizes `"heavy"`',
-    "plain": "arrivals `wavelet`",
-    "hour": "arrivals at T = 3600 s",
-    "narrow": "jobs of more than 1,024 processors left out at all loads",
-    "twice": "twice as many workloads",
+#: The traces of chapters 4 and 5 by their abbreviations. NorduGrid is in another format, and NIKHEF
+#: is not public: files of these names are taken where somebody has converted them.
+STUDIED = {
+    **{name: FEATURES[name] for name in ("HPC", "LLN", "LAN", "FS2", "FS3")},
+    "NOR": Log("NorduGrid*.swf", f"{ARCHIVE}/"),
+    "NIK": Log("NIKHEF*.swf", f"{ARCHIVE}/"),
 }
 
-#: The way that is required, and the trace of Fig. 5.3.
-REQUIRED_WAY, SCHEDULED = "thesis", "LLN"
+#: Seeds of every model.
+SEEDS = 10
 
-#: Traces on which figures are required, if they are the ones of the thesis: models were tried on
-#: them. On others everything is shown.
-REQUIRED = ("HPC", "LLN")
+#: Processes that share the work.
+PROCESSES = 2
 
-#: The Hurst parameter may be off by so much at T = 900 s, the share of zeros by so much.
-HURST_WITHIN, ZEROS_WITHIN = 0.1, 0.02
+#: Headings of the rows of the table of all figures.
+LONG = ("trace", "part", "model", "setting", "figure", "number", "value")
 
-#: Required of the CV of interarrival times over that of the trace. LLN: that of the modified model,
-#: at least, and of the plain one, less than. HPC: the nearer of the two, off by at most.
-CV_LEAST, CV_PLAIN, CV_WITHIN = 0.75, 1 / 3, 0.1
+#: Figures of arrivals that are written.
+ARRIVAL_FIGURES = ("cv", "zeros", "empty", "hurst", "hurst_sd", "ks")
 
-#: Largest distances and differences of the comprehensive model.
-MOST = {"run_time": 0.08, "processors": 0.03, "bags": 0.03, "entropy": 0.03, "spearman": 0.03}
-
-#: "Results of applying the entropy approach on this kind of model should reach 1"; the thesis
-#: prints 0.996 to 0.999.
-NAIVE_LEAST = 0.99
-
-#: The traces of the tables of the two chapters.
-TABLED = ("NOR", "NIK", "LAN", "FS2", "FS3", "HPC", "LLN")
-
-#: The series of the published tables.
-PUBLISHED_SERIES = ("data", "plain", "modified", "model", "uniform")
-
-
-def published(table: str, figure: str, trace: str, series: str) -> list[Printed]:
-    """Return what a table prints: of chapter 4 at each time scale, of chapter 5 one figure.
-
-    Empty where it prints nothing.
-    """
-    if table.startswith("4"):
-        for row in published_rows("minh2012_arrivals"):
-            if [row[name] for name in ("table", "figure", "trace", "series")] == [
-                table, figure, trace, series,
-            ]:  # fmt: skip
-                return [Printed(row[str(scale)]) for scale in TIME_SCALES_S]
-        return []
-    for row in published_rows("minh2012_comprehensive"):
-        if [row[name] for name in ("table", "figure", "series")] == [table, figure, series]:
-            return [Printed(row[trace])] if row.get(trace) else []
-    return []
+#: The tables by the names of their parts of the page: titles, columns of words, and rows.
+TABLES = {
+    "arrivals": ("Tables 4.1 to 4.3: arrivals", 5, arrival_table),
+    "choice": ("Which model `auto` takes", 1, choice_table),
+    "jobs": ("Tables 5.1 and 5.2: entropy and correlation", 3, job_table),
+    "distances": ("The comprehensive model and the traces", 2, distance_table),
+    "schedule": ("Fig. 5.3: slowdown against load", 2, schedule_table),
+    "ways": ("Points of the trace in the band", 2, way_table),
+}
 
 
 @dataclass
-class TraceModels:
-    """What was found of one trace.
+class Minh2012Models(Models, PublishedStudy[Requirement]):
+    """The models next to the traces, and to the published figures."""
 
-    Attributes
-    ----------
-    trace
-        Its abbreviation in the thesis.
-    workload
-        Its completed jobs.
-    arrivals
-        By time scale, s.
-    jobs
-        By way, a name of :data:`WAYS`.
-    schedules
-        By way; Fig. 5.3.
-    notes
-        What the fits have to tell, by way.
-    facts
-        Which file it is.
-    """
-
-    trace: str
-    workload: Workload
-    arrivals: Mapping[float, ArrivalRuns]
-    jobs: Mapping[str, JobRuns]
-    schedules: Mapping[str, Schedule]
-    notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    facts: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def is_that_of_the_thesis(self) -> bool:
-        """Whether as many jobs completed as Table 3.1 says."""
-        return abs(len(self.workload) - published_jobs(self.trace)) <= JOBS_WITHIN
-
-    @property
-    def is_required(self) -> bool:
-        """Whether anything is required of it."""
-        return self.trace in REQUIRED and self.is_that_of_the_thesis
-
-    @cached_property
-    def requirements(self) -> list[Requirement]:
-        """What has to be reached on this trace."""
-        if not self.is_required:
-            return []
-        found = [*self._arrivals(), *self._jobs(self.jobs[REQUIRED_WAY])]
-        if self.trace == SCHEDULED:
-            found += self._schedule(self.schedules[REQUIRED_WAY])
-        return found
-
-    def _need(self, what: str, ours: str, required: str, holds: bool) -> Requirement:
-        return Requirement(self.trace, what, ours, required, bool(holds))
-
-    def _arrivals(self) -> Iterator[Requirement]:
-        runs = self.arrivals[TIME_SCALES_S[0]]
-        trace, model = runs.of_trace("hurst"), runs.mean(CHOSEN, "hurst")
-        yield self._need(
-            "Hurst parameter, T = 900 s, chosen model",
-            f"{model:.2f}",
-            f"{trace:.2f} within {HURST_WITHIN}",
-            abs(model - trace) <= HURST_WITHIN,
-        )
-        trace, model = runs.of_trace("zeros"), runs.mean("modified", "zeros")
-        yield self._need(
-            "zeros of the rates, T = 900 s, modified model",
-            f"{100 * model:.1f} %",
-            f"{100 * trace:.1f} % within {100 * ZEROS_WITHIN:g} points",
-            abs(model - trace) <= ZEROS_WITHIN,
-        )
-        ratio = {name: runs.mean(name, "cv") / runs.trace.cv for name in ("plain", "modified")}
-        if self.trace == "HPC":
-            nearer = min(ratio, key=lambda name: abs(ratio[name] - 1))
-            yield self._need(
-                f"CV of times between jobs over the trace's, the nearer model ({nearer})",
-                f"{ratio[nearer]:.2f}",
-                f"1 within {CV_WITHIN}",
-                abs(ratio[nearer] - 1) <= CV_WITHIN,
-            )
-            return
-        for name, required, holds in (
-            ("modified", f"at least {CV_LEAST}", ratio["modified"] >= CV_LEAST),
-            ("plain", f"less than {CV_PLAIN:.2f}", ratio["plain"] < CV_PLAIN),
-        ):
-            what = f"CV of times between jobs over the trace's, {name} model"
-            yield self._need(what, f"{ratio[name]:.2f}", required, holds)
-
-    def _jobs(self, runs: JobRuns) -> Iterator[Requirement]:
-        for name, most in MOST.items():
-            if name in DISTANCES:
-                found, what = runs.mean(name), f"KS distance, {DISTANCES[name]}"
-                yield self._need(what, f"{found:.3f}", f"at most {most}", found <= most)
-            else:
-                trace, found = runs.of_trace(name), runs.mean(name)
-                required = f"{trace:.3f} within {most}"
-                near = abs(found - trace) <= most
-                yield self._need(TITLES[name], f"{found:.3f}", required, near)
-        least = min(runs.uniform)
-        yield self._need(
-            "normalized entropy, uniform model",
-            f"{least:.3f}",
-            f"at least {NAIVE_LEAST}",
-            least >= NAIVE_LEAST,
-        )
-
-    def _schedule(self, schedule: Schedule) -> Iterator[Requirement]:
-        for policy, load, row, column in schedule.points():
-            if load in REQUIRED_LOADS:
-                least, most = schedule.least[row, column], schedule.most[row, column]
-                yield self._need(
-                    f"slowdown, {POLICIES[policy]}, load {load:g}",
-                    slowdown_text(schedule.trace.slowdown[row, column]),
-                    f"{slowdown_text(least)} to {slowdown_text(most)}, the band of "
-                    f"{len(schedule.workloads)}",
-                    bool(schedule.inside[row, column]),
-                )
-
-
-@dataclass
-class Comparison(Study[Requirement]):
-    """The models beside the traces, and beside the published figures.
-
-    Attributes
-    ----------
-    traces
-        By abbreviation.
-    seeds
-        How many times every model was drawn from.
-    """
-
-    traces: dict[str, TraceModels]
-    seeds: int
+    name = "minh2012-models"
+    about = (
+        "Minh 2012, chapters 4 and 5: models of arrivals and jobs, against traces and schedulers."
+    )
+    title = "Models of arrivals and jobs, reproduced"
+    source = f"{MINH}, chapters 4 and 5"
+    published: ClassVar = {
+        "minh2012_arrivals": f"{MINH}, Tables 4.1 to 4.3: coefficients of variation, empty "
+        "intervals (%) and Hurst parameters of traces and models at four time scales (s)",
+        "minh2012_comprehensive": f"{MINH}, Tables 5.1 and 5.2: normalized entropy and Spearman's "
+        "correlation of traces and models",
+    }
+    setting = "trace"
+    statements_listed = False
 
     @property
     def absent(self) -> dict[str, str]:
@@ -227,3 +127,252 @@ class Comparison(Study[Requirement]):
     def claims(self) -> list[Claim]:
         """Every statement of the text on every trace that it can be checked on."""
         return claims_of(self.traces)
+
+    def tables(self) -> Sequence[Table]:
+        """Return the published tables with ours, the statements, and what is required."""
+        return (
+            *(
+                Table(title, *rows(self), left, part, once=True, wrap=True)
+                for part, (title, left, rows) in TABLES.items()
+            ),
+            Table(
+                "Statements of the text", *claim_grid(self.claims, RULES, self.traces), html=False
+            ),
+            Table(
+                "Statements of the text", *claim_table(self.claims, RULES, self.traces), 2,
+                "claims", terminal=False,
+            ),
+            required_table(self.requirements, "trace", part="required", left=4, terminal=False),
+        )  # fmt: skip
+
+    def summary(self) -> list[str]:
+        """Return what was reached, what holds, and which traces were not there."""
+        checked = [claim for claim in self.claims if claim.holds is not None]
+        hold = sum(bool(claim.holds) for claim in checked)
+        lines = [f"{self.score} required figures reached, means of {self.seeds} seeds"]
+        lines += [
+            f"Not reached: {one.setting}, {one.what}: {one.ours}, required {one.required}"
+            for one in self.failures
+        ]
+        if SCHEDULED in self.traces:
+            schedule = self.traces[SCHEDULED].schedules[REQUIRED_WAY]
+            (found, points), (inside, every) = map(schedule.count_inside, (REQUIRED_LOADS, LOADS))
+            lines.append(
+                f"{SCHEDULED}: {found} of {points} points lie in the band at loads "
+                f"{REQUIRED_LOADS[0]:g} to {REQUIRED_LOADS[-1]:g}, {inside} of {every} at all loads"
+            )
+        lines.append(f"{hold} of {len(checked)} checked statements hold")
+        for reason in dict.fromkeys(self.absent.values()):
+            names = [name for name, why in self.absent.items() if why == reason]
+            lines.append(f"Not there: {', '.join(names)} ({reason})")
+        for name, one in self.traces.items():
+            if not one.is_that_of_the_thesis:
+                lines.append(f"{name}: another version of the log, so nothing is required of it")
+            if others := one.facts.get("other_versions"):
+                lines.append(f"{name}: {one.facts['source']} is taken, not {', '.join(others)}")
+        return lines
+
+    def pictures(self) -> Sequence[Picture]:
+        """Return Figures 4.5, 4.6 and 5.1 to 5.3."""
+        return pictures_of(FIGURES, self)
+
+    def data(self) -> dict[str, Any]:
+        """Return every figure of traces and models, by trace."""
+        return {
+            "seeds": self.seeds,
+            "loads": list(LOADS),
+            "traces": {name: _plain_trace(one) for name, one in self.traces.items()},
+            "absent": self.absent,
+            "arrivals": {
+                name: {f"{scale:g}": _plain_arrivals(runs) for scale, runs in one.arrivals.items()}
+                for name, one in self.traces.items()
+            },
+            "jobs": {
+                name: {way: _plain_jobs(runs) for way, runs in one.jobs.items()}
+                for name, one in self.traces.items()
+            },
+            "slowdown": {
+                name: {way: _plain_schedule(found) for way, found in one.schedules.items()}
+                for name, one in self.traces.items()
+            },
+        }
+
+    def verdicts(self) -> dict[str, Any]:
+        """Return requirements and statements as plain data."""
+        return {
+            "required": as_data(self.requirements, "trace"),
+            "claims": as_data(self.claims, "trace"),
+            "reached": self.reached,
+        }
+
+    def rows(self) -> Rows:
+        """Return every figure of every generated workload."""
+        return LONG, [row for one in self.traces.values() for row in _long(one)]
+
+    def origin(self) -> dict[str, Any]:
+        """Return the traces and the seeds."""
+        return {
+            "traces": {name: _plain_trace(one) for name, one in self.traces.items()},
+            "settings": {"seeds": self.seeds, "loads": list(LOADS)},
+        }
+
+
+def _plain_spread(spread: Spread | None) -> dict[str, Any] | None:
+    return None if spread is None else vars(spread)
+
+
+def _plain_arrivals(runs: ArrivalRuns) -> dict[str, Any]:
+    return {
+        "chosen": runs.choice,
+        "not_fitted": dict(runs.reasons),
+        "trace": {name: getattr(runs.trace, name) for name in ARRIVAL_FIGURES if name != "ks"},
+        "models": {
+            model: {name: _plain_spread(runs.spread(model, name)) for name in ARRIVAL_FIGURES}
+            for model in runs.models
+        },
+    }
+
+
+def _plain_jobs(runs: JobRuns) -> dict[str, Any]:
+    return {
+        "arrivals": runs.arrivals,
+        "trace": dict(runs.trace.figures),
+        "generated": {name: _plain_spread(runs.spread(name)) for name in TITLES},
+        "ks": {name: _plain_spread(runs.ks(name)) for name in DISTANCES},
+        "uniform_entropy": list(runs.uniform),
+    }
+
+
+def _plain_schedule(schedule: Schedule) -> list[dict[str, Any]]:
+    found = []
+    for policy, load, row, column in schedule.points():
+        numbers = {
+            "trace": schedule.trace.slowdown,
+            "least": schedule.least,
+            "mean": schedule.mean,
+            "most": schedule.most,
+        }
+        known = {name: float(values[row, column]) for name, values in numbers.items()}
+        found.append(
+            {
+                "policy": policy,
+                "load": load,
+                "processors": int(schedule.trace.processors[column]),
+                "jobs_left_out_share": float(schedule.trace.left_out[column]),
+                **{name: number if number == number else None for name, number in known.items()},
+                "inside": bool(schedule.inside[row, column])
+                if schedule.known[row, column]
+                else None,
+            }
+        )
+    return found
+
+
+def _plain_trace(one: TraceModels) -> dict[str, Any]:
+    return {
+        **one.facts,
+        "jobs": len(one.workload),
+        "jobs_published": published_jobs(one.trace),
+        "figures_required": one.is_required,
+        "jobs_left_out": dict(one.workload.left_out),
+        "notes": {way: list(notes) for way, notes in one.notes.items()},
+    }
+
+
+def _long(one: TraceModels) -> Iterator[Sequence[Any]]:
+    """Yield every figure of a trace as a row of :data:`LONG`; without a number it is recorded."""
+    for scale, runs in one.arrivals.items():
+        for name in ARRIVAL_FIGURES:
+            setting = f"T = {scale:g} s"
+            if name != "ks":
+                yield one.trace, "arrivals", "", setting, name, None, getattr(runs.trace, name)
+            for model, found in runs.models.items():
+                for number, arrivals in enumerate(found):
+                    value = getattr(arrivals, name)
+                    yield one.trace, "arrivals", model, setting, name, number, value
+    for way, jobs in one.jobs.items():
+        for name, value in jobs.trace.figures.items():
+            yield one.trace, "jobs", "", way, name, None, value
+        for number, made in enumerate(jobs.model):
+            for name, value in made.figures.items():
+                yield one.trace, "jobs", "comprehensive", way, name, number, value
+            for name, value in made.distances.items():
+                yield one.trace, "jobs", "comprehensive", way, f"{name}_ks", number, value
+    for way, schedule in one.schedules.items():
+        for policy, load, row, column in schedule.points():
+            setting = f"{way}, load {load:g}"
+            for model, points in (
+                ("", [schedule.trace]),
+                ("comprehensive", schedule.workloads),
+            ):
+                for number, point in enumerate(points):
+                    value = float(point.slowdown[row, column])
+                    known = value if value == value else None
+                    place = number if model else None
+                    yield one.trace, "slowdown", model, setting, policy, place, known
+
+
+def reproduce_minh2012_models(
+    traces: Annotated[str | os.PathLike[str], TRACES],
+    progress: Progress | None = None,
+    *,
+    seeds: Annotated[int, Option("Workloads generated from each model.", least=2)] = SEEDS,
+    processes: int = PROCESSES,
+) -> Minh2012Models:
+    """Run the experiments of chapters 4 and 5 on the traces that are there.
+
+    Parameters
+    ----------
+    traces
+        Folder with the traces, plain or gzipped.
+    progress
+        Called before each step.
+    seeds
+        How many times every model is drawn from.
+    processes
+        How many share the work; the results do not depend on it.
+
+    Raises
+    ------
+    TraceError
+        When there is no trace at all, or one that cannot be read or has no job.
+    QuantityError
+        When there are less than two seeds, or less than one process.
+    """
+    if seeds < 2:
+        raise QuantityError(f"seeds {seeds}: at least 2, for a spread")
+    if processes < 1:
+        raise QuantityError(f"processes {processes}: at least 1")
+    found = find_versions(traces, STUDIED)
+    steps = Steps(len(found), progress)
+    workloads, facts = {}, {}
+    for name, paths in found.items():
+        steps.begin(f"{name}: reading {paths[0].name}")
+        workloads[name], facts[name] = nearest_version(paths, published_jobs(name))
+    ways = {
+        (name, way): plan
+        for name in workloads
+        for way, plan in PLANNED.items()
+        if plan.jobs or name == SCHEDULED
+    }
+    drawn = range(seeds)
+    fits = [Task("fit", *place, 0) for place in ways]
+    work = Work(workloads, {}, drawn)
+    models = {
+        (task.trace, task.way): model
+        for task, model in run_tasks(work, fits, processes, progress, label_of)
+    }
+    work = Work(workloads, models, drawn)
+    results = dict(run_tasks(work, tasks_of(ways, seeds), processes, progress, label_of))
+    return Minh2012Models(
+        traces={
+            name: outcome_of(name, workload, facts[name], models, results)
+            for name, workload in workloads.items()
+        },
+        seeds=seeds,
+    )
+
+
+def label_of(task: Task) -> str:
+    """Return what to say about a task that is done."""
+    return f"{task.trace}: {task.kind} {task.way}"

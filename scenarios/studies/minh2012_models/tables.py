@@ -8,21 +8,20 @@ from typing import NamedTuple
 from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.scenarios.studies.minh2012_models.arrivals import CHOSEN, TIME_SCALES_S, ArrivalRuns
 from hpcrowd.scenarios.studies.minh2012_models.jobs import DISTANCES, TITLES
+from hpcrowd.scenarios.studies.minh2012_models.measures import (
+    MOST,
+    REQUIRED_WAY,
+    TABLED,
+    WAYS,
+    Models,
+    TraceModels,
+    published,
+)
 from hpcrowd.scenarios.studies.minh2012_models.scheduling import (
     LOADS,
     POLICIES,
     REQUIRED_LOADS,
     slowdown_text,
-)
-from hpcrowd.scenarios.studies.minh2012_models.study import (
-    MOST,
-    REQUIRED_WAY,
-    SCHEDULED,
-    TABLED,
-    WAYS,
-    Comparison,
-    TraceModels,
-    published,
 )
 
 #: A table: headings and rows.
@@ -65,13 +64,13 @@ PARTS = (
 )  # fmt: skip
 
 
-def arrival_table(study: Comparison) -> Texts:
+def arrival_table(study: Models) -> Texts:
     """Return Tables 4.1 to 4.3: the lines of the paper, then ours."""
     heading = ["table", "figure", "trace", "from", "of"]
     return [*heading, *(f"T = {scale} s" for scale in TIME_SCALES_S)], list(_arrival_rows(study))
 
 
-def _arrival_rows(study: Comparison) -> Iterator[list[str]]:
+def _arrival_rows(study: Models) -> Iterator[list[str]]:
     for part in PARTS:
         for trace in TABLED:
             one = study.traces.get(trace)
@@ -109,7 +108,7 @@ def _number(runs: ArrivalRuns, series: str, figure: str) -> float:
     return runs.of_trace(figure) if series == "data" else runs.mean(series, figure)
 
 
-def choice_table(study: Comparison) -> Texts:
+def choice_table(study: Models) -> Texts:
     """Return which model ``auto`` takes at each time scale."""
     heading = ["trace", *(f"T = {scale} s" for scale in TIME_SCALES_S)]
     return heading, [
@@ -118,7 +117,7 @@ def choice_table(study: Comparison) -> Texts:
     ]
 
 
-def job_table(study: Comparison) -> Texts:
+def job_table(study: Models) -> Texts:
     """Return Tables 5.1 and 5.2, each figure of ours with the paper's beside it."""
     heading = ["table", "figure", "trace", "data", "paper", "model", "paper", "uniform", "paper"]
     rows = []
@@ -155,7 +154,7 @@ def _or_none(find: Callable[[], str]) -> str:
         return NONE
 
 
-def distance_table(study: Comparison) -> Texts:
+def distance_table(study: Models) -> Texts:
     """Return distances and figures of the comprehensive model, a column for each way."""
     ways = [way for way in WAYS if any(way in one.jobs for one in study.traces.values())]
     heading = ["what", "trace", "data", *(WAYS[way] for way in ways), "required of the first"]
@@ -177,7 +176,7 @@ def distance_table(study: Comparison) -> Texts:
     return heading, rows
 
 
-def schedule_table(study: Comparison) -> Texts:
+def schedule_table(study: Models) -> Texts:
     """Return Fig. 5.3 in numbers: slowdown of the trace and of the generated workloads."""
     heading = [
         "trace", "policy", "load", "processors", "jobs left out", "slowdown", "least", "mean",
@@ -207,7 +206,7 @@ def schedule_table(study: Comparison) -> Texts:
     return heading, rows
 
 
-def way_table(study: Comparison) -> Texts:
+def way_table(study: Models) -> Texts:
     """Return how many points of the trace lie in the band, by way."""
     few, many = (
         f"loads {REQUIRED_LOADS[0]:g} to {REQUIRED_LOADS[-1]:g}",
@@ -219,31 +218,3 @@ def way_table(study: Comparison) -> Texts:
             counts = (schedule.count_inside(loads) for loads in (REQUIRED_LOADS, LOADS))
             rows.append([name, WAYS[way], *(f"{found} of {points}" for found, points in counts)])
     return ["trace", "way", few, many], rows
-
-
-def summary(study: Comparison) -> list[str]:
-    """Return what was reached, what holds, and which traces were not there, a line each."""
-    checked = [claim for claim in study.claims if claim.holds is not None]
-    hold = sum(bool(claim.holds) for claim in checked)
-    lines = [f"{study.score} required figures reached, means of {study.seeds} seeds"]
-    lines += [
-        f"Not reached: {one.setting}, {one.what}: {one.ours}, required {one.required}"
-        for one in study.failures
-    ]
-    if SCHEDULED in study.traces:
-        schedule = study.traces[SCHEDULED].schedules[REQUIRED_WAY]
-        (found, points), (inside, every) = map(schedule.count_inside, (REQUIRED_LOADS, LOADS))
-        lines.append(
-            f"{SCHEDULED}: {found} of {points} points lie in the band at loads "
-            f"{REQUIRED_LOADS[0]:g} to {REQUIRED_LOADS[-1]:g}, {inside} of {every} at all loads"
-        )
-    lines.append(f"{hold} of {len(checked)} checked statements hold")
-    for reason in dict.fromkeys(study.absent.values()):
-        names = [name for name, why in study.absent.items() if why == reason]
-        lines.append(f"Not there: {', '.join(names)} ({reason})")
-    for name, one in study.traces.items():
-        if not one.is_that_of_the_thesis:
-            lines.append(f"{name}: another version of the log, so nothing is required of it")
-        if others := one.facts.get("other_versions"):
-            lines.append(f"{name}: {one.facts['source']} is taken, not {', '.join(others)}")
-    return lines

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcrowd.analysis.pictures.plots import (
-    COLOURS,
-    LEGEND,
-    TITLE,
-    legend_above,
-    new_figure,
-    tidy,
-    write_figures_of,
-)
-from hpcrowd.scenarios.studies.minh2012_predictor.study import (
+from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, TITLE, legend_above, new_figure, tidy
+from hpcrowd.scenarios.studies.minh2012_predictor.measures import (
     MEASURES,
     TraceOutcomes,
     cells_of,
@@ -140,8 +131,3 @@ FIGURES: dict[str, Callable[[Sequence[TraceOutcomes]], Figure]] = {
     "histories": histories,
     "figure8-2": figure8_2,
 }
-
-
-def write_figures(traces: Sequence[TraceOutcomes], folder: Path) -> list[str]:
-    """Write every picture as PNG and return the names of the files."""
-    return write_figures_of(FIGURES, traces, folder)

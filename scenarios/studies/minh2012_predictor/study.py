@@ -1,236 +1,116 @@
-"""Minh 2012, chapter 8: Tables 8.4 to 8.6 with ours beside them, and what we require.
+"""Minh 2012, chapter 8: the study, what is shown of it, and how it is run.
 
-Fitness (Eq. 8.9) is negative. "At least 0.97 of the fitness of the published parameters" is read as
-a cost: the published parameters' fitness over ours is at least 0.97, so that ours is farther from 0
-by 3 % at most.
+Each trace is predicted with the published parameters of Table 8.3 and with the other models.
+Training takes minutes a trace: it is run when asked for. Otherwise parameters of an earlier
+training are taken, kept in the folder ``trained`` as ``hpcrowd predict --train --out`` wrote them;
+their figures are computed anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
+from importlib.resources import as_file, files
+from typing import Annotated, Any, ClassVar
 
-from hpcrowd.analysis.prediction import Accuracy
-from hpcrowd.environment.schedulers.predictors.history import HistoryParameters
-from hpcrowd.scenarios.studies.published import Printed, published_rows
-from hpcrowd.scenarios.studies.study import Requirement, Study
-
-#: How far underestimated shares and weighted errors may be off (our own acceptance, set
-#: beforehand): points of the share, and a part of the error.
-SHARE_WITHIN, WAE_WITHIN = 0.02, 0.08
-
-#: Least ratio of the published parameters' training fitness to that of our own.
-FITNESS_RATIO = 0.97
-
-
-@dataclass(frozen=True)
-class Cut:
-    """Which jobs of which log a trace of the thesis is.
-
-    Attributes
-    ----------
-    log
-        Name of the log.
-    years
-        Calendar years, first and last; None for all.
-    training
-        Jobs that train.
-    """
-
-    log: str
-    years: tuple[int, int] | None
-    training: int
-
-
-#: The traces of the thesis that can be had (section 8.2). It says "the first part" trains; so many
-#: jobs leave the mean run times of Table 8.7 for the rest.
-CUTS = {
-    "SDSC04": Cut("SDSC-DS", None, 30_000),
-    "HPC2N04": Cut("HPC2N", (2004, 2004), 30_000),
-    "HPC2N05": Cut("HPC2N", (2005, 2006), 26_300),
-}
-
-#: Columns of Tables 8.4 to 8.6 and our models for them; Li's parameters are not published.
-PREDICTORS = {"tsafrir": "last-two", "li": None, "minh": "history"}
-
-#: Measures of the tables: column, what it is called, unit, and decimals shown.
-MEASURES = (
-    ("underestimated", "underestimated", "%", 1),
-    ("mae_min", "MAE", "min", 1),
-    ("wae_min", "WAE", "min", 0),
+from hpcrowd.analysis.prediction import (
+    BUDGET_S,
+    SEEDS,
+    Accuracy,
+    PastJobs,
+    Trained,
+    accuracy,
+    evaluate,
+    past_jobs,
+    train,
 )
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.quantities import parse_duration
+from hpcrowd.environment.schedulers.predictors.history import HistoryParameters, HistoryPredictor
+from hpcrowd.environment.schedulers.predictors.models import FILES, parse_predictor, predictor_from
+from hpcrowd.environment.traces.formats.registry import read_trace
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.studies.minh2012_predictor.figures import FIGURES
+from hpcrowd.scenarios.studies.minh2012_predictor.measures import (
+    CUTS,
+    MEASURES,
+    MODELS,
+    PREDICTORS,
+    READINGS,
+    Cell,
+    OwnTraining,
+    TraceOutcomes,
+    cells_of,
+    figure_of,
+    published_row,
+    requirements_of,
+)
+from hpcrowd.scenarios.studies.options import TRACES, Option
+from hpcrowd.scenarios.studies.published import MINH, published_rows
+from hpcrowd.scenarios.studies.render import (
+    Picture,
+    Rows,
+    Table,
+    pictures_of,
+    record_rows,
+    required_table,
+)
+from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs
+from hpcrowd.scenarios.studies.study import PublishedStudy, Requirement, as_data
+from hpcrowd.scenarios.terminal import Progress
 
-#: Models whose figures stand beside each other on the page: label, and text of the predictor, into
-#: which the name of the trace is put.
-MODELS = {
-    "last-two": "last-two",
-    "history": "history:{trace}",
-    "history by completion": "history:{trace},history=completion",
-    "history by category": "history:{trace},history=category",
-    "nearest": "nearest",
-}
+#: The logs that the traces of the thesis are cut from.
+STUDIED = {name: LOGS[name] for name in dict.fromkeys(cut.log for cut in CUTS.values())}
 
-#: Other readings, by what they are called: text of the predictor and jobs that train (None: as
-#: chosen; 0.5: half of them).
-READINGS: dict[str, tuple[str, float | None]] = {
-    "as chosen": ("history:{trace}", None),
-    "half of the jobs train": ("history:{trace}", 0.5),
-    "30,000 jobs train": ("history:{trace}", 30_000),
-    "bounds of the jobs seen so far": ("history:{trace},bounds=seen", None),
-}
+#: What is said of parameters that were trained in this run.
+TRAINED_HERE = "trained in this run"
 
-
-@dataclass
-class OwnTraining:
-    """Parameters that we trained, and how good they are.
-
-    Attributes
-    ----------
-    parameters
-        What was found.
-    origin
-        By which command, in words.
-    training, test
-        Their figures on the training part by itself, and on the test part.
-    details
-        Seeds, evaluations and seconds of the search.
-    """
-
-    parameters: HistoryParameters
-    origin: str
-    training: Accuracy
-    test: Accuracy
-    details: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass
-class TraceOutcomes:
-    """How well the models predict one trace.
-
-    Attributes
-    ----------
-    trace
-        A name of :data:`CUTS`.
-    jobs, training
-        How many jobs there are, and how many of them train.
-    mean_run_min
-        Mean run time of the test part, min.
-    requested
-        Figures of the requested time on the test part.
-    test
-        Figures on the test part by :data:`MODELS`.
-    published_training
-        Figures of the published parameters on the training part by itself.
-    own
-        Our own training.
-    readings
-        Figures by :data:`READINGS`.
-    run_s
-        Run times of all jobs, s, for pictures.
-    facts
-        Which trace it is.
-    """
-
-    trace: str
-    jobs: int
-    training: int
-    mean_run_min: float
-    requested: Accuracy
-    test: dict[str, Accuracy]
-    published_training: Accuracy
-    own: OwnTraining
-    readings: dict[str, Accuracy]
-    run_s: Any = None
-    facts: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def fitness_ratio(self) -> float:
-        """Published parameters' training fitness over ours; above 1 ours is better."""
-        return self.published_training.fitness / self.own.training.fitness
+#: Steps of a trace: cutting, models, readings and training.
+STEPS = 2
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A figure of Tables 8.4 to 8.6 with ours.
+#: Headings of Tables 8.4 to 8.6 with ours.
+TABLES = (
+    "trace", "figure", "Tsafrir's, ours", "published", "Li's, ours", "published",
+    "the thesis', ours", "published",
+)  # fmt: skip
 
-    Attributes
-    ----------
-    trace, measure, predictor
-        What it is, by name of a column.
-    ours
-        Our figure in the unit of the table; None where it cannot be reached.
-    published
-        As printed.
-    """
+#: The same for a terminal.
+SHOWN = ("trace", "figure", "Tsafrir", "paper", "Li", "paper", "Minh", "paper")
 
-    trace: str
-    measure: str
-    predictor: str
-    ours: float | None
-    published: Printed
+#: What follows the name of a model or a reading.
+FIGURE_HEADINGS = ("underestimated", "MAE (min)", "WAE (min)")
 
-
-def published_row(trace: str) -> dict[str, str]:
-    """Return the figures of a trace as printed."""
-    return next(row for row in published_rows("minh2012_tables8") if row["trace"] == trace)
-
-
-def figure_of(accuracy: Accuracy, measure: str) -> float:
-    """Return a measure in the unit of its table."""
-    if measure == "underestimated":
-        return 100 * accuracy.underestimated_share
-    return accuracy.mae_min if measure == "mae_min" else accuracy.wae_min
-
-
-def cells_of(outcomes: TraceOutcomes) -> Iterator[Cell]:
-    """Yield the figures of a trace, table by table."""
-    row = published_row(outcomes.trace)
-    for measure, *_ in MEASURES:
-        for predictor, model in PREDICTORS.items():
-            ours = None if model is None else figure_of(outcomes.test[model], measure)
-            printed = Printed(row[f"{measure}_{predictor}"])
-            yield Cell(outcomes.trace, measure, predictor, ours, printed)
-
-
-def requirements_of(outcomes: TraceOutcomes) -> Iterator[Requirement]:
-    """Yield what a trace has to reach."""
-    row, ours = published_row(outcomes.trace), outcomes.test["history"]
-    share = Printed(row["underestimated_minh"]).value / 100
-    yield Requirement(
-        outcomes.trace,
-        "underestimated, published parameters",
-        f"{ours.underestimated_share:.1%}".replace("%", " %"),
-        f"{100 * share:.0f} ± {100 * SHARE_WITHIN:.0f} %",
-        abs(ours.underestimated_share - share) <= SHARE_WITHIN,
-    )
-    error = Printed(row["wae_min_minh"]).value
-    yield Requirement(
-        outcomes.trace,
-        "WAE, published parameters",
-        f"{ours.wae_min:,.0f} min",
-        f"{error:,.0f} min ± {100 * WAE_WITHIN:.0f} %",
-        abs(ours.wae_min - error) <= WAE_WITHIN * error,
-    )
-    yield Requirement(
-        outcomes.trace,
-        "training fitness, own training",
-        f"{outcomes.own.training.fitness:.4f}, ratio {outcomes.fitness_ratio:.3f}",
-        f"ratio to {outcomes.published_training.fitness:.4f} at least {FITNESS_RATIO}",
-        outcomes.fitness_ratio >= FITNESS_RATIO,
-    )
+#: Headings of the parameters.
+TRAINING = (
+    "trace", "parameters", "template", "pivot (s)", "N1", "K1", "alpha1", "beta1", "N2", "K2",
+    "alpha2", "beta2", "training fitness", *FIGURE_HEADINGS,
+)  # fmt: skip
 
 
 @dataclass
-class Comparison(Study[Requirement]):
-    """Our figures beside the published ones.
+class Minh2012Predictor(PublishedStudy[Requirement]):
+    """Predictors on the traces of Tables 8.4 to 8.6.
 
     Attributes
     ----------
     traces
         What was found, by trace.
     """
+
+    name = "minh2012-predictor"
+    about = (
+        "Minh 2012, chapter 8: predictors of run times, Tables 8.4 to 8.6, on SDSC-DS and HPC2N."
+    )
+    title = "A history-based predictor of run times, reproduced"
+    source = f"{MINH}, chapter 8"
+    published: ClassVar = {
+        "minh2012_tables8": f"{MINH}, Tables 8.1 and 8.4 to 8.7: jobs, underestimated jobs (%), "
+        "mean absolute and weighted absolute error (min) by predictor, mean run time (min)"
+    }
+    setting = "trace"
 
     traces: dict[str, TraceOutcomes]
 
@@ -246,6 +126,302 @@ class Comparison(Study[Requirement]):
         return [cell for one in self.traces.values() for cell in cells_of(one)]
 
     @cached_property
-    def requirements(self) -> Sequence[Requirement]:
+    def requirements(self) -> list[Requirement]:
         """What has to be reached."""
         return [need for one in self.traces.values() for need in requirements_of(one)]
+
+    def tables(self) -> Sequence[Table]:
+        """Return Tables 8.4 to 8.6 with ours, all models, what is required, and the readings."""
+        return (
+            Table(
+                "Tables 8.4 to 8.6: ours and published", TABLES, table_rows(self), 2, "tables",
+                columns=dict(enumerate(SHOWN)), once=True,
+            ),
+            Table(
+                "All models on the test part", ("trace", "model", *FIGURE_HEADINGS),
+                model_rows(self), 2, "models", once=True,
+            ),
+            required_table(self.requirements, "trace", part="required"),
+            Table("Parameters", TRAINING, training_rows(self), 3, "training", terminal=False),
+            Table(
+                "Other readings", ("trace", "reading", *FIGURE_HEADINGS), reading_rows(self), 2,
+                "readings", terminal=False,
+            ),
+        )  # fmt: skip
+
+    def summary(self) -> list[str]:
+        """Return what was reached, what cannot be, and which traces were not there, a line each."""
+        lines = [
+            f"{self.score} required figures reached",
+            "Li's column cannot be run: its parameters are not published",
+        ]
+        origins = {one.own.origin.split(",")[0] for one in self.traces.values()}
+        lines.append(f"Own parameters: {', '.join(sorted(origins))}; figures computed in this run")
+        if self.absent:
+            lines.append(f"Traces of the tables that are not there: {', '.join(self.absent)}")
+        return lines
+
+    def pictures(self) -> Sequence[Picture]:
+        """Return Tables 8.4 to 8.6, the kinds of history, and Figure 8.2."""
+        return pictures_of(FIGURES, list(self.traces.values()))
+
+    def data(self) -> dict[str, Any]:
+        """Return everything about each trace, and the tables."""
+        return {
+            "traces": {name: _plain_trace(one) for name, one in self.traces.items()},
+            "absent": self.absent,
+            "tables": list(map(_plain_cell, self.cells)),
+        }
+
+    def verdicts(self) -> dict[str, Any]:
+        """Return what is required; the study has no statements."""
+        return {"required": as_data(self.requirements, self.setting), "reached": self.reached}
+
+    def rows(self) -> Rows:
+        """Return every figure of the tables with ours."""
+        return record_rows(list(map(_plain_cell, self.cells)))
+
+    def origin(self) -> dict[str, Any]:
+        """Return the traces."""
+        return {"traces": {name: one.facts for name, one in self.traces.items()}}
+
+
+def table_rows(study: Minh2012Predictor) -> list[list[str]]:
+    """Return Tables 8.4 to 8.6 as the texts of :data:`TABLES`."""
+    rows = []
+    for trace in study.traces:
+        cells = {(c.measure, c.predictor): c for c in study.cells if c.trace == trace}
+        for measure, name, unit, digits in MEASURES:
+            row = [trace, f"{name} ({unit})"]
+            for predictor in PREDICTORS:
+                cell = cells[measure, predictor]
+                row.append("-" if cell.ours is None else f"{cell.ours:,.{digits}f}")
+                value = cell.published
+                row.append(f"{value.value:,.{value.decimals}f}")
+            rows.append(row)
+    return rows
+
+
+def figures(accuracy: Accuracy) -> list[str]:
+    """Return the figures of a model as the texts of :data:`FIGURE_HEADINGS`."""
+    texts = [f"{figure_of(accuracy, name):,.{digits}f}" for name, _, _, digits in MEASURES]
+    return [f"{texts[0]} %", *texts[1:]]
+
+
+def model_rows(study: Minh2012Predictor) -> list[list[str]]:
+    """Return all models on each trace, and what users ask for."""
+    rows = []
+    for one in study.traces.values():
+        rows += [[one.trace, model, *figures(one.test[model])] for model in MODELS]
+        rows.append([one.trace, "history, own training", *figures(one.own.test)])
+        rows.append([one.trace, "requested time", *figures(one.requested)])
+    return rows
+
+
+def reading_rows(study: Minh2012Predictor) -> list[list[str]]:
+    """Return the readings of each trace, and the published figures."""
+    rows = []
+    for one in study.traces.values():
+        rows += [[one.trace, reading, *figures(one.readings[reading])] for reading in READINGS]
+        row = published_row(one.trace)
+        printed = [row[f"{measure}_minh"] for measure, *_ in MEASURES]
+        rows.append([one.trace, "published", f"{printed[0]} %", *printed[1:]])
+    return rows
+
+
+def training_rows(study: Minh2012Predictor) -> list[list[str]]:
+    """Return the published parameters and our own as the texts of :data:`TRAINING`."""
+    rows = []
+    for one in study.traces.values():
+        published = HistoryParameters.published(one.trace)
+        both = (
+            ("published", published, one.published_training, one.test["history"]),
+            ("own", one.own.parameters, one.own.training, one.own.test),
+        )
+        for name, parameters, training, test in both:
+            groups = (
+                text
+                for g in (parameters.small, parameters.big)
+                for text in (f"{g.n:,}", f"{g.k}", f"{g.alpha:g}", f"{g.beta:g}")
+            )
+            first = [one.trace, name, f"`{parameters.template}`", f"{parameters.pivot_s:,.0f}"]
+            rows.append([*first, *groups, f"{training.fitness:.4f}", *figures(test)])
+    return rows
+
+
+def _plain_trace(one: TraceOutcomes) -> dict[str, Any]:
+    return {
+        "trace": one.facts,
+        "jobs": one.jobs,
+        "training_jobs": one.training,
+        "mean_run_min": one.mean_run_min,
+        "requested_time": _plain(one.requested),
+        "models": {name: _plain(found) for name, found in one.test.items()},
+        "readings": {name: _plain(found) for name, found in one.readings.items()},
+        "published_parameters_in_training": _plain(one.published_training),
+        "own_training": {
+            "origin": one.own.origin,
+            "parameters": asdict(one.own.parameters),
+            "training": _plain(one.own.training),
+            "test": _plain(one.own.test),
+            "search": one.own.details,
+            "fitness_ratio": one.fitness_ratio,
+        },
+    }
+
+
+def _plain_cell(cell: Cell) -> dict[str, Any]:
+    return {**asdict(cell), "published": cell.published.value}
+
+
+def _plain(accuracy: Accuracy) -> dict[str, Any]:
+    return {**asdict(accuracy), "fitness": accuracy.fitness}
+
+
+def reproduce_minh2012_predictor(
+    traces: Annotated[str | os.PathLike[str], TRACES],
+    progress: Progress | None = None,
+    *,
+    training: Annotated[
+        bool,
+        Option("Train anew; otherwise parameters of an earlier training are taken.", name="train"),
+    ] = False,
+    budget_s: Annotated[
+        float,
+        Option(
+            "How long to train, each trace.",
+            name="budget",
+            parse=parse_duration,
+            shown=lambda seconds: f"{seconds / 60:g}m",
+        ),
+    ] = BUDGET_S,
+    seeds: Annotated[int, Option("Searches that share it; the best counts.", least=1)] = SEEDS,
+    only: Iterable[str] = CUTS,
+) -> Minh2012Predictor:
+    """Run the study on every trace of it that is there.
+
+    Parameters
+    ----------
+    traces
+        Folder with the logs, plain or gzipped.
+    progress
+        Called before each step.
+    training
+        Train anew, instead of taking the parameters of an earlier training.
+    budget_s, seeds
+        s for the training of each trace, and how many searches share them.
+    only
+        Names of the traces to look for.
+
+    Raises
+    ------
+    TraceError
+        When there is no log at all, or one that cannot be read.
+    QuantityError
+        When the budget or the number of seeds is not positive.
+    """
+    if budget_s <= 0 or seeds < 1:
+        raise QuantityError(f"budget {budget_s:g} s, seeds {seeds}: both must be more than 0")
+    wanted = [name for name in CUTS if name in set(only)]
+    logs = {CUTS[name].log for name in wanted}
+    paths = find_logs(traces, {name: log for name, log in STUDIED.items() if name in logs})
+    wanted = [name for name in wanted if CUTS[name].log in paths]
+    steps = Steps(len(wanted) * (STEPS + training), progress)
+    read: dict[str, Trace] = {}
+    found = {}
+    for name in wanted:
+        log = CUTS[name].log
+        steps.begin(f"{name}: {paths[log].name}")
+        if log not in read:
+            read = {log: read_trace(paths[log])}
+        own = None
+        past = past_jobs(read[log], CUTS[name].years)
+        if training:
+            steps.begin(f"{name}: training, {budget_s:g} s")
+            own = train(past.first(CUTS[name].training), budget_s=budget_s, seeds=seeds)
+        steps.begin(f"{name}: models")
+        found[name] = study_trace(name, past, own)
+    steps.end()
+    return Minh2012Predictor(found)
+
+
+def study_trace(name: str, past: PastJobs, own: Trained | None = None) -> TraceOutcomes:
+    """Predict the run times of one trace with all models and readings.
+
+    Parameters
+    ----------
+    name
+        A name of :data:`hpcrowd.scenarios.studies.minh2012_predictor.measures.CUTS`.
+    past
+        Its jobs.
+    own
+        What training found; the parameters of an earlier training unless given.
+    """
+    training = CUTS[name].training
+    if training >= len(past):
+        training = len(past) // 2  # a small log in its place
+
+    def figures(text: str, first: int = training) -> Any:
+        return evaluate(past, parse_predictor(text.format(trace=name)), first)
+
+    part = past.first(training)
+    return TraceOutcomes(
+        trace=name,
+        jobs=len(past),
+        training=training,
+        mean_run_min=float(past.run[training:].mean()) / 60,
+        requested=accuracy(past, past.jobs.requested_time, training),
+        test={model: figures(text) for model, text in MODELS.items()},
+        published_training=evaluate(part, HistoryPredictor(HistoryParameters.published(name))),
+        own=own_training(name, past, part, training, own),
+        readings={
+            reading: figures(text, _first(split, training, len(past)))
+            for reading, (text, split) in READINGS.items()
+        },
+        run_s=past.run,
+        facts=past.facts,
+    )
+
+
+def _first(split: float | None, chosen: int, jobs: int) -> int:
+    """Return how many jobs train in a reading."""
+    if split is None:
+        return chosen
+    return min(int(split * jobs) if split < 1 else int(split), jobs - 1)
+
+
+def own_training(
+    name: str, past: PastJobs, part: PastJobs, training: int, own: Trained | None
+) -> OwnTraining:
+    """Return the figures of parameters that we trained, now or before."""
+    if own is not None:
+        parameters, origin = own.parameters, TRAINED_HERE
+        details: dict[str, Any] = {
+            "seed": own.seed,
+            "fitness_by_seed": {str(seed): fitness for seed, fitness in own.each.items()},
+            "evaluations": own.evaluations,
+            "wall_s": round(own.wall_s, 1),
+        }
+    else:
+        wire = stored_training(name)
+        stored = predictor_from(wire["model"], wire["settings"])
+        assert isinstance(stored, HistoryPredictor)
+        assert stored.parameters is not None
+        parameters, details = stored.parameters, wire["provenance"]["training"]
+        origin = f"trained before, by hpcrowd predict --train --split {training}"
+    predictor = HistoryPredictor(parameters)
+    return OwnTraining(
+        parameters=parameters,
+        origin=origin,
+        training=evaluate(part, predictor),
+        test=evaluate(past, predictor, training),
+        details=details,
+    )
+
+
+def stored_training(name: str) -> dict[str, Any]:
+    """Return the model file of an earlier training on a trace."""
+    with as_file(
+        files("hpcrowd.scenarios.studies.minh2012_predictor").joinpath("trained", f"{name}.json")
+    ) as path:
+        return FILES.read(path)

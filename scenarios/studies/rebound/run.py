@@ -9,7 +9,8 @@ their think times stay (Madon et al. 2024, section 7.3.3). In a semi-open popula
 users pause for less time and begin anew, and unsatisfied ones leave, so that throughput is an
 outcome: the faster machine is used for more (rebound), the slower one loses its users.
 
-Run: ``python -m hpcrowd.scenarios.studies.rebound.run TRACE``
+Run: ``python -m hpcrowd.scenarios.studies.rebound.run TRACE``; its page, which also says how near
+populations drawn from logs are to these: ``python -m hpcrowd.scenarios.studies.refresh rebound``.
 """
 
 from __future__ import annotations
@@ -21,11 +22,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hpcrowd.agents.work.recorded import Work
 from hpcrowd.environment.clock import HOUR, WEEK, Clock
 from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.traces.formats.registry import read_trace
-from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
+from hpcrowd.scenarios.studies.pages import markdown_table
+from hpcrowd.scenarios.studies.rebound.draws import KINDS, draws_of, draws_rows, logs_rows
 from hpcrowd.scenarios.studies.rebound.measures import Rebound
+from hpcrowd.scenarios.studies.rebound.pauses import pause_slope
+from hpcrowd.scenarios.studies.rebound.tables import (
+    draw_rebound,
+    summary_lines,
+    tables,
+    variant_table,
+)
+from hpcrowd.scenarios.studies.render import Picture, page_parts, terminal_table
+from hpcrowd.scenarios.studies.running import LOGS, find_logs
 from hpcrowd.scenarios.terminal import Progress, progress_bar, standard_output
 
 if TYPE_CHECKING:
@@ -64,6 +77,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "alea": {"satisfaction": "alea"},
 }  # fmt: skip
 VARIED_AT = (0.5, 1.0, 2.0)
+
+#: The log of the page, and others that populations are drawn from where they are there.
+STUDIED, OTHERS = "KTH", ("SDSC-DS", "LANL-CM5", "HPC2N")
 
 
 def run_rebound(
@@ -146,6 +162,39 @@ def replayed_accounts(run: Run, trace: Trace, speed: float) -> dict[str, float]:
     }
 
 
+def page_contents(traces: Path) -> tuple[dict[str, str], list[Picture]]:
+    """Run the study; return the generated parts of its page by name, and its picture."""
+    paths = find_logs(traces, {name: LOGS[name] for name in (STUDIED, *OTHERS)}, [STUDIED])
+    trace = read_trace(paths[STUDIED])
+    with progress_bar() as progress:
+        found = run_rebound(trace, progress=progress)
+        shapes = {
+            name: {"doing": "think-time-windows", **choices} for name, choices in VARIANTS.items()
+        }
+        variants = run_rebound(trace, shapes, VARIED_AT, replayed=False, progress=progress)
+        draws = {STUDIED: draws_of(trace, progress=progress)}
+        for name in OTHERS:
+            if name in paths:
+                only = {"draw": KINDS["draw"]}
+                draws[name] = draws_of(read_trace(paths[name]), only, progress=progress)
+    parts = {
+        **page_parts(summary_lines(found), [*tables(found), variant_table(variants)]),
+        "draws": draws_rows(draws[STUDIED]),
+        "logs": logs_rows(draws),
+        "slopes": slopes_rows(paths),
+    }
+    return parts, [Picture.of("rebound", draw_rebound, found)]
+
+
+def slopes_rows(paths: Mapping[str, Path]) -> str:
+    """Return what logs say of pauses after longer responses, as a table in Markdown."""
+    rows = []
+    for name, path in paths.items():
+        work = Work.of(jobs_from_trace(read_trace(path)).jobs)
+        rows.append([name, *(f"{pause_slope(u):.2f}" for u in (work.by_session, work.by_batch))])
+    return markdown_table(["log", "between sessions", "between batches"], rows, 1)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the scenario on a trace; print a table; return the exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -156,8 +205,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
-    from hpcrowd.scenarios.studies.rebound.report import console_tables
-
     try:
         with progress_bar() as progress:
             found = run_rebound(read_trace(arguments[0]), progress=progress)
@@ -168,8 +215,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("rebound: interrupted; nothing was written", file=sys.stderr)
         return 130
     console = standard_output()
-    for table in console_tables(found):
-        console.print(table)
+    for table in tables(found):
+        if table.terminal:
+            console.print(terminal_table(table))
     return 0
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,11 +9,10 @@ import numpy as np
 from hpcrowd.analysis.features.panels import begin
 from hpcrowd.analysis.features.workload import Floats
 from hpcrowd.analysis.models.jobs.mugm import GROUPS
-from hpcrowd.analysis.pictures.plots import figure_png, new_figure
+from hpcrowd.analysis.pictures.plots import new_figure
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.jobs import Int64s
-from hpcrowd.scenarios.studies.song2005.measures import COUNTS
-from hpcrowd.scenarios.studies.song2005.study import TraceOutcomes, published_groups
+from hpcrowd.scenarios.studies.song2005.measures import COUNTS, TraceOutcomes, published_groups
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -120,13 +117,3 @@ def _label(axes: Axes, edges: tuple[Floats, Floats]) -> None:
 def figures_of(one: TraceOutcomes) -> list[int]:
     """Return the numbers of groups that a trace is drawn with: those of the paper, or 4."""
     return [count for count in COUNTS if (one.trace, count) in FIGURES] or [GROUPS]
-
-
-def write_figures(traces: Iterable[TraceOutcomes], folder: Path) -> list[str]:
-    """Write the maps of each trace as PNG and return the names of the files."""
-    names = []
-    for one in traces:
-        for count in figures_of(one):
-            names.append(f"{one.trace.lower()}-{count}-groups.png")
-            (folder / names[-1]).write_bytes(figure_png(groups_figure(one, count)))
-    return names

@@ -8,18 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hpcrowd.analysis.features.distance import apart
 from hpcrowd.analysis.models.jobs.mugm import GROUPS
-from hpcrowd.scenarios.studies.song2005.measures import GROUPED, MORE_CLUSTERS
+from hpcrowd.scenarios.studies.song2005.measures import GROUPED, MORE_CLUSTERS, TraceOutcomes
 from hpcrowd.scenarios.studies.study import Claim, Finding, Rule
-
-if TYPE_CHECKING:
-    from hpcrowd.scenarios.studies.song2005.study import TraceOutcomes
-
 
 #: "A few users": one in ten. "Very few jobs": less than the first line of Table II ends at.
 FEW, VERY_FEW = 0.1, 100

@@ -1,205 +1,102 @@
-"""Song et al. 2005: groups of users and what MUGM generates, ours beside the published figures."""
+"""Song et al. 2005, the user group model MUGM: the study, what is shown of it, and how it is run.
+
+Several versions of a log may be there. The one with as nearly as many jobs as Table I says is
+measured; the others are named.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
-
-import numpy as np
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.scenarios.studies.published import Printed, published_rows
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.scenarios.studies.options import TRACES, Option
+from hpcrowd.scenarios.studies.published import published_rows
+from hpcrowd.scenarios.studies.render import (
+    Picture,
+    Rows,
+    Table,
+    claim_grid,
+    claim_table,
+    required_table,
+)
+from hpcrowd.scenarios.studies.running import (
+    ARCHIVE,
+    Log,
+    Steps,
+    find_versions,
+    nearest_version,
+    run_tasks,
+)
+from hpcrowd.scenarios.studies.song2005.figures import figures_of, groups_figure
 from hpcrowd.scenarios.studies.song2005.measures import (
+    BORDER_MET,
     COUNTS,
+    DISTANCES,
     GROUPED,
+    GROUPS_OF,
+    GROUPS_ON,
     KINDS,
+    ONE,
+    POINTS,
+    SHARES,
     SHUFFLED,
-    Grouping,
+    TITLES,
     Jobs,
     Quality,
+    TraceOutcomes,
+    published_groups,
+    published_log,
+    published_quality,
 )
-from hpcrowd.scenarios.studies.song2005.statements import claims_of
-from hpcrowd.scenarios.studies.study import Claim, Requirement, Study
+from hpcrowd.scenarios.studies.song2005.statements import RULES, claims_of
+from hpcrowd.scenarios.studies.study import Claim, PublishedStudy, Requirement, as_data, plain
+from hpcrowd.scenarios.terminal import Progress
 
-#: Seeds of each fit unless said otherwise.
-SEEDS = 8
+#: The logs of Table I by name. The paper leaves out NASA, as unusual.
+STUDIED = {
+    "SDSC96": Log("SDSC-Par-1996-*.swf", f"{ARCHIVE}/l_sdsc_par/"),
+    "CTC": Log("CTC-SP2-1996-*.swf", f"{ARCHIVE}/l_ctc_sp2/"),
+    "KTH": Log("KTH-SP2-1996-*.swf", f"{ARCHIVE}/l_kth_sp2/"),
+    "LANL-CM5": Log("LANL-CM5-1994-*.swf", f"{ARCHIVE}/l_lanl_cm5/"),
+    "SDSC-SP2": Log("SDSC-SP2-1998-*.swf", f"{ARCHIVE}/l_sdsc_sp2/"),
+    "SDSC95": Log("SDSC-Par-1995-*.swf", f"{ARCHIVE}/l_sdsc_par/"),
+}
 
-#: Logs that figures are required on.
-REQUIRED_ON = ("KTH", "LANL-CM5")
+#: Seeds of each fit unless said otherwise, and how many processes share the work.
+SEEDS, PROCESSES = 8, 2
 
-#: The log and the number of groups whose shares are required, and how near, points.
-GROUPS_ON, GROUPS_OF, POINTS = "KTH", 2, 4.0
+#: The paper.
+PAPER = (
+    "B. Song, C. Ernemann, R. Yahyapour: User Group-based Workload Analysis and Modelling. "
+    "University of Dortmund, Technical Report CI-191/05, 2005"
+)
 
-#: Largest KS distance, and how far the correlation of generated jobs may be from the original one.
-MOST_KS, MOST_OFF = 0.05, 0.06
+#: Headings.
+LOG_TABLE = ("log", "file", "jobs", "Table I", "users", "Table I")
+USER_TABLE = ("jobs of a user", "users (%)", "published", f"ours, {BORDER_MET} for 500")
+GROUP_TABLE = (
+    "log", "groups", "group", "area (%)", "samples", "published", "jobs (%)", "samples",
+    "published", "users (%)", "samples", "published",
+)  # fmt: skip
+STAY_TABLE = ("log", "groups", "jobs whose group stays (%)")
+KS_TABLE = ("log", "what", "ours", "spread", SHUFFLED, ONE, "published")
+CORRELATION_TABLE = ("log", "original", "published", "generated", "spread", "published")
 
-#: The two distances by the names of :class:`Quality`, and of Table IV.
-DISTANCES = {"ks_processors": "ks_parallelism", "ks_run_time": "ks_runtime"}
-
-#: The same for people.
-TITLES = {"ks_processors": "KS, processors", "ks_run_time": "KS, run time"}
-
-#: Shares of Table III, by the names of :class:`~scenarios.studies.song2005.measures.Shares`.
-SHARES = {"area": "area", "jobs": "jobs", "users": "users"}
-
-#: Where Table II is met to the digit, jobs; printed is 500.
-BORDER_MET = 300
-
-
-def published_log(trace: str) -> dict[str, str]:
-    """Return the line of Table I on a log."""
-    return next(row for row in published_rows("song2005_table1") if row["trace"] == trace)
-
-
-def published_groups(trace: str, count: int) -> list[dict[str, Printed]]:
-    """Return the shares of Table III by name, a group after the other."""
-    return [
-        {name: Printed(row[f"{name}_percent"]) for name in SHARES}
-        for row in published_rows("song2005_table3")
-        if (row["trace"], row["groups"]) == (trace, str(count))
-    ]
-
-
-def published_quality(trace: str) -> dict[str, Printed]:
-    """Return the line of Tables IV and V on a log."""
-    rows = published_rows("song2005_tables4_5")
-    row = next(row for row in rows if row["trace"] == trace)
-    return {name: Printed(text) for name, text in row.items() if name != "trace"}
+#: The columns of Table III that fit on a terminal.
+NARROW = {
+    0: "log", 1: "groups", 2: "group", 3: "area (%)", 5: "paper", 6: "jobs (%)", 8: "paper",
+    9: "users (%)", 11: "paper",
+}  # fmt: skip
 
 
 @dataclass
-class TraceOutcomes:
-    """What was measured on one trace.
-
-    Attributes
-    ----------
-    trace
-        Its name in Table I.
-    jobs
-        Its jobs.
-    groupings
-        Users in groups, by the number of groups.
-    qualities
-        How near generated jobs come, by kind, a value for each seed.
-    facts
-        Which file it is, and which other versions were there.
-    """
-
-    trace: str
-    jobs: Jobs
-    groupings: dict[int, Grouping]
-    qualities: dict[str, list[Quality]]
-    facts: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def workload(self) -> Workload:
-        """The trace."""
-        return self.jobs.workload
-
-    def mean(self, name: str, kind: str = GROUPED) -> float:
-        """Return the mean of a figure of :class:`~scenarios.studies.song2005.measures.Quality`."""
-        return float(np.mean(self.values(name, kind)))
-
-    def values(self, name: str, kind: str = GROUPED) -> list[float]:
-        """Return a figure for each seed."""
-        return [getattr(one, name) for one in self.qualities[kind]]
-
-    def both(self, kind: str) -> float:
-        """Return the mean of both KS distances."""
-        return float(np.mean([self.mean(name, kind) for name in DISTANCES]))
-
-    def users_percent(self, border: int | None = None) -> list[float]:
-        """Return Table II: % of users by their number of jobs.
-
-        Parameters
-        ----------
-        border
-            Jobs; in the place of 500.
-        """
-        counts = np.bincount(np.unique(self.workload.user, return_inverse=True)[1])
-        edges = [int(row["least"]) for row in published_rows("song2005_table2")]
-        if border is not None:
-            edges[edges.index(500)] = border
-        found = np.bincount(np.searchsorted(edges, counts, side="right"), minlength=len(edges) + 1)
-        return [float(one) for one in 100 * found[1:] / len(counts)]
-
-    def samples_within(self) -> int:
-        """Return in how many random samples the required shares of groups are as near, too."""
-        printed = published_groups(GROUPS_ON, GROUPS_OF)
-        return sum(
-            len(one) == GROUPS_OF
-            and all(
-                abs(getattr(one[group], name) - printed[group][name].value) <= POINTS
-                for group in range(GROUPS_OF)
-                for name in SHARES
-            )
-            for one in self.groupings[GROUPS_OF].samples
-        )
-
-    def requirements(self) -> list[Requirement]:
-        """Return what has to be reached on it."""
-        return [*self._of_groups(), *self._of_quality()]
-
-    def _of_groups(self) -> list[Requirement]:
-        if self.trace != GROUPS_ON:
-            return []
-        found = []
-        ours = self.groupings[GROUPS_OF].shares
-        for group, printed in enumerate(published_groups(self.trace, GROUPS_OF)):
-            for name, title in SHARES.items():
-                number = getattr(ours[group], name) if group < len(ours) else 0.0
-                found.append(
-                    Requirement(
-                        self.trace,
-                        f"Table III, {GROUPS_OF} groups, group {group + 1}: {title} (%)",
-                        f"{number:.1f}",
-                        f"{printed[name].text}, within {POINTS:g} points",
-                        abs(number - printed[name].value) <= POINTS,
-                    )
-                )
-        return found
-
-    def _of_quality(self) -> list[Requirement]:
-        if self.trace not in REQUIRED_ON:
-            return []
-        found = [
-            Requirement(
-                self.trace,
-                f"Table IV, {TITLES[name]}",
-                f"{self.mean(name):.4f}",
-                f"at most {MOST_KS:g}",
-                self.mean(name) <= MOST_KS,
-            )
-            for name in DISTANCES
-        ]
-        ours, shuffled = self.both(GROUPED), self.both(SHUFFLED)
-        found.append(
-            Requirement(
-                self.trace,
-                "Table IV, mean of both KS, against shuffled users",
-                f"{ours:.4f}",
-                f"below {shuffled:.4f}",
-                ours < shuffled,
-            )
-        )
-        made, original = self.mean("correlation"), self.jobs.correlation
-        found.append(
-            Requirement(
-                self.trace,
-                "Table V, correlation of generated jobs",
-                f"{made:.3f}",
-                f"{original:.3f}, within {MOST_OFF:g}",
-                abs(made - original) <= MOST_OFF,
-            )
-        )
-        return found
-
-
-@dataclass
-class Comparison(Study[Requirement]):
-    """Our figures beside the published ones.
+class Song2005(PublishedStudy[Requirement]):
+    """Groups of users and what MUGM generates on every log of Table I that was there.
 
     Attributes
     ----------
@@ -209,14 +106,29 @@ class Comparison(Study[Requirement]):
         How many of each fit.
     """
 
+    name = "song2005"
+    about = (
+        "Song et al. 2005: groups of users, Tables II to V, Figures 8 to 11, on KTH and LANL-CM5."
+    )
+    title = "User groups and MUGM, reproduced"
+    source = PAPER
+    published: ClassVar = {
+        "song2005_table1": f"{PAPER}, Table I: logs, their processors, jobs and users",
+        "song2005_table2": f"{PAPER}, Table II: users of KTH by their number of jobs, %",
+        "song2005_table3": f"{PAPER}, Table III: groups of users, their shares of area, jobs and "
+        "users, %; which block is which log follows from the share of a single user",
+        "song2005_tables4_5": f"{PAPER}, Tables IV and V: KS distances, and Pearson's correlation",
+    }
+    setting = "log"
+    statements_listed = False
+
     traces: dict[str, TraceOutcomes]
     seeds: int
 
     @property
     def absent(self) -> list[str]:
         """Logs of Table I that were not there."""
-        names = [row["trace"] for row in published_rows("song2005_table1")]
-        return [name for name in names if name not in self.traces]
+        return [name for name in STUDIED if name not in self.traces]
 
     @cached_property
     def requirements(self) -> Sequence[Requirement]:
@@ -228,31 +140,342 @@ class Comparison(Study[Requirement]):
         """Every statement of the text on every trace that it can be checked on."""
         return claims_of(self.traces)
 
+    def tables(self) -> Sequence[Table]:
+        """Return the logs, Tables II to V, the statements, and what is required."""
+        traces = self.traces.values()
+        return (
+            Table("Logs", LOG_TABLE, list(map(log_row, traces)), 2, "logs", terminal=False),
+            Table(
+                "Table II: users of KTH by their number of jobs", USER_TABLE,
+                user_rows(self.traces["KTH"]) if "KTH" in self.traces else [], part="users",
+                wrap=True,
+            ),
+            Table(
+                "Table III: groups of users", GROUP_TABLE,
+                [row for one in traces for row in group_rows(one)], part="groups", columns=NARROW,
+                once=True, wrap=True,
+            ),
+            Table(
+                "Groups in random samples of run times", STAY_TABLE,
+                [row for one in traces for row in stay_rows(one)], part="staying", once=True,
+                wrap=True,
+            ),
+            Table(
+                f"Table IV: KS distances, {GROUPED} and others", KS_TABLE,
+                [row for one in traces for row in ks_rows(one)], 2, "ks", once=True, wrap=True,
+            ),
+            Table(
+                "Table V: correlation", CORRELATION_TABLE, list(map(correlation_row, traces)),
+                part="correlation", wrap=True,
+            ),
+            Table(
+                "Statements of the text", *claim_table(self.claims, RULES, self.traces), 2,
+                "claims", terminal=False,
+            ),
+            required_table(self.requirements, "log", part="required", left=2),
+            Table(
+                "Statements of the text", *claim_grid(self.claims, RULES, self.traces), html=False
+            ),
+        )  # fmt: skip
 
-def outcomes(
-    trace: str,
-    workload: Workload,
-    qualities: Mapping[str, Sequence[Quality]],
-    seeds: Sequence[int],
-    facts: dict[str, Any] | None = None,
-) -> TraceOutcomes:
-    """Return what was measured on a trace, with its groups.
+    def summary(self) -> list[str]:
+        """Return what was reached, what holds, and which logs were not there."""
+        checked = [claim for claim in self.claims if claim.holds is not None]
+        hold = sum(bool(claim.holds) for claim in checked)
+        lines = [
+            f"{self.score} required figures reached",
+            f"{hold} of {len(checked)} checked statements hold",
+            f"Means are over {self.seeds} seeds of fits, of what is generated and of shuffled "
+            "users",
+        ]
+        if GROUPS_ON in self.traces:
+            one = self.traces[GROUPS_ON]
+            lines.append(
+                f"{GROUPS_ON}, {GROUPS_OF} groups: shares from {one.samples_within()} of "
+                f"{self.seeds} random samples of run times are within {POINTS:g} points of the "
+                "published ones, too"
+            )
+        if self.absent:
+            lines.append(f"Not there: {', '.join(self.absent)}")
+        for name, one in self.traces.items():
+            jobs = int(published_log(name)["jobs"])
+            if len(one.workload) != jobs:
+                lines.append(
+                    f"{name}: {len(one.workload):,} jobs, {jobs:,} in Table I: another version of "
+                    "the log"
+                )
+            if others := one.facts.get("other_versions"):
+                lines.append(f"{name}: {one.facts['source']} is measured, not {', '.join(others)}")
+        return lines
+
+    def pictures(self) -> Sequence[Picture]:
+        """Return the maps of each trace."""
+        return [
+            Picture.of(f"{one.trace.lower()}-{count}-groups", groups_figure, one, count)
+            for one in self.traces.values()
+            for count in figures_of(one)
+        ]
+
+    def data(self) -> dict[str, Any]:
+        """Return what was measured on each trace."""
+        return {
+            "seeds": self.seeds,
+            "traces": {name: _plain_trace(one) for name, one in self.traces.items()},
+            "absent": self.absent,
+        }
+
+    def verdicts(self) -> dict[str, Any]:
+        """Return what is required, and the statements."""
+        return {
+            "required": as_data(self.requirements, self.setting),
+            "claims": as_data(self.claims, self.setting),
+            "reached": self.reached,
+        }
+
+    def rows(self) -> Rows:
+        """Return every figure in long form."""
+        heading = ("table", "log", "figure", "ours", "least", "most", "published")
+        return heading, [row for one in self.traces.values() for row in _figures(one)]
+
+    def origin(self) -> dict[str, Any]:
+        """Return the logs, and how many seeds."""
+        return {
+            "seeds": self.seeds,
+            "traces": {name: one.facts for name, one in self.traces.items()},
+        }
+
+
+# ---- rows of tables ----------------------------------------------------------------------------
+
+
+def log_row(one: TraceOutcomes) -> list[str]:
+    """Return which file a log is, as the texts of :data:`LOG_TABLE`."""
+    line = published_log(one.trace)
+    return [
+        one.trace,
+        str(one.facts.get("source", one.workload.name)),
+        f"{len(one.workload):,}",
+        f"{int(line['jobs']):,}",
+        f"{len(one.groupings[COUNTS[0]].label):,}",
+        line["users"],
+    ]
+
+
+def user_rows(one: TraceOutcomes) -> list[list[str]]:
+    """Return Table II as the texts of :data:`USER_TABLE`."""
+    published, ours = published_rows("song2005_table2"), one.users_percent()
+    return [
+        [row["jobs"], f"{share:.2f}", row["users_percent"], f"{moved:.2f}"]
+        for row, share, moved in zip(published, ours, one.users_percent(BORDER_MET), strict=True)
+    ]
+
+
+def group_rows(one: TraceOutcomes) -> list[list[str]]:
+    """Return Table III as the texts of :data:`GROUP_TABLE`."""
+    rows = []
+    for count, grouping in one.groupings.items():
+        printed = published_groups(one.trace, count)
+        for group, shares in enumerate(grouping.shares):
+            row = [one.trace, str(count), str(group + 1)]
+            for share in SHARES:
+                row += [
+                    f"{getattr(shares, share):.1f}",
+                    _range(grouping.ranges(group, share)),
+                    f"{printed[group][share].value:.1f}",
+                ]
+            rows.append(row)
+    return rows
+
+
+def _range(found: tuple[float, float] | None) -> str:
+    if found is None:
+        return "-"
+    low, high = (f"{number:.1f}" for number in found)
+    return f"{low} to {high}" if low != high else low
+
+
+def stay_rows(one: TraceOutcomes) -> list[list[str]]:
+    """Return how many jobs stay in their group, as the texts of :data:`STAY_TABLE`."""
+    return [
+        [one.trace, str(count), "-" if grouping.staying is None else f"{grouping.staying:.1f}"]
+        for count, grouping in one.groupings.items()
+    ]
+
+
+def ks_rows(one: TraceOutcomes) -> list[list[str]]:
+    """Return Table IV as the texts of :data:`KS_TABLE`."""
+    return [
+        [
+            one.trace,
+            TITLES[distance],
+            f"{one.mean(distance):.4f}",
+            _spread(one.values(distance), 3),
+            f"{one.mean(distance, SHUFFLED):.4f}",
+            f"{one.mean(distance, ONE):.4f}",
+            published_quality(one.trace)[column].text,
+        ]
+        for distance, column in DISTANCES.items()
+    ]
+
+
+def correlation_row(one: TraceOutcomes) -> list[str]:
+    """Return Table V as the texts of :data:`CORRELATION_TABLE`."""
+    printed = published_quality(one.trace)
+    return [
+        one.trace,
+        f"{one.jobs.correlation:.3f}",
+        printed["correlation_original"].text,
+        f"{one.mean('correlation'):.3f}",
+        _spread(one.values("correlation"), 2),
+        printed["correlation_synthetic"].text,
+    ]
+
+
+def _spread(values: Sequence[float], digits: int) -> str:
+    return f"{min(values):.{digits}f} to {max(values):.{digits}f}"
+
+
+def _plain_trace(one: TraceOutcomes) -> dict[str, Any]:
+    return {
+        **one.facts,
+        "jobs": len(one.workload),
+        "jobs_published": int(published_log(one.trace)["jobs"]),
+        "jobs_left_out": dict(one.workload.left_out),
+        "jobs_with_run_time_0": len(one.workload) - len(one.jobs.user),
+        "users_percent": one.users_percent(),
+        "correlation": one.jobs.correlation,
+        "groups": {
+            str(count): {
+                "shares_percent": plain(grouping.shares),
+                "samples_percent": plain(grouping.samples),
+                "jobs_staying_percent": grouping.staying,
+            }
+            for count, grouping in one.groupings.items()
+        },
+        "generated": plain(one.qualities),
+    }
+
+
+def _figures(one: TraceOutcomes) -> list[list[Any]]:
+    """Return every figure of a trace: table, log, what, ours, least, most and published."""
+    rows: list[list[Any]] = []
+    for count, grouping in one.groupings.items():
+        printed = published_groups(one.trace, count)
+        for group, shares in enumerate(grouping.shares):
+            for share in SHARES:
+                what = f"{count} groups, group {group + 1}, {share} (%)"
+                low, high = grouping.ranges(group, share) or (None, None)
+                published = printed[group][share].value
+                rows.append(["III", one.trace, what, getattr(shares, share), low, high, published])
+    values = published_quality(one.trace)
+    for kind in one.qualities:
+        for name, column in {**DISTANCES, "correlation": "correlation_synthetic"}.items():
+            table, found = "IV" if name in DISTANCES else "V", one.values(name, kind)
+            rows.append(
+                [
+                    table, one.trace, f"{name}, {kind}", one.mean(name, kind), min(found),
+                    max(found), values[column].value if kind == GROUPED else None,
+                ]
+            )  # fmt: skip
+    original = values["correlation_original"].value
+    ours = one.jobs.correlation
+    return [*rows, ["V", one.trace, "correlation, original", ours, None, None, original]]
+
+
+# ---- running -----------------------------------------------------------------------------------
+
+
+class Task(NamedTuple):
+    """A fit and what is generated from it.
+
+    Attributes
+    ----------
+    trace, kind
+        On which log, and how users are grouped.
+    seed
+        Of everything random.
+    """
+
+    trace: str
+    kind: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What is measured on the logs.
+
+    Attributes
+    ----------
+    traces
+        Their jobs by name.
+    """
+
+    traces: dict[str, Workload]
+
+    def __call__(self, task: Task) -> Quality:
+        """Return how near generated jobs come."""
+        return Jobs(self.traces[task.trace]).quality(task.kind, task.seed)
+
+
+def reproduce_song2005(
+    traces: Annotated[str | os.PathLike[str], TRACES],
+    progress: Progress | None = None,
+    *,
+    seeds: Annotated[int | None, Option("Seeds of each fit; by default 8.", least=1)] = None,
+    processes: int = PROCESSES,
+    only: Iterable[str] = STUDIED,
+) -> Song2005:
+    """Run the study on every log of it that is there.
 
     Parameters
     ----------
-    trace
-        Its name in Table I.
-    workload
-        Its jobs, of any status.
-    qualities
-        How near generated jobs come, by kind.
+    traces
+        Folder with the traces, plain or gzipped.
+    progress
+        Called before each step.
     seeds
-        Of the random samples that the groups are tried with.
-    facts
-        Which file it is.
+        How many of each fit; :data:`SEEDS` unless given.
+    processes
+        How many share the work; the results do not depend on it.
+    only
+        Names of the logs to look for.
+
+    Raises
+    ------
+    TraceError
+        When there is no log at all, or one that cannot be read or has no job.
+    QuantityError
+        When a number makes no sense.
+    ModelFitError
+        When a library is not installed.
     """
-    jobs = Jobs(workload)
-    groupings = {count: jobs.grouping(count, seeds) for count in COUNTS}
-    return TraceOutcomes(
-        trace, jobs, groupings, {kind: list(qualities[kind]) for kind in KINDS}, facts or {}
-    )
+    count = SEEDS if seeds is None else seeds
+    if count < 1:
+        raise QuantityError(f"seeds {count}: must be 1 or more")
+    wanted = set(only)
+    logs = {name: log for name, log in STUDIED.items() if name in wanted}
+    found = find_versions(traces, logs)
+    steps = Steps(len(found), progress)
+    read, facts = {}, {}
+    for name, paths in found.items():
+        steps.begin(f"{name}: {paths[0].name}")
+        published = int(published_log(name)["jobs"])
+        read[name], facts[name] = nearest_version(paths, published, "all")
+    tasks = [Task(name, kind, seed) for name in read for kind in KINDS for seed in range(count)]
+    experiment = Experiment(read)
+    quality = dict(run_tasks(experiment, tasks, processes, progress, lambda task: task.trace))
+    steps = Steps(len(read), progress)
+    measured = {}
+    for name, workload in read.items():
+        steps.begin(f"{name}: groups")
+        jobs = Jobs(workload)
+        measured[name] = TraceOutcomes(
+            name,
+            jobs,
+            {number: jobs.grouping(number, range(count)) for number in COUNTS},
+            {kind: [quality[Task(name, kind, seed)] for seed in range(count)] for kind in KINDS},
+            facts[name],
+        )
+    steps.end()
+    return Song2005(measured, count)

@@ -7,7 +7,6 @@ Each function takes the simulations of some logs and returns a figure with a pan
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from hpcrowd.analysis.pictures.plots import (
     legend_above,
     new_figure,
     tidy,
-    write_figures_of,
 )
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.scenarios.studies.zakay2015.measures import LogOutcomes, mean_shares
@@ -178,8 +176,3 @@ FIGURES: dict[str, Callable[[Sequence[LogOutcomes]], Figure]] = {
     "figure9": figure9,
     "figure10": figure10,
 }
-
-
-def write_figures(logs: Sequence[LogOutcomes], folder: Path) -> list[str]:
-    """Write every figure as PNG and return the names of the files."""
-    return write_figures_of(FIGURES, logs, folder)

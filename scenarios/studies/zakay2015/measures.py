@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.scenarios.studies.published import Printed, published_rows
-from hpcrowd.scenarios.studies.study import Requirement, Study
+from hpcrowd.scenarios.studies.study import Requirement
 
 #: When windows open in the distribution model, s after local midnight (section VII-B).
 OPENINGS = (7 * HOUR + HOUR // 2, 17 * HOUR + HOUR // 2)
@@ -289,34 +288,6 @@ def published_waits(log: str) -> dict[str, int]:
         row["user_model"]: int(Printed(row[COLUMNS[log]]).value)
         for row in published_rows("zakay2015_table1")
     }
-
-
-@dataclass
-class Comparison(Study[Requirement]):
-    """Our simulations beside the published figures.
-
-    Attributes
-    ----------
-    logs
-        The simulations by log.
-    """
-
-    logs: dict[str, LogOutcomes]
-
-    @property
-    def absent(self) -> list[str]:
-        """Logs of Table I that were not there."""
-        return [log for log in COLUMNS if log not in self.logs]
-
-    @cached_property
-    def cells(self) -> list[Cell]:
-        """Every figure of Table I of the logs that were there."""
-        return [cell for log in self.logs.values() for cell in cells_of(log)]
-
-    @cached_property
-    def requirements(self) -> list[Requirement]:
-        """What has to be reached."""
-        return [one for log in self.logs.values() for one in requirements_of(log)]
 
 
 def cells_of(log: LogOutcomes) -> Iterator[Cell]:

@@ -10,14 +10,11 @@ sessions moved by hours at random users no longer come at the same time of the w
 batch that began a session, and that the submission before released, always waits for the next
 session, sessions no longer run together.
 
-Run ``python -m hpcrowd.scenarios.studies.zakay2015.readings TRACES PAGE [FOLDER]`` to
-compute the generated parts of ``docs/studies/zakay2015.md`` anew, and its pictures in FOLDER; that
-takes some minutes.
+The tables are generated parts of the study's page.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,18 +33,13 @@ from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.studies.pages import markdown_table, refresh_command, refresh_file
+from hpcrowd.scenarios.studies.pages import markdown_table
 from hpcrowd.scenarios.studies.running import find_logs, swap_ties
-from hpcrowd.scenarios.studies.zakay2015.figures import write_figures
 from hpcrowd.scenarios.studies.zakay2015.measures import MODELS, published_waits
-from hpcrowd.scenarios.studies.zakay2015.report import page_parts
-from hpcrowd.scenarios.studies.zakay2015.run import STUDIED, reproduce_zakay2015, simulate
+from hpcrowd.scenarios.studies.zakay2015.study import STUDIED, simulate
 
 #: Seeds of each simulation here.
 SEEDS = 5
-
-#: Colours of the pictures on the page.
-COLOURS = 64
 
 #: Logs on which other settings and readings are tried.
 TRIED = ("KTH", "LANL-CM5", "SDSC-DS")
@@ -274,31 +266,3 @@ def readings_parts(traces: str | Path) -> dict[str, str]:
         "readings": markdown_table(READING_HEADING, readings, 2),
         "effects": markdown_table(EFFECT_HEADING, effects, 1),
     }
-
-
-def refresh(traces: Path, page: Path, folder: Path | None = None) -> None:
-    """Run the study and write the generated parts of the page, and its pictures."""
-    study = reproduce_zakay2015(traces)
-    refresh_file(page, page_parts(study) | readings_parts(traces))
-    if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in write_figures(list(study.logs.values()), folder):
-            _fewer_colours(folder / name)
-
-
-def _fewer_colours(path: Path) -> None:
-    """Write a picture anew with as many colours as its lines need, a third of the size."""
-    from PIL import Image
-
-    with Image.open(path) as image:
-        small = image.convert("RGB").quantize(COLOURS)
-    small.save(path, optimize=True)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Refresh the page and return the exit code."""
-    return refresh_command("zakay2015_readings", refresh, arguments, pictures=True)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,4 +1,4 @@
-"""Reproduce Minh 2012, chapters 4 and 5: models of arrivals and jobs, fitted, drawn and simulated.
+"""Minh 2012, chapters 4 and 5: models of arrivals and jobs, fitted, drawn and simulated.
 
 Every workload is drawn from named streams of its seed, so that results do not depend on how many
 processes share the work, nor on the order in which they finish.
@@ -6,10 +6,8 @@ processes share the work, nor on the order in which they finish.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,19 +15,14 @@ import numpy as np
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.judgement import generated
 from hpcrowd.analysis.models.model import WorkloadModel, fit
-from hpcrowd.environment.errors import QuantityError, UnavailableError
+from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.simulation import Simulation
-from hpcrowd.environment.traces.formats.registry import read_trace
-from hpcrowd.scenarios.processes import each_in_processes
-from hpcrowd.scenarios.studies.minh2012_correlation.study import slowdown
-from hpcrowd.scenarios.studies.minh2012_features.run import STUDIED as FEATURES
-from hpcrowd.scenarios.studies.minh2012_features.run import log_name
-from hpcrowd.scenarios.studies.minh2012_features.study import published_jobs
+from hpcrowd.scenarios.studies.minh2012_correlation.measures import slowdown
 from hpcrowd.scenarios.studies.minh2012_models.arrivals import TIME_SCALES_S, study_arrivals
 from hpcrowd.scenarios.studies.minh2012_models.jobs import JobRuns, measured, study_jobs
-from hpcrowd.scenarios.studies.minh2012_models.report import Reproduction
+from hpcrowd.scenarios.studies.minh2012_models.measures import SCHEDULED, TraceModels
 from hpcrowd.scenarios.studies.minh2012_models.scheduling import (
     LOADS,
     POLICIES,
@@ -37,26 +30,6 @@ from hpcrowd.scenarios.studies.minh2012_models.scheduling import (
     Schedule,
     system_of,
 )
-from hpcrowd.scenarios.studies.minh2012_models.study import TraceModels
-from hpcrowd.scenarios.studies.running import ARCHIVE, Log, find_versions, run_study
-from hpcrowd.scenarios.terminal import Progress
-
-#: The traces of chapters 4 and 5 by their abbreviations. NorduGrid is in another format, and NIKHEF
-#: is not public: files of these names are taken where somebody has converted them.
-STUDIED = {
-    **{name: FEATURES[name] for name in ("HPC", "LLN", "LAN", "FS2", "FS3")},
-    "NOR": Log("NorduGrid*.swf", f"{ARCHIVE}/"),
-    "NIK": Log("NIKHEF*.swf", f"{ARCHIVE}/"),
-}
-
-#: Seeds of every model.
-SEEDS = 10
-
-#: Processes that share the work.
-PROCESSES = 2
-
-#: The trace of Fig. 5.3, on which other ways are tried too.
-SCHEDULED = "LLN"
 
 
 @dataclass(frozen=True)
@@ -66,8 +39,7 @@ class Way:
     Attributes
     ----------
     arrivals
-        A name of :data:`hpcrowd.analysis.models.model.ARRIVALS`; chapter 5 takes those of
-        chapter 4.
+        A name of :data:`~analysis.models.model.ARRIVALS`; chapter 5 takes those of chapter 4.
     options
         Of the fit of its jobs.
     time_scale_s
@@ -132,7 +104,7 @@ class Work:
     seeds: Sequence[int]
 
     def __call__(self, task: Task) -> Any:
-        """Return what comes of a task."""
+        """Return the result of a task."""
         workload = self.workloads[task.trace]
         if task.kind == "fit":
             return fitted(workload, PLANNED[task.way])
@@ -191,86 +163,6 @@ def slowdown_on(workload: Workload, processors: int, policy: str) -> float:
     return slowdown(jobs)
 
 
-def reproduce_minh2012_models(
-    traces: str | os.PathLike[str],
-    progress: Progress | None = None,
-    *,
-    seeds: int = SEEDS,
-    processes: int = PROCESSES,
-) -> Reproduction:
-    """Run the experiments of chapters 4 and 5 on the traces that are there.
-
-    Parameters
-    ----------
-    traces
-        Folder with the traces, plain or gzipped.
-    progress
-        Called before each step.
-    seeds
-        How many times every model is drawn from.
-    processes
-        How many share the work; the results do not depend on it.
-
-    Raises
-    ------
-    TraceError
-        When there is no trace at all, or one that cannot be read or has no job.
-    QuantityError
-        When there are less than two seeds, or less than one process.
-    """
-    if seeds < 2:
-        raise QuantityError(f"seeds {seeds}: at least 2, for a spread")
-    if processes < 1:
-        raise QuantityError(f"processes {processes}: at least 1")
-    workloads, facts = read_traces(traces, progress)
-    ways = {
-        (name, way): plan
-        for name in workloads
-        for way, plan in PLANNED.items()
-        if plan.jobs or name == SCHEDULED
-    }
-    drawn = range(seeds)
-    fits = [Task("fit", *place, 0) for place in ways]
-    work = Work(workloads, {}, drawn)
-    models = {(task.trace, task.way): model for task, model in run(work, fits, processes, progress)}
-    tasks = tasks_of(ways, seeds)
-    results = dict(run(Work(workloads, models, drawn), tasks, processes, progress))
-    return Reproduction(
-        traces={
-            name: outcome_of(name, workload, facts[name], models, results)
-            for name, workload in workloads.items()
-        },
-        seeds=seeds,
-    )
-
-
-def read_traces(
-    traces: str | os.PathLike[str], progress: Progress | None
-) -> tuple[dict[str, Workload], dict[str, dict[str, Any]]]:
-    """Return the completed jobs of each trace, and which file it is.
-
-    Of several versions the one is taken of which as many jobs completed as Table 3.1 says, or
-    nearly as many.
-    """
-    workloads, facts = {}, {}
-    found = find_versions(traces, STUDIED)
-    for place, (name, paths) in enumerate(found.items()):
-        if progress is not None:
-            progress(f"{name}: reading {paths[0].name}", place, len(found))
-        read = []
-        for path in paths:
-            trace = read_trace(path)
-            read.append((path, trace, Workload.from_trace(trace, name=log_name(path))))
-        path, trace, workload = min(read, key=lambda one: abs(len(one[2]) - published_jobs(name)))
-        workloads[name] = workload
-        facts[name] = {
-            "source": path.name,
-            "sha256": trace.sha256,
-            "other_versions": [other.name for other in paths if other != path],
-        }
-    return workloads, facts
-
-
 def tasks_of(ways: dict[tuple[str, str], Way], seeds: int) -> list[Task]:
     """Return all there is to do once the models are fitted, long tasks first."""
     simulations, jobs, names = [], [], dict.fromkeys(name for name, _ in ways)
@@ -282,22 +174,6 @@ def tasks_of(ways: dict[tuple[str, str], Way], seeds: int) -> list[Task]:
             jobs += [Task("jobs", name, way, seed) for seed in range(seeds)]
     arrivals = [Task("arrivals", name, "", scale) for name in names for scale in TIME_SCALES_S]
     return arrivals + simulations + jobs
-
-
-def run(
-    work: Callable[[Task], Any],
-    tasks: Sequence[Task],
-    processes: int,
-    progress: Progress | None,
-) -> list[tuple[Task, Any]]:
-    """Return each task with what came of it."""
-    found = []
-    for place, result in each_in_processes(work, tasks, processes):
-        found.append((tasks[place], result))
-        if progress is not None:
-            label = f"{tasks[place].trace}: {tasks[place].kind} {tasks[place].way}"
-            progress(label, len(found), len(tasks))
-    return found
 
 
 def outcome_of(
@@ -333,25 +209,4 @@ def outcome_of(
         schedules=schedules,
         notes={way: models[name, way].notes for way in PLANNED if (name, way) in models},
         facts=facts,
-    )
-
-
-def run_minh2012_models(traces: Path, *, seeds: int, out: Path | None, as_json: bool) -> bool:
-    """Reproduce the study for the command line; return whether all required figures are reached.
-
-    Parameters
-    ----------
-    traces
-        Folder with the traces.
-    seeds
-        How many times every model is drawn from.
-    out
-        Folder to write; None writes nothing.
-    as_json
-        Print exactly one JSON object instead of tables.
-    """
-    return run_study(
-        lambda progress: reproduce_minh2012_models(traces, progress, seeds=seeds),
-        out=out,
-        as_json=as_json,
     )

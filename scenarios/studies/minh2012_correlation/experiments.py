@@ -1,4 +1,4 @@
-"""Reproduce Minh 2012, chapter 7: what correlation and locality do to schedulers.
+"""Minh 2012, chapter 7: the experiments, workload by workload.
 
 Every workload is drawn from a named stream of the seed, so that results do not depend on how many
 processes share the work, nor on the order in which they finish.
@@ -6,45 +6,115 @@ processes share the work, nor on the order in which they finish.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from hpcrowd.analysis import features
 from hpcrowd.analysis.models.jobs.locality import Locality, control_correlation
 from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.schedulers.correlation import rank_correlation
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.streams import Streams
-from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
-from hpcrowd.scenarios.processes import each_in_processes
-from hpcrowd.scenarios.studies.minh2012_correlation.foretold import foretold_signs
-from hpcrowd.scenarios.studies.minh2012_correlation.plan import (
-    COMPLETED,
-    HPC,
-    HPC_PROCESSORS,
-    PROCESSES,
-    STUDIED,
-    Case,
-    Plan,
-)
-from hpcrowd.scenarios.studies.minh2012_correlation.report import Reproduction
-from hpcrowd.scenarios.studies.minh2012_correlation.study import (
+from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
+    DEGREES,
+    LOCALITY_POLICIES,
     POLICIES,
+    REPLICATIONS,
+    WORKLOAD_JOBS,
     CorrelationRuns,
     Floats,
     LocalityRuns,
     slowdown,
 )
 from hpcrowd.scenarios.studies.minh2012_correlation.workloads import Sample, Workload, modelled
-from hpcrowd.scenarios.studies.running import find_logs, run_study
-from hpcrowd.scenarios.terminal import Progress
+from hpcrowd.scenarios.studies.options import SEED, Option, loads_option
+from hpcrowd.scenarios.studies.running import ARCHIVE, LOGS, Log
+
+#: The log of the first experiment, HPC of the thesis, and its machine (section 7.3.1).
+HPC, HPC_PROCESSORS = "HPC2N", 240
+
+#: The logs of the study: HPC2N is required, the others take part where they are there.
+STUDIED = {
+    HPC: LOGS["HPC2N"],
+    "DAS2-fs1": Log("DAS2-fs1-2003-1.swf", f"{ARCHIVE}/l_das2/"),
+    "SDSC-DS": LOGS["SDSC-DS"],
+    "Thunder": Log("LLNL-Thunder-2007-1*-cln.swf", f"{ARCHIVE}/l_llnl_thunder/"),
+    "KTH": LOGS["KTH"],
+    "LANL-CM5": LOGS["LANL-CM5"],
+    "CEA": LOGS["CEA"],
+}
+
+#: Jobs of a log that count: those that completed, status 1, as in all the thesis.
+COMPLETED = 1
+
+#: System loads of the first experiment; the thesis does not tell its own.
+LOADS = (0.7, 0.8, 0.9)
+
+#: System loads of the second one: under and over 1, as the axes of Figure 7.5.
+LOCALITY_LOADS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4)
+
+
+class Case(NamedTuple):
+    """Workloads of the second experiment."""
+
+    log: str
+    degree: float | None  #: correlation to set; None leaves it as modelled
+
+
+#: The thesis has FS3, FS0 and FS2 of DAS-2 with correlations of -0.2, 0 and +0.4, which are not in
+#: the archive. Here models of three logs with about these correlations, and the one of DAS-2 that
+#: is in the archive with its correlation set.
+CASES = (
+    Case("HPC2N", None),
+    Case("SDSC-DS", None),
+    Case("Thunder", None),
+    Case("DAS2-fs1", -0.2),
+    Case("DAS2-fs1", 0.0),
+    Case("DAS2-fs1", 0.4),
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be run; see :class:`~.measures.Experiments`.
+
+    Attributes
+    ----------
+    replications, jobs
+        Workloads of each kind, and jobs of each.
+    loads, degrees, policies
+        Of the first experiment.
+    seed
+        Of everything random.
+    locality_loads, locality_policies, cases
+        Of the second one.
+    """
+
+    replications: Annotated[int, Option("Workloads at each degree of correlation.")] = REPLICATIONS
+    jobs: Annotated[int, Option("Jobs of a workload.")] = WORKLOAD_JOBS
+    loads: Annotated[tuple[float, ...], loads_option("System loads, 1 is all of the machine.")] = (
+        LOADS
+    )
+    seed: Annotated[int, SEED] = 0
+    degrees: tuple[float, ...] = DEGREES
+    policies: tuple[str, ...] = tuple(POLICIES)
+    locality_loads: tuple[float, ...] = LOCALITY_LOADS
+    locality_policies: tuple[str, ...] = LOCALITY_POLICIES
+    cases: tuple[Case, ...] = CASES
+
+    def __post_init__(self) -> None:
+        for name, least in (("replications", 2), ("jobs", 100)):
+            if getattr(self, name) < least:
+                raise QuantityError(f"{name} {getattr(self, name)}: at least {least}")
+        for load in (*self.loads, *self.locality_loads):
+            if not 0 < load < float("inf"):
+                raise QuantityError(f"load {load}: must be positive, for example 0.8")
+        if not self.loads or len(set(self.loads)) < len(self.loads):
+            raise QuantityError(f"loads {self.loads}: give at least one, each once")
 
 
 class Task(NamedTuple):
@@ -143,7 +213,7 @@ def slowdown_of(workload: Workload, load: float, machine: int, policy: str) -> f
     workload, load, machine
         See :meth:`~hpcrowd.scenarios.studies.minh2012_correlation.workloads.Workload.jobs`.
     policy
-        A name of :data:`~hpcrowd.scenarios.studies.minh2012_correlation.study.POLICIES`.
+        A name of :data:`~hpcrowd.scenarios.studies.minh2012_correlation.measures.POLICIES`.
     """
     jobs = workload.jobs(load, machine)
     model = Simulation(jobs, machine, POLICIES[policy].scheduler)
@@ -168,86 +238,6 @@ def completed_jobs(trace: Trace) -> tuple[Int64s, Sample]:
     rows = rows[np.argsort(jobs.recorded_submit[rows], kind="stable")]
     sample = Sample(jobs.run_time[rows], jobs.processors[rows])
     return jobs.recorded_submit[rows], sample
-
-
-def reproduce_minh2012_correlation(
-    traces: str | os.PathLike[str],
-    progress: Progress | None = None,
-    *,
-    plan: Plan | None = None,
-    processes: int = PROCESSES,
-) -> Reproduction:
-    """Run the experiments of chapter 7 on the logs that are there.
-
-    Parameters
-    ----------
-    traces
-        Folder with the traces, plain or gzipped.
-    progress
-        Called before each step.
-    plan
-        What to run; the size of the thesis unless given.
-    processes
-        How many share the work; the results do not depend on it.
-
-    Raises
-    ------
-    TraceError
-        When the trace of HPC2N is missing, or one cannot be read.
-    ModelFitError
-        When a log cannot be modelled; scikit-learn is needed.
-    QuantityError
-        When there is less than one process.
-    """
-    plan = plan or Plan()
-    if processes < 1:
-        raise QuantityError(f"processes {processes}: at least 1")
-    paths = find_logs(traces, STUDIED, [HPC])
-    workloads, machines, weeks, logs = {}, {}, {}, {}
-    for place, (log, path) in enumerate(paths.items()):
-        if progress is not None:
-            progress(f"{log}: reading {path.name}", place, len(paths))
-        trace = read_trace(path)
-        submit, sample = completed_jobs(trace)
-        machines[log] = trace.processors
-        workloads[log] = features.Workload.of(submit, *sample, name=log)
-        weeks[log] = foretold_signs(submit, *sample)
-        logs[log] = {
-            "source": Path(trace.source).name,
-            "sha256": trace.sha256,
-            "processors": trace.processors,
-            "jobs_completed": len(submit),
-            "correlation": rank_correlation(*sample),
-        }
-    cases = tuple(case for case in plan.cases if case.log in workloads)
-    needed = {HPC, *(case.log for case in cases)}
-    models = {log: Locality.fit(workloads[log]) for log in STUDIED if log in needed}
-    work = Work(plan, models, machines, cases)
-    correlation, locality = collect(work, run_tasks(work, work.tasks(), processes, progress))
-    return Reproduction(
-        correlation=correlation,
-        locality=locality,
-        weeks=weeks,
-        jobs=plan.jobs,
-        seed=plan.seed,
-        logs=logs,
-        absent=[log for log in STUDIED if log not in paths],
-    )
-
-
-def run_tasks(
-    work: Callable[[Task], Any],
-    tasks: Sequence[Task],
-    processes: int,
-    progress: Progress | None,
-) -> Iterator[tuple[Task, Any]]:
-    """Yield each task with what came of it, as they finish."""
-    if progress is not None:
-        progress("simulating", 0, len(tasks))
-    for done, (place, result) in enumerate(each_in_processes(work, tasks, processes), 1):
-        if progress is not None:
-            progress(f"simulating: {tasks[place].experiment}", done, len(tasks))
-        yield tasks[place], result
 
 
 def collect(
@@ -298,28 +288,3 @@ def case_name(case: Case) -> str:
     if case.degree is None:
         return case.log
     return f"{case.log}, {case.degree:+.1f}" if case.degree else f"{case.log}, 0"
-
-
-def run_minh2012_correlation(
-    traces: Path, *, plan: Plan, processes: int, out: Path | None, as_json: bool
-) -> bool:
-    """Reproduce chapter 7 for the command line; return whether the required figures are reached.
-
-    Parameters
-    ----------
-    traces
-        Folder with the traces.
-    plan, processes
-        What to run, and how many processes share it.
-    out
-        Folder to write; None writes nothing.
-    as_json
-        Print exactly one JSON object instead of tables.
-    """
-    return run_study(
-        lambda progress: reproduce_minh2012_correlation(
-            traces, progress, plan=plan, processes=processes
-        ),
-        out=out,
-        as_json=as_json,
-    )

@@ -1,4 +1,4 @@
-"""The rebound study in tables, on a console and in Markdown, and as a picture."""
+"""The rebound study in tables, in sentences and as a picture."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 from hpcrowd.analysis.paired import Estimate
 from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, TITLE, new_figure, tidy
 from hpcrowd.environment.quantities import plural
-from hpcrowd.scenarios.studies.pages import markdown_table
 from hpcrowd.scenarios.studies.rebound.measures import MEASURES, Rebound
-from hpcrowd.scenarios.studies.report import console_table
+from hpcrowd.scenarios.studies.render import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from rich.table import Table
 
 
 #: Look of each kind of users: colour, marker, line.
@@ -26,10 +24,13 @@ LOOKS = {
     "semi-open": ("vermilion", "D", "-"),
 }
 
+#: The measures that tables and sentences compare.
+JOBS, WORK = "throughput_jobs_per_week", "work_recorded_node_h_per_week"
+
 #: What the panels of the picture show: measure, title, what to divide by.
 PANELS = (
-    ("throughput_jobs_per_week", "Jobs ended per week", 1.0),
-    ("work_recorded_node_h_per_week", "Work per week (1,000 node-hours at recorded speed)", 1e3),
+    (JOBS, "Jobs ended per week", 1.0),
+    (WORK, "Work per week (1,000 node-hours at recorded speed)", 1e3),
     ("utilization_weeks", "Processors in use (%)", 0.01),
 )
 
@@ -107,60 +108,58 @@ def headings(found: Rebound, *first: str) -> list[str]:
     return [*first, *(f"{speed:g}x" for speed in found.speeds)]
 
 
-def console_tables(found: Rebound) -> list[Table]:
-    """Return the tables for a ``rich`` console."""
-    seeds = plural(found.settings["seeds"], "seed")
-    tables = [
-        console_table(
+def tables(found: Rebound) -> list[Table]:
+    """Return the tables of the study, on a terminal or on the page."""
+    seeds, by_users = plural(found.settings["seeds"], "seed"), headings(found, "users")
+    shown = [
+        Table(
             f"{found.trace}: {MEASURES[measure]}, as a multiple of that at 1x; {seeds}, 95 %",
-            headings(found, "users"),
-            relative_rows(found, measure),
-            1,
+            by_users, relative_rows(found, measure), part=part,
         )
-        for measure in ("throughput_jobs_per_week", "work_recorded_node_h_per_week")
-    ]
-    tables.append(
-        console_table(
+        for measure, part in ((JOBS, "jobs"), (WORK, "work"))
+    ]  # fmt: skip
+    shown.append(
+        Table(
             "Rebound: part of the saved node-hours that are used after all, %",
-            headings(found, "users"),
-            rebound_rows(found),
-            1,
+            by_users, rebound_rows(found), part="rebound",
         )
-    )
+    )  # fmt: skip
     if "semi-open" in found.accounts:
         rows = visit_rows(found, "semi-open")
         heading = ["speed", *COUNTS.values()]
-        tables.append(console_table("Users of the semi-open population", heading, rows, 1))
-    return tables
+        shown.append(Table("Users of the semi-open population", heading, rows, part="visits"))
+    heading = headings(found, "users", "measure")
+    return [
+        *shown,
+        Table("All measures", heading, absolute_rows(found), 2, "absolute", terminal=False),
+    ]
 
 
 def variant_rows(found: Rebound) -> list[list[str]]:
     """Return a row for each variant: work per week at each speed, and who gave up or came back."""
-    measure = "work_recorded_node_h_per_week"
     slowest = min(found.speeds)
     rows = []
     for name in found.accounts:
         left = found.mean_count(name, slowest, "users_gave_up")
         away = found.mean_count(name, slowest, "users_went_away")
-        base = number(found.estimate(name, 1.0, measure), 0)
+        base = number(found.estimate(name, 1.0, WORK), 0)
         texts = [
-            number(found.relative(name, speed, measure), 2)
-            for speed in found.speeds
-            if speed != 1.0
+            number(found.relative(name, speed, WORK), 2) for speed in found.speeds if speed != 1.0
         ]
         rows.append([name, base, *texts, f"{left:.1f}", f"{away:.1f}"])
     return rows
 
 
-def variant_headings(found: Rebound) -> list[str]:
-    """Return the headings of :func:`variant_rows`."""
+def variant_table(found: Rebound) -> Table:
+    """Return the variants, see :func:`variant_rows`."""
     others = [f"at {speed:g}x" for speed in found.speeds if speed != 1.0]
     slowest = f"{min(found.speeds):g}x"
-    return ["satisfaction", "at 1x", *others, f"gave up, {slowest}", f"went away, {slowest}"]
+    heading = ["satisfaction", "at 1x", *others, f"gave up, {slowest}", f"went away, {slowest}"]
+    return Table("Variants of semi-open populations", heading, variant_rows(found), part="variants")
 
 
 def draw_rebound(found: Rebound) -> Figure:
-    """Return throughput, work and processors in use against the speed, by kind of users."""
+    """Throughput, work and processors in use against the speed, by kind of users."""
     seeds, policy = found.settings["seeds"], found.settings["scheduler"].upper()
     figure = new_figure(
         12,
@@ -209,19 +208,18 @@ def _draw_panel(axes: Axes, found: Rebound, measure: str, per: float) -> None:
 
 
 def summary_lines(found: Rebound) -> list[str]:
-    """Return the outcome in sentences: what each kind of users does at twice and half the speed."""
-    jobs, work = "throughput_jobs_per_week", "work_recorded_node_h_per_week"
+    """Return what each kind of users does at twice and half the speed, without the full stop."""
     fast = 2.0 if 2.0 in found.speeds else max(found.speeds)
     slow = min(found.speeds)
     lines = []
     for users in found.accounts:
-        more, done = found.relative(users, fast, jobs), found.relative(users, fast, work)
-        less = found.relative(users, slow, jobs)
+        more, done = found.relative(users, fast, JOBS), found.relative(users, fast, WORK)
+        less = found.relative(users, slow, JOBS)
         back = found.rebound(users, fast)
         lines.append(
             f"**{users}**: at {fast:g}x the speed {number(more, 2)} times the jobs and "
             f"{number(done, 2)} times the work per week, a rebound of {number(back, 0, 0.01)} %; "
-            f"at {slow:g}x {number(less, 2)} times the jobs."
+            f"at {slow:g}x {number(less, 2)} times the jobs"
         )
     if "semi-open" in found.accounts:
         gave = found.mean_count("semi-open", slow, "users_gave_up")
@@ -230,21 +228,6 @@ def summary_lines(found: Rebound) -> list[str]:
         lines.append(
             f"At {slow:g}x the speed {gave:.0f} users of a semi-open population give up and "
             f"{away:.0f} stay away for some weeks; at {fast:g}x {again:.0f} begin their work again "
-            "(means over seeds)."
+            "(means over seeds)"
         )
     return lines
-
-
-def page_parts(found: Rebound, variants: Rebound) -> dict[str, str]:
-    """Return the generated parts of the page by name."""
-    jobs, work = "throughput_jobs_per_week", "work_recorded_node_h_per_week"
-    heading = headings(found, "users")
-    return {
-        "summary": "\n".join(f"- {line}" for line in summary_lines(found)),
-        "jobs": markdown_table(heading, relative_rows(found, jobs), 1),
-        "work": markdown_table(heading, relative_rows(found, work), 1),
-        "rebound": markdown_table(heading, rebound_rows(found), 1),
-        "visits": markdown_table(["speed", *COUNTS.values()], visit_rows(found, "semi-open"), 1),
-        "absolute": markdown_table(headings(found, "users", "measure"), absolute_rows(found), 2),
-        "variants": markdown_table(variant_headings(variants), variant_rows(variants), 1),
-    }

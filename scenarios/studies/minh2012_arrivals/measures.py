@@ -1,0 +1,147 @@
+"""Minh 2012, chapter 6: what was simulated.
+
+Slowdown is the mean response time over the mean run time (section 5.2.5), not a mean of slowdowns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcrowd.analysis.paired import Estimate, t_interval
+from hpcrowd.environment.grid.das3 import DAS3
+from hpcrowd.scenarios.studies.minh2012_correlation.measures import POLICIES as ALL_POLICIES
+
+Floats = NDArray[np.float64]
+
+#: Workloads of each pattern on a cluster and on the grid, and jobs of each (section 6.2).
+CLUSTER_REPLICATIONS, GRID_REPLICATIONS, WORKLOAD_JOBS = 50, 25, 63_000
+
+#: Schedulers of the single cluster (section 6.3) by our short names, with their labels and colours.
+POLICIES = {name: ALL_POLICIES[name] for name in ("fcfs", "easy", "conservative")}
+
+#: The cluster of Fig. 6.3a.
+LEIDEN = "LU"
+
+#: Slowdowns of a run of the grid. Those of a cluster are of its local jobs, those of ``grid`` of
+#: the grid's jobs since their submission to the broker, submitted while all six workloads arrive:
+#: only then the load is what it is called. ``... all``: of all jobs, also later ones. ``LU shared``
+#: is of all jobs that the LU ran, since they joined its queue, the grid's among them.
+MEASURES = (*(row.name for row in DAS3), "LU all", "LU shared", "grid", "grid all")
+
+#: Largest system load at which a scheduler keeps up with jobs of all widths that arrive at random
+#: (found here): beyond it every pattern is overloaded, and their order tells little.
+SERVED = {"fcfs": 0.7, "easy": 0.8}
+
+#: Two slowdowns are alike up to this factor: what can hardly be told on bars (chosen here).
+ALIKE = 1.1
+
+
+@dataclass(frozen=True)
+class ClusterRuns:
+    """The runs on a single cluster (section 6.4.1).
+
+    Attributes
+    ----------
+    machine
+        Processors.
+    policies, loads, patterns
+        What was varied; names of :data:`POLICIES` and of ``workloads.PATTERNS``.
+    slowdown
+        Shape (policies, loads, patterns, replications). Replication r has the same run times and
+        processors everywhere.
+    """
+
+    machine: int
+    policies: tuple[str, ...]
+    loads: tuple[float, ...]
+    patterns: tuple[str, ...]
+    slowdown: Floats
+
+    def of(self, policy: str, load: float, pattern: str) -> Floats:
+        """Return the slowdowns of all replications, shape (replications,)."""
+        found: Floats = self.slowdown[
+            self.policies.index(policy), self.loads.index(load), self.patterns.index(pattern)
+        ]
+        return found
+
+
+@dataclass(frozen=True)
+class GridRuns:
+    """The runs on DAS-3 (section 6.4.2).
+
+    Attributes
+    ----------
+    loads
+        Grid loads.
+    patterns
+        Of the grid's jobs, and of the background.
+    slowdown
+        Shape (measures, loads, grid patterns, background patterns, replications); see
+        :data:`MEASURES`. Replication r has the same run times and processors everywhere.
+    """
+
+    loads: tuple[float, ...]
+    patterns: tuple[str, ...]
+    slowdown: Floats
+
+    def of(self, measure: str, load: float, grid: str, background: str) -> Floats:
+        """Return the slowdowns of all replications, shape (replications,)."""
+        found: Floats = self.slowdown[
+            MEASURES.index(measure),
+            self.loads.index(load),
+            self.patterns.index(grid),
+            self.patterns.index(background),
+        ]
+        return found
+
+
+def interval(values: Floats) -> Estimate:
+    """Return the mean of independent replications with its interval."""
+    return t_interval(values.tolist())
+
+
+def log_ratio(over: Floats, under: Floats) -> Estimate:
+    """Return the mean logarithm of slowdowns over others of the same replications.
+
+    Slowdowns of bursty workloads are skewed over replications; ratios are much less so.
+    """
+    return interval(np.log(over) - np.log(under))
+
+
+@dataclass
+class Experiments:
+    """All that was run.
+
+    Attributes
+    ----------
+    cluster, grid
+        Sections 6.4.1 and 6.4.2.
+    jobs, seed
+        Jobs of each workload, and the seed of everything.
+    settings
+        What else was chosen, by name.
+    log
+        The log that arrivals were fitted to.
+    """
+
+    cluster: ClusterRuns
+    grid: GridRuns
+    jobs: int
+    seed: int
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    log: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def cluster_replications(self) -> int:
+        """Workloads of each pattern on the cluster."""
+        return int(self.cluster.slowdown.shape[-1])
+
+    @property
+    def grid_replications(self) -> int:
+        """Workloads of each kind on the grid."""
+        return int(self.grid.slowdown.shape[-1])

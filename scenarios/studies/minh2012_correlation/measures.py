@@ -1,0 +1,206 @@
+"""Minh 2012, chapter 7: what was simulated, and Table 7.1 with ours beside it.
+
+Slowdown is the mean response time over the mean run time (section 5.2.5), not a mean of slowdowns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcrowd.analysis.paired import Estimate, t_interval
+from hpcrowd.environment.jobs import JobTable
+from hpcrowd.scenarios.studies.minh2012_correlation.foretold import ForetoldSigns
+from hpcrowd.scenarios.studies.published import Printed, published_rows
+
+Floats = NDArray[np.float64]
+
+#: Degrees of correlation (section 7.3.1).
+DEGREES = (-1.0, -0.8, -0.6, -0.4, -0.2, 0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+
+#: Replications of each point, and jobs of a workload (section 7.2.1).
+REPLICATIONS, WORKLOAD_JOBS = 20, 70_000
+
+#: Share of weeks that are foretold, on average over twelve traces (section 7.4).
+FORETOLD = 0.74
+
+
+class Policy(NamedTuple):
+    """A scheduler of the study."""
+
+    scheduler: str  #: what ``hpcrowd.environment.schedulers`` calls it
+    label: str  #: what the thesis calls it
+    colour: str  #: a name of ``hpcrowd.analysis.pictures.plots.COLOURS``
+
+
+#: The policies of section 7.2.2 by our short names.
+POLICIES = {
+    "fcfs": Policy("fcfs", "FIFO", "grey"),
+    "easy": Policy("easy", "Aggressive", "blue"),
+    "conservative": Policy("conservative", "Conservative", "green"),
+    "selective-uncategorized": Policy("selective", "Uncategorized Selective", "vermilion"),
+    "selective-categorized": Policy("selective-categorized", "Categorized Selective", "purple"),
+}
+
+#: The policies whose locality is looked at (section 7.3.2).
+LOCALITY_POLICIES = ("easy", "fcfs")
+
+
+def slowdown(jobs: JobTable) -> float:
+    """Return the mean response time of a run over the mean run time (section 5.2.5)."""
+    return float((jobs.end - jobs.submit).mean() / jobs.run_time.mean())
+
+
+def interval(values: Floats) -> Estimate:
+    """Return the mean of independent replications with its interval."""
+    return t_interval(values.tolist())
+
+
+@dataclass(frozen=True)
+class CorrelationRuns:
+    """The runs without locality, at every degree of correlation (section 7.3.1).
+
+    Attributes
+    ----------
+    degrees, loads, policies
+        What was varied; policies are names of :data:`POLICIES`.
+    correlation
+        Spearman's of each workload, shape (degrees, replications).
+    slowdown
+        Shape (policies, loads, degrees, replications). Replication r has the same run times and the
+        same gaps between arrivals, but for their scale, everywhere.
+    """
+
+    degrees: tuple[float, ...]
+    loads: tuple[float, ...]
+    policies: tuple[str, ...]
+    correlation: Floats
+    slowdown: Floats
+
+    def of(self, policy: str, load: float) -> Floats:
+        """Return the slowdowns of a policy at a load, shape (degrees, replications)."""
+        found: Floats = self.slowdown[self.policies.index(policy), self.loads.index(load)]
+        return found
+
+
+@dataclass(frozen=True)
+class LocalityRuns:
+    """The runs with and without locality of one kind of workload (section 7.3.2).
+
+    Attributes
+    ----------
+    name
+        For people.
+    log
+        The log whose jobs they are.
+    degree
+        Spearman's correlation that Control_Correlation was to set; None left it as modelled.
+    machine
+        Processors.
+    loads, policies
+        What was varied.
+    correlation
+        Spearman's of each workload, shape (replications,); the same with and without locality.
+    slowdown
+        Shape (policies, 2, loads, replications), first with locality, then without.
+    """
+
+    name: str
+    log: str
+    degree: float | None
+    machine: int
+    loads: tuple[float, ...]
+    policies: tuple[str, ...]
+    correlation: Floats
+    slowdown: Floats
+
+    def of(self, policy: str) -> tuple[Floats, Floats]:
+        """Return the slowdowns with and without locality, each of shape (loads, replications)."""
+        on, off = self.slowdown[self.policies.index(policy)]
+        return on, off
+
+
+class Correlation(NamedTuple):
+    """A figure of Table 7.1 with ours."""
+
+    workload: str
+    degree: float
+    published: Printed
+    published_deviation: Printed
+    mean: float
+    deviation: float  #: of the workloads, with n - 1
+
+
+@dataclass
+class Experiments:
+    """All that was run.
+
+    Attributes
+    ----------
+    correlation
+        Section 7.3.1.
+    locality
+        Section 7.3.2.
+    weeks
+        Section 7.4, by log.
+    jobs, seed
+        Jobs of each workload, and the seed of everything.
+    logs
+        Facts about each log, by name.
+    absent
+        Logs that were not there.
+    """
+
+    correlation: CorrelationRuns
+    locality: Sequence[LocalityRuns]
+    weeks: Mapping[str, ForetoldSigns]
+    jobs: int
+    seed: int
+    logs: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    absent: Sequence[str] = ()
+
+    @property
+    def replications(self) -> int:
+        """Workloads of each kind."""
+        return int(self.correlation.correlation.shape[1])
+
+    @cached_property
+    def table(self) -> list[Correlation]:
+        """Table 7.1 with ours, for the degrees that were run."""
+        found = []
+        for row in published_rows("minh2012_table7_1"):
+            degree = float(row["degree"])
+            if degree not in self.correlation.degrees:
+                continue
+            ours = self.correlation.correlation[self.correlation.degrees.index(degree)]
+            found.append(
+                Correlation(
+                    row["workload"],
+                    degree,
+                    Printed(row["correlation_mean"]),
+                    Printed(row["correlation_deviation"]),
+                    float(ours.mean()),
+                    float(ours.std(ddof=1)),
+                )
+            )
+        return found
+
+    @property
+    def within(self) -> float:
+        """How far from Table 7.1 our correlations may be.
+
+        Three standard deviations of Spearman's correlation of a workload whose run times and
+        processors have nothing to do with each other; our own acceptance, set beforehand.
+        """
+        return 3 / float(np.sqrt(self.jobs - 1))
+
+    @property
+    def foretold(self) -> float | None:
+        """Mean over logs of the share of weeks whose sign was foretold; None without any."""
+        shares = [signs.share for signs in self.weeks.values() if signs.share is not None]
+        return float(np.mean(shares)) if shares else None

@@ -1,0 +1,252 @@
+"""Minh 2012, chapter 3: features of traces measured, next to the published ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from hpcrowd.analysis.features.feature import Features, Value, value_of
+from hpcrowd.analysis.features.workload import Workload
+from hpcrowd.scenarios.studies.minh2012_features.tables import (
+    JOBS_WITHIN,
+    MEASURED,
+    Figure,
+    Table,
+    published_figures,
+)
+from hpcrowd.scenarios.studies.published import Printed, published_rows
+from hpcrowd.scenarios.studies.running import ARCHIVE, Log
+
+#: Orders of the jobs of the same second that bags are measured in, besides that of job numbers:
+#: from last to first, and so many shuffled ones, with these seeds.
+SHUFFLES = range(1, 11)
+
+#: The logs of Table 3.1 that can be read, by their abbreviations; cleaned where there is such a
+#: version, as in the thesis.
+STUDIED = {
+    "FS0": Log("DAS2-fs0-2003-1.swf", f"{ARCHIVE}/l_das2/"),
+    "FS1": Log("DAS2-fs1-2003-1.swf", f"{ARCHIVE}/l_das2/"),
+    "FS2": Log("DAS2-fs2-2003-1.swf", f"{ARCHIVE}/l_das2/"),
+    "FS3": Log("DAS2-fs3-2003-1.swf", f"{ARCHIVE}/l_das2/"),
+    "FS4": Log("DAS2-fs4-2003-1.swf", f"{ARCHIVE}/l_das2/"),
+    "OSC": Log("OSC-Clust-2000-*-cln.swf", f"{ARCHIVE}/l_osc/"),
+    "HPC": Log("HPC2N-2002-*-cln.swf", f"{ARCHIVE}/l_hpc2n/"),
+    "LLU": Log("LLNL-uBGL-2006-*.swf", f"{ARCHIVE}/l_llnl_ubgl/"),
+    "LLA": Log("LLNL-Atlas-2006-*-cln.swf", f"{ARCHIVE}/l_llnl_atlas/"),
+    "LLN": Log("LLNL-Thunder-2007-*-cln.swf", f"{ARCHIVE}/l_llnl_thunder/"),
+    "SDB": Log("SDSC-BLUE-2000-*-cln.swf", f"{ARCHIVE}/l_sdsc_blue/"),
+    "SDD": Log("SDSC-DS-2004-*-cln.swf", f"{ARCHIVE}/l_sdsc_ds/"),
+    "LAN": Log("LANL-O2K-1999-*.swf", f"{ARCHIVE}/l_lanl_o2k/"),
+}
+
+#: Why a trace of Table 3.1 cannot be read.
+UNREADABLE = {
+    "NOR": "Grid Workloads Archive, in another format",
+    "AUV": "Grid Workloads Archive, in another format",
+    "NIK": "not public",
+}
+
+#: How ours may come near to a published figure: it rounds to it, is within the tolerance of the
+#: table, or lies in the range over orders.
+HOW_NEAR = ("digit", "within", "orders")
+
+#: Differences of two numbers in floating point that are none.
+ROUNDING = 1e-9
+
+
+def published_jobs(trace: str) -> int:
+    """Return how many jobs of a trace completed, Table 3.1."""
+    rows = published_rows("minh2012_table3_1")
+    return next(int(row["jobs"]) for row in rows if row["trace"] == trace)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A figure of a trace with ours.
+
+    Attributes
+    ----------
+    trace, table, figure
+        What it is.
+    published
+        As printed.
+    ours
+        Our value, in the unit of the table.
+    orders
+        Smallest and largest over orders of the jobs of the same second; None where that does not
+        matter.
+    required
+        Whether it has to be reached.
+    """
+
+    trace: str
+    table: Table
+    figure: Figure
+    published: Printed
+    ours: Value
+    orders: tuple[float, float] | None
+    required: bool
+
+    @property
+    def reached(self) -> str:
+        """One of :data:`HOW_NEAR`, the first that is true; empty for none."""
+        number, printed = self.ours.number, self.published
+        if number is None:
+            return ""
+        off = abs(number - printed.value)
+        if off <= printed.half_unit + ROUNDING:
+            return "digit"
+        if self.table.within is not None and off <= self.table.within + ROUNDING:
+            return "within"
+        if self.orders is None or self.table.within is not None:
+            return ""
+        wider = printed.half_unit + self.table.slack + ROUNDING
+        low, high = self.orders
+        return "orders" if low - wider <= printed.value <= high + wider else ""
+
+    @property
+    def met(self) -> bool:
+        """Whether ours comes as near as its table requires."""
+        return self.reached in (("digit", "within") if self.table.strict else HOW_NEAR)
+
+    @property
+    def text(self) -> str:
+        """Ours for people, with one digit more than the published figure."""
+        return self.shown(self.ours.number) if self.ours.number is not None else str(self.ours)
+
+    @property
+    def range_text(self) -> str:
+        """The range over orders for people; empty where there is none or nothing moves."""
+        if self.orders is None:
+            return ""
+        low, high = map(self.shown, self.orders)
+        return f"{low} to {high}" if low != high else ""
+
+    def shown(self, number: float) -> str:
+        """Return a number of this figure with one digit more than the published one."""
+        if number == round(number) and not self.published.decimals:
+            return f"{number:,.0f}"
+        return f"{number:,.{self.published.decimals + 1}f}"
+
+    @property
+    def title(self) -> str:
+        """Which figure, for people."""
+        return self.figure.title + (f" ({self.figure.unit})" if self.figure.unit else "")
+
+
+@dataclass
+class TraceOutcomes:
+    """What was measured on one trace.
+
+    Attributes
+    ----------
+    trace
+        Its abbreviation in Table 3.1.
+    workload
+        Its completed jobs.
+    features
+        What was measured of it.
+    orders
+        Smallest and largest value of features over orders of the jobs of the same second.
+    facts
+        Which file it is, and which other versions were there.
+    """
+
+    trace: str
+    workload: Workload
+    features: Features
+    orders: dict[str, tuple[float, float]]
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_that_of_the_thesis(self) -> bool:
+        """Whether as many jobs completed as Table 3.1 says."""
+        return abs(len(self.workload) - published_jobs(self.trace)) <= JOBS_WITHIN
+
+    @cached_property
+    def cells(self) -> list[Cell]:
+        """Every figure that the tables print of it."""
+        return list(self._cells())
+
+    def _cells(self) -> Iterator[Cell]:
+        for table, figure, published in published_figures(self.trace):
+            value, orders = self.features[figure.feature], self.orders.get(figure.feature)
+            if value.number is not None:
+                value = Value(figure.in_unit(value.number))
+            if orders is not None:
+                orders = figure.in_unit(orders[0]), figure.in_unit(orders[1])
+            required = table.requires(self.trace) and self.is_that_of_the_thesis
+            yield Cell(self.trace, table, figure, published, value, orders, required)
+
+
+def study_trace(
+    trace: str, workload: Workload, facts: dict[str, Any] | None = None
+) -> TraceOutcomes:
+    """Measure one trace.
+
+    Parameters
+    ----------
+    trace
+        Its abbreviation in Table 3.1.
+    workload
+        Its completed jobs.
+    facts
+        Which file it is.
+    """
+    names = dict.fromkeys(figure.feature for _, figure, _ in published_figures(trace))
+    values = {name: measured(workload, name) for name in names}
+    moved = [
+        figure.feature
+        for table, figure, _ in published_figures(trace)
+        if table.by_order and MEASURED[figure.feature].by_order
+    ]
+    return TraceOutcomes(
+        trace=trace,
+        workload=workload,
+        features=Features(workload, values),
+        orders=ranges(workload, list(dict.fromkeys(moved))),
+        facts=facts or {},
+    )
+
+
+def measured(workload: Workload, feature: str) -> Value:
+    """Return a feature of a workload by name."""
+    return value_of(MEASURED[feature], workload)
+
+
+def ranges(workload: Workload, features: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Return the smallest and the largest value of features over orders of the same second.
+
+    Those are the order of job numbers, the opposite, and :data:`SHUFFLES`. What is not available
+    in the first is left out.
+    """
+    found = {
+        name: [value.number]
+        for name in features
+        if (value := measured(workload, name)).number is not None
+    }
+    if not found:
+        return {}
+    for order in _orders(len(workload)):
+        other = reordered(workload, order)
+        for name, numbers in found.items():
+            number_there = measured(other, name).number
+            if number_there is not None:
+                numbers.append(number_there)
+    return {name: (min(numbers), max(numbers)) for name, numbers in found.items()}
+
+
+def _orders(jobs: int) -> Iterator[np.ndarray[Any, Any]]:
+    """Yield numbers that decide which of the jobs of the same second comes first."""
+    yield np.arange(jobs)[::-1]
+    for seed in SHUFFLES:
+        yield np.random.default_rng(seed).permutation(jobs)
+
+
+def reordered(workload: Workload, number: np.ndarray[Any, Any]) -> Workload:
+    """Return a workload with the jobs of the same second in the order of ``number``."""
+    return workload.take(np.lexsort((number, workload.submit)))

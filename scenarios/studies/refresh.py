@@ -1,0 +1,163 @@
+"""Refresh the page of a published study: its generated parts in Markdown, and pictures on it.
+
+    python -m hpcrowd.scenarios.studies.refresh zakay2015 --traces traces
+
+runs the study with its defaults. Of a study that takes hours the runs are stored next to its page:
+
+    hpcrowd reproduce minh2012-correlation --traces traces --out study
+    python -m hpcrowd.scenarios.studies.refresh minh2012-correlation --runs study
+
+stores them, rounded, and makes tables and pictures of what is stored; without ``--runs``, only the
+latter. The pages of :data:`MEASURED` are refreshed with ``--traces``, too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hpcrowd.environment.errors import HpcrowdError, QuantityError
+from hpcrowd.scenarios.studies.pages import BEGIN, refresh_page
+from hpcrowd.scenarios.studies.registry import study_entry
+from hpcrowd.scenarios.studies.render import Picture, write_pictures
+from hpcrowd.scenarios.terminal import progress_bar
+
+#: The documentation in a checkout; pages, stored runs and pictures are in it.
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+#: Pages on what no paper printed: the module whose ``page_contents`` takes the folder of traces
+#: and returns the generated parts and the pictures.
+MEASURED = {"rebound": "rebound.run", "validation": "validation"}
+
+
+def page_of(name: str, docs: Path = DOCS) -> Path:
+    """Return the file of a study's page."""
+    return docs / "studies" / f"{name}.md"
+
+
+def runs_of(name: str, docs: Path = DOCS) -> Path:
+    """Return the file of a study's stored runs."""
+    return docs / "studies" / f"{name}.json"
+
+
+def pictures_of_page(name: str, docs: Path = DOCS) -> Path:
+    """Return the folder of the pictures on a study's page."""
+    return docs / "pictures" / name
+
+
+def stored_study(name: str, docs: Path = DOCS) -> Any:
+    """Return the study whose runs are stored next to its page."""
+    return study_entry(name).study.of_stored(json.loads(runs_of(name, docs).read_text("utf-8")))
+
+
+def store_runs(name: str, results: Path, docs: Path = DOCS) -> None:
+    """Store the runs of a study next to its page, rounded.
+
+    Parameters
+    ----------
+    name
+        The study.
+    results
+        Folder that ``hpcrowd reproduce --out`` wrote.
+    docs
+        Folder of the documentation.
+    """
+    kind = study_entry(name).study
+    study = kind.of_stored(json.loads((results / f"{name}.json").read_text("utf-8")))
+    text = json.dumps(study.stored(kind.stored_digits), separators=(",", ":"))
+    runs_of(name, docs).write_text(f"{text}\n", encoding="utf-8")
+
+
+def refresh(
+    name: str, *, traces: Path | None = None, runs: Path | None = None, docs: Path = DOCS
+) -> None:
+    """Refresh the page of a study.
+
+    Parameters
+    ----------
+    name
+        The study.
+    traces
+        Folder with the traces, for a study that is run anew.
+    runs
+        Folder of results to store, for one whose runs are stored; None takes those stored already.
+    docs
+        Folder of the documentation.
+
+    Raises
+    ------
+    QuantityError
+        When the study needs traces and none are given, or a generated part of the page is not made.
+    """
+    colours = None
+    if name in MEASURED:
+        module = import_module(f"{__package__}.{MEASURED[name]}")
+        parts, pictures = module.page_contents(_needed(name, traces))
+    else:
+        colours = study_entry(name).study.picture_colours
+        parts, pictures = study_contents(name, traces, runs, docs)
+    page = page_of(name, docs)
+    text = page.read_text(encoding="utf-8")
+    marks = re.findall(BEGIN.format("(.*)"), text)
+    if unknown := [mark for mark in marks if mark not in parts]:
+        raise QuantityError(f"{page}: generated part {unknown[0]!r}: the study does not make it")
+    page.write_text(refresh_page(text, parts), encoding="utf-8")
+    folder = pictures_of_page(name, docs)
+    shown = [one for one in pictures if f"{name}/{one.name}.png" in text]
+    if shown:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_pictures(shown, folder, colours)
+
+
+def study_contents(
+    name: str, traces: Path | None, runs: Path | None = None, docs: Path = DOCS
+) -> tuple[dict[str, str], Sequence[Picture]]:
+    """Return the generated parts of a study's page, and the pictures, from traces or stored runs.
+
+    Parameters
+    ----------
+    name, traces, runs, docs
+        See :func:`refresh`.
+    """
+    run, kind = study_entry(name)
+    if kind.stored_digits is not None:
+        if runs is not None:
+            store_runs(name, runs, docs)
+        study = stored_study(name, docs)
+        return study.page_parts(), study.pictures()
+    traces = _needed(name, traces)
+    with progress_bar() as progress:
+        study = run(traces, progress)
+    return {**study.page_parts(), **study.more_parts(traces)}, study.pictures()
+
+
+def _needed(name: str, traces: Path | None) -> Path:
+    """Return the folder of traces that a page is made of."""
+    if traces is None:
+        raise QuantityError(f"study {name}: its page is made of traces; give --traces FOLDER")
+    return traces
+
+
+def command(
+    name: Annotated[str, typer.Argument(metavar="STUDY", help="Name of the study.")],
+    traces: Annotated[Path | None, typer.Option(help="Folder with the traces.")] = None,
+    runs: Annotated[Path | None, typer.Option(help="Folder of results to store.")] = None,
+    docs: Annotated[Path, typer.Option(help="Folder of the documentation.")] = DOCS,
+) -> None:
+    """Refresh the page of a published study."""
+    try:
+        refresh(name, traces=traces, runs=runs, docs=docs)
+    except HpcrowdError as error:
+        print(f"refresh: {error}", file=sys.stderr)
+        raise typer.Exit(2) from None
+
+
+if __name__ == "__main__":
+    typer.run(command)

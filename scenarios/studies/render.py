@@ -1,0 +1,509 @@
+"""Tables, pictures and statements of studies, rendered: terminal, HTML, Markdown, CSV, a folder.
+
+A study declares them once, see :class:`~hpcrowd.scenarios.studies.study.PublishedStudy`; nothing
+here knows any particular one.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hpcrowd.analysis.pictures.plots import figure_png
+from hpcrowd.analysis.results import versions, whole_folder, write_csv, write_json
+from hpcrowd.scenarios.studies.pages import markdown_table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.console import Console
+    from rich.table import Table as RichTable
+
+    from hpcrowd.scenarios.studies.study import Claim, PublishedStudy, Requirement, Rule
+
+
+#: A table: its headings and its rows.
+Rows = tuple[Sequence[str], Iterable[Sequence[Any]]]
+
+#: Head of an HTML page with tables and pictures; give it a title.
+HTML_HEAD = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
+body {{ font: 16px/1.5 sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem; }}
+table {{ border-collapse: collapse; font-size: 14px; margin: 0.5rem 0 2rem; }}
+td, th {{ padding: 0.1rem 0.6rem; text-align: right; border-bottom: 1px solid #ddd; }}
+th {{ vertical-align: bottom; }} td.word, th.word {{ text-align: left; }}
+td.failed {{ color: #D55E00; font-weight: bold; }} img {{ max-width: 100%; }}
+</style></head><body>
+<h1>{title}</h1>
+"""
+
+
+#: The outcome of a statement, in tables and on a terminal.
+VERDICTS = {True: "yes", False: "**no**", None: "open"}
+SHOWN = {True: "holds", False: "[yellow]does not hold[/yellow]", None: "open"}
+
+
+def record_rows(records: Sequence[Mapping[str, Any]]) -> Rows:
+    """Return the headings and rows of records that have the same names, at least one."""
+    return list(records[0]), [list(record.values()) for record in records]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a study.
+
+    Attributes
+    ----------
+    title
+        What it shows, above it on a terminal and on an HTML page.
+    heading, rows
+        Texts, perhaps with marks of Markdown; bold ones and a ``no`` in the last column stand out.
+    left
+        Columns of words; the others are numbers, to the right.
+    part
+        The generated part of the study's page that it is in; empty if the page lacks it. Where
+        several share one, each is under its title.
+    terminal, html
+        Whether a terminal and the HTML page show it.
+    columns
+        On a terminal: places of the columns to show, with their headings; all by default.
+    once
+        On a terminal, whether the first column says only once what is in several rows after each
+        other.
+    wrap
+        On a terminal, whether numbers may be broken into lines.
+    """
+
+    title: str
+    heading: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    left: int = 1
+    part: str = ""
+    terminal: bool = True
+    html: bool = True
+    columns: Mapping[int, str] | None = None
+    once: bool = False
+    wrap: bool = False
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture of a study.
+
+    Attributes
+    ----------
+    name
+        Its file, without ``.png``.
+    words
+        What it shows, a sentence.
+    draw
+        Draws it.
+    dpi
+        Dots per inch of its file, which matplotlib then writes by itself; None writes it like all
+        pictures of the program, see :func:`~hpcrowd.analysis.pictures.plots.figure_png`.
+    """
+
+    name: str
+    words: str
+    draw: Callable[[], Figure]
+    dpi: int | None = None
+
+    @classmethod
+    def of(
+        cls, name: str, draw: Callable[..., Figure], *arguments: Any, dpi: int | None = None
+    ) -> Picture:
+        """Return the picture that a function draws of its arguments; its docstring describes it."""
+        return cls(name, (draw.__doc__ or name).strip(), lambda: draw(*arguments), dpi)
+
+    def write(self, path: Path) -> None:
+        """Draw it into a PNG file."""
+        figure = self.draw()
+        if self.dpi is None:
+            path.write_bytes(figure_png(figure))
+        else:
+            figure.savefig(path, dpi=self.dpi)
+
+
+def pictures_of(figures: Mapping[str, Callable[..., Figure]], *arguments: Any) -> list[Picture]:
+    """Return the pictures of several functions, by name, all with the same arguments."""
+    return [Picture.of(name, draw, *arguments) for name, draw in figures.items()]
+
+
+# ---- all of a study --------------------------------------------------------------------------
+
+
+def show_study(study: PublishedStudy[Any], console: Console) -> None:
+    """Print tables, statements and a summary on a ``rich`` console."""
+    for table in study.tables():
+        if table.terminal and table.rows:
+            console.print(terminal_table(table))
+    claims = study.claims if study.statements_listed else ()
+    show_statements(console, claims, study.failures, study.summary())
+
+
+def study_page(study: PublishedStudy[Any], pictures: Iterable[Picture]) -> str:
+    """Return the HTML page of a study with tables, and pictures that are in the same folder."""
+    return html_page(
+        study.title,
+        [study.source, *study.summary()],
+        [
+            html_section(table.title, table.heading, table.rows, table.left)
+            for table in study.tables()
+            if table.html and table.rows
+        ],
+        pictures,
+    )
+
+
+def page_parts(summary: Iterable[str], tables: Iterable[Table]) -> dict[str, str]:
+    """Return the generated parts of a page in Markdown, by name.
+
+    Parameters
+    ----------
+    summary
+        Sentences without the full stop.
+    tables
+        Those with a part are on the page; several of one part under their titles.
+    """
+    texts: dict[str, dict[str, str]] = {}
+    for table in tables:
+        if table.part:
+            text = markdown_table(table.heading, table.rows, table.left)
+            texts.setdefault(table.part, {})[table.title] = text
+    parts = {
+        part: "\n\n".join(f"**{title}**\n\n{text}" for title, text in found.items())
+        if len(found) > 1
+        else "".join(found.values())
+        for part, found in texts.items()
+    }
+    return {"summary": "\n".join(f"- {line}." for line in summary), **parts}
+
+
+def write_study(study: PublishedStudy[Any], folder: Path) -> None:
+    """Write data, pictures and a page into a folder that is whole or absent."""
+    with whole_folder(folder) as place:
+        write_json(study.to_json(), place / f"{study.name}.json")
+        write_csv(place / f"{study.name}.csv", *study.rows())
+        pictures = study.pictures()
+        write_pictures(pictures, place)
+        (place / "report.html").write_text(study_page(study, pictures), encoding="utf-8")
+        provenance = {"study": study.name, **study.origin(), "versions": versions()}
+        write_json(provenance, place / "provenance.json")
+
+
+def write_pictures(pictures: Iterable[Picture], folder: Path, colours: int | None = None) -> None:
+    """Write pictures as PNG.
+
+    Parameters
+    ----------
+    pictures, folder
+        Which, and where; the folder has to exist.
+    colours
+        How many colours are kept: few lines need few, and the files become a third of the size.
+    """
+    for picture in pictures:
+        path = folder / f"{picture.name}.png"
+        picture.write(path)
+        if colours is not None:
+            _reduce_colours(path, colours)
+
+
+def _reduce_colours(path: Path, colours: int) -> None:
+    from PIL import Image
+
+    with Image.open(path) as image:
+        small = image.convert("RGB").quantize(colours)
+    small.save(path, optimize=True)
+
+
+# ---- requirements and statements -------------------------------------------------------------
+
+
+def required_table(
+    requirements: Iterable[Requirement],
+    setting: str = "",
+    *,
+    title: str = "Required",
+    what: str = "what",
+    part: str = "",
+    left: int = 5,
+    bold: bool = False,
+    terminal: bool = True,
+) -> Table:
+    """Return what is required as a table.
+
+    Parameters
+    ----------
+    requirements
+        What is required.
+    setting
+        Heading of the settings, such as ``log``; empty leaves the column out.
+    title, part, left, terminal
+        See :class:`Table`.
+    what
+        Heading of what is required.
+    bold
+        Whether a ``no`` is bold in Markdown.
+    """
+    heading = (setting, what, "ours", "required", "reached")
+    rows = required_rows(requirements)
+    if bold:
+        rows = [[*row[:-1], VERDICTS[row[-1] == "yes"]] for row in rows]
+    first = 0 if setting else 1
+    return Table(
+        title, heading[first:], [row[first:] for row in rows], left, part, terminal=terminal
+    )
+
+
+def statement_table(
+    claims: Iterable[Claim],
+    settings: Iterable[str],
+    *,
+    part: str,
+    title: str = "Statements of the text",
+) -> Table:
+    """Return statements as a table for pages: a row each, verdict and text for each setting.
+
+    Parameters
+    ----------
+    claims
+        The statements; those in other settings are left out.
+    settings
+        The columns.
+    title, part
+        See :class:`Table`.
+    """
+    columns = list(settings)
+    rows: dict[str, dict[str, str]] = {}
+    for claim in claims:
+        if claim.setting in columns:
+            row = rows.setdefault(f"{claim.what} ({claim.section})", {})
+            row[claim.setting] = f"{VERDICTS[claim.holds]}: {claim.text}"
+    return Table(
+        title,
+        ["statement: measure; rule", *columns],
+        [[what, *(row.get(one, "-") for one in columns)] for what, row in rows.items()],
+        part=part,
+        terminal=False,
+    )
+
+
+def show_statements(
+    console: Console,
+    claims: Iterable[Claim],
+    failures: Iterable[Requirement],
+    lines: Iterable[str],
+) -> None:
+    """Print statements of a text with what was found, what was not reached, and a summary.
+
+    Parameters
+    ----------
+    console
+        Where to.
+    claims
+        The statements, those that say the same in other settings behind each other.
+    failures
+        Required figures that were not reached.
+    lines
+        The summary.
+    """
+    claims, last = list(claims), None
+    if claims:
+        console.print("[bold]Statements of the text[/bold]")
+    for claim in claims:
+        if claim.what != last:
+            last = claim.what
+            console.print(f"\n{claim.what} ({claim.section})", highlight=False)
+        console.print(f"  {claim.setting}: {SHOWN[claim.holds]}: {claim.text}", highlight=False)
+    console.print()
+    for one in failures:
+        where = f"{one.setting}: " if one.setting else ""
+        console.print(
+            f"[red]not reached[/red]: {where}{one.what}: {one.ours}, required {one.required}"
+        )
+    for line in lines:
+        console.print(line, highlight=False)
+
+
+def required_rows(requirements: Iterable[Requirement]) -> list[list[str]]:
+    """Return what was required as texts: setting, what, ours, required, and yes or no."""
+    return [
+        [one.setting, one.what, one.ours, one.required, "yes" if one.holds else "no"]
+        for one in requirements
+    ]
+
+
+def claim_table(
+    claims: Iterable[Claim], rules: Iterable[Rule], settings: Iterable[str]
+) -> tuple[list[str], list[list[str]]]:
+    """Return headings and rows: what was found for every statement, a column for each setting."""
+    found, columns = {(one.name, one.setting): one for one in claims}, list(settings)
+
+    def text(name: str, setting: str) -> str:
+        if (name, setting) not in found:
+            return "-"
+        claim = found[name, setting]
+        return ("**no**: " if claim.holds is False else "") + claim.text
+
+    rows = [
+        [rule.what, rule.section, *(text(rule.name, setting) for setting in columns)]
+        for rule in rules
+        if any((rule.name, setting) in found for setting in columns)
+    ]
+    return ["statement: measure; rule", "section", *columns], rows
+
+
+def claim_grid(
+    claims: Iterable[Claim], rules: Iterable[Rule], settings: Iterable[str]
+) -> tuple[list[str], list[list[str]]]:
+    """Return the statements as a grid for a terminal: a line each, a column for each setting."""
+    words = {True: "yes", False: "no", None: "open"}
+    found = {(claim.name, claim.setting): words[claim.holds] for claim in claims}
+    columns, known = list(settings), {name for name, _ in found}
+    rows = [
+        [rule.name, *(found.get((rule.name, setting), "-") for setting in columns)]
+        for rule in rules
+        if rule.name in known
+    ]
+    return ["statement", *columns], rows
+
+
+# ---- on a terminal ---------------------------------------------------------------------------
+
+
+def console_table(
+    title: str,
+    heading: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    left: int,
+    *,
+    once: bool = False,
+    wrap: bool = False,
+) -> RichTable:
+    """Return a table for a ``rich`` console; a "no" at the end of a row stands out.
+
+    Parameters
+    ----------
+    title, heading, rows
+        What it holds; what the paper printed, headed ``paper``, is dim.
+    left
+        Columns of words; the others are numbers, to the right.
+    once
+        Whether the first column says only once what stands in several rows after each other.
+    wrap
+        Whether numbers may be broken into lines.
+    """
+    from rich.table import Table
+
+    view = Table(title=title, **console_look())
+    for place, name in enumerate(heading):
+        number: dict[str, Any] = {"justify": "right", "no_wrap": not wrap} if place >= left else {}
+        view.add_column(name, style="dim" if name == "paper" else None, **number)
+    before = None
+    for row in rows:
+        first = "" if once and row[0] == before else row[0]
+        before = row[0]
+        last = "[red]no[/red]" if row[-1] == "no" else row[-1]
+        view.add_row(first, *row[1:-1], last)
+    return view
+
+
+def terminal_table(table: Table) -> RichTable:
+    """Return a table of a study for a ``rich`` console, without marks of Markdown."""
+    columns = table.columns or dict(enumerate(table.heading))
+    rows = [[_shown(row[place]) for place in columns] for row in table.rows]
+    heading = [_plain(name) for name in columns.values()]
+    return console_table(
+        _plain(table.title), heading, rows, table.left, once=table.once, wrap=table.wrap
+    )
+
+
+def _shown(text: str) -> str:
+    """Return a cell without marks of Markdown; one that is bold is red."""
+    return f"[red]{_plain(text)}[/red]" if text.startswith("**") else _plain(text)
+
+
+def _plain(text: str) -> str:
+    return text.replace("**", "").replace("`", "")
+
+
+def console_look() -> dict[str, Any]:
+    """Return the look of tables on a ``rich`` console."""
+    from rich.box import SIMPLE_HEAD
+
+    return {
+        "box": SIMPLE_HEAD,
+        "title_justify": "left",
+        "title_style": "bold",
+        "pad_edge": False,
+        "padding": 0,
+    }
+
+
+# ---- as a page -------------------------------------------------------------------------------
+
+
+def says_no(text: str) -> bool:
+    """Return whether a cell says that something was not reached or does not hold."""
+    return text == "no" or text.startswith("**")
+
+
+def html_table(heading: Sequence[str], rows: Iterable[Sequence[str]], left: int) -> str:
+    """Return a table in HTML.
+
+    Parameters
+    ----------
+    heading, rows
+        What it holds; marks of Markdown are dropped.
+    left
+        Columns of words; the others are numbers, to the right.
+    """
+
+    def cell(kind: str, place: int, text: str) -> str:
+        mark = " class=word" if place < left else ""
+        if kind == "td" and place and says_no(text):
+            mark = " class=failed"
+        return f"<{kind}{mark}>{html.escape(text.replace('**', '').strip('`'))}</{kind}>"
+
+    lines = [
+        "<tr>" + "".join(cell(kind, place, text) for place, text in enumerate(row)) + "</tr>"
+        for kind, row in (("th", heading), *(("td", row) for row in rows))
+    ]
+    return "<table>\n" + "\n".join(lines) + "\n</table>"
+
+
+def html_page(
+    title: str,
+    paragraphs: Iterable[str],
+    parts: Iterable[str],
+    pictures: Iterable[Picture],
+) -> str:
+    """Return a page in HTML.
+
+    Parameters
+    ----------
+    title, paragraphs
+        Plain text, paragraphs without the full stop.
+    parts
+        Headings and tables in HTML.
+    pictures
+        Those whose files are beside the page.
+    """
+    lines = [
+        HTML_HEAD.format(title=title),
+        *(f"<p>{html.escape(text)}.</p>" for text in paragraphs),
+        *parts,
+    ]
+    for picture in pictures:
+        words = html.escape(picture.words)
+        lines.append(f'<h3>{words}</h3>\n<img src="{picture.name}.png" alt="{words}">')
+    return "\n".join([*lines, "</body></html>\n"])
+
+
+def html_section(
+    title: str, heading: Sequence[str], rows: Iterable[Sequence[str]], left: int
+) -> str:
+    """Return a table in HTML under its title; see :func:`html_table`."""
+    return f"<h2>{title}</h2>\n{html_table(heading, rows, left)}"
