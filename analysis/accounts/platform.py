@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcrowd.environment.clock import HOUR
-from hpcrowd.environment.engine.interrupted_runs import MEANING, Attempt, attempt_columns
+from hpcrowd.environment.platform.timeline import MEANING, Attempt, attempt_columns
 from hpcrowd.environment.quantities import format_duration, plural
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def accounts_of(model: Simulation) -> dict[str, dict[str, Any]]:
     return {
         name: cluster.account(model.time)
         for name, cluster in model.clusters.items()
-        if cluster.engine.timeline is not None
+        if cluster.timeline is not None
     }
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hpcrowd.analysis.models.part import Floats
-from hpcrowd.environment.engine.kernel.places import compiled
+from hpcrowd.environment.compilation import compiled
 from hpcrowd.environment.jobs import Int64s
 
 

@@ -41,8 +41,8 @@ def steps_of_model(model: Simulation) -> list[Step]:
     """Return the steps of all clusters of a simulation together, until now."""
     return together(
         [Step(0, one.processors, one.processors)]
-        if one.engine.timeline is None
-        else [Step(*step) for step in one.engine.timeline.history]
+        if one.timeline is None
+        else [Step(*step) for step in one.timeline.history]
         for one in model.clusters.values()
     )
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.decisions import DecisionLog, Decisions
     from hpcrowd.agents.work.recorded import Work
     from hpcrowd.agents.work.units import Units
-    from hpcrowd.environment.engine.interrupted_runs import Attempt
+    from hpcrowd.environment.platform.timeline import Attempt
     from hpcrowd.environment.simulation import Simulation
 
 

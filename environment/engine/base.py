@@ -16,7 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,8 +30,17 @@ from hpcrowd.environment.schedulers.predictors.base import Predictor
 from hpcrowd.environment.stops import FOREVER, Stop
 from hpcrowd.environment.units import UnitTable
 
-if TYPE_CHECKING:
-    from hpcrowd.environment.platform.timeline import Timeline
+
+class Changes(Protocol):
+    """What changes an engine as time goes on, see ``platform.timeline.Timeline``."""
+
+    next_at: int
+
+    def apply(self, now: int) -> list[int]:
+        """Change what changes at ``now``; return rows of the jobs that are over by that."""
+
+    def catch_up(self, now: int) -> None:
+        """Do what happened before ``now`` while nothing ran, waited or was to arrive."""
 
 
 class Engine(ABC):
@@ -104,7 +113,7 @@ class Engine(ABC):
         self.windows: tuple[tuple[int, int], ...] = ()
         self.pace = Fraction(1)
         self.work: Int64s | None = None
-        self.timeline: Timeline | None = None
+        self.timeline: Changes | None = None
         self.predictor = self.estimates if isinstance(self.estimates, Predictor) else None
         if self.predictor is not None:
             self.predictor.begin(jobs)

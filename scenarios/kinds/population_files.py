@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from hpcrowd.environment.errors import HpcrowdError, QuantityError, first_mistake
-from hpcrowd.environment.schedulers.estimates import parse_estimates
 from hpcrowd.environment.schedulers.names import parse_scheduler
+from hpcrowd.environment.schedulers.predictors.base import parse_estimates
 from hpcrowd.environment.toml_files import read_toml
 from hpcrowd.scenarios.kinds.fields import DAYS, Duration, HoursConfig, Strict
 from hpcrowd.scenarios.kinds.reaction_files import reaction_from

@@ -27,9 +27,9 @@ from hpcrowd.environment.errors import QuantityError, first_mistake
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.quantities import parse_factor, parse_processors
 from hpcrowd.environment.schedulers.base import Scheduler
-from hpcrowd.environment.schedulers.estimates import Estimates, parse_estimates
+from hpcrowd.environment.schedulers.estimates import Estimates
 from hpcrowd.environment.schedulers.names import SCHEDULER_NAMES, parse_scheduler
-from hpcrowd.environment.schedulers.predictors.base import Predictor
+from hpcrowd.environment.schedulers.predictors.base import Predictor, parse_estimates
 from hpcrowd.environment.simulation import RESUBMIT_AFTER, Simulation
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.requested_times import RequestedTimes

@@ -28,8 +28,8 @@ from hpcrowd.environment.clock import DAY, WEEK, Clock
 from hpcrowd.environment.errors import QuantityError, first_mistake
 from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.quantities import parse_factor, parse_processors
-from hpcrowd.environment.schedulers.estimates import parse_estimates
 from hpcrowd.environment.schedulers.names import SCHEDULER_NAMES, parse_scheduler
+from hpcrowd.environment.schedulers.predictors.base import parse_estimates
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.trace import Conversion, Conversions, Trace, jobs_from_trace

@@ -1,13 +1,14 @@
 """The compiled cluster: arrivals, queue, running jobs and scheduling pass in one resumable loop.
 
-:func:`advance` works on plain arrays that :class:`CompiledEngine` owns. It
-runs until users must hear something, a given time is reached, or room runs out, and goes on from
-there at the next call. The order within an instant is that of ``docs/background/time.md``:
+:func:`advance` works on the arrays of a :class:`Cluster`, which its engine owns. It runs until
+users must hear something, a given time is reached, or room runs out, and goes on from there at the
+next call. The order within an instant is that of ``docs/background/time.md``:
 completions, users' reactions, arrivals, then one scheduling pass.
 """
 
 from __future__ import annotations
 
+from hpcrowd.environment.compilation import compiled, inlined
 from hpcrowd.environment.engine.kernel.heap import heap_pop, heap_push
 from hpcrowd.environment.engine.kernel.places import (
     ALLOWANCE,
@@ -21,7 +22,6 @@ from hpcrowd.environment.engine.kernel.places import (
     COMPLETIONS,
     DONE,
     EASY,
-    END,
     ENQUEUED,
     ESTIMATE,
     EVENTS,
@@ -34,12 +34,9 @@ from hpcrowd.environment.engine.kernel.places import (
     HEAP_SIZE,
     KILL,
     KILLED,
-    NEVER,
     NOW,
     NUMBER,
     OUTSIDE,
-    PACE,
-    PACE_ONE,
     PASS,
     PAUSE,
     PHASE,
@@ -52,9 +49,7 @@ from hpcrowd.environment.engine.kernel.places import (
     RECORDED,
     RECORDED_START,
     RECORDED_SUBMIT,
-    REJECTED,
     RELEASE,
-    RENOUNCED,
     REQUESTED_TIME,
     ROOM,
     RUN_TIME,
@@ -69,8 +64,8 @@ from hpcrowd.environment.engine.kernel.places import (
     UNIT,
     WAITING,
     WAKE,
-    compiled,
-    inlined,
+    Cluster,
+    Units,
 )
 from hpcrowd.environment.engine.kernel.scheduling import (
     close_gaps,
@@ -78,8 +73,10 @@ from hpcrowd.environment.engine.kernel.scheduling import (
     enqueue,
     estimate,
     forget,
+    run_from,
     slide,
     start_heads,
+    turned_away,
 )
 from hpcrowd.environment.stops import FOREVER
 
@@ -106,13 +103,10 @@ def submit_jobs(jobs, s, heap, rows):
 
 
 @compiled
-def _release(jobs, s, heap, unit, links, edges, unit_rows):
-    """Follow the dependencies of a finished unit: fixed think times, without a call of its user.
-
-    ``links`` holds a row for each unit: first edge, dependencies left, earliest start, first of
-    ``unit_rows``; ``edges`` one for each edge: successor, think time. What is used together stands
-    together, since users' units are far apart in memory.
-    """
+def _release(cluster, units, unit):
+    """Follow the dependencies of a finished unit: fixed think times, without a call of its user."""
+    jobs, s, heap = cluster.jobs, cluster.s, cluster.heap
+    links, edges = units.links, units.edges
     now = s[NOW]
     for edge in range(links[unit, 0], links[unit + 1, 0]):
         after = edges[edge, 0]
@@ -120,16 +114,17 @@ def _release(jobs, s, heap, unit, links, edges, unit_rows):
         links[after, 1] -= 1
         if links[after, 1] == 0:
             first, last = links[after, 3], links[after + 1, 3]
-            submit_unit(jobs, s, heap, links[after, 2], first, last, unit_rows)
+            submit_unit(jobs, s, heap, links[after, 2], first, last, units.rows)
 
 
 @inlined
-def _over(jobs, s, heap, job, remaining, finished, links, edges, unit_rows):
+def _over(cluster, units, job):
     """Count a job as over for its user; note the unit when it was the last job of it.
 
     Where others count, note the job.
     """
-    unit = jobs[UNIT, job]
+    s, finished, remaining = cluster.s, cluster.finished, units.remaining
+    unit = cluster.jobs[UNIT, job]
     if unit >= 0:
         if s[SHARED]:
             finished[s[FINISHED_COUNT]] = job
@@ -137,30 +132,31 @@ def _over(jobs, s, heap, job, remaining, finished, links, edges, unit_rows):
             return
         remaining[unit] -= 1
         if remaining[unit] == 0:
-            if s[RELEASE] and unit < len(links) - 1:
-                _release(jobs, s, heap, unit, links, edges, unit_rows)
+            if s[RELEASE] and unit < len(units.links) - 1:
+                _release(cluster, units, unit)
             else:
                 finished[s[FINISHED_COUNT]] = unit
                 s[FINISHED_COUNT] += 1
 
 
 @compiled
-def count_over(jobs, s, heap, rows, remaining, finished, links, edges, unit_rows):
+def count_over(cluster, units, rows):
     """Count jobs as over that a change of the platform ended; ``finished`` has room for them."""
     for job in rows:
-        _over(jobs, s, heap, job, remaining, finished, links, edges, unit_rows)
+        _over(cluster, units, job)
 
 
 @compiled
-def next_time(jobs, s, sorted_arrivals, heap, ends):
+def next_time(cluster):
     """Return the time of the next completion or arrival, or of a change that may matter."""
+    jobs, s, arrivals, heap = cluster.jobs, cluster.s, cluster.sorted, cluster.heap
     time = FOREVER
     if s[RUNNING]:
-        time = ends[0, 0]
+        time = cluster.ends[0, 0]
     if s[HEAP_SIZE] and heap[0, 0] < time:
         time = heap[0, 0]
     if s[SORTED_NEXT] < s[SORTED_END]:
-        time = min(time, jobs[SUBMIT, sorted_arrivals[s[SORTED_NEXT]]])
+        time = min(time, jobs[SUBMIT, arrivals[s[SORTED_NEXT]]])
     if s[WAITING] and s[WAKE] < time:
         time = s[WAKE]
     if s[CHANGE_AT] < time and (time < FOREVER or s[WAITING]):
@@ -169,14 +165,12 @@ def next_time(jobs, s, sorted_arrivals, heap, ends):
 
 
 @inlined
-def complete(jobs, s, heap, ends, expected, remaining, finished, links, edges, unit_rows):
-    """Let end what ends now; return False when a list is full.
-
-    For a policy outside, ``expected`` is the list of jobs that ended since its last pass.
-    """
+def complete(cluster, units):
+    """Let end what ends now; return False when a list is full."""
+    jobs, s, ends, expected = cluster.jobs, cluster.s, cluster.ends, cluster.expected
     now = s[NOW]
     while s[RUNNING] and ends[0, 0] == now:
-        if s[FINISHED_COUNT] == len(finished) or s[EXPECTED_END] == expected.shape[1]:
+        if s[FINISHED_COUNT] == len(cluster.finished) or s[EXPECTED_END] == expected.shape[1]:
             return False
         job = heap_pop(ends, s[RUNNING])
         s[RUNNING] -= 1
@@ -194,20 +188,20 @@ def complete(jobs, s, heap, ends, expected, remaining, finished, links, edges, u
             elif s[POLICY] == OUTSIDE:
                 expected[0, s[EXPECTED_END]] = job
                 s[EXPECTED_END] += 1
-        _over(jobs, s, heap, job, remaining, finished, links, edges, unit_rows)
+        _over(cluster, units, job)
     return True
 
 
 @inlined
-def arrive(
-    jobs, s, sorted_arrivals, heap, queue, ends, remaining, finished, links, edges, unit_rows
-):
+def arrive(cluster, units):
     """Let arrive what arrives now; return False when an array is full."""
+    jobs, s, arrivals, heap = cluster.jobs, cluster.s, cluster.sorted, cluster.heap
+    queue, ends = cluster.queue, cluster.ends
     now = s[NOW]
     while True:
         job = -1
         if s[SORTED_NEXT] < s[SORTED_END]:
-            candidate = sorted_arrivals[s[SORTED_NEXT]]
+            candidate = arrivals[s[SORTED_NEXT]]
             if jobs[SUBMIT, candidate] == now:
                 job = candidate
         from_heap = s[HEAP_SIZE] > 0 and heap[0, 0] == now and (job < 0 or heap[1, 0] < job)
@@ -218,7 +212,7 @@ def arrive(
                 close_gaps(s, queue)
             if s[QUEUE_TAIL] > queue.shape[1] // 2:
                 return False
-        if s[RUNNING] == ends.shape[1] or s[FINISHED_COUNT] == len(finished):
+        if s[RUNNING] == ends.shape[1] or s[FINISHED_COUNT] == len(cluster.finished):
             return False
         if from_heap:
             job = heap_pop(heap, s[HEAP_SIZE])
@@ -227,38 +221,24 @@ def arrive(
             s[SORTED_NEXT] += 1
         s[EVENTS] += 1
         s[ALLOWANCE] -= 1
-        renounced = jobs[STATE, job] == RENOUNCED
-        if renounced or jobs[PROCESSORS, job] > s[CAPACITY]:
-            if renounced:
-                jobs[SUBMIT, job] = jobs[CLUSTER, job] = NEVER
-            else:
-                jobs[STATE, job] = REJECTED
-            _over(jobs, s, heap, job, remaining, finished, links, edges, unit_rows)
+        if turned_away(jobs, job, s[CAPACITY]):
+            _over(cluster, units, job)
         elif s[POLICY] == RECORDED:
-            run = jobs[RUN_TIME, job]
-            if s[KILL] and run > jobs[REQUESTED_TIME, job]:
-                run = jobs[REQUESTED_TIME, job]
             jobs[ENQUEUED, job] = now
-            start = now + jobs[RECORDED_START, job] - jobs[RECORDED_SUBMIT, job]
-            jobs[START, job] = start
-            jobs[END, job] = start + run
             estimate(jobs, s, job)
-            heap_push(ends, s[RUNNING], start + run, job)
-            s[RUNNING] += 1
+            run_from(cluster, job, now + jobs[RECORDED_START, job] - jobs[RECORDED_SUBMIT, job])
         else:
-            if s[PACE] != s[PACE_ONE] and jobs[RUN_TIME, job] > 0:
-                scaled = (2 * jobs[RUN_TIME, job] * s[PACE_ONE] + s[PACE]) // (2 * s[PACE])
-                jobs[RUN_TIME, job] = max(1, scaled)
-            enqueue(jobs, s, queue, job)
+            enqueue(cluster, job)
 
 
 @inlined
-def schedule(jobs, s, queue, ends, expected):
+def schedule(cluster):
     """Do one scheduling pass; return False when an array could become full in it."""
+    s, queue, expected = cluster.s, cluster.queue, cluster.expected
     if s[POLICY] == RECORDED:
         return True
     waiting = s[QUEUE_TAIL] - s[QUEUE_HEAD]
-    if s[RUNNING] + waiting > ends.shape[1]:
+    if s[RUNNING] + waiting > cluster.ends.shape[1]:
         return False
     if s[EXPECTED_END] + waiting > expected.shape[1]:
         if s[EXPECTED_FIRST] < waiting:
@@ -266,34 +246,25 @@ def schedule(jobs, s, queue, ends, expected):
         slide(s, expected)
     s[WAKE] = FOREVER
     if s[POLICY] == EASY:
-        easy_pass(jobs, s, queue, ends, expected)
+        easy_pass(cluster)
     else:
-        start_heads(jobs, s, queue, ends, expected)
+        start_heads(cluster)
     if s[QUEUE_GAPS] > 64 and 2 * s[QUEUE_GAPS] > s[QUEUE_TAIL] - s[QUEUE_HEAD]:
         close_gaps(s, queue)
     return True
 
 
 @compiled
-def advance(
-    jobs,
-    s,
-    sorted_arrivals,
-    heap,
-    queue,
-    ends,
-    expected,
-    remaining,
-    finished,
-    links,
-    edges,
-    unit_rows,
-    halt,
-):
-    """Run until users must hear something or ``halt``; return why it stopped, a :class:`Stop`."""
+def advance(cluster_arrays, unit_arrays, halt):
+    """Run until users must hear something or ``halt``; return why it stopped, a :class:`Stop`.
+
+    Python hands over the fields of a :class:`Cluster` and of :class:`Units`.
+    """
+    cluster, units = Cluster(*cluster_arrays), Units(*unit_arrays)
+    s = cluster.s
     while True:
         if s[PHASE] == COMPLETIONS:
-            time = next_time(jobs, s, sorted_arrivals, heap, ends)
+            time = next_time(cluster)
             if time > halt:
                 s[NOW] = max(s[NOW], halt)
                 return HALT
@@ -302,9 +273,7 @@ def advance(
             if s[ALLOWANCE] <= 0 and not s[FINISHED_COUNT]:
                 return PAUSE
             s[NOW] = time
-            if not complete(
-                jobs, s, heap, ends, expected, remaining, finished, links, edges, unit_rows
-            ):
+            if not complete(cluster, units):
                 return ROOM
             s[PHASE] = REACTIONS
             if s[FINISHED_COUNT]:
@@ -313,19 +282,7 @@ def advance(
             if halt <= s[NOW]:
                 return HALT
             s[PHASE] = ARRIVALS
-        if not arrive(
-            jobs,
-            s,
-            sorted_arrivals,
-            heap,
-            queue,
-            ends,
-            remaining,
-            finished,
-            links,
-            edges,
-            unit_rows,
-        ):
+        if not arrive(cluster, units):
             return ROOM
         if s[FINISHED_COUNT]:
             s[PHASE] = REACTIONS
@@ -340,6 +297,6 @@ def advance(
         if s[POLICY] == OUTSIDE:
             s[PHASE] = COMPLETIONS
             return PASS
-        if not schedule(jobs, s, queue, ends, expected):
+        if not schedule(cluster):
             return ROOM
         s[PHASE] = COMPLETIONS

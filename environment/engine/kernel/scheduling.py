@@ -3,18 +3,17 @@
 EASY keeps what one pass learns for the next: while only arrivals happened and the shadow time is
 not past, jobs that were refused would be refused again, so only the newcomers are looked at. The
 same policies without such short cuts stand in ``environment/schedulers``.
-
-Rows of ``queue``: job, processors, estimate, by submission and job number; of ``expected``:
-expected end, processors, by time; of ``ends``: end, job, a heap.
 """
 
 from __future__ import annotations
 
+from hpcrowd.environment.compilation import compiled, inlined
 from hpcrowd.environment.engine.kernel.heap import heap_push
 from hpcrowd.environment.engine.kernel.places import (
     ALLOWANCE,
     ASKED,
     CLOSES,
+    CLUSTER,
     DIVISOR,
     EASY,
     END,
@@ -28,12 +27,17 @@ from hpcrowd.environment.engine.kernel.places import (
     GAP,
     KILL,
     LOOKS,
+    NEVER,
     NOW,
+    PACE,
+    PACE_ONE,
     POLICY,
     PROCESSORS,
     QUEUE_GAPS,
     QUEUE_HEAD,
     QUEUE_TAIL,
+    REJECTED,
+    RENOUNCED,
     REOPENS,
     REQUESTED_TIME,
     RUN_TIME,
@@ -43,9 +47,9 @@ from hpcrowd.environment.engine.kernel.places import (
     SPARE,
     STALE,
     START,
+    STATE,
+    SUBMIT,
     WAITING,
-    compiled,
-    inlined,
 )
 from hpcrowd.environment.stops import FOREVER
 
@@ -117,32 +121,41 @@ def estimate(jobs, s, job):
 
 
 @inlined
-def start_job(jobs, s, ends, job):
-    """Start ``job`` now, which was waiting."""
-    now = s[NOW]
+def run_from(cluster, job, start):
+    """Let ``job`` run from ``start`` on, as long as it may."""
+    jobs, s = cluster.jobs, cluster.s
     run = jobs[RUN_TIME, job]
     if s[KILL] and run > jobs[REQUESTED_TIME, job]:
         run = jobs[REQUESTED_TIME, job]
-    jobs[START, job] = now
-    jobs[END, job] = now + run
-    s[FREE] -= jobs[PROCESSORS, job]
-    heap_push(ends, s[RUNNING], now + run, job)
+    jobs[START, job] = start
+    jobs[END, job] = start + run
+    heap_push(cluster.ends, s[RUNNING], start + run, job)
     s[RUNNING] += 1
+
+
+@inlined
+def start_job(cluster, job):
+    """Start ``job`` now, which was waiting."""
+    jobs, s = cluster.jobs, cluster.s
+    run_from(cluster, job, s[NOW])
+    s[FREE] -= jobs[PROCESSORS, job]
     s[WAITING] -= 1
     s[ASKED] -= jobs[PROCESSORS, job]
 
 
 @compiled
-def start(jobs, s, ends, expected, job):
+def start(cluster, job):
     """Start ``job`` now, and note when it is expected back if that matters."""
-    start_job(jobs, s, ends, job)
+    jobs, s = cluster.jobs, cluster.s
+    start_job(cluster, job)
     if s[POLICY] == EASY:
-        expect(s, expected, s[NOW] + jobs[ESTIMATE, job], jobs[PROCESSORS, job])
+        expect(s, cluster.expected, s[NOW] + jobs[ESTIMATE, job], jobs[PROCESSORS, job])
 
 
 @inlined
-def start_heads(jobs, s, queue, ends, expected):
+def start_heads(cluster):
     """Start jobs from the head of the queue while they fit; return whether the queue is left."""
+    s, queue = cluster.s, cluster.queue
     head, tail = s[QUEUE_HEAD], s[QUEUE_TAIL]
     longest = s[CLOSES] - s[NOW]
     while head < tail:
@@ -150,7 +163,7 @@ def start_heads(jobs, s, queue, ends, expected):
         if need == GAP:
             s[QUEUE_GAPS] -= 1
         elif need <= s[FREE] and queue[2, head] <= longest:
-            start(jobs, s, ends, expected, queue[0, head])
+            start(cluster, queue[0, head])
             s[STALE] = 1
         else:
             break
@@ -165,13 +178,14 @@ def start_heads(jobs, s, queue, ends, expected):
 
 
 @inlined
-def easy_pass(jobs, s, queue, ends, expected):
+def easy_pass(cluster):
     """EASY backfilling: the head holds a reservation, later jobs start if they do not delay it."""
+    s, queue, expected = cluster.s, cluster.queue, cluster.expected
     now = s[NOW]
     if s[STALE] == 0 and s[QUEUE_HEAD] < s[QUEUE_TAIL] and s[SHADOW] >= now:
         i = s[SCANNED]
     else:
-        if not start_heads(jobs, s, queue, ends, expected):
+        if not start_heads(cluster):
             s[STALE] = 1
             return
         need = queue[1, s[QUEUE_HEAD]]
@@ -203,7 +217,7 @@ def easy_pass(jobs, s, queue, ends, expected):
             if ends_in_time or wanted <= spare:
                 if not ends_in_time:
                     spare -= wanted
-                start(jobs, s, ends, expected, queue[0, i])
+                start(cluster, queue[0, i])
                 free -= wanted
                 queue[1, i] = GAP
                 s[QUEUE_GAPS] += 1
@@ -234,8 +248,24 @@ def close_gaps(s, queue):
 
 
 @inlined
-def enqueue(jobs, s, queue, job):
+def turned_away(jobs, job, most):
+    """Note that an arriving job is renounced, or larger than ``most``; return whether it is."""
+    if jobs[STATE, job] == RENOUNCED:
+        jobs[SUBMIT, job] = jobs[CLUSTER, job] = NEVER
+        return True
+    if jobs[PROCESSORS, job] > most:
+        jobs[STATE, job] = REJECTED
+        return True
+    return False
+
+
+@inlined
+def enqueue(cluster, job):
     """Put an arriving job at the end of the queue; jobs of one second stand by number."""
+    jobs, s, queue = cluster.jobs, cluster.s, cluster.queue
+    if s[PACE] != s[PACE_ONE] and jobs[RUN_TIME, job] > 0:
+        scaled = (2 * jobs[RUN_TIME, job] * s[PACE_ONE] + s[PACE]) // (2 * s[PACE])
+        jobs[RUN_TIME, job] = max(1, scaled)
     at = s[QUEUE_TAIL]
     s[QUEUE_TAIL] = at + 1
     s[WAITING] += 1

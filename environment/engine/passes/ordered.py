@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, override
+from typing import Any, override
 
 import numpy as np
 
 from hpcrowd.environment.engine.kernel import accounts as A
 from hpcrowd.environment.engine.kernel import believed as B
 from hpcrowd.environment.engine.kernel import ordered as Q
-from hpcrowd.environment.engine.kernel import ordered as ordered_loop
 from hpcrowd.environment.engine.kernel import places as S
-from hpcrowd.environment.engine.passes.base import CompiledPass
+from hpcrowd.environment.engine.passes.base import CompiledPass, Machine
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.schedulers.creasy import Creasy
 from hpcrowd.environment.schedulers.easy import EASY
@@ -22,10 +21,6 @@ from hpcrowd.environment.schedulers.multi_queue import MultiQueue
 from hpcrowd.environment.schedulers.order import LJF, SJF
 from hpcrowd.environment.schedulers.ordered import OrderedScheduler, QueueOrder, parse_order
 from hpcrowd.environment.stops import FOREVER
-
-if TYPE_CHECKING:
-    from hpcrowd.environment.engine.compiled import CompiledEngine
-
 
 #: Orders by the name of their key.
 ORDERS = {
@@ -68,7 +63,7 @@ class OrderedPass(CompiledPass):
 
     drains = True
 
-    def __init__(self, scheduler: Any, engine: CompiledEngine) -> None:
+    def __init__(self, scheduler: Any, engine: Machine) -> None:
         super().__init__(scheduler, engine)
         q = self._q = np.zeros(Q.Q_COUNT, np.int64)
         c = self._c = np.zeros(Q.C_COUNT)
@@ -115,10 +110,10 @@ class OrderedPass(CompiledPass):
         now = self.engine.now
         self._make_room(0)
         matrix = self.engine.jobs.matrix
-        B.believe_all(matrix, self._b, self._entries, self._blocks, self._believed, running)
+        B.believe_all(B.Beliefs(*self._beliefs()), matrix, running)
         if self._q[Q.LIMITED]:
             for job in running.tolist():
-                A.hold(matrix, self._accounts, self._of, job, 1)
+                A.hold(A.Accounts(*self._held()), matrix, job, 1)
         if self._q[Q.CHARGED]:
             for job in running.tolist():
                 self._charge(job, 1, now)
@@ -126,7 +121,7 @@ class OrderedPass(CompiledPass):
     def _charge(self, job: int, count: int, now: int) -> None:
         """Let a job start (``count`` 1) or end (-1) on the account that it is charged to."""
         matrix, half_life = self.engine.jobs.matrix, self._c[Q.HALF_LIFE]
-        A.change_usage(matrix, self._accounts, self._amounts, self._of, job, count, now, half_life)
+        A.change_usage(A.Accounts(*self._held()), matrix, job, count, now, half_life)
 
     @override
     def inherit(self, before: Any, ended: Int64s) -> None:
@@ -136,7 +131,7 @@ class OrderedPass(CompiledPass):
             before._charge(job, -1, int(self.engine.jobs.end[job]))
         now, half_life = self.engine.now, self._c[Q.HALF_LIFE]
         for holder, old in before._numbers.items():
-            used = A.usage(before._accounts, before._amounts, old, now, half_life)
+            used = A.usage(A.Accounts(*before._held()), old, now, half_life)
             account = self._account(holder, share=self.scheduler.share(holder))
             self._amounts[A.USED, account] = used
             self._accounts[A.SINCE, account] = now
@@ -158,55 +153,32 @@ class OrderedPass(CompiledPass):
         return waiting
 
     @override
-    def advance(self, engine: tuple[Any, ...]) -> int:
+    def advance(self, cluster: tuple[Int64s, ...], units: tuple[Int64s, ...], halt: int) -> int:
         if self._known < len(self.engine.jobs):
             self._learn_jobs()
-        stop: int = ordered_loop.advance_ordered(
-            *engine,
-            self._q,
-            self._c,
-            self._queue,
-            self._keys,
-            self._chosen,
-            self._entries,
-            self._blocks,
-            self._b,
-            self._believed,
-            self._accounts,
-            self._amounts,
-            self._of,
-            self._priorities,
+        stop: int = Q.advance_ordered(
+            cluster, units, halt, self._order(), self._beliefs(), self._held()
         )
         return stop
 
     @override
     def schedule(self, ended: Int64s, arrived: Int64s) -> int:
         self._make_room(len(arrived))
-        engine = self.engine
-        Q.ordered_pass(
-            engine.jobs.matrix,
-            engine.scalars,
-            engine.ends,
-            self._q,
-            self._c,
-            self._queue,
-            self._keys,
-            self._chosen,
-            self._entries,
-            self._blocks,
-            self._b,
-            self._believed,
-            self._accounts,
-            self._amounts,
-            self._of,
-            self._priorities,
-            ended[None],
-            arrived[None],
-            len(ended),
-            0,
-            len(arrived),
-        )
+        arrays = self.engine.arrays()
+        Q.ordered_pass(arrays, self._order(), self._beliefs(), self._held(), ended, arrived)
         return FOREVER
+
+    def _order(self) -> tuple[Any, ...]:
+        """Return the fields of ``kernel.ordered.Order``."""
+        return self._q, self._c, self._queue, self._keys, self._chosen, self._priorities
+
+    def _beliefs(self) -> tuple[Int64s, ...]:
+        """Return the fields of ``kernel.believed.Beliefs``."""
+        return self._b, self._entries, self._blocks, self._believed
+
+    def _held(self) -> tuple[Any, ...]:
+        """Return the fields of ``kernel.accounts.Accounts``."""
+        return self._accounts, self._amounts, self._of
 
     def _make_room(self, arrived: int) -> None:
         """Give more room to whatever array could become full in a pass."""

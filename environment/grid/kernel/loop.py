@@ -1,26 +1,14 @@
 """Clusters side by side, compiled: what ``environment/engine/lock_step.py`` does in plain Python.
 
 The arrays of all clusters stand together, each with the cluster as its first axis; those of
-:mod:`hpcrowd.environment.engine.kernel.loop` are slices of them. The broker's arrays are told in
-:mod:`hpcrowd.environment.engine.kernel.grid_queue`.
+:mod:`hpcrowd.environment.engine.kernel.loop` are slices of them.
 """
 
 from __future__ import annotations
 
-from hpcrowd.environment.engine.kernel.grid_queue import (
-    LEAST_LOADED,
-    NONE,
-    WORST_FIT,
-    at_speed,
-    count_free,
-    fastest,
-    first_up_to,
-    least_loaded,
-    place_of,
-    put,
-    remove_first,
-    with_room,
-)
+from typing import NamedTuple
+
+from hpcrowd.environment.compilation import compiled
 from hpcrowd.environment.engine.kernel.heap import heap_pop, heap_push
 from hpcrowd.environment.engine.kernel.loop import arrive, complete, next_time, schedule
 from hpcrowd.environment.engine.kernel.places import (
@@ -33,12 +21,9 @@ from hpcrowd.environment.engine.kernel.places import (
     FINISHED,
     FINISHED_COUNT,
     HALT,
-    NEVER,
     NOW,
     NUMBER,
     OUTSIDE,
-    PACE,
-    PACE_ONE,
     PASS,
     PAUSE,
     POLICY,
@@ -46,21 +31,35 @@ from hpcrowd.environment.engine.kernel.places import (
     QUEUE_GAPS,
     QUEUE_HEAD,
     QUEUE_TAIL,
-    REJECTED,
-    RENOUNCED,
     REQUESTED_TIME,
     ROOM,
     RUN_TIME,
     RUNNING,
-    STATE,
     SUBMIT,
     UNIT,
     WAITING,
     WAKE,
-    compiled,
+    Units,
 )
-from hpcrowd.environment.engine.kernel.scheduling import close_gaps, enqueue
-from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.engine.kernel.scheduling import close_gaps, enqueue, turned_away
+from hpcrowd.environment.grid.kernel.queue import (
+    LEAST_LOADED,
+    NONE,
+    WORST_FIT,
+    Broker,
+    Clusters,
+    at_speed,
+    cluster_of,
+    count_free,
+    fastest,
+    first_up_to,
+    least_loaded,
+    place_of,
+    put,
+    remove_first,
+    with_room,
+)
+from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.stops import FOREVER
 
 # Phases of an instant.
@@ -83,6 +82,16 @@ BEGIN, ENDING, REACTING, ARRIVING, SENDING_EARLY, PASSING, SENDING_LATE = range(
 ) = range(12)
 
 
+class Instant(NamedTuple):
+    """What the clusters have in common at one instant."""
+
+    g: Int64s  #: the scalars above, shape (GRID_COUNT,)
+    over: Int64s  #: rows of jobs over in this phase that users wait for, shape (jobs,)
+    units: Int64s  #: units over by that, shape (units,)
+    active: Int64s  #: which clusters have a pass, shape (clusters,)
+    dues: Int64s  #: when something happens next on each, s, shape (clusters,)
+
+
 @compiled
 def push_arrivals(jobs, heap, size, rows):
     """Let jobs arrive at the broker at the times in their column SUBMIT; return how many do."""
@@ -93,8 +102,9 @@ def push_arrivals(jobs, heap, size, rows):
 
 
 @compiled
-def count_units(jobs, g, over, remaining, units):
+def count_units(jobs, instant, remaining):
     """Count jobs as over, lower numbers first; return whether a unit is over by it."""
+    g, over, units = instant.g, instant.over, instant.units
     count = g[OVER]
     for i in range(1, count):
         job = over[i]
@@ -115,158 +125,194 @@ def count_units(jobs, g, over, remaining, units):
 
 
 @compiled
-def gather(s, g, finished, over):
+def gather(cluster, instant):
     """Put what a cluster noted as over to the others'; return False when there is no room."""
+    s, g, over = cluster.s, instant.g, instant.over
     if g[OVER] + s[FINISHED_COUNT] > len(over):
         return False
     for i in range(s[FINISHED_COUNT]):
-        over[g[OVER]] = finished[i]
+        over[g[OVER]] = cluster.finished[i]
         g[OVER] += 1
     s[FINISHED_COUNT] = 0
     return True
 
 
 @compiled
-def arrive_at_broker(jobs, g, heap, tree, sizes, chain, over):
+def arrive_at_broker(jobs, instant, broker):
     """Let arrive at the broker what arrives now; return False when there is no room."""
+    g, over, heap = instant.g, instant.over, broker.arrivals
     while g[EXPECTED] and heap[0, 0] == g[TIME]:
         if g[OVER] == len(over):
             return False
         job = heap_pop(heap, g[EXPECTED])
         g[EXPECTED] -= 1
         g[ARRIVED] += 1
-        size = jobs[PROCESSORS, job]
-        if jobs[STATE, job] == RENOUNCED or size > g[WIDEST]:
-            if jobs[STATE, job] == RENOUNCED:
-                jobs[SUBMIT, job] = jobs[CLUSTER, job] = NEVER
-            else:
-                jobs[STATE, job] = REJECTED
+        if turned_away(jobs, job, g[WIDEST]):
             if jobs[UNIT, job] >= 0:
                 over[g[OVER]] = job
                 g[OVER] += 1
         else:
-            put(tree, sizes, chain, job, size, place_of(jobs[SUBMIT, job], job))
+            put(broker, job, jobs[PROCESSORS, job], place_of(jobs[SUBMIT, job], job))
             g[HELD] += 1
     return True
 
 
 @compiled
-def has_room(s, queue, ends):
+def has_room(cluster):
     """Return whether a job may join the queue of a cluster."""
+    s, queue = cluster.s, cluster.queue
     if s[QUEUE_TAIL] == queue.shape[1] and (s[QUEUE_GAPS] or s[QUEUE_HEAD]):
         close_gaps(s, queue)
-    return s[QUEUE_TAIL] < queue.shape[1] and s[RUNNING] < ends.shape[1]
+    return s[QUEUE_TAIL] < queue.shape[1] and s[RUNNING] < cluster.ends.shape[1]
 
 
 @compiled
-def deliver(jobs, s, queue, speed, job):
+def deliver(cluster, speed, job):
     """Let a job join the queue of a cluster, as long as it runs there."""
-    jobs[CLUSTER, job] = s[NUMBER]
+    jobs = cluster.jobs
+    jobs[CLUSTER, job] = cluster.s[NUMBER]
     if speed != 1.0:
         jobs[RUN_TIME, job] = at_speed(jobs[RUN_TIME, job], speed)
         jobs[REQUESTED_TIME, job] = at_speed(jobs[REQUESTED_TIME, job], speed)
-    if s[PACE] != s[PACE_ONE] and jobs[RUN_TIME, job] > 0:
-        scaled = (2 * jobs[RUN_TIME, job] * s[PACE_ONE] + s[PACE]) // (2 * s[PACE])
-        jobs[RUN_TIME, job] = max(1, scaled)
-    enqueue(jobs, s, queue, job)
+    enqueue(cluster, job)
 
 
 @compiled
-def choose(jobs, every, queues, ends, g, tree, sizes, speeds, pending, counts, free, scratch):
+def choose(every, instant, broker):
     """Return the job that goes on next and its cluster; -1 when all have to wait."""
-    policy = g[BROKER]
+    policy = instant.g[BROKER]
     if policy >= LEAST_LOADED:  # these send on at once
-        job = first_up_to(tree, sizes, g[WIDEST])
+        job = first_up_to(broker, instant.g[WIDEST])
         if policy == LEAST_LOADED:
-            return job, least_loaded(every, jobs[PROCESSORS, job])
-        return job, fastest(jobs, every, queues, ends, scratch, speeds, job)
-    most = count_free(jobs, every, pending, counts, free)
-    job = first_up_to(tree, sizes, most)
+            return job, least_loaded(every, every.jobs[PROCESSORS, job])
+        return job, fastest(every, broker, job)
+    most = count_free(every, broker)
+    job = first_up_to(broker, most)
     if job == UNKNOWN:
         return job, UNKNOWN
-    return job, with_room(free, jobs[PROCESSORS, job], policy == WORST_FIT)
+    return job, with_room(broker.free, every.jobs[PROCESSORS, job], policy == WORST_FIT)
 
 
 @compiled
-def send_on(
-    jobs, every, queues, ends, g, tree, sizes, chain, speeds, pending, counts, free, scratch, active
-):
+def send_on(every, instant, broker):
     """Send one job on. Return its cluster, -1 when all have to wait, -2 when there is no room."""
-    for k in range(len(every)):
-        need = every[k, RUNNING] + every[k, WAITING] + 1
+    g, pending, counts = instant.g, broker.pending, broker.counts
+    for k in range(len(every.s)):
+        need = every.s[k, RUNNING] + every.s[k, WAITING] + 1
         if (
-            not has_room(every[k], queues[k], ends[k])
-            or need > scratch.shape[1]
+            not has_room(cluster_of(every, k))
+            or need > broker.scratch.shape[1]
             or counts[k] == pending.shape[1]
         ):
             g[AT] = k
             return -2
-    job, k = choose(
-        jobs, every, queues, ends, g, tree, sizes, speeds, pending, counts, free, scratch
-    )
+    job, k = choose(every, instant, broker)
     if job == UNKNOWN:
         return -1
-    remove_first(tree, sizes, chain, jobs[PROCESSORS, job])
+    remove_first(broker, every.jobs[PROCESSORS, job])
     g[HELD] -= 1
-    deliver(jobs, every[k], queues[k], speeds[k], job)
+    deliver(cluster_of(every, k), broker.speeds[k], job)
     if g[BROKER] < LEAST_LOADED:
         pending[k, counts[k]] = job
         counts[k] += 1
-    active[k] = 1
+    instant.active[k] = 1
     return k
 
 
 @compiled
-def advance_grid(
-    jobs, every, sorted_arrivals, heaps, queues, ends, expected, finished, active, dues,
-    g, over, units, remaining, links, edges, unit_rows,
-    arrivals, tree, sizes, chain, speeds, pending, counts, free, scratch,
-    halt, allowed,
-):  # fmt: skip
+def next_instant(every, instant, broker):
+    """Return when something happens next, FOREVER for never; count the events so far."""
+    g = instant.g
+    time = broker.arrivals[0, 0] if g[EXPECTED] else FOREVER
+    total = g[ARRIVED]
+    for k in range(len(every.s)):
+        instant.dues[k] = next_time(cluster_of(every, k))
+        time = min(time, instant.dues[k])
+        total += every.s[k, EVENTS]
+    g[TOTAL] = total
+    return time
+
+
+@compiled
+def complete_all(every, units, instant):
+    """Let end what ends now, from the cluster ``AT`` on; return False when a list is full."""
+    g = instant.g
+    while g[AT] < len(every.s):
+        cluster = cluster_of(every, g[AT])
+        if instant.active[g[AT]] and not (complete(cluster, units) and gather(cluster, instant)):
+            return False
+        g[AT] += 1
+    return True
+
+
+@compiled
+def arrive_all(every, units, instant):
+    """Let arrive what arrives now, from the cluster ``AT`` on; return False when a list is full."""
+    g = instant.g
+    while g[AT] < len(every.s):
+        cluster = cluster_of(every, g[AT])
+        # What is over already was noted before there was no room.
+        if next_time(cluster) == g[TIME] or cluster.s[FINISHED_COUNT]:
+            instant.active[g[AT]] = 1
+            if not (arrive(cluster, units) and gather(cluster, instant)):
+                return False
+        g[AT] += 1
+    return True
+
+
+@compiled
+def schedule_all(every, instant):
+    """Do the passes of clusters from ``AT`` on; return ROOM or PASS where one stops, else DONE."""
+    g, s, active = instant.g, every.s, instant.active
+    while g[AT] < len(s):
+        k = g[AT]
+        if active[k]:
+            if s[k, CLOSED]:
+                s[k, WAKE] = FOREVER
+            elif s[k, POLICY] == OUTSIDE:
+                active[k] = 0
+                return PASS
+            elif not schedule(cluster_of(every, k)):
+                return ROOM
+            active[k] = 0
+        g[AT] += 1
+    return DONE
+
+
+@compiled
+def advance_grid(cluster_arrays, unit_arrays, instant_arrays, broker_arrays, halt, allowed):
     """Run as ``LockStep.advance`` does; return why it stopped, a :class:`Stop`.
 
     After ``ROOM``, ``PASS`` the cluster in question is the one at ``AT``.
     """
-    clusters = len(every)
+    every, units = Clusters(*cluster_arrays), Units(*unit_arrays)
+    instant, broker = Instant(*instant_arrays), Broker(*broker_arrays)
+    jobs, g, active = every.jobs, instant.g, instant.active
+    clusters = len(every.s)
     early = g[BROKER] >= LEAST_LOADED  # these send on at once
     while True:
         if g[STAGE] == BEGIN:
-            time = arrivals[0, 0] if g[EXPECTED] else FOREVER
-            total = g[ARRIVED]
-            for k in range(clusters):
-                dues[k] = next_time(jobs, every[k], sorted_arrivals[k], heaps[k], ends[k])
-                time = min(time, dues[k])
-                total += every[k, EVENTS]
-            g[TOTAL] = total
+            time = next_instant(every, instant, broker)
             if time > halt:
                 g[TIME] = max(g[TIME], halt)
                 for k in range(clusters):
-                    every[k, NOW] = g[TIME]
+                    every.s[k, NOW] = g[TIME]
                 return HALT
             if time == FOREVER:
                 return DONE
-            if total >= allowed:
+            if g[TOTAL] >= allowed:
                 return PAUSE
             g[TIME] = time
             for k in range(clusters):
-                every[k, NOW] = time
-                active[k] = dues[k] == time
+                every.s[k, NOW] = time
+                active[k] = instant.dues[k] == time
             g[AT] = 0
             g[STAGE] = ENDING
         if g[STAGE] == ENDING:
-            while g[AT] < clusters:
-                k = g[AT]
-                if active[k]:
-                    if not complete(
-                        jobs, every[k], heaps[k], ends[k], expected[k], remaining, finished[k],
-                        links, edges, unit_rows,
-                    ):  # fmt: skip
-                        return ROOM
-                    if not gather(every[k], g, finished[k], over):
-                        return ROOM
-                g[AT] += 1
+            if not complete_all(every, units, instant):
+                return ROOM
             g[STAGE] = REACTING
-            if count_units(jobs, g, over, remaining, units):
+            if count_units(jobs, instant, units.remaining):
                 return FINISHED
         if g[STAGE] == REACTING:
             if halt <= g[TIME]:
@@ -275,26 +321,15 @@ def advance_grid(
             g[STAGE] = ARRIVING
         if g[STAGE] == ARRIVING:
             if g[AT] < 0:
-                if not arrive_at_broker(jobs, g, arrivals, tree, sizes, chain, over):
+                if not arrive_at_broker(jobs, instant, broker):
                     return ROOM
                 g[AT] = 0
+            if not arrive_all(every, units, instant):
+                return ROOM
             changes = False
-            while g[AT] < clusters:
-                k = g[AT]
-                due = next_time(jobs, every[k], sorted_arrivals[k], heaps[k], ends[k])
-                if due == g[TIME] or every[k, FINISHED_COUNT]:  # the latter after ROOM
-                    active[k] = 1
-                    if not arrive(
-                        jobs, every[k], sorted_arrivals[k], heaps[k], queues[k], ends[k],
-                        remaining, finished[k], links, edges, unit_rows,
-                    ):  # fmt: skip
-                        return ROOM
-                    if not gather(every[k], g, finished[k], over):
-                        return ROOM
-                g[AT] += 1
             for k in range(clusters):
-                changes = changes or every[k, CHANGE_AT] == g[TIME]
-            if count_units(jobs, g, over, remaining, units):
+                changes = changes or every.s[k, CHANGE_AT] == g[TIME]
+            if count_units(jobs, instant, units.remaining):
                 g[STAGE] = REACTING
                 return FINISHED
             if changes:
@@ -303,32 +338,17 @@ def advance_grid(
             g[STAGE] = SENDING_EARLY
         if g[STAGE] == SENDING_EARLY:
             while early and g[HELD]:
-                if send_on(
-                    jobs, every, queues, ends, g, tree, sizes, chain, speeds, pending, counts,
-                    free, scratch, active,
-                ) == -2:  # fmt: skip
+                if send_on(every, instant, broker) == -2:
                     return ROOM
             g[AT] = 0
             g[STAGE] = PASSING
         if g[STAGE] == PASSING:
-            while g[AT] < clusters:
-                k = g[AT]
-                if active[k]:
-                    if every[k, CLOSED]:
-                        every[k, WAKE] = FOREVER
-                    elif every[k, POLICY] == OUTSIDE:
-                        active[k] = 0
-                        return PASS
-                    elif not schedule(jobs, every[k], queues[k], ends[k], expected[k]):
-                        return ROOM
-                    active[k] = 0
-                g[AT] += 1
+            stop = schedule_all(every, instant)
+            if stop != DONE:
+                return stop
             g[STAGE] = SENDING_LATE
         if g[BROKER] != NONE and g[HELD]:
-            sent = send_on(
-                jobs, every, queues, ends, g, tree, sizes, chain, speeds, pending, counts, free,
-                scratch, active,
-            )  # fmt: skip
+            sent = send_on(every, instant, broker)
             if sent == -2:
                 return ROOM
             if sent >= 0:
