@@ -123,13 +123,27 @@ class Engine(ABC):
     def now(self) -> int:
         """The present second."""
 
-    @abstractmethod
     def submit(self, rows: ArrayLike, at: ArrayLike) -> None:
         """Let the jobs in ``rows`` arrive at the seconds ``at`` (one, or one per job)."""
+        rows = np.atleast_1d(np.asarray(rows, np.int64))
+        if len(rows):
+            self.units.check_rows(rows)
+            self._check_future(int(np.min(np.asarray(at))))
+            self._take(rows)
+            self.jobs.matrix[Column.SUBMIT, rows] = at
+            self._expect(rows)
 
-    @abstractmethod
     def submit_again(self, rows: ArrayLike, at: ArrayLike) -> None:
         """Let jobs arrive again that were stopped here."""
+        rows = np.atleast_1d(np.asarray(rows, np.int64))
+        self._check_future(int(np.min(np.asarray(at))))
+        self._catch_up()
+        self.jobs.matrix[Column.SUBMIT, rows] = at
+        self._expect(rows)
+
+    @abstractmethod
+    def _expect(self, rows: Int64s) -> None:
+        """Let jobs arrive at the times in their column SUBMIT."""
 
     @abstractmethod
     def submit_unit(self, unit: int, at: int) -> None:

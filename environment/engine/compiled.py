@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any, override
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from hpcrowd.environment.compilation import drop_stale
 from hpcrowd.environment.engine.base import Engine
 from hpcrowd.environment.engine.kernel import loop
 from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.heap import heap_push
-from hpcrowd.environment.engine.kernel.places import Cluster, Units
+from hpcrowd.environment.engine.kernel.places import Cluster, Units, wider, with_room
 from hpcrowd.environment.engine.passes.base import (
     CompiledPass,
     compiled_pass,
@@ -165,22 +164,7 @@ class CompiledEngine(Engine):
         return int(loop.next_time(Cluster(*self.arrays())))
 
     @override
-    def submit(self, rows: ArrayLike, at: ArrayLike) -> None:
-        rows = np.atleast_1d(np.asarray(rows, np.int64))
-        if len(rows) == 0:
-            return
-        self.units.check_rows(rows)
-        self._check_future(int(np.min(np.asarray(at))))
-        self._take(rows)
-        self.jobs.matrix[Column.SUBMIT, rows] = at
-        self._pending.append(rows)
-
-    @override
-    def submit_again(self, rows: ArrayLike, at: ArrayLike) -> None:
-        rows = np.atleast_1d(np.asarray(rows, np.int64))
-        self._check_future(int(np.min(np.asarray(at))))
-        self._catch_up()
-        self.jobs.matrix[Column.SUBMIT, rows] = at
+    def _expect(self, rows: Int64s) -> None:
         self._pending.append(rows)
 
     @override
@@ -348,7 +332,7 @@ class CompiledEngine(Engine):
         if s[S.QUEUE_TAIL] >= self._queue.shape[1]:
             self._queue = wider(self._queue, 2 * self._queue.shape[1])
         if s[S.FINISHED_COUNT] >= len(self._finished):
-            self._finished = wider(self._finished[None], 2 * len(self._finished))[0]
+            self._finished = wider(self._finished, 2 * len(self._finished))
         need = int(s[S.RUNNING] + s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD])
         if need >= self.ends.shape[1]:
             self.ends = wider(self.ends, 2 * need)
@@ -459,15 +443,3 @@ class CompiledEngine(Engine):
         if self.predictor is not None:
             self._predict(ended, arrived[~np.isin(arrived, self._foretold)])
         self._foretold = self._foretold[:0]
-
-
-def with_room(array: Int64s, columns: int) -> Int64s:
-    """Return the array, wider where it has fewer columns than that."""
-    return array if array.shape[1] >= columns else wider(array, columns)
-
-
-def wider(array: Int64s, columns: int) -> Int64s:
-    """Return the array with so many columns; zeros come behind what was there."""
-    grown = np.zeros((array.shape[0], columns), np.int64)
-    grown[:, : array.shape[1]] = array
-    return grown

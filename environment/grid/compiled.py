@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from hpcrowd.environment.compilation import drop_stale
 from hpcrowd.environment.engine.base import Engine
-from hpcrowd.environment.engine.compiled import CompiledEngine, wider, with_room
+from hpcrowd.environment.engine.compiled import CompiledEngine
 from hpcrowd.environment.engine.kernel import places as S
+from hpcrowd.environment.engine.kernel.places import wider, with_room
 from hpcrowd.environment.engine.lock_step import LockStep
 from hpcrowd.environment.grid.dispatch import Dispatch
 from hpcrowd.environment.grid.kernel import loop as G

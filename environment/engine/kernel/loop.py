@@ -9,64 +9,9 @@ completions, users' reactions, arrivals, then one scheduling pass.
 from __future__ import annotations
 
 from hpcrowd.environment.compilation import compiled, inlined
+from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.heap import heap_pop, heap_push
-from hpcrowd.environment.engine.kernel.places import (
-    ALLOWANCE,
-    ARRIVALS,
-    CAPACITY,
-    CHANGE,
-    CHANGE_AT,
-    CLOSED,
-    CLUSTER,
-    COMPLETED,
-    COMPLETIONS,
-    DONE,
-    EASY,
-    ENQUEUED,
-    ESTIMATE,
-    EVENTS,
-    EXPECTED_END,
-    EXPECTED_FIRST,
-    FINISHED,
-    FINISHED_COUNT,
-    FREE,
-    HALT,
-    HEAP_SIZE,
-    KILL,
-    KILLED,
-    NOW,
-    NUMBER,
-    OUTSIDE,
-    PASS,
-    PAUSE,
-    PHASE,
-    POLICY,
-    PROCESSORS,
-    QUEUE_GAPS,
-    QUEUE_HEAD,
-    QUEUE_TAIL,
-    REACTIONS,
-    RECORDED,
-    RECORDED_START,
-    RECORDED_SUBMIT,
-    RELEASE,
-    REQUESTED_TIME,
-    ROOM,
-    RUN_TIME,
-    RUNNING,
-    SHARED,
-    SORTED_END,
-    SORTED_NEXT,
-    STALE,
-    START,
-    STATE,
-    SUBMIT,
-    UNIT,
-    WAITING,
-    WAKE,
-    Cluster,
-    Units,
-)
+from hpcrowd.environment.engine.kernel.places import Cluster, Units
 from hpcrowd.environment.engine.kernel.scheduling import (
     close_gaps,
     easy_pass,
@@ -84,22 +29,22 @@ from hpcrowd.environment.stops import FOREVER
 @compiled
 def submit_unit(jobs, s, heap, at, first, last, unit_rows):
     """Let the jobs ``unit_rows[first:last]`` arrive from ``at`` on, as far apart as recorded."""
-    shift = at - jobs[RECORDED_SUBMIT, unit_rows[first]]
+    shift = at - jobs[S.RECORDED_SUBMIT, unit_rows[first]]
     for i in range(first, last):
         job = unit_rows[i]
-        time = jobs[RECORDED_SUBMIT, job] + shift
-        jobs[SUBMIT, job] = time
-        jobs[CLUSTER, job] = s[NUMBER]
-        heap_push(heap, s[HEAP_SIZE], time, job)
-        s[HEAP_SIZE] += 1
+        time = jobs[S.RECORDED_SUBMIT, job] + shift
+        jobs[S.SUBMIT, job] = time
+        jobs[S.CLUSTER, job] = s[S.NUMBER]
+        heap_push(heap, s[S.HEAP_SIZE], time, job)
+        s[S.HEAP_SIZE] += 1
 
 
 @compiled
 def submit_jobs(jobs, s, heap, rows):
     """Let jobs arrive at the times in their column SUBMIT."""
     for job in rows:
-        heap_push(heap, s[HEAP_SIZE], jobs[SUBMIT, job], job)
-        s[HEAP_SIZE] += 1
+        heap_push(heap, s[S.HEAP_SIZE], jobs[S.SUBMIT, job], job)
+        s[S.HEAP_SIZE] += 1
 
 
 @compiled
@@ -107,7 +52,7 @@ def _release(cluster, units, unit):
     """Follow the dependencies of a finished unit: fixed think times, without a call of its user."""
     jobs, s, heap = cluster.jobs, cluster.s, cluster.heap
     links, edges = units.links, units.edges
-    now = s[NOW]
+    now = s[S.NOW]
     for edge in range(links[unit, 0], links[unit + 1, 0]):
         after = edges[edge, 0]
         links[after, 2] = max(links[after, 2], now + edges[edge, 1])
@@ -124,19 +69,19 @@ def _over(cluster, units, job):
     Where others count, note the job.
     """
     s, finished, remaining = cluster.s, cluster.finished, units.remaining
-    unit = cluster.jobs[UNIT, job]
+    unit = cluster.jobs[S.UNIT, job]
     if unit >= 0:
-        if s[SHARED]:
-            finished[s[FINISHED_COUNT]] = job
-            s[FINISHED_COUNT] += 1
+        if s[S.SHARED]:
+            finished[s[S.FINISHED_COUNT]] = job
+            s[S.FINISHED_COUNT] += 1
             return
         remaining[unit] -= 1
         if remaining[unit] == 0:
-            if s[RELEASE] and unit < len(units.links) - 1:
+            if s[S.RELEASE] and unit < len(units.links) - 1:
                 _release(cluster, units, unit)
             else:
-                finished[s[FINISHED_COUNT]] = unit
-                s[FINISHED_COUNT] += 1
+                finished[s[S.FINISHED_COUNT]] = unit
+                s[S.FINISHED_COUNT] += 1
 
 
 @compiled
@@ -151,16 +96,16 @@ def next_time(cluster):
     """Return the time of the next completion or arrival, or of a change that may matter."""
     jobs, s, arrivals, heap = cluster.jobs, cluster.s, cluster.sorted, cluster.heap
     time = FOREVER
-    if s[RUNNING]:
+    if s[S.RUNNING]:
         time = cluster.ends[0, 0]
-    if s[HEAP_SIZE] and heap[0, 0] < time:
+    if s[S.HEAP_SIZE] and heap[0, 0] < time:
         time = heap[0, 0]
-    if s[SORTED_NEXT] < s[SORTED_END]:
-        time = min(time, jobs[SUBMIT, arrivals[s[SORTED_NEXT]]])
-    if s[WAITING] and s[WAKE] < time:
-        time = s[WAKE]
-    if s[CHANGE_AT] < time and (time < FOREVER or s[WAITING]):
-        time = s[CHANGE_AT]
+    if s[S.SORTED_NEXT] < s[S.SORTED_END]:
+        time = min(time, jobs[S.SUBMIT, arrivals[s[S.SORTED_NEXT]]])
+    if s[S.WAITING] and s[S.WAKE] < time:
+        time = s[S.WAKE]
+    if s[S.CHANGE_AT] < time and (time < FOREVER or s[S.WAITING]):
+        time = s[S.CHANGE_AT]
     return time
 
 
@@ -168,26 +113,28 @@ def next_time(cluster):
 def complete(cluster, units):
     """Let end what ends now; return False when a list is full."""
     jobs, s, ends, expected = cluster.jobs, cluster.s, cluster.ends, cluster.expected
-    now = s[NOW]
-    while s[RUNNING] and ends[0, 0] == now:
-        if s[FINISHED_COUNT] == len(cluster.finished) or s[EXPECTED_END] == expected.shape[1]:
+    now = s[S.NOW]
+    while s[S.RUNNING] and ends[0, 0] == now:
+        if s[S.FINISHED_COUNT] == len(cluster.finished) or s[S.EXPECTED_END] == expected.shape[1]:
             return False
-        job = heap_pop(ends, s[RUNNING])
-        s[RUNNING] -= 1
-        s[EVENTS] += 1
-        s[ALLOWANCE] -= 1
-        state = COMPLETED
-        if s[KILL] and jobs[RUN_TIME, job] > jobs[REQUESTED_TIME, job]:
-            state = KILLED
-        jobs[STATE, job] = state
-        if s[POLICY] != RECORDED:
-            s[FREE] += jobs[PROCESSORS, job]
-            s[STALE] = 1
-            if s[POLICY] == EASY:
-                forget(s, expected, jobs[START, job] + jobs[ESTIMATE, job], jobs[PROCESSORS, job])
-            elif s[POLICY] == OUTSIDE:
-                expected[0, s[EXPECTED_END]] = job
-                s[EXPECTED_END] += 1
+        job = heap_pop(ends, s[S.RUNNING])
+        s[S.RUNNING] -= 1
+        s[S.EVENTS] += 1
+        s[S.ALLOWANCE] -= 1
+        state = S.COMPLETED
+        if s[S.KILL] and jobs[S.RUN_TIME, job] > jobs[S.REQUESTED_TIME, job]:
+            state = S.KILLED
+        jobs[S.STATE, job] = state
+        if s[S.POLICY] != S.RECORDED:
+            s[S.FREE] += jobs[S.PROCESSORS, job]
+            s[S.STALE] = 1
+            if s[S.POLICY] == S.EASY:
+                forget(
+                    s, expected, jobs[S.START, job] + jobs[S.ESTIMATE, job], jobs[S.PROCESSORS, job]
+                )
+            elif s[S.POLICY] == S.OUTSIDE:
+                expected[0, s[S.EXPECTED_END]] = job
+                s[S.EXPECTED_END] += 1
         _over(cluster, units, job)
     return True
 
@@ -197,36 +144,36 @@ def arrive(cluster, units):
     """Let arrive what arrives now; return False when an array is full."""
     jobs, s, arrivals, heap = cluster.jobs, cluster.s, cluster.sorted, cluster.heap
     queue, ends = cluster.queue, cluster.ends
-    now = s[NOW]
+    now = s[S.NOW]
     while True:
         job = -1
-        if s[SORTED_NEXT] < s[SORTED_END]:
-            candidate = arrivals[s[SORTED_NEXT]]
-            if jobs[SUBMIT, candidate] == now:
+        if s[S.SORTED_NEXT] < s[S.SORTED_END]:
+            candidate = arrivals[s[S.SORTED_NEXT]]
+            if jobs[S.SUBMIT, candidate] == now:
                 job = candidate
-        from_heap = s[HEAP_SIZE] > 0 and heap[0, 0] == now and (job < 0 or heap[1, 0] < job)
+        from_heap = s[S.HEAP_SIZE] > 0 and heap[0, 0] == now and (job < 0 or heap[1, 0] < job)
         if job < 0 and not from_heap:
             return True
-        if s[QUEUE_TAIL] == queue.shape[1]:
-            if s[QUEUE_GAPS] or s[QUEUE_HEAD]:
+        if s[S.QUEUE_TAIL] == queue.shape[1]:
+            if s[S.QUEUE_GAPS] or s[S.QUEUE_HEAD]:
                 close_gaps(s, queue)
-            if s[QUEUE_TAIL] > queue.shape[1] // 2:
+            if s[S.QUEUE_TAIL] > queue.shape[1] // 2:
                 return False
-        if s[RUNNING] == ends.shape[1] or s[FINISHED_COUNT] == len(cluster.finished):
+        if s[S.RUNNING] == ends.shape[1] or s[S.FINISHED_COUNT] == len(cluster.finished):
             return False
         if from_heap:
-            job = heap_pop(heap, s[HEAP_SIZE])
-            s[HEAP_SIZE] -= 1
+            job = heap_pop(heap, s[S.HEAP_SIZE])
+            s[S.HEAP_SIZE] -= 1
         else:
-            s[SORTED_NEXT] += 1
-        s[EVENTS] += 1
-        s[ALLOWANCE] -= 1
-        if turned_away(jobs, job, s[CAPACITY]):
+            s[S.SORTED_NEXT] += 1
+        s[S.EVENTS] += 1
+        s[S.ALLOWANCE] -= 1
+        if turned_away(jobs, job, s[S.CAPACITY]):
             _over(cluster, units, job)
-        elif s[POLICY] == RECORDED:
-            jobs[ENQUEUED, job] = now
+        elif s[S.POLICY] == S.RECORDED:
+            jobs[S.ENQUEUED, job] = now
             estimate(jobs, s, job)
-            run_from(cluster, job, now + jobs[RECORDED_START, job] - jobs[RECORDED_SUBMIT, job])
+            run_from(cluster, job, now + jobs[S.RECORDED_START, job] - jobs[S.RECORDED_SUBMIT, job])
         else:
             enqueue(cluster, job)
 
@@ -235,21 +182,21 @@ def arrive(cluster, units):
 def schedule(cluster):
     """Do one scheduling pass; return False when an array could become full in it."""
     s, queue, expected = cluster.s, cluster.queue, cluster.expected
-    if s[POLICY] == RECORDED:
+    if s[S.POLICY] == S.RECORDED:
         return True
-    waiting = s[QUEUE_TAIL] - s[QUEUE_HEAD]
-    if s[RUNNING] + waiting > cluster.ends.shape[1]:
+    waiting = s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD]
+    if s[S.RUNNING] + waiting > cluster.ends.shape[1]:
         return False
-    if s[EXPECTED_END] + waiting > expected.shape[1]:
-        if s[EXPECTED_FIRST] < waiting:
+    if s[S.EXPECTED_END] + waiting > expected.shape[1]:
+        if s[S.EXPECTED_FIRST] < waiting:
             return False
         slide(s, expected)
-    s[WAKE] = FOREVER
-    if s[POLICY] == EASY:
+    s[S.WAKE] = FOREVER
+    if s[S.POLICY] == S.EASY:
         easy_pass(cluster)
     else:
         start_heads(cluster)
-    if s[QUEUE_GAPS] > 64 and 2 * s[QUEUE_GAPS] > s[QUEUE_TAIL] - s[QUEUE_HEAD]:
+    if s[S.QUEUE_GAPS] > 64 and 2 * s[S.QUEUE_GAPS] > s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD]:
         close_gaps(s, queue)
     return True
 
@@ -263,40 +210,40 @@ def advance(cluster_arrays, unit_arrays, halt):
     cluster, units = Cluster(*cluster_arrays), Units(*unit_arrays)
     s = cluster.s
     while True:
-        if s[PHASE] == COMPLETIONS:
+        if s[S.PHASE] == S.COMPLETIONS:
             time = next_time(cluster)
             if time > halt:
-                s[NOW] = max(s[NOW], halt)
-                return HALT
+                s[S.NOW] = max(s[S.NOW], halt)
+                return S.HALT
             if time == FOREVER:
-                return DONE
-            if s[ALLOWANCE] <= 0 and not s[FINISHED_COUNT]:
-                return PAUSE
-            s[NOW] = time
+                return S.DONE
+            if s[S.ALLOWANCE] <= 0 and not s[S.FINISHED_COUNT]:
+                return S.PAUSE
+            s[S.NOW] = time
             if not complete(cluster, units):
-                return ROOM
-            s[PHASE] = REACTIONS
-            if s[FINISHED_COUNT]:
-                return FINISHED
-        if s[PHASE] == REACTIONS:
-            if halt <= s[NOW]:
-                return HALT
-            s[PHASE] = ARRIVALS
+                return S.ROOM
+            s[S.PHASE] = S.REACTIONS
+            if s[S.FINISHED_COUNT]:
+                return S.FINISHED
+        if s[S.PHASE] == S.REACTIONS:
+            if halt <= s[S.NOW]:
+                return S.HALT
+            s[S.PHASE] = S.ARRIVALS
         if not arrive(cluster, units):
-            return ROOM
-        if s[FINISHED_COUNT]:
-            s[PHASE] = REACTIONS
-            return FINISHED
-        if s[CHANGE_AT] == s[NOW]:
-            s[PHASE] = REACTIONS  # what users do about it arrives now too
-            return CHANGE
-        if s[CLOSED]:
-            s[WAKE] = FOREVER
-            s[PHASE] = COMPLETIONS
+            return S.ROOM
+        if s[S.FINISHED_COUNT]:
+            s[S.PHASE] = S.REACTIONS
+            return S.FINISHED
+        if s[S.CHANGE_AT] == s[S.NOW]:
+            s[S.PHASE] = S.REACTIONS  # what users do about it arrives now too
+            return S.CHANGE
+        if s[S.CLOSED]:
+            s[S.WAKE] = FOREVER
+            s[S.PHASE] = S.COMPLETIONS
             continue
-        if s[POLICY] == OUTSIDE:
-            s[PHASE] = COMPLETIONS
-            return PASS
+        if s[S.POLICY] == S.OUTSIDE:
+            s[S.PHASE] = S.COMPLETIONS
+            return S.PASS
         if not schedule(cluster):
-            return ROOM
-        s[PHASE] = COMPLETIONS
+            return S.ROOM
+        s[S.PHASE] = S.COMPLETIONS

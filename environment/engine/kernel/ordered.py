@@ -11,6 +11,7 @@ from math import inf
 from typing import NamedTuple
 
 from hpcrowd.environment.compilation import compiled, inlined
+from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.accounts import (
     KEY,
     SEEN,
@@ -34,31 +35,7 @@ from hpcrowd.environment.engine.kernel.believed import (
     reserve,
 )
 from hpcrowd.environment.engine.kernel.loop import advance
-from hpcrowd.environment.engine.kernel.places import (
-    ALLOWANCE,
-    CLOSES,
-    END,
-    ENQUEUED,
-    ESTIMATE,
-    EXPECTED_END,
-    FREE,
-    GAP,
-    GROUP,
-    LOOKS,
-    NOW,
-    PASS,
-    PROCESSORS,
-    QUEUE,
-    QUEUE_HEAD,
-    QUEUE_TAIL,
-    REOPENS,
-    REQUESTED_TIME,
-    RUNNING,
-    USER,
-    WAITING,
-    WAKE,
-    Cluster,
-)
+from hpcrowd.environment.engine.kernel.places import Cluster
 from hpcrowd.environment.engine.kernel.scheduling import start_job
 from hpcrowd.environment.jobs import Float64s, Int64s
 from hpcrowd.environment.stops import FOREVER
@@ -124,21 +101,21 @@ def fixed_key(jobs, order, job):
     """Return the key of a job in an order that does not change; 0 in others."""
     by = order.q[ORDER]
     if by == BY_SUBMIT:
-        key = float(jobs[ENQUEUED, job])
+        key = float(jobs[S.ENQUEUED, job])
     elif by == BY_ESTIMATE:
-        key = float(jobs[ESTIMATE, job])
+        key = float(jobs[S.ESTIMATE, job])
     elif by == BY_REQUESTED:
-        key = float(jobs[REQUESTED_TIME, job])
+        key = float(jobs[S.REQUESTED_TIME, job])
     elif by == BY_PROCESSORS:
-        key = float(jobs[PROCESSORS, job])
+        key = float(jobs[S.PROCESSORS, job])
     elif by == BY_AREA:
-        key = float(jobs[PROCESSORS, job] * jobs[ESTIMATE, job])
+        key = float(jobs[S.PROCESSORS, job] * jobs[S.ESTIMATE, job])
     elif by == BY_USER:
-        key = float(jobs[USER, job])
+        key = float(jobs[S.USER, job])
     elif by == BY_GROUP:
-        key = float(jobs[GROUP, job])
+        key = float(jobs[S.GROUP, job])
     elif by == BY_QUEUE:
-        key = float(jobs[QUEUE, job])
+        key = float(jobs[S.QUEUE, job])
     elif by == BY_PRIORITY:
         key = order.priorities[job]
     else:
@@ -153,7 +130,7 @@ def renew_keys(order, accounts, now):
     by, sign = q[ORDER], c[SIGN]
     q[PASSES] += 1
     for i in range(q[FIRST], q[LAST]):
-        if queue[NEED, i] == GAP:
+        if queue[NEED, i] == S.GAP:
             continue
         wait = now - queue[SUBMITTED, i]
         belief = queue[BELIEF, i]
@@ -177,7 +154,7 @@ def join_queue(jobs, order, job):
     q, queue, keys = order.q, order.queue, order.keys
     at = q[LAST]
     q[LAST] = at + 1
-    submit = jobs[ENQUEUED, job]
+    submit = jobs[S.ENQUEUED, job]
     moved = False
     while at > q[FIRST] and (
         queue[SUBMITTED, at - 1] > submit
@@ -189,8 +166,8 @@ def join_queue(jobs, order, job):
         at -= 1
         moved = True
     queue[ROW, at] = job
-    queue[NEED, at] = jobs[PROCESSORS, job]
-    queue[BELIEF, at] = jobs[ESTIMATE, job]
+    queue[NEED, at] = jobs[S.PROCESSORS, job]
+    queue[BELIEF, at] = jobs[S.ESTIMATE, job]
     queue[SUBMITTED, at] = submit
     keys[at] = fixed_key(jobs, order, job)
     if moved or (q[HEAD] >= 0 and keys[at] < keys[q[HEAD]]):
@@ -208,13 +185,13 @@ def leave(jobs, order, beliefs, accounts, job):
         hold(accounts, jobs, job, -1)
         q[HEAD] = -1
     if q[CHARGED]:
-        change_usage(accounts, jobs, job, -1, jobs[END, job], order.c[HALF_LIFE])
+        change_usage(accounts, jobs, job, -1, jobs[S.END, job], order.c[HALF_LIFE])
 
 
 @compiled
 def launch(cluster, order, beliefs, accounts, at):
     """Start the job at a place in the queue."""
-    jobs, now = cluster.jobs, cluster.s[NOW]
+    jobs, now = cluster.jobs, cluster.s[S.NOW]
     q, queue = order.q, order.queue
     job = queue[ROW, at]
     start_job(cluster, job)
@@ -223,10 +200,10 @@ def launch(cluster, order, beliefs, accounts, at):
         hold(accounts, jobs, job, 1)
     if q[CHARGED]:
         change_usage(accounts, jobs, job, 1, now, order.c[HALF_LIFE])
-    queue[NEED, at] = GAP
+    queue[NEED, at] = S.GAP
     order.keys[at] = inf
     q[GAPS] += 1
-    while q[FIRST] < q[LAST] and queue[NEED, q[FIRST]] == GAP:
+    while q[FIRST] < q[LAST] and queue[NEED, q[FIRST]] == S.GAP:
         q[FIRST] += 1
         q[GAPS] -= 1
 
@@ -276,31 +253,31 @@ def overtake(cluster, order, beliefs, accounts, first):
     """Start jobs from ``first`` on that do not delay the head, in the order of backfilling."""
     s, b = cluster.s, beliefs.b
     q, c, queue, _, chosen, _ = order
-    hole, spare = b[SHADOW_TIME] - s[NOW], b[SPARE_THEN]
-    longest = s[CLOSES] - s[NOW]
+    hole, spare = b[SHADOW_TIME] - s[S.NOW], b[SPARE_THEN]
+    longest = s[S.CLOSES] - s[S.NOW]
     backfill = q[BACKFILL]
     if backfill == AS_SUBMITTED or (
         backfill == AS_QUEUED and q[ORDER] == BY_SUBMIT and c[SIGN] > 0
     ):
         i = first
-        while i < q[LAST] and s[FREE] > 0:
-            if fits(order, accounts, i, s[FREE], spare, hole, longest):
+        while i < q[LAST] and s[S.FREE] > 0:
+            if fits(order, accounts, i, s[S.FREE], spare, hole, longest):
                 if queue[BELIEF, i] > hole:
                     spare -= queue[NEED, i]
                 launch(cluster, order, beliefs, accounts, i)
             i += 1
-    elif s[FREE] > 0:
+    elif s[S.FREE] > 0:
         count = 0
-        free = s[FREE]
+        free = s[S.FREE]
         for i in range(first, q[LAST]):
             if fits(order, accounts, i, free, spare, hole, longest):
                 chosen[count] = i
                 count += 1
-        while count > 0 and s[FREE] > 0:
+        while count > 0 and s[S.FREE] > 0:
             kept, best, least = 0, -1, inf
             for k in range(count):
                 i = chosen[k]
-                if fits(order, accounts, i, s[FREE], spare, hole, longest):
+                if fits(order, accounts, i, s[S.FREE], spare, hole, longest):
                     chosen[kept] = i
                     kept += 1
                     place = score(order, i, hole)
@@ -324,8 +301,12 @@ def start_in_order(cluster, order, beliefs, accounts):
     while True:
         if head < 0:
             head = first_in_order(order, accounts)
-            s[ALLOWANCE] -= (q[LAST] - q[FIRST]) // LOOKS
-        if head < 0 or queue[NEED, head] > s[FREE] or queue[BELIEF, head] > s[CLOSES] - s[NOW]:
+            s[S.ALLOWANCE] -= (q[LAST] - q[FIRST]) // S.LOOKS
+        if (
+            head < 0
+            or queue[NEED, head] > s[S.FREE]
+            or queue[BELIEF, head] > s[S.CLOSES] - s[S.NOW]
+        ):
             q[HEAD] = head
             return
         launch(cluster, order, beliefs, accounts, head)
@@ -340,7 +321,7 @@ def close_queue(order):
     for i in range(q[FIRST], q[LAST]):
         if i == q[LOOKED]:
             looked = to
-        if queue[NEED, i] != GAP:
+        if queue[NEED, i] != S.GAP:
             if i == q[HEAD]:
                 head = to
             for row in range(Q_ROWS):
@@ -359,16 +340,16 @@ def ordered_pass(cluster_arrays, order_arrays, belief_arrays, account_arrays, en
     cluster, order = Cluster(*cluster_arrays), Order(*order_arrays)
     beliefs, accounts = Beliefs(*belief_arrays), Accounts(*account_arrays)
     jobs, s, q, b = cluster.jobs, cluster.s, order.q, beliefs.b
-    now = s[NOW]
+    now = s[S.NOW]
     for job in ended:
         leave(jobs, order, beliefs, accounts, job)
     for job in arrived:
         join_queue(jobs, order, job)
-    if s[WAITING] == 0:
+    if s[S.WAITING] == 0:
         q[FIRST] = q[LAST] = q[GAPS] = q[HOLDS] = q[LOOKED] = 0
         q[HEAD] = -1
         return
-    if s[FREE] < 1:
+    if s[S.FREE] < 1:
         return
     if q[CORRECTS] and correct_ends(beliefs, jobs, now):
         q[HOLDS] = 0
@@ -385,12 +366,12 @@ def ordered_pass(cluster_arrays, order_arrays, belief_arrays, account_arrays, en
     head = q[HEAD]
     if head >= 0 and q[BACKFILL] != NONE:
         if q[HOLDS] == 0:
-            reserve(beliefs, jobs, now, s[FREE], order.queue[NEED, head])
-            if b[SHADOW_TIME] > s[CLOSES] - order.queue[BELIEF, head]:
-                b[SHADOW_TIME], b[SPARE_THEN] = s[REOPENS], 0  # others end before maintenance
+            reserve(beliefs, jobs, now, s[S.FREE], order.queue[NEED, head])
+            if b[SHADOW_TIME] > s[S.CLOSES] - order.queue[BELIEF, head]:
+                b[SHADOW_TIME], b[SPARE_THEN] = s[S.REOPENS], 0  # others end before maintenance
         if q[LIMITED]:
             hold(accounts, jobs, order.queue[ROW, head], 1)
-        s[ALLOWANCE] -= (q[LAST] - first) // LOOKS
+        s[S.ALLOWANCE] -= (q[LAST] - first) // S.LOOKS
         overtake(cluster, order, beliefs, accounts, first)
         if q[LIMITED]:
             hold(accounts, jobs, order.queue[ROW, head], -1)
@@ -405,7 +386,7 @@ def has_room(cluster, order, beliefs, arrived):
     s, q, room = cluster.s, order.q, order.queue.shape[1]
     if q[LAST] + arrived > room and (q[GAPS] or q[FIRST]):
         close_queue(order)
-    jobs = s[RUNNING] + s[WAITING]
+    jobs = s[S.RUNNING] + s[S.WAITING]
     return (
         q[LAST] + arrived <= room
         and jobs < cluster.ends.shape[1]
@@ -424,17 +405,17 @@ def advance_ordered(cluster_arrays, unit_arrays, halt, order_arrays, belief_arra
     s, arrived, ended = cluster.s, cluster.queue, cluster.expected
     while True:
         stop = advance(cluster_arrays, unit_arrays, halt)
-        if stop != PASS:
+        if stop != S.PASS:
             return stop
-        if not has_room(cluster, order, beliefs, s[QUEUE_TAIL] - s[QUEUE_HEAD]):
-            return PASS
+        if not has_room(cluster, order, beliefs, s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD]):
+            return S.PASS
         ordered_pass(
             cluster_arrays,
             order_arrays,
             belief_arrays,
             account_arrays,
-            ended[0, : s[EXPECTED_END]],
-            arrived[0, s[QUEUE_HEAD] : s[QUEUE_TAIL]],
+            ended[0, : s[S.EXPECTED_END]],
+            arrived[0, s[S.QUEUE_HEAD] : s[S.QUEUE_TAIL]],
         )
-        s[EXPECTED_END] = s[QUEUE_HEAD] = s[QUEUE_TAIL] = 0
-        s[WAKE] = FOREVER
+        s[S.EXPECTED_END] = s[S.QUEUE_HEAD] = s[S.QUEUE_TAIL] = 0
+        s[S.WAKE] = FOREVER

@@ -7,7 +7,9 @@ named one itself: numba looks at a named one from Python for microseconds at eve
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, State
 from hpcrowd.environment.stops import FOREVER, Stop
@@ -119,3 +121,15 @@ class Units(NamedTuple):
     links: Int64s
     edges: Int64s  #: successor and think time (s) of each dependency, shape (edges, 2)
     rows: Int64s  #: rows of jobs, unit after unit, shape (jobs of units,)
+
+
+def with_room(array: Int64s, columns: int) -> Int64s:
+    """Return the array, wider where it has fewer columns than that."""
+    return array if array.shape[-1] >= columns else wider(array, columns)
+
+
+def wider(array: Any, columns: int, fill: int = 0) -> Any:
+    """Return the array with so many columns; ``fill`` comes behind what was there."""
+    grown = np.full((*array.shape[:-1], columns), fill, array.dtype)
+    grown[..., : array.shape[-1]] = array
+    return grown

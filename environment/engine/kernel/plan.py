@@ -10,28 +10,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hpcrowd.environment.compilation import compiled, inlined
+from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.believed import believed_end
 from hpcrowd.environment.engine.kernel.heap import heap_pop, heap_push
 from hpcrowd.environment.engine.kernel.loop import advance
-from hpcrowd.environment.engine.kernel.places import (
-    END,
-    ENQUEUED,
-    ESTIMATE,
-    EXPECTED_END,
-    NEVER,
-    NOW,
-    PASS,
-    PROCESSORS,
-    PROMISED,
-    QUEUE_HEAD,
-    QUEUE_TAIL,
-    REQUESTED_TIME,
-    RUNNING,
-    START,
-    WAITING,
-    WAKE,
-    Cluster,
-)
+from hpcrowd.environment.engine.kernel.places import Cluster
 from hpcrowd.environment.engine.kernel.profile import (
     BEFORE,
     BLOCKS,
@@ -103,9 +86,9 @@ def plan_of(arrays):
 @compiled
 def _expect(cluster, plan, job):
     """Believe that a running job holds its processors until an end after now."""
-    jobs, now, m = cluster.jobs, cluster.s[NOW], plan.profile.m
-    end = believed_end(jobs[START, job], jobs[ESTIMATE, job], jobs[REQUESTED_TIME, job], now)
-    change(plan.profile, now, end, -jobs[PROCESSORS, job], 0)
+    jobs, now, m = cluster.jobs, cluster.s[S.NOW], plan.profile.m
+    end = believed_end(jobs[S.START, job], jobs[S.ESTIMATE, job], jobs[S.REQUESTED_TIME, job], now)
+    change(plan.profile, now, end, -jobs[S.PROCESSORS, job], 0)
     plan.believed[job] = end
     heap_push(plan.due, m[DUE], end, job)
     m[DUE] += 1
@@ -121,18 +104,18 @@ def take_over(cluster, plan, running):
 @inlined
 def take_back(cluster, plan, ended):
     """Free what jobs that ended were believed to hold."""
-    jobs, now, believed = cluster.jobs, cluster.s[NOW], plan.believed
+    jobs, now, believed = cluster.jobs, cluster.s[S.NOW], plan.believed
     for k in range(len(ended)):
         job = ended[k]
         if believed[job] > now:
-            change(plan.profile, now, believed[job], jobs[PROCESSORS, job], BEFORE)
-        believed[job] = NEVER
+            change(plan.profile, now, believed[job], jobs[S.PROCESSORS, job], BEFORE)
+        believed[job] = S.NEVER
 
 
 @inlined
 def expect_longer(cluster, plan):
     """Believe running jobs that outran what was believed to go on; return whether there are any."""
-    now, m, due = cluster.s[NOW], plan.profile.m, plan.due
+    now, m, due = cluster.s[S.NOW], plan.profile.m, plan.due
     any_late = False
     while m[DUE] and due[0, 0] <= now:
         time = due[0, 0]
@@ -156,7 +139,7 @@ def make_room(plan):
             coming = FOREVER  # the first reservation after this time
             while k >= 0:
                 start = queue[PLANNED, k]
-                if start != NEVER and start <= time < start + queue[LENGTH, k]:
+                if start != S.NEVER and start <= time < start + queue[LENGTH, k]:
                     break
                 if start > time:
                     coming = min(coming, start)
@@ -166,7 +149,7 @@ def make_room(plan):
                 if time < FOREVER:
                     position = position_of(profile, time)
                 continue
-            queue[PLANNED, k] = NEVER
+            queue[PLANNED, k] = S.NEVER
             m[UNPLACED] = 1
             change(profile, start, start + queue[LENGTH, k], queue[NEED, k], BEFORE)
             position = position_of(profile, time)
@@ -181,8 +164,8 @@ def _place(jobs, plan, i, start):
     change(plan.profile, start, start + queue[LENGTH, i], -queue[NEED, i], 0)
     plan.profile.m[MOVES] += 1
     job = queue[JOB, i]
-    if jobs[PROMISED, job] == NEVER:
-        jobs[PROMISED, job] = start
+    if jobs[S.PROMISED, job] == S.NEVER:
+        jobs[S.PROMISED, job] = start
 
 
 @compiled
@@ -226,7 +209,7 @@ def compress(cluster, plan, every):
     profile, m = plan.profile, plan.profile.m
     if m[GAIN_FROM] == FOREVER and m[UNPLACED] == 0:
         return
-    now = cluster.s[NOW]
+    now = cluster.s[S.NOW]
     most = most_gained(profile)
     m[MISSES] = m[NEXT_MISS] = m[UNPLACED] = 0
     for i in range(m[COUNT]):
@@ -235,7 +218,7 @@ def compress(cluster, plan, every):
         start = queue[PLANNED, i]
         need = queue[NEED, i]
         length = queue[LENGTH, i]
-        if start == NEVER:
+        if start == S.NEVER:
             start = earliest(profile, need, length)
             if start == FOREVER:
                 queue[RESERVED, i] = every
@@ -266,7 +249,7 @@ def compress(cluster, plan, every):
 @inlined
 def start_due(cluster, plan):
     """Start what is planned for now; return the next planned start, FOREVER if there is none."""
-    now, queue, m = cluster.s[NOW], plan.queue, plan.profile.m
+    now, queue, m = cluster.s[S.NOW], plan.queue, plan.profile.m
     to = 0
     wake = FOREVER
     for i in range(m[COUNT]):
@@ -279,7 +262,7 @@ def start_due(cluster, plan):
             heap_push(plan.due, m[DUE], end, job)
             m[DUE] += 1
             continue
-        if start != NEVER:
+        if start != S.NEVER:
             wake = min(wake, start)
         if to < i:
             for row in range(QUEUE_ROWS):
@@ -306,7 +289,7 @@ def join(jobs, plan, rules, arrived):
         job = arrived[k]
         at = m[COUNT]
         m[COUNT] += 1
-        submit = jobs[ENQUEUED, job]
+        submit = jobs[S.ENQUEUED, job]
         while at > 0 and (
             queue[SUBMITTED, at - 1] > submit
             or (queue[SUBMITTED, at - 1] == submit and queue[JOB, at - 1] > job)
@@ -315,12 +298,12 @@ def join(jobs, plan, rules, arrived):
                 queue[row, at] = queue[row, at - 1]
             at -= 1
         queue[JOB, at] = job
-        queue[NEED, at] = jobs[PROCESSORS, job]
-        queue[LENGTH, at] = max(jobs[ESTIMATE, job], 1)
-        queue[PLANNED, at] = NEVER
+        queue[NEED, at] = jobs[S.PROCESSORS, job]
+        queue[LENGTH, at] = max(jobs[S.ESTIMATE, job], 1)
+        queue[PLANNED, at] = S.NEVER
         queue[RESERVED, at] = rules.every
         queue[SUBMITTED, at] = submit
-        queue[CATEGORY, at] = _category_of(rules.cuts, jobs[ESTIMATE, job])
+        queue[CATEGORY, at] = _category_of(rules.cuts, jobs[S.ESTIMATE, job])
         if rules.every:
             m[UNPLACED] = 1
 
@@ -331,9 +314,9 @@ def count_slowdowns(jobs, rules, ended):
     slowdowns, counts = rules.slowdowns, rules.counts
     for k in range(len(ended)):
         job = ended[k]
-        category = _category_of(rules.cuts, jobs[ESTIMATE, job])
-        run = max(jobs[END, job] - jobs[START, job], rules.bound)
-        slowdowns[category] += (jobs[END, job] - jobs[ENQUEUED, job]) / run
+        category = _category_of(rules.cuts, jobs[S.ESTIMATE, job])
+        run = max(jobs[S.END, job] - jobs[S.START, job], rules.bound)
+        slowdowns[category] += (jobs[S.END, job] - jobs[S.ENQUEUED, job]) / run
         counts[category] += 1
         rules.thresholds[category] = slowdowns[category] / counts[category]
 
@@ -341,7 +324,7 @@ def count_slowdowns(jobs, rules, ended):
 @compiled
 def select_others(cluster, plan, thresholds):
     """Start jobs without a reservation that fit; give one to those who have waited long enough."""
-    now, profile, queue = cluster.s[NOW], plan.profile, plan.queue
+    now, profile, queue = cluster.s[S.NOW], plan.profile, plan.queue
     for i in range(profile.m[COUNT]):
         if queue[RESERVED, i]:
             continue
@@ -377,12 +360,12 @@ def has_room(cluster, plan, arrived):
     """Return whether a pass with so many newcomers cannot fill an array."""
     s, m = cluster.s, plan.profile.m
     waiting = m[COUNT] + arrived
-    jobs = s[RUNNING] + waiting
+    jobs = s[S.RUNNING] + waiting
     return (
         waiting <= plan.queue.shape[1]
         and m[DUE] + jobs <= plan.due.shape[1]
-        and blocks_for(jobs + s[EXPECTED_END]) <= len(plan.profile.steps)
-        and s[RUNNING] + s[WAITING] < cluster.ends.shape[1]
+        and blocks_for(jobs + s[S.EXPECTED_END]) <= len(plan.profile.steps)
+        and s[S.RUNNING] + s[S.WAITING] < cluster.ends.shape[1]
     )
 
 
@@ -391,7 +374,7 @@ def planned_pass(cluster_arrays, plan_arrays, rules_given, ended, arrived):
     """Do one pass; return the next planned start, FOREVER if there is none."""
     cluster, plan, rules = Cluster(*cluster_arrays), plan_of(plan_arrays), Rules(*rules_given)
     take_back(cluster, plan, ended)
-    pass_time(plan.profile, cluster.s[NOW])
+    pass_time(plan.profile, cluster.s[S.NOW])
     if expect_longer(cluster, plan):
         make_room(plan)
     join(cluster.jobs, plan, rules, arrived)
@@ -410,15 +393,15 @@ def advance_planned(cluster_arrays, unit_arrays, halt, plan_arrays, rules):
     s, arrived, ended = cluster.s, cluster.queue, cluster.expected
     while True:
         stop = advance(cluster_arrays, unit_arrays, halt)
-        if stop != PASS:
+        if stop != S.PASS:
             return stop
-        if not has_room(cluster, plan, s[QUEUE_TAIL] - s[QUEUE_HEAD]):
-            return PASS
-        s[WAKE] = planned_pass(
+        if not has_room(cluster, plan, s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD]):
+            return S.PASS
+        s[S.WAKE] = planned_pass(
             cluster_arrays,
             plan_arrays,
             rules,
-            ended[0, : s[EXPECTED_END]],
-            arrived[0, s[QUEUE_HEAD] : s[QUEUE_TAIL]],
+            ended[0, : s[S.EXPECTED_END]],
+            arrived[0, s[S.QUEUE_HEAD] : s[S.QUEUE_TAIL]],
         )
-        s[EXPECTED_END] = s[QUEUE_HEAD] = s[QUEUE_TAIL] = 0
+        s[S.EXPECTED_END] = s[S.QUEUE_HEAD] = s[S.QUEUE_TAIL] = 0

@@ -186,15 +186,15 @@ class OrderedPass(CompiledPass):
             self._learn_jobs()
         need = int(self._q[Q.LAST]) + arrived
         if need > self._queue.shape[1]:
-            self._queue = _wider(self._queue, 2 * need)
-            self._keys = _wider(self._keys, 2 * need)
-            self._chosen = _wider(self._chosen, 2 * need)
+            self._queue = S.wider(self._queue, 2 * need)
+            self._keys = S.wider(self._keys, 2 * need)
+            self._chosen = S.wider(self._chosen, 2 * need)
         s = self.engine.scalars
         jobs = int(s[S.RUNNING] + s[S.WAITING])
         blocks = 2 * int(self._b[B.BLOCKS]) + jobs // (B.WIDTH // 2) + 2
         old = self._blocks.shape[1]
         if blocks > old:
-            self._blocks = _wider(self._blocks, 2 * blocks)
+            self._blocks = S.wider(self._blocks, 2 * blocks)
             self._blocks[B.BLOCK, old:] = np.arange(old, 2 * blocks)
             entries = np.zeros((2, 2 * blocks, B.WIDTH), np.int64)
             entries[:, :old] = self._entries
@@ -206,11 +206,11 @@ class OrderedPass(CompiledPass):
         first, room = self._known, jobs.matrix.shape[1]
         self._known = len(jobs)
         if room > len(self._believed):
-            self._believed = _wider(self._believed, room)
+            self._believed = S.wider(self._believed, room)
         users, queues = jobs.user[first:], jobs.queue[first:]
         if self._q[Q.LIMITED] or self._q[Q.CHARGED]:
             if room > self._of.shape[1]:
-                self._of = _wider(self._of, room, -1)
+                self._of = S.wider(self._of, room, -1)
             of = self._of[:, first : len(jobs)]
         if self._q[Q.LIMITED]:
             pairs, which = np.unique(np.stack([users, queues]), axis=1, return_inverse=True)
@@ -228,7 +228,7 @@ class OrderedPass(CompiledPass):
             of[A.USAGE] = charged[which]
         if self._q[Q.ORDER] == Q.BY_PRIORITY:
             if room > len(self._priorities):
-                self._priorities = _wider(self._priorities, room)
+                self._priorities = S.wider(self._priorities, room)
             numbers, which = np.unique(queues, return_inverse=True)
             order = np.array([-policy.rules(number).priority for number in numbers.tolist()])
             self._priorities[first : len(jobs)] = order[which]
@@ -243,8 +243,8 @@ class OrderedPass(CompiledPass):
         """Return the number of an account, a new one the first time."""
         number = self._numbers.setdefault(account, len(self._numbers))
         if number >= self._accounts.shape[1]:
-            self._accounts = _wider(self._accounts, 2 * number + 16)
-            self._amounts = _wider(self._amounts, 2 * number + 16)
+            self._accounts = S.wider(self._accounts, 2 * number + 16)
+            self._amounts = S.wider(self._amounts, 2 * number + 16)
         if number == len(self._numbers) - 1:
             most = [FOREVER if limit is None else limit for limit in (jobs, processors)]
             self._accounts[[A.MOST_JOBS, A.MOST_HELD], number] = most
@@ -260,9 +260,3 @@ def order_of(scheduler: Any) -> QueueOrder:
     if isinstance(scheduler, EASY):
         return parse_order(scheduler.order)
     return parse_order(known.get(type(scheduler)) or scheduler.by)
-
-
-def _wider(array: Any, columns: int, fill: int = 0) -> Any:
-    wider = np.full((*array.shape[:-1], columns), fill, array.dtype)
-    wider[..., : array.shape[-1]] = array
-    return wider

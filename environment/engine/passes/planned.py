@@ -113,14 +113,12 @@ class PlannedPass(CompiledPass):
         waiting = int(m[K.COUNT]) + arrived
         jobs = int(s[S.RUNNING]) + waiting
         if waiting > self._queue.shape[1]:
-            self._queue = _wider(self._queue, 2 * waiting)
+            self._queue = S.wider(self._queue, 2 * waiting)
         if int(m[K.DUE]) + jobs > self._due.shape[1]:
-            self._due = _wider(self._due, 2 * (int(m[K.DUE]) + jobs))
+            self._due = S.wider(self._due, 2 * (int(m[K.DUE]) + jobs))
         table = len(self.engine.jobs)
         if table > len(self._believed):
-            believed = np.full(2 * table, S.NEVER, np.int64)
-            believed[: len(self._believed)] = self._believed
-            self._believed = believed
+            self._believed = S.wider(self._believed, 2 * table, S.NEVER)
         blocks = K.blocks_for(jobs + int(s[S.EXPECTED_END]))
         if blocks > len(self._steps):
             steps, heads = _blocks(2 * blocks)
@@ -169,9 +167,3 @@ def _blocks(count: int) -> tuple[Int64s, Int64s]:
     heads = np.zeros((P.HEADS, count), np.int64)
     heads[P.BLOCK] = np.arange(count)
     return steps, heads
-
-
-def _wider(array: Int64s, columns: int) -> Int64s:
-    wider = np.zeros((array.shape[0], columns), np.int64)
-    wider[:, : array.shape[1]] = array
-    return wider

@@ -9,38 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hpcrowd.environment.compilation import compiled
+from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.heap import heap_pop, heap_push
 from hpcrowd.environment.engine.kernel.loop import arrive, complete, next_time, schedule
-from hpcrowd.environment.engine.kernel.places import (
-    CHANGE,
-    CHANGE_AT,
-    CLOSED,
-    CLUSTER,
-    DONE,
-    EVENTS,
-    FINISHED,
-    FINISHED_COUNT,
-    HALT,
-    NOW,
-    NUMBER,
-    OUTSIDE,
-    PASS,
-    PAUSE,
-    POLICY,
-    PROCESSORS,
-    QUEUE_GAPS,
-    QUEUE_HEAD,
-    QUEUE_TAIL,
-    REQUESTED_TIME,
-    ROOM,
-    RUN_TIME,
-    RUNNING,
-    SUBMIT,
-    UNIT,
-    WAITING,
-    WAKE,
-    Units,
-)
+from hpcrowd.environment.engine.kernel.places import Units
 from hpcrowd.environment.engine.kernel.scheduling import close_gaps, enqueue, turned_away
 from hpcrowd.environment.grid.kernel.queue import (
     LEAST_LOADED,
@@ -96,7 +68,7 @@ class Instant(NamedTuple):
 def push_arrivals(jobs, heap, size, rows):
     """Let jobs arrive at the broker at the times in their column SUBMIT; return how many do."""
     for job in rows:
-        heap_push(heap, size, jobs[SUBMIT, job], job)
+        heap_push(heap, size, jobs[S.SUBMIT, job], job)
         size += 1
     return size
 
@@ -115,7 +87,7 @@ def count_units(jobs, instant, remaining):
         over[j] = job
     g[UNITS] = 0
     for i in range(count):
-        unit = jobs[UNIT, over[i]]
+        unit = jobs[S.UNIT, over[i]]
         remaining[unit] -= 1
         if remaining[unit] == 0:
             units[g[UNITS]] = unit
@@ -128,12 +100,12 @@ def count_units(jobs, instant, remaining):
 def gather(cluster, instant):
     """Put what a cluster noted as over to the others'; return False when there is no room."""
     s, g, over = cluster.s, instant.g, instant.over
-    if g[OVER] + s[FINISHED_COUNT] > len(over):
+    if g[OVER] + s[S.FINISHED_COUNT] > len(over):
         return False
-    for i in range(s[FINISHED_COUNT]):
+    for i in range(s[S.FINISHED_COUNT]):
         over[g[OVER]] = cluster.finished[i]
         g[OVER] += 1
-    s[FINISHED_COUNT] = 0
+    s[S.FINISHED_COUNT] = 0
     return True
 
 
@@ -148,11 +120,11 @@ def arrive_at_broker(jobs, instant, broker):
         g[EXPECTED] -= 1
         g[ARRIVED] += 1
         if turned_away(jobs, job, g[WIDEST]):
-            if jobs[UNIT, job] >= 0:
+            if jobs[S.UNIT, job] >= 0:
                 over[g[OVER]] = job
                 g[OVER] += 1
         else:
-            put(broker, job, jobs[PROCESSORS, job], place_of(jobs[SUBMIT, job], job))
+            put(broker, job, jobs[S.PROCESSORS, job], place_of(jobs[S.SUBMIT, job], job))
             g[HELD] += 1
     return True
 
@@ -161,19 +133,19 @@ def arrive_at_broker(jobs, instant, broker):
 def has_room(cluster):
     """Return whether a job may join the queue of a cluster."""
     s, queue = cluster.s, cluster.queue
-    if s[QUEUE_TAIL] == queue.shape[1] and (s[QUEUE_GAPS] or s[QUEUE_HEAD]):
+    if s[S.QUEUE_TAIL] == queue.shape[1] and (s[S.QUEUE_GAPS] or s[S.QUEUE_HEAD]):
         close_gaps(s, queue)
-    return s[QUEUE_TAIL] < queue.shape[1] and s[RUNNING] < cluster.ends.shape[1]
+    return s[S.QUEUE_TAIL] < queue.shape[1] and s[S.RUNNING] < cluster.ends.shape[1]
 
 
 @compiled
 def deliver(cluster, speed, job):
     """Let a job join the queue of a cluster, as long as it runs there."""
     jobs = cluster.jobs
-    jobs[CLUSTER, job] = cluster.s[NUMBER]
+    jobs[S.CLUSTER, job] = cluster.s[S.NUMBER]
     if speed != 1.0:
-        jobs[RUN_TIME, job] = at_speed(jobs[RUN_TIME, job], speed)
-        jobs[REQUESTED_TIME, job] = at_speed(jobs[REQUESTED_TIME, job], speed)
+        jobs[S.RUN_TIME, job] = at_speed(jobs[S.RUN_TIME, job], speed)
+        jobs[S.REQUESTED_TIME, job] = at_speed(jobs[S.REQUESTED_TIME, job], speed)
     enqueue(cluster, job)
 
 
@@ -184,13 +156,13 @@ def choose(every, instant, broker):
     if policy >= LEAST_LOADED:  # these send on at once
         job = first_up_to(broker, instant.g[WIDEST])
         if policy == LEAST_LOADED:
-            return job, least_loaded(every, every.jobs[PROCESSORS, job])
+            return job, least_loaded(every, every.jobs[S.PROCESSORS, job])
         return job, fastest(every, broker, job)
     most = count_free(every, broker)
     job = first_up_to(broker, most)
     if job == UNKNOWN:
         return job, UNKNOWN
-    return job, with_room(broker.free, every.jobs[PROCESSORS, job], policy == WORST_FIT)
+    return job, with_room(broker.free, every.jobs[S.PROCESSORS, job], policy == WORST_FIT)
 
 
 @compiled
@@ -198,7 +170,7 @@ def send_on(every, instant, broker):
     """Send one job on. Return its cluster, -1 when all have to wait, -2 when there is no room."""
     g, pending, counts = instant.g, broker.pending, broker.counts
     for k in range(len(every.s)):
-        need = every.s[k, RUNNING] + every.s[k, WAITING] + 1
+        need = every.s[k, S.RUNNING] + every.s[k, S.WAITING] + 1
         if (
             not has_room(cluster_of(every, k))
             or need > broker.scratch.shape[1]
@@ -209,7 +181,7 @@ def send_on(every, instant, broker):
     job, k = choose(every, instant, broker)
     if job == UNKNOWN:
         return -1
-    remove_first(broker, every.jobs[PROCESSORS, job])
+    remove_first(broker, every.jobs[S.PROCESSORS, job])
     g[HELD] -= 1
     deliver(cluster_of(every, k), broker.speeds[k], job)
     if g[BROKER] < LEAST_LOADED:
@@ -228,7 +200,7 @@ def next_instant(every, instant, broker):
     for k in range(len(every.s)):
         instant.dues[k] = next_time(cluster_of(every, k))
         time = min(time, instant.dues[k])
-        total += every.s[k, EVENTS]
+        total += every.s[k, S.EVENTS]
     g[TOTAL] = total
     return time
 
@@ -252,7 +224,7 @@ def arrive_all(every, units, instant):
     while g[AT] < len(every.s):
         cluster = cluster_of(every, g[AT])
         # What is over already was noted before there was no room.
-        if next_time(cluster) == g[TIME] or cluster.s[FINISHED_COUNT]:
+        if next_time(cluster) == g[TIME] or cluster.s[S.FINISHED_COUNT]:
             instant.active[g[AT]] = 1
             if not (arrive(cluster, units) and gather(cluster, instant)):
                 return False
@@ -267,16 +239,16 @@ def schedule_all(every, instant):
     while g[AT] < len(s):
         k = g[AT]
         if active[k]:
-            if s[k, CLOSED]:
-                s[k, WAKE] = FOREVER
-            elif s[k, POLICY] == OUTSIDE:
+            if s[k, S.CLOSED]:
+                s[k, S.WAKE] = FOREVER
+            elif s[k, S.POLICY] == S.OUTSIDE:
                 active[k] = 0
-                return PASS
+                return S.PASS
             elif not schedule(cluster_of(every, k)):
-                return ROOM
+                return S.ROOM
             active[k] = 0
         g[AT] += 1
-    return DONE
+    return S.DONE
 
 
 @compiled
@@ -296,61 +268,61 @@ def advance_grid(cluster_arrays, unit_arrays, instant_arrays, broker_arrays, hal
             if time > halt:
                 g[TIME] = max(g[TIME], halt)
                 for k in range(clusters):
-                    every.s[k, NOW] = g[TIME]
-                return HALT
+                    every.s[k, S.NOW] = g[TIME]
+                return S.HALT
             if time == FOREVER:
-                return DONE
+                return S.DONE
             if g[TOTAL] >= allowed:
-                return PAUSE
+                return S.PAUSE
             g[TIME] = time
             for k in range(clusters):
-                every.s[k, NOW] = time
+                every.s[k, S.NOW] = time
                 active[k] = instant.dues[k] == time
             g[AT] = 0
             g[STAGE] = ENDING
         if g[STAGE] == ENDING:
             if not complete_all(every, units, instant):
-                return ROOM
+                return S.ROOM
             g[STAGE] = REACTING
             if count_units(jobs, instant, units.remaining):
-                return FINISHED
+                return S.FINISHED
         if g[STAGE] == REACTING:
             if halt <= g[TIME]:
-                return HALT
+                return S.HALT
             g[AT] = -1
             g[STAGE] = ARRIVING
         if g[STAGE] == ARRIVING:
             if g[AT] < 0:
                 if not arrive_at_broker(jobs, instant, broker):
-                    return ROOM
+                    return S.ROOM
                 g[AT] = 0
             if not arrive_all(every, units, instant):
-                return ROOM
+                return S.ROOM
             changes = False
             for k in range(clusters):
-                changes = changes or every.s[k, CHANGE_AT] == g[TIME]
+                changes = changes or every.s[k, S.CHANGE_AT] == g[TIME]
             if count_units(jobs, instant, units.remaining):
                 g[STAGE] = REACTING
-                return FINISHED
+                return S.FINISHED
             if changes:
                 g[STAGE] = REACTING  # what users do about it arrives now too
-                return CHANGE
+                return S.CHANGE
             g[STAGE] = SENDING_EARLY
         if g[STAGE] == SENDING_EARLY:
             while early and g[HELD]:
                 if send_on(every, instant, broker) == -2:
-                    return ROOM
+                    return S.ROOM
             g[AT] = 0
             g[STAGE] = PASSING
         if g[STAGE] == PASSING:
             stop = schedule_all(every, instant)
-            if stop != DONE:
+            if stop != S.DONE:
                 return stop
             g[STAGE] = SENDING_LATE
         if g[BROKER] != NONE and g[HELD]:
             sent = send_on(every, instant, broker)
             if sent == -2:
-                return ROOM
+                return S.ROOM
             if sent >= 0:
                 g[AT] = sent
                 g[STAGE] = PASSING

@@ -11,27 +11,9 @@ from math import floor
 from typing import NamedTuple
 
 from hpcrowd.environment.compilation import compiled
+from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.heap import heap_pop, heap_push
-from hpcrowd.environment.engine.kernel.places import (
-    ASKED,
-    CAPACITY,
-    DIVISOR,
-    ESTIMATE,
-    EXACT,
-    FACTOR,
-    FREE,
-    GAP,
-    KILL,
-    NOW,
-    PROCESSORS,
-    QUEUE_HEAD,
-    QUEUE_TAIL,
-    REQUESTED_TIME,
-    RUN_TIME,
-    RUNNING,
-    START,
-    Cluster,
-)
+from hpcrowd.environment.engine.kernel.places import Cluster
 from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s
 from hpcrowd.environment.stops import FOREVER
 
@@ -182,12 +164,12 @@ def count_free(every, broker):
         asked, kept = 0, 0
         for i in range(counts[k]):
             job = pending[k, i]
-            if jobs[START, job] < 0:
-                asked += jobs[PROCESSORS, job]
+            if jobs[S.START, job] < 0:
+                asked += jobs[S.PROCESSORS, job]
                 pending[k, kept] = job
                 kept += 1
         counts[k] = kept
-        free[k] = every.s[k, FREE] - asked
+        free[k] = every.s[k, S.FREE] - asked
         most = max(most, free[k])
     return most
 
@@ -211,9 +193,9 @@ def least_loaded(every, need):
     best, over = 0, 1
     s = every.s
     for k in range(len(s)):
-        size = s[k, CAPACITY]
+        size = s[k, S.CAPACITY]
         if size >= need:
-            used = size - s[k, FREE] + s[k, ASKED]
+            used = size - s[k, S.FREE] + s[k, S.ASKED]
             if found == UNKNOWN or used * over < best * size:
                 found, best, over = k, used, size
     return found
@@ -228,28 +210,28 @@ def at_speed(time, speed):
 @compiled
 def believed(jobs, s, speed, job):
     """Return the run time that the scheduler of a cluster would believe."""
-    requested = at_speed(jobs[REQUESTED_TIME, job], speed)
-    if s[EXACT]:
-        run = at_speed(jobs[RUN_TIME, job], speed)
-        return min(run, requested) if s[KILL] else run
-    return (2 * requested * s[FACTOR] + s[DIVISOR]) // (2 * s[DIVISOR])
+    requested = at_speed(jobs[S.REQUESTED_TIME, job], speed)
+    if s[S.EXACT]:
+        run = at_speed(jobs[S.RUN_TIME, job], speed)
+        return min(run, requested) if s[S.KILL] else run
+    return (2 * requested * s[S.FACTOR] + s[S.DIVISOR]) // (2 * s[S.DIVISOR])
 
 
 @compiled
 def completion(cluster, scratch, need, length):
     """Return when a job would end, the queue served in its order by what is believed."""
     jobs, s, queue = cluster.jobs, cluster.s, cluster.queue
-    now, free, held = s[NOW], s[FREE], 0
-    for i in range(s[RUNNING]):
+    now, free, held = s[S.NOW], s[S.FREE], 0
+    for i in range(s[S.RUNNING]):
         job = cluster.ends[1, i]
-        end = max(now, jobs[START, job] + jobs[ESTIMATE, job])
-        heap_push(scratch, held, end, jobs[PROCESSORS, job])
+        end = max(now, jobs[S.START, job] + jobs[S.ESTIMATE, job])
+        heap_push(scratch, held, end, jobs[S.PROCESSORS, job])
         held += 1
     time = now
-    for i in range(s[QUEUE_HEAD], s[QUEUE_TAIL] + 1):
-        last = i == s[QUEUE_TAIL]
+    for i in range(s[S.QUEUE_HEAD], s[S.QUEUE_TAIL] + 1):
+        last = i == s[S.QUEUE_TAIL]
         wanted = need if last else queue[1, i]
-        if wanted == GAP:
+        if wanted == S.GAP:
             continue
         while free < wanted:
             if held == 0:
@@ -269,10 +251,10 @@ def completion(cluster, scratch, need, length):
 def fastest(every, broker, job):
     """Return the cluster large enough where a job would end first."""
     jobs = every.jobs
-    need = jobs[PROCESSORS, job]
+    need = jobs[S.PROCESSORS, job]
     found, best = UNKNOWN, FOREVER
     for k in range(len(every.s)):
-        if every.s[k, CAPACITY] >= need:
+        if every.s[k, S.CAPACITY] >= need:
             length = believed(jobs, every.s[k], broker.speeds[k], job)
             end = completion(cluster_of(every, k), broker.scratch, need, length)
             if found == UNKNOWN or end < best:
