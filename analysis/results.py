@@ -5,7 +5,7 @@ jobs.parquet        every job, the columns of :data:`hpcrowd.environment.jobs.ME
 reactions.parquet   what reactions did to jobs, if there were any, the columns of
                     :data:`hpcrowd.analysis.accounts.reactions.MEANING`
 attempts.parquet    runs of jobs that the platform stopped, if there were any, the columns of
-                    :data:`hpcrowd.environment.engine.interrupted_runs.MEANING`
+                    :data:`hpcrowd.environment.platform.timeline.MEANING`
 components.parquet  which rows are components of one job, where a grid split some, the columns of
                     :data:`hpcrowd.analysis.tables.COMPONENT_MEANING`
 visits.parquet      who came and went, where users do, the columns of

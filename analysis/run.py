@@ -21,9 +21,9 @@ from hpcrowd.analysis.accounts.platform import sizes_of
 from hpcrowd.analysis.accounts.reactions import account, resized
 from hpcrowd.analysis.metrics import summarize
 from hpcrowd.environment.clock import Clock
-from hpcrowd.environment.engine.interrupted_runs import Attempt
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
+from hpcrowd.environment.platform.timeline import Attempt
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.traces.headers import with_values
 from hpcrowd.environment.traces.trace import FIELDS, Trace, smallest

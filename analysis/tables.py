@@ -17,10 +17,10 @@ from hpcrowd.agents.behaviours.decisions import MEANING as DECISION_MEANING
 from hpcrowd.agents.populations.openness import VISIT_MEANING, Happening, Visit
 from hpcrowd.analysis.accounts.reactions import MEANING as REACTION_MEANING
 from hpcrowd.analysis.accounts.reactions import table
-from hpcrowd.environment.engine.interrupted_runs import MEANING as ATTEMPT_MEANING
-from hpcrowd.environment.engine.interrupted_runs import Attempt, attempt_columns
 from hpcrowd.environment.errors import ResultsError
 from hpcrowd.environment.jobs import MEANING, UNKNOWN, Column, Int64s, JobTable, State
+from hpcrowd.environment.platform.timeline import MEANING as ATTEMPT_MEANING
+from hpcrowd.environment.platform.timeline import Attempt, attempt_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, override
 
+from hpcrowd.environment.compilation import compiled
 from hpcrowd.environment.engine.kernel.believed import believed_end
 from hpcrowd.environment.engine.kernel.heap import heap_pop, heap_push
 from hpcrowd.environment.engine.kernel.loop import advance
@@ -26,7 +27,7 @@ from hpcrowd.environment.engine.kernel.places import (
     RUNNING,
     START,
     WAKE,
-    compiled,
+    Cluster,
 )
 from hpcrowd.environment.engine.kernel.plan import (
     COUNT,
@@ -35,9 +36,11 @@ from hpcrowd.environment.engine.kernel.plan import (
     LENGTH,
     NEED,
     PLANNED,
+    Rules,
     has_room,
     join,
     make_room,
+    plan_of,
     start_due,
 )
 from hpcrowd.environment.engine.kernel.profile import (
@@ -52,12 +55,15 @@ from hpcrowd.environment.engine.kernel.profile import (
     earliest,
 )
 from hpcrowd.environment.engine.kernel.profile import FREE as FREE_THEN
-from hpcrowd.environment.engine.passes.planned import NO_CUTS, PlannedPass
+from hpcrowd.environment.engine.passes.planned import PlannedPass
 
 
 @compiled
-def lay_out(jobs, s, steps, heads, m, queue, ends, believed):
+def lay_out(cluster, plan):
     """Draw the plan anew from the jobs that run and the reservations of the last pass."""
+    jobs, s, ends = cluster.jobs, cluster.s, cluster.ends
+    profile, queue = plan.profile, plan.queue
+    steps, heads, m = profile
     now = s[NOW]
     block = heads[BLOCK, 0]
     m[BLOCKS] = 1
@@ -68,17 +74,18 @@ def lay_out(jobs, s, steps, heads, m, queue, ends, believed):
         steps[block, FREE_THEN, 0] += jobs[PROCESSORS, ends[1, k]]
     for k in range(s[RUNNING]):
         job = ends[1, k]
-        change(steps, heads, m, now, believed[job], -jobs[PROCESSORS, job], 0)
+        change(profile, now, plan.believed[job], -jobs[PROCESSORS, job], 0)
     for i in range(m[COUNT]):
         start = queue[PLANNED, i]
         if start != NEVER:
-            change(steps, heads, m, start, start + queue[LENGTH, i], -queue[NEED, i], 0)
+            change(profile, start, start + queue[LENGTH, i], -queue[NEED, i], 0)
 
 
 @compiled
-def expect_longer(jobs, s, m, due, believed, ended):
+def expect_longer(cluster, plan, ended):
     """Forget ends of jobs that ended, raise those that are past; return whether any are."""
-    now = s[NOW]
+    jobs, now = cluster.jobs, cluster.s[NOW]
+    m, due, believed = plan.profile.m, plan.due, plan.believed
     for k in range(len(ended)):
         believed[ended[k]] = NEVER
     late = False
@@ -105,40 +112,43 @@ def reserve(jobs, queue, i, start):
 
 
 @compiled
-def rebuilding_pass(jobs, s, ends, m, steps, heads, queue, due, believed, cuts, ended, arrived):
+def rebuilding_pass(cluster_arrays, plan_arrays, rules_given, ended, arrived):
     """Do one pass; return the next planned start."""
-    late = expect_longer(jobs, s, m, due, believed, ended)
-    lay_out(jobs, s, steps, heads, m, queue, ends, believed)
+    cluster, plan, rules = Cluster(*cluster_arrays), plan_of(plan_arrays), Rules(*rules_given)
+    jobs, profile, queue = cluster.jobs, plan.profile, plan.queue
+    late = expect_longer(cluster, plan, ended)
+    lay_out(cluster, plan)
     if late:
-        make_room(steps, heads, m, queue)
-    join(jobs, m, queue, arrived, True, cuts)
-    for i in range(m[COUNT]):
+        make_room(plan)
+    join(jobs, plan, rules, arrived)
+    for i in range(profile.m[COUNT]):
         start, need, length = queue[PLANNED, i], queue[NEED, i], queue[LENGTH, i]
         if start != NEVER:
-            change(steps, heads, m, start, start + length, need, 0)
-        start = earliest(steps, heads, m, need, length)
-        change(steps, heads, m, start, start + length, -need, 0)
+            change(profile, start, start + length, need, 0)
+        start = earliest(profile, need, length)
+        change(profile, start, start + length, -need, 0)
         reserve(jobs, queue, i, start)
-    return start_due(jobs, s, m, queue, ends, believed, due)
+    return start_due(cluster, plan)
 
 
 @compiled
-def advance_rebuilding(
-    jobs, s, sorted_arrivals, heap, arrived, ends, ended, remaining, finished, links, edges,
-    unit_rows, halt, m, steps, heads, queue, due, believed, cuts,
-):  # fmt: skip
-    """Run as ``planned_loop.advance_planned`` does."""
+def advance_rebuilding(cluster_arrays, unit_arrays, halt, plan_arrays, rules):
+    """Run as ``plan.advance_planned`` does."""
+    cluster, plan = Cluster(*cluster_arrays), plan_of(plan_arrays)
+    s, arrived, ended = cluster.s, cluster.queue, cluster.expected
     while True:
-        stop = advance(jobs, s, sorted_arrivals, heap, arrived, ends, ended, remaining, finished,
-                       links, edges, unit_rows, halt)  # fmt: skip
+        stop = advance(cluster_arrays, unit_arrays, halt)
         if stop != PASS:
             return stop
-        if not has_room(s, ends, m, steps, queue, due, s[QUEUE_TAIL] - s[QUEUE_HEAD]):
+        if not has_room(cluster, plan, s[QUEUE_TAIL] - s[QUEUE_HEAD]):
             return PASS
         s[WAKE] = rebuilding_pass(
-            jobs, s, ends, m, steps, heads, queue, due, believed, cuts,
-            ended[0, : s[EXPECTED_END]], arrived[0, s[QUEUE_HEAD] : s[QUEUE_TAIL]],
-        )  # fmt: skip
+            cluster_arrays,
+            plan_arrays,
+            rules,
+            ended[0, : s[EXPECTED_END]],
+            arrived[0, s[QUEUE_HEAD] : s[QUEUE_TAIL]],
+        )
         s[EXPECTED_END] = s[QUEUE_HEAD] = s[QUEUE_TAIL] = 0
 
 
@@ -146,22 +156,14 @@ class RebuildingPass(PlannedPass):
     """Conservative backfilling that keeps nothing but the reservations; no platform changes."""
 
     @override
-    def advance(self, engine: tuple[Any, ...]) -> int:
+    def advance(self, cluster: tuple[Any, ...], units: tuple[Any, ...], halt: int) -> int:
         self._make_room(0)
-        stop: int = advance_rebuilding(*engine, *self._arrays()[:-1], NO_CUTS)
+        stop: int = advance_rebuilding(cluster, units, halt, self._plan(), self._rules())
         return stop
 
     @override
     def schedule(self, ended: Any, arrived: Any) -> int:
         self._make_room(len(arrived))
-        engine = self.engine
-        wake: int = rebuilding_pass(
-            engine.jobs.matrix,
-            engine.scalars,
-            engine.ends,
-            *self._arrays()[:-1],
-            NO_CUTS,
-            ended,
-            arrived,
-        )
+        arrays = self.engine.arrays()
+        wake: int = rebuilding_pass(arrays, self._plan(), self._rules(), ended, arrived)
         return wake

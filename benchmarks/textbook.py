@@ -11,6 +11,7 @@ from typing import Any, override
 import numpy as np
 from rebuilding import expect_longer, reserve
 
+from hpcrowd.environment.compilation import compiled
 from hpcrowd.environment.engine.kernel.loop import advance
 from hpcrowd.environment.engine.kernel.places import (
     EXPECTED_END,
@@ -24,18 +25,20 @@ from hpcrowd.environment.engine.kernel.places import (
     RUNNING,
     WAITING,
     WAKE,
-    compiled,
+    Cluster,
 )
 from hpcrowd.environment.engine.kernel.plan import (
     COUNT,
     LENGTH,
     NEED,
     PLANNED,
+    Rules,
     has_room,
     join,
+    plan_of,
     start_due,
 )
-from hpcrowd.environment.engine.passes.planned import NO_CUTS, PlannedPass
+from hpcrowd.environment.engine.passes.planned import PlannedPass
 
 #: Rows of the list: time, processors free from then on.
 TIME, THEN = range(2)
@@ -124,23 +127,26 @@ def cancel(plan, count, m, queue):
 
 
 @compiled
-def textbook_pass(jobs, s, ends, m, queue, due, believed, cuts, plan, ended, arrived):
+def textbook_pass(cluster_arrays, plan_arrays, rules_given, plan, ended, arrived):
     """Do one pass; return the next planned start."""
+    cluster, kept, rules = Cluster(*cluster_arrays), plan_of(plan_arrays), Rules(*rules_given)
+    jobs, s, ends = cluster.jobs, cluster.s, cluster.ends
+    m, queue = kept.profile.m, kept.queue
     now = s[NOW]
-    late = expect_longer(jobs, s, m, due, believed, ended)
+    late = expect_longer(cluster, kept, ended)
     plan[TIME, 0], plan[THEN, 0] = now, s[FREE]
     for k in range(s[RUNNING]):
         plan[THEN, 0] += jobs[PROCESSORS, ends[1, k]]
     count = 1
     for k in range(s[RUNNING]):
         job = ends[1, k]
-        count = add(plan, count, now, believed[job], -jobs[PROCESSORS, job])
+        count = add(plan, count, now, kept.believed[job], -jobs[PROCESSORS, job])
     for i in range(m[COUNT]):
         start = queue[PLANNED, i]
         count = add(plan, count, start, start + queue[LENGTH, i], -queue[NEED, i])
     if late:
         count = cancel(plan, count, m, queue)
-    join(jobs, m, queue, arrived, True, cuts)
+    join(jobs, kept, rules, arrived)
     for i in range(m[COUNT]):
         start, need, length = queue[PLANNED, i], queue[NEED, i], queue[LENGTH, i]
         if start != NEVER:
@@ -148,40 +154,41 @@ def textbook_pass(jobs, s, ends, m, queue, due, believed, cuts, plan, ended, arr
         start = first_hole(plan, count, need, length)
         count = add(plan, count, start, start + length, -need)
         reserve(jobs, queue, i, start)
-    return start_due(jobs, s, m, queue, ends, believed, due)
+    return start_due(cluster, kept)
 
 
 @compiled
-def advance_textbook(
-    jobs, s, sorted_arrivals, heap, arrived, ends, ended, remaining, finished, links, edges,
-    unit_rows, halt, m, steps, heads, queue, due, believed, cuts, plan,
-):  # fmt: skip
-    """Run as ``planned_loop.advance_planned`` does."""
+def advance_textbook(cluster_arrays, unit_arrays, halt, plan_arrays, rules, plan):
+    """Run as ``plan.advance_planned`` does."""
+    cluster, kept = Cluster(*cluster_arrays), plan_of(plan_arrays)
+    s, arrived, ended = cluster.s, cluster.queue, cluster.expected
     while True:
-        stop = advance(jobs, s, sorted_arrivals, heap, arrived, ends, ended, remaining, finished,
-                       links, edges, unit_rows, halt)  # fmt: skip
+        stop = advance(cluster_arrays, unit_arrays, halt)
         if stop != PASS:
             return stop
-        newcomers = s[QUEUE_TAIL] - s[QUEUE_HEAD]
         room = 4 * (s[RUNNING] + s[WAITING]) + 8 <= plan.shape[1]
-        if not room or not has_room(s, ends, m, steps, queue, due, newcomers):
+        if not room or not has_room(cluster, kept, s[QUEUE_TAIL] - s[QUEUE_HEAD]):
             return PASS
         s[WAKE] = textbook_pass(
-            jobs, s, ends, m, queue, due, believed, cuts, plan,
-            ended[0, : s[EXPECTED_END]], arrived[0, s[QUEUE_HEAD] : s[QUEUE_TAIL]],
-        )  # fmt: skip
+            cluster_arrays,
+            plan_arrays,
+            rules,
+            plan,
+            ended[0, : s[EXPECTED_END]],
+            arrived[0, s[QUEUE_HEAD] : s[QUEUE_TAIL]],
+        )
         s[EXPECTED_END] = s[QUEUE_HEAD] = s[QUEUE_TAIL] = 0
 
 
 class TextbookPass(PlannedPass):
     """Conservative backfilling that keeps nothing but the reservations; no platform changes."""
 
-    _plan = np.zeros((2, 1024), np.int64)
+    _list = np.zeros((2, 1024), np.int64)
 
     @override
-    def advance(self, engine: tuple[Any, ...]) -> int:
+    def advance(self, cluster: tuple[Any, ...], units: tuple[Any, ...], halt: int) -> int:
         self._make_room(0)
-        stop: int = advance_textbook(*engine, *self._arrays()[:-1], NO_CUTS, self._plan)
+        stop: int = advance_textbook(cluster, units, halt, self._plan(), self._rules(), self._list)
         return stop
 
     @override
@@ -189,20 +196,9 @@ class TextbookPass(PlannedPass):
         self._make_room(len(arrived))
         engine = self.engine
         jobs = int(engine.scalars[RUNNING] + engine.scalars[WAITING])
-        if 4 * jobs + 8 > self._plan.shape[1]:
-            self._plan = np.zeros((2, 8 * jobs), np.int64)
-        m, _, _, queue, due, believed, _ = self._arrays()
+        if 4 * jobs + 8 > self._list.shape[1]:
+            self._list = np.zeros((2, 8 * jobs), np.int64)
         wake: int = textbook_pass(
-            engine.jobs.matrix,
-            engine.scalars,
-            engine.ends,
-            m,
-            queue,
-            due,
-            believed,
-            NO_CUTS,
-            self._plan,
-            ended,
-            arrived,
+            engine.arrays(), self._plan(), self._rules(), self._list, ended, arrived
         )
         return wake

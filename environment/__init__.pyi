@@ -27,12 +27,12 @@ from .schedulers.conservative import Conservative
 from .schedulers.correlation import WeeklyCorrelation, rank_correlation, weekly_correlations
 from .schedulers.creasy import Creasy
 from .schedulers.easy import EASY
-from .schedulers.estimates import Estimates, parse_estimates
+from .schedulers.estimates import Estimates
 from .schedulers.fair_share import FairShare
 from .schedulers.multi_queue import MultiQueue
 from .schedulers.names import parse_scheduler
 from .schedulers.order import FCFS, LJF, SJF, Order
-from .schedulers.predictors.base import Predictor
+from .schedulers.predictors.base import Predictor, parse_estimates
 from .schedulers.predictors.history import Group, HistoryParameters, HistoryPredictor
 from .schedulers.predictors.last_two import LastTwo
 from .schedulers.predictors.models import parse_predictor, read_predictor, write_predictor

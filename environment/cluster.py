@@ -11,22 +11,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hpcrowd.environment.engine.base import Engine
-from hpcrowd.environment.engine.interrupted_runs import Attempt
 from hpcrowd.environment.engine.passes.base import compiled_pass, is_built_in, runs_compiled
 from hpcrowd.environment.engine.plain import PlainEngine
 from hpcrowd.environment.errors import QuantityError, SchedulerError
 from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.platform.changes import Change, Maintenance, SwitchPolicy
-from hpcrowd.environment.platform.timeline import Timeline
+from hpcrowd.environment.platform.timeline import Attempt, Lost, Timeline
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.schedulers.adaptive import Adaptive
 from hpcrowd.environment.schedulers.base import Scheduler
-from hpcrowd.environment.schedulers.estimates import Estimates, parse_estimates
+from hpcrowd.environment.schedulers.estimates import Estimates
 from hpcrowd.environment.schedulers.names import parse_scheduler
-from hpcrowd.environment.schedulers.predictors.base import Predictor
+from hpcrowd.environment.schedulers.predictors.base import Predictor, parse_estimates
 
 if TYPE_CHECKING:
-    from hpcrowd.environment.simulation import Simulation
+    from hpcrowd.environment.frame import Frame
     from hpcrowd.environment.units import UnitTable
 
 
@@ -91,7 +90,7 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         always runs so.
     estimates
         What the scheduler believes of run times: text of
-        ``environment.schedulers.estimates.parse_estimates``,
+        ``environment.schedulers.predictors.base.parse_estimates``,
         :class:`Estimates`, or a predictor, which serves this cluster only
         and learns from the jobs that ran on it. Not for the recorded schedule, which asks nobody.
     name, number, speed
@@ -101,6 +100,13 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         What users wait for, where there are several clusters.
     platform
         What changes during the run, see :mod:`hpcrowd.environment.platform.changes`.
+    lost
+        Hears of jobs that their users have to submit again after such a change.
+
+    Attributes
+    ----------
+    timeline
+        What changes during the run and when; None for nothing.
 
     Raises
     ------
@@ -110,7 +116,7 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
 
     def __init__(
         self,
-        model: Simulation,
+        model: Frame,
         jobs: JobTable,
         processors: int,
         scheduler: str | Scheduler = "easy",
@@ -123,6 +129,7 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         speed: float = 1.0,
         units: UnitTable | None = None,
         platform: Sequence[Change] = (),
+        lost: Lost,
     ) -> None:
         super().__init__(model)
         if processors < 1:
@@ -151,10 +158,10 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         )
         #: Lets a unit of ``Simulation.own_units`` arrive, its first job at a second.
         self.submit_unit = self.engine.submit_unit
+        self.timeline: Timeline | None = None
         if platform or adaptive is not None:
-            self.engine.timeline = Timeline(
-                self.engine, platform, model.streams, model.on_lost, adaptive
-            )
+            self.timeline = Timeline(self.engine, platform, model.streams, lost, adaptive)
+            self.engine.timeline = self.timeline
 
     def __repr__(self) -> str:
         return f"<Cluster {self.name} of {self.processors:,} processors under {self.scheduler}>"
@@ -177,13 +184,11 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
     @property
     def attempts(self) -> Sequence[Attempt]:
         """Runs of jobs that changes of the platform stopped, in order."""
-        timeline = self.engine.timeline
-        return () if timeline is None else timeline.attempts
+        return () if self.timeline is None else self.timeline.attempts
 
     def account(self, now: int) -> dict[str, Any]:
         """Return what changes of the platform did until ``now``, see ``Timeline.account``."""
-        timeline = self.engine.timeline
-        return {} if timeline is None else timeline.account(now)
+        return {} if self.timeline is None else self.timeline.account(now)
 
     def check_none_lost(self) -> None:
         """Check, when nothing is left to happen, that the scheduler left no job waiting.

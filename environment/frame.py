@@ -18,6 +18,7 @@ from mesa.time import Event
 
 from hpcrowd.environment.errors import SimulationError
 from hpcrowd.environment.stops import FOREVER
+from hpcrowd.environment.streams import Streams
 
 
 class Frame(mesa.Model):  # type: ignore[misc]
@@ -26,13 +27,20 @@ class Frame(mesa.Model):  # type: ignore[misc]
     Parameters
     ----------
     seed
-        Seed of Mesa's own generators.
+        Seed of Mesa's own generators, and of everything random here.
+
+    Attributes
+    ----------
+    streams
+        Named random streams.
     """
 
     time = 0  # not Mesa's observable, which costs a signal at every change
 
     def __init__(self, seed: int = 0) -> None:
+        streams = Streams(seed)  # first, since it refuses a wrong seed in plain words
         super().__init__(rng=seed)
+        self.streams = streams
         self.time = 0  # Mesa begins with a float
         self._default_schedule.stop()
         del self.step  # Mesa's instance attribute; the class's own step() counts

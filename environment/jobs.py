@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 Int64s = NDArray[np.int64]
+Float64s = NDArray[np.float64]
 
 #: What is not known, or did not happen.
 UNKNOWN = -1

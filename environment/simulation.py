@@ -13,11 +13,10 @@ import numpy as np
 
 from hpcrowd.environment.clock import HOUR, Clock
 from hpcrowd.environment.cluster import HOME, Cluster, ClusterSpec
-from hpcrowd.environment.engine.dispatch import Dispatch
-from hpcrowd.environment.engine.side_by_side import dispatch_of, lock_step
 from hpcrowd.environment.errors import QuantityError, SimulationError
 from hpcrowd.environment.frame import Frame
 from hpcrowd.environment.grid.broker import GridBroker, GridSpec
+from hpcrowd.environment.grid.dispatch import Dispatch, dispatch_of, lock_step
 from hpcrowd.environment.grid.policies import GRID, Site, parse_grid_policy
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.platform.changes import Change
@@ -25,7 +24,6 @@ from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.estimates import Estimates
 from hpcrowd.environment.schedulers.predictors.base import Predictor
 from hpcrowd.environment.stops import FOREVER, Stop
-from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.units import UnitTable
 
 if TYPE_CHECKING:
@@ -114,11 +112,9 @@ class Simulation(Frame):
         grid: GridSpec | None = None,
         name: str = HOME,
     ) -> None:
-        streams = Streams(seed)  # first, since it refuses a wrong seed in plain words
         super().__init__(seed)
         self.jobs = jobs
         self.clock = clock or Clock()
-        self.streams = streams
         if resubmit_after < 0:
             raise QuantityError(f"resubmit_after {resubmit_after} s: must be 0 or more")
         self.resubmit_after = resubmit_after
@@ -144,6 +140,7 @@ class Simulation(Frame):
                 speed=spec.speed,
                 units=units,
                 platform=spec.platform,
+                lost=self.on_lost,
             )
         self.cluster = self.clusters[name]
         engines = [cluster.engine for cluster in self.clusters.values()]

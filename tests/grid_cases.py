@@ -133,8 +133,9 @@ def play(
     with pytest.MonkeyPatch.context() as patch:
         jobs, rows = table(users)
         renounced = jobs.state.copy()
-        for module in ("compiled", "compiled_dispatch", "compiled_lockstep"):
-            patch.setattr(f"environment.{module}.FIRST_ROOM", room)
+        patch.setattr("hpcrowd.environment.engine.compiled.FIRST_ROOM", room)
+        patch.setattr("hpcrowd.environment.grid.compiled.FIRST_ROOM", room)
+        patch.setattr("hpcrowd.environment.grid.compiled.FIRST_OVER", room)
         home, *more = places
         others = {
             f"other {number}": ClusterSpec(*place, estimates) for number, place in enumerate(more)

@@ -21,9 +21,8 @@ from hpcrowd.environment import (
     parse_estimates,
 )
 from hpcrowd.environment.jobs import Int64s
-from hpcrowd.environment.schedulers.estimates import PREDICTOR_NAMES
 from hpcrowd.environment.schedulers.names import SCHEDULERS
-from hpcrowd.environment.schedulers.predictors.base import Events
+from hpcrowd.environment.schedulers.predictors.base import PREDICTOR_NAMES, Events
 from hpcrowd.environment.schedulers.predictors.models import PREDICTORS
 from hypothesis import given, settings
 from hypothesis import strategies as st

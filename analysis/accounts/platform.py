@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from hpcrowd.analysis.metrics import bounded_slowdown
 from hpcrowd.environment.clock import HOUR
-from hpcrowd.environment.engine.interrupted_runs import Attempt
 from hpcrowd.environment.jobs import Int64s, JobTable, State
+from hpcrowd.environment.platform.timeline import Attempt
 from hpcrowd.environment.quantities import format_duration, plural
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def accounts_of(model: Simulation) -> dict[str, dict[str, Any]]:
     return {
         name: cluster.account(model.time)
         for name, cluster in model.clusters.items()
-        if cluster.engine.timeline is not None
+        if cluster.timeline is not None
     }
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.decisions import DecisionLog, Decisions
     from hpcrowd.agents.work.units import Units
     from hpcrowd.analysis.curves import Floats
-    from hpcrowd.environment.engine.interrupted_runs import Attempt
+    from hpcrowd.environment.platform.timeline import Attempt
     from hpcrowd.environment.simulation import Simulation
 
 
@@ -74,8 +74,8 @@ def steps_of_model(model: Simulation) -> list[Step]:
     """Return the steps of all clusters of a simulation together, until now."""
     return together(
         [Step(0, one.processors, one.processors)]
-        if one.engine.timeline is None
-        else [Step(*step) for step in one.engine.timeline.history]
+        if one.timeline is None
+        else [Step(*step) for step in one.timeline.history]
         for one in model.clusters.values()
     )
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,8 +30,17 @@ from hpcrowd.environment.schedulers.predictors.base import Predictor
 from hpcrowd.environment.stops import FOREVER, Stop
 from hpcrowd.environment.units import UnitTable
 
-if TYPE_CHECKING:
-    from hpcrowd.environment.platform.timeline import Timeline
+
+class Changes(Protocol):
+    """What changes an engine as time goes on, see ``platform.timeline.Timeline``."""
+
+    next_at: int
+
+    def apply(self, now: int) -> list[int]:
+        """Change what changes at ``now``; return rows of the jobs that are over by that."""
+
+    def catch_up(self, now: int) -> None:
+        """Do what happened before ``now`` while nothing ran, waited or was to arrive."""
 
 
 class Engine(ABC):
@@ -104,7 +113,7 @@ class Engine(ABC):
         self.windows: tuple[tuple[int, int], ...] = ()
         self.pace = Fraction(1)
         self.work: Int64s | None = None
-        self.timeline: Timeline | None = None
+        self.timeline: Changes | None = None
         self.predictor = self.estimates if isinstance(self.estimates, Predictor) else None
         if self.predictor is not None:
             self.predictor.begin(jobs)
@@ -114,13 +123,27 @@ class Engine(ABC):
     def now(self) -> int:
         """The present second."""
 
-    @abstractmethod
     def submit(self, rows: ArrayLike, at: ArrayLike) -> None:
         """Let the jobs in ``rows`` arrive at the seconds ``at`` (one, or one per job)."""
+        rows = np.atleast_1d(np.asarray(rows, np.int64))
+        if len(rows):
+            self.units.check_rows(rows)
+            self._check_future(int(np.min(np.asarray(at))))
+            self._take(rows)
+            self.jobs.matrix[Column.SUBMIT, rows] = at
+            self._expect(rows)
 
-    @abstractmethod
     def submit_again(self, rows: ArrayLike, at: ArrayLike) -> None:
         """Let jobs arrive again that were stopped here."""
+        rows = np.atleast_1d(np.asarray(rows, np.int64))
+        self._check_future(int(np.min(np.asarray(at))))
+        self._catch_up()
+        self.jobs.matrix[Column.SUBMIT, rows] = at
+        self._expect(rows)
+
+    @abstractmethod
+    def _expect(self, rows: Int64s) -> None:
+        """Let jobs arrive at the times in their column SUBMIT."""
 
     @abstractmethod
     def submit_unit(self, unit: int, at: int) -> None:

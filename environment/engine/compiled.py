@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, cast, override
+from typing import Any, override
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from hpcrowd.environment.compilation import drop_stale
 from hpcrowd.environment.engine.base import Engine
-from hpcrowd.environment.engine.kernel import cache, loop
+from hpcrowd.environment.engine.kernel import loop
 from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.heap import heap_push
+from hpcrowd.environment.engine.kernel.places import Cluster, Units, wider, with_room
 from hpcrowd.environment.engine.passes.base import (
     CompiledPass,
     compiled_pass,
@@ -28,16 +29,316 @@ from hpcrowd.environment.stops import FOREVER, Stop
 POLICIES = {"fcfs": S.FCFS, "easy": S.EASY, "recorded": S.RECORDED}
 
 
-class TakingOver(Engine):
-    """The part of :class:`~environment.engine.compiled.CompiledEngine` that knows policies."""
+drop_stale(loop.advance)
 
-    scalars: Int64s
-    ends: Int64s
-    _queue: Int64s
-    _expected: Int64s
-    _policy: CompiledPass | None
-    _foretold: Int64s  # rows that the predictor has heard of and a new pass has not
-    _unheard: Int64s  # rows that ended and that no pass has heard of
+#: Places that arrays have at first.
+FIRST_ROOM = 1024
+
+
+class CompiledEngine(Engine):
+    """Runs a scheduler of the library, or the recorded schedule, in compiled code.
+
+    Parameters
+    ----------
+    jobs, processors, **options
+        See :class:`~hpcrowd.environment.engine.base.Engine`.
+    scheduler
+        A scheduler, its text, None or ``recorded``.
+
+    Attributes
+    ----------
+    scalars, ends
+        What passes of policies work on; see ``hpcrowd.environment.engine.kernel``.
+
+    Raises
+    ------
+    QuantityError
+        When the scheduler is not of the library, or not known.
+    """
+
+    def __init__(
+        self, jobs: JobTable, processors: int, scheduler: Scheduler | str | None, **options: Any
+    ) -> None:
+        super().__init__(jobs, processors, **options)
+        if isinstance(scheduler, str):
+            scheduler = parse_scheduler(scheduler)
+        s = self.scalars = np.zeros(S.COUNT, np.int64)
+        self._state = memoryview(s)  # yields plain integers, several times faster
+        s[S.WAKE] = FOREVER
+        self._set_estimates()
+        s[S.KILL] = self.kill
+        s[S.NUMBER] = self.number
+        s[S.SHARED] = self.shared
+        s[S.FREE] = processors
+        self._set_platform()
+        s[S.STALE] = 1
+        self._sorted = np.zeros(0, np.int64)
+        self._heap = np.zeros((2, FIRST_ROOM), np.int64)
+        self._queue = np.zeros((3, FIRST_ROOM), np.int64)
+        self.ends = np.zeros((2, FIRST_ROOM), np.int64)
+        self._expected = np.zeros((2, FIRST_ROOM), np.int64)
+        self._finished = np.zeros(FIRST_ROOM, np.int64)
+        self._links = np.zeros((1, 4), np.int64)
+        self._edges = np.zeros((0, 2), np.int64)
+        self._pending: list[Int64s] = []
+        self._foretold: Int64s = np.zeros(0, np.int64)
+        self._unheard: Int64s = np.zeros(0, np.int64)
+        self._policy: CompiledPass | None = None
+        self._set_policy(scheduler)
+
+    def arrays(self) -> tuple[Int64s, ...]:
+        """Return the fields of ``kernel.places.Cluster``; others after the next submission."""
+        return (
+            self.jobs.matrix, self.scalars, self._sorted, self._heap, self._queue, self.ends,
+            self._expected, self._finished,
+        )  # fmt: skip
+
+    def _unit_arrays(self) -> tuple[Int64s, ...]:
+        """Return the fields of ``kernel.places.Units``."""
+        return self.units.remaining, self._links, self._edges, self.units.rows
+
+    def stand_in(self, scalars: Int64s) -> None:
+        """Keep the scalars in an array that holds those of other engines too, with their values."""
+        self.scalars = scalars
+        self._state = memoryview(scalars)
+
+    def _set_estimates(self) -> None:
+        """Tell the kernel what estimates are; a predictor's are set later."""
+        s, found = self.scalars, self.estimates
+        s[S.FACTOR] = s[S.DIVISOR] = 1
+        if isinstance(found, Estimates):
+            s[S.EXACT] = found.kind == "exact"
+            if found.kind == "factor":
+                s[S.FACTOR], s[S.DIVISOR] = found.ratio.as_integer_ratio()
+
+    @property
+    @override
+    def now(self) -> int:
+        return self._state[S.NOW]
+
+    @property
+    @override
+    def free(self) -> int:
+        return int(self.scalars[S.FREE])
+
+    @property
+    @override
+    def events(self) -> int:
+        return int(self.scalars[S.EVENTS])
+
+    @property
+    @override
+    def waiting(self) -> Int64s:
+        queue = self._queue[:, self.scalars[S.QUEUE_HEAD] : self.scalars[S.QUEUE_TAIL]]
+        waiting: Int64s = queue[0, queue[1] != S.GAP]
+        if self._policy is not None:  # the queue holds what the policy has not seen yet
+            waiting = np.concatenate((self._policy.waiting, waiting))
+        return waiting
+
+    @property
+    @override
+    def unseen(self) -> Int64s:
+        if self._policy is not None:
+            s = self.scalars
+            return self._queue[0, s[S.QUEUE_HEAD] : s[S.QUEUE_TAIL]].copy()
+        waiting = self.waiting
+        if self.scalars[S.PHASE] == S.COMPLETIONS:
+            return waiting[:0]
+        unseen: Int64s = waiting[self.jobs.enqueued[waiting] == self.now]
+        return unseen
+
+    @property
+    @override
+    def running(self) -> Int64s:
+        return self.ends[1, : self.scalars[S.RUNNING]].copy()
+
+    @property
+    @override
+    def arriving(self) -> bool:
+        s = self.scalars
+        return bool(self._pending or s[S.HEAP_SIZE] or s[S.SORTED_NEXT] < s[S.SORTED_END])
+
+    @override
+    def next_time(self) -> int:
+        self._accept()
+        return int(loop.next_time(Cluster(*self.arrays())))
+
+    @override
+    def _expect(self, rows: Int64s) -> None:
+        self._pending.append(rows)
+
+    @override
+    def _join(self, row: int) -> None:
+        self._accept()
+        s = self.scalars
+        self._reserve(int(s[S.HEAP_SIZE]) + 1)
+        heap_push(self._heap, s[S.HEAP_SIZE], s[S.NOW], row)
+        s[S.HEAP_SIZE] += 1
+
+    @override
+    def submit_unit(self, unit: int, at: int) -> None:
+        if at < self._state[S.NOW]:
+            self._check_future(at)
+        units = self.units
+        first, last = units.bounds[unit], units.bounds[unit + 1]
+        if self.speed != 1 or self.timeline is not None:
+            self._take(units.rows[first:last])
+        self._reserve(self._state[S.HEAP_SIZE] + last - first)
+        loop.submit_unit(self.jobs.matrix, self.scalars, self._heap, at, first, last, units.rows)
+
+    def follow(self, first_edge: Int64s, successor: Int64s, think: Int64s) -> None:
+        """Let the engine itself release units when those they wait for are over.
+
+        The units that were defined and wait for none have to be submitted; the others start at the
+        latest end of a predecessor plus its think time.
+
+        Parameters
+        ----------
+        first_edge
+            Shape (units + 1,): the edges that leave unit u are ``first_edge[u]`` to
+            ``first_edge[u + 1]``.
+        successor, think
+            Shape (edges,): the unit that waits, and its think time, s.
+
+        Raises
+        ------
+        QuantityError
+            When there are several clusters, on any of which jobs of a unit may run.
+        """
+        if self.shared:
+            raise QuantityError(
+                "compiled users: they work on one cluster and there are several; leave out "
+                "compiled=True"
+            )
+        if self.timeline is not None:
+            self._take(self.units.rows)
+        units = len(self.units)
+        self._links = np.zeros((units + 1, 4), np.int64)
+        self._links[:, 0] = first_edge
+        self._links[:units, 1] = np.bincount(successor, minlength=units)
+        self._links[:, 3] = self.units.first
+        self._edges = np.stack([successor, think], axis=1)
+        self.scalars[S.RELEASE] = 1
+        self._reserve(len(self.jobs))
+
+    @override
+    def advance(self, halt: int = FOREVER, events: int = FOREVER) -> Stop:
+        if self._pending:
+            self._accept()
+        self._state[S.FINISHED_COUNT] = 0
+        self._state[S.ALLOWANCE] = events
+        # A predictor is asked before each pass, so these all happen outside then.
+        policy = self._policy if self.predictor is None else None
+        run = loop.advance if policy is None else policy.advance
+        while True:
+            stop = run(self.arrays(), self._unit_arrays(), halt)
+            if stop == Stop.FINISHED:
+                self.finished = self._told()
+                return Stop.FINISHED
+            if stop == Stop.PASS:
+                self._pass()
+            elif stop == Stop.CHANGE:
+                if self._change():
+                    return Stop.FINISHED
+            elif stop == Stop.ROOM:
+                self._enlarge()
+            else:
+                return Stop(stop)
+
+    def _change(self) -> bool:
+        """Let the platform change; return whether units are over by it."""
+        rows = np.array(self.change(), np.int64)
+        self._accept()
+        if len(rows) > len(self._finished):
+            self._finished = np.zeros(2 * len(rows), np.int64)
+        loop.count_over(Cluster(*self.arrays()), Units(*self._unit_arrays()), rows)
+        self.finished = self._told()
+        return bool(self.finished)
+
+    @override
+    def pass_to(self, time: int) -> None:
+        self.scalars[S.NOW] = time
+
+    @override
+    def complete(self) -> list[int]:
+        self.scalars[S.FINISHED_COUNT] = 0
+        while not loop.complete(Cluster(*self.arrays()), Units(*self._unit_arrays())):
+            self._enlarge()
+        return self._told()
+
+    @override
+    def arrive(self) -> list[int]:
+        self._accept()
+        self.scalars[S.FINISHED_COUNT] = 0
+        while not loop.arrive(Cluster(*self.arrays()), Units(*self._unit_arrays())):
+            self._enlarge()
+        return self._told()
+
+    @override
+    def schedule(self) -> None:
+        if self.closed:
+            self.scalars[S.WAKE] = FOREVER
+            return
+        if self._policy is not None:
+            self._pass()
+            return
+        while not loop.schedule(Cluster(*self.arrays())):
+            self._enlarge()
+
+    def _pass(self) -> None:
+        """Let the policy outside the loop have its pass."""
+        s, policy = self.scalars, self._policy
+        assert policy is not None
+        ended = self._expected[0, : s[S.EXPECTED_END]]
+        arrived = self._queue[0, s[S.QUEUE_HEAD] : s[S.QUEUE_TAIL]]
+        self._foretell(ended, arrived)
+        need = int(s[S.RUNNING] + s[S.WAITING])
+        if need >= self.ends.shape[1]:
+            self.ends = wider(self.ends, 2 * need)
+        s[S.WAKE] = policy.schedule(ended, arrived)
+        s[S.EXPECTED_END] = s[S.QUEUE_HEAD] = s[S.QUEUE_TAIL] = 0
+
+    def _told(self) -> list[int]:
+        """Return what the last phase noted as over."""
+        told: list[int] = self._finished[: self._state[S.FINISHED_COUNT]].tolist()
+        return told
+
+    def _accept(self) -> None:
+        """Sort what was submitted in bulk; put a few later submissions into the heap."""
+        if not self._pending:
+            return
+        rows = np.concatenate(self._pending)
+        self._pending.clear()
+        if (
+            self.scalars[S.SORTED_NEXT] == self.scalars[S.SORTED_END]
+            and len(rows) > FIRST_ROOM // 8
+        ):
+            at = self.jobs.matrix[Column.SUBMIT, rows]
+            self._sorted = rows[np.lexsort((rows, at))]
+            self.scalars[S.SORTED_NEXT], self.scalars[S.SORTED_END] = 0, len(rows)
+        else:
+            # Who follows dependencies needs room for all that may be released meanwhile.
+            every = self.scalars[S.RELEASE]
+            self._reserve(len(self.jobs) if every else int(self.scalars[S.HEAP_SIZE]) + len(rows))
+            loop.submit_jobs(self.jobs.matrix, self.scalars, self._heap, rows)
+
+    def _reserve(self, arrivals: int) -> None:
+        if arrivals > self._heap.shape[1]:
+            self._heap = wider(self._heap, 2 * arrivals)
+
+    def _enlarge(self) -> None:
+        """Give more room to whatever array is full."""
+        s = self.scalars
+        if s[S.QUEUE_TAIL] >= self._queue.shape[1]:
+            self._queue = wider(self._queue, 2 * self._queue.shape[1])
+        if s[S.FINISHED_COUNT] >= len(self._finished):
+            self._finished = wider(self._finished, 2 * len(self._finished))
+        need = int(s[S.RUNNING] + s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD])
+        if need >= self.ends.shape[1]:
+            self.ends = wider(self.ends, 2 * need)
+        waiting = int(s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD])
+        if int(s[S.EXPECTED_END]) + waiting >= self._expected.shape[1]:
+            self._expected = wider(self._expected, 2 * (int(s[S.EXPECTED_END]) + waiting))
 
     def _set_policy(self, scheduler: Scheduler | None) -> None:
         """Let the loop, or a pass beside it, do what the scheduler would."""
@@ -51,7 +352,7 @@ class TakingOver(Engine):
             if policy is None:
                 raise QuantityError(f"scheduler {scheduler}: not compiled; run it with plain=True")
             self.scalars[S.POLICY] = S.OUTSIDE
-            self._policy = policy(scheduler, cast("CompiledEngine", self))
+            self._policy = policy(scheduler, self)
 
     def _set_platform(self) -> None:
         """Tell the kernel what the platform is like now."""
@@ -142,383 +443,3 @@ class TakingOver(Engine):
         if self.predictor is not None:
             self._predict(ended, arrived[~np.isin(arrived, self._foretold)])
         self._foretold = self._foretold[:0]
-
-
-def with_room(array: Int64s, columns: int) -> Int64s:
-    """Return the array, wider where it has fewer columns than that."""
-    return array if array.shape[1] >= columns else wider(array, columns)
-
-
-def wider(array: Int64s, columns: int) -> Int64s:
-    """Return the array with so many columns; zeros come behind what was there."""
-    grown = np.zeros((array.shape[0], columns), np.int64)
-    grown[:, : array.shape[1]] = array
-    return grown
-
-
-cache.drop_stale()
-
-#: Places that arrays have at first.
-FIRST_ROOM = 1024
-
-
-class CompiledEngine(TakingOver):
-    """Runs a scheduler of the library, or the recorded schedule, in compiled code.
-
-    Parameters
-    ----------
-    jobs, processors, **options
-        See :class:`~hpcrowd.environment.engine.base.Engine`.
-    scheduler
-        A scheduler, its text, None or ``recorded``.
-
-    Attributes
-    ----------
-    scalars, ends
-        What passes of policies work on; see ``hpcrowd.environment.engine.kernel``.
-
-    Raises
-    ------
-    QuantityError
-        When the scheduler is not of the library, or not known.
-    """
-
-    def __init__(
-        self, jobs: JobTable, processors: int, scheduler: Scheduler | str | None, **options: Any
-    ) -> None:
-        super().__init__(jobs, processors, **options)
-        if isinstance(scheduler, str):
-            scheduler = parse_scheduler(scheduler)
-        s = self.scalars = np.zeros(S.COUNT, np.int64)
-        self._state = memoryview(s)  # yields plain integers, several times faster
-        s[S.WAKE] = FOREVER
-        self._set_estimates()
-        s[S.KILL] = self.kill
-        s[S.NUMBER] = self.number
-        s[S.SHARED] = self.shared
-        s[S.FREE] = processors
-        self._set_platform()
-        s[S.STALE] = 1
-        self._sorted = np.zeros(0, np.int64)
-        self._heap = np.zeros((2, FIRST_ROOM), np.int64)
-        self._queue = np.zeros((3, FIRST_ROOM), np.int64)
-        self.ends = np.zeros((2, FIRST_ROOM), np.int64)
-        self._expected = np.zeros((2, FIRST_ROOM), np.int64)
-        self._finished = np.zeros(FIRST_ROOM, np.int64)
-        self._links = np.zeros((1, 4), np.int64)
-        self._edges = np.zeros((0, 2), np.int64)
-        self._pending: list[Int64s] = []
-        self._foretold: Int64s = np.zeros(0, np.int64)
-        self._unheard: Int64s = np.zeros(0, np.int64)
-        self._policy: CompiledPass | None = None
-        self._set_policy(scheduler)
-
-    def stand_in(self, scalars: Int64s) -> None:
-        """Keep the scalars in an array that holds those of other engines too, with their values."""
-        self.scalars = scalars
-        self._state = memoryview(scalars)
-
-    def _set_estimates(self) -> None:
-        """Tell the kernel what estimates are; a predictor's are set later."""
-        s, found = self.scalars, self.estimates
-        s[S.FACTOR] = s[S.DIVISOR] = 1
-        if isinstance(found, Estimates):
-            s[S.EXACT] = found.kind == "exact"
-            if found.kind == "factor":
-                s[S.FACTOR], s[S.DIVISOR] = found.ratio.as_integer_ratio()
-
-    @property
-    @override
-    def now(self) -> int:
-        return self._state[S.NOW]
-
-    @property
-    @override
-    def free(self) -> int:
-        return int(self.scalars[S.FREE])
-
-    @property
-    @override
-    def events(self) -> int:
-        return int(self.scalars[S.EVENTS])
-
-    @property
-    @override
-    def waiting(self) -> Int64s:
-        queue = self._queue[:, self.scalars[S.QUEUE_HEAD] : self.scalars[S.QUEUE_TAIL]]
-        waiting: Int64s = queue[0, queue[1] != S.GAP]
-        if self._policy is not None:  # the queue holds what the policy has not seen yet
-            waiting = np.concatenate((self._policy.waiting, waiting))
-        return waiting
-
-    @property
-    @override
-    def unseen(self) -> Int64s:
-        if self._policy is not None:
-            s = self.scalars
-            return self._queue[0, s[S.QUEUE_HEAD] : s[S.QUEUE_TAIL]].copy()
-        waiting = self.waiting
-        if self.scalars[S.PHASE] == S.COMPLETIONS:
-            return waiting[:0]
-        unseen: Int64s = waiting[self.jobs.enqueued[waiting] == self.now]
-        return unseen
-
-    @property
-    @override
-    def running(self) -> Int64s:
-        return self.ends[1, : self.scalars[S.RUNNING]].copy()
-
-    @property
-    @override
-    def arriving(self) -> bool:
-        s = self.scalars
-        return bool(self._pending or s[S.HEAP_SIZE] or s[S.SORTED_NEXT] < s[S.SORTED_END])
-
-    @override
-    def next_time(self) -> int:
-        self._accept()
-        return int(
-            loop.next_time(self.jobs.matrix, self.scalars, self._sorted, self._heap, self.ends)
-        )
-
-    @override
-    def submit(self, rows: ArrayLike, at: ArrayLike) -> None:
-        rows = np.atleast_1d(np.asarray(rows, np.int64))
-        if len(rows) == 0:
-            return
-        self.units.check_rows(rows)
-        self._check_future(int(np.min(np.asarray(at))))
-        self._take(rows)
-        self.jobs.matrix[Column.SUBMIT, rows] = at
-        self._pending.append(rows)
-
-    @override
-    def submit_again(self, rows: ArrayLike, at: ArrayLike) -> None:
-        rows = np.atleast_1d(np.asarray(rows, np.int64))
-        self._check_future(int(np.min(np.asarray(at))))
-        self._catch_up()
-        self.jobs.matrix[Column.SUBMIT, rows] = at
-        self._pending.append(rows)
-
-    @override
-    def _join(self, row: int) -> None:
-        self._accept()
-        s = self.scalars
-        self._reserve(int(s[S.HEAP_SIZE]) + 1)
-        heap_push(self._heap, s[S.HEAP_SIZE], s[S.NOW], row)
-        s[S.HEAP_SIZE] += 1
-
-    @override
-    def submit_unit(self, unit: int, at: int) -> None:
-        if at < self._state[S.NOW]:
-            self._check_future(at)
-        units = self.units
-        first, last = units.bounds[unit], units.bounds[unit + 1]
-        if self.speed != 1 or self.timeline is not None:
-            self._take(units.rows[first:last])
-        self._reserve(self._state[S.HEAP_SIZE] + last - first)
-        loop.submit_unit(self.jobs.matrix, self.scalars, self._heap, at, first, last, units.rows)
-
-    def follow(self, first_edge: Int64s, successor: Int64s, think: Int64s) -> None:
-        """Let the engine itself release units when those they wait for are over.
-
-        The units that were defined and wait for none have to be submitted; the others start at the
-        latest end of a predecessor plus its think time.
-
-        Parameters
-        ----------
-        first_edge
-            Shape (units + 1,): the edges that leave unit u are ``first_edge[u]`` to
-            ``first_edge[u + 1]``.
-        successor, think
-            Shape (edges,): the unit that waits, and its think time, s.
-
-        Raises
-        ------
-        QuantityError
-            When there are several clusters, on any of which jobs of a unit may run.
-        """
-        if self.shared:
-            raise QuantityError(
-                "compiled users: they work on one cluster and there are several; leave out "
-                "compiled=True"
-            )
-        if self.timeline is not None:
-            self._take(self.units.rows)
-        units = len(self.units)
-        self._links = np.zeros((units + 1, 4), np.int64)
-        self._links[:, 0] = first_edge
-        self._links[:units, 1] = np.bincount(successor, minlength=units)
-        self._links[:, 3] = self.units.first
-        self._edges = np.stack([successor, think], axis=1)
-        self.scalars[S.RELEASE] = 1
-        self._reserve(len(self.jobs))
-
-    @override
-    def advance(self, halt: int = FOREVER, events: int = FOREVER) -> Stop:
-        if self._pending:
-            self._accept()
-        s = self.scalars
-        self._state[S.FINISHED_COUNT] = 0
-        self._state[S.ALLOWANCE] = events
-        while True:
-            engine = (
-                self.jobs.matrix,
-                s,
-                self._sorted,
-                self._heap,
-                self._queue,
-                self.ends,
-                self._expected,
-                self.units.remaining,
-                self._finished,
-                self._links,
-                self._edges,
-                self.units.rows,
-                halt,
-            )
-            # A predictor is asked before each pass, so these all happen outside then.
-            policy = self._policy if self.predictor is None else None
-            stop = loop.advance(*engine) if policy is None else policy.advance(engine)
-            if stop == Stop.FINISHED:
-                self.finished = self._told()
-                return Stop.FINISHED
-            if stop == Stop.PASS:
-                self._pass()
-            elif stop == Stop.CHANGE:
-                if self._change():
-                    return Stop.FINISHED
-            elif stop == Stop.ROOM:
-                self._enlarge()
-            else:
-                return Stop(stop)
-
-    def _change(self) -> bool:
-        """Let the platform change; return whether units are over by it."""
-        rows = np.array(self.change(), np.int64)
-        self._accept()
-        if len(rows) > len(self._finished):
-            self._finished = np.zeros(2 * len(rows), np.int64)
-        loop.count_over(
-            self.jobs.matrix,
-            self.scalars,
-            self._heap,
-            rows,
-            self.units.remaining,
-            self._finished,
-            self._links,
-            self._edges,
-            self.units.rows,
-        )
-        self.finished = self._told()
-        return bool(self.finished)
-
-    @override
-    def pass_to(self, time: int) -> None:
-        self.scalars[S.NOW] = time
-
-    @override
-    def complete(self) -> list[int]:
-        self.scalars[S.FINISHED_COUNT] = 0
-        while not loop.complete(
-            self.jobs.matrix,
-            self.scalars,
-            self._heap,
-            self.ends,
-            self._expected,
-            self.units.remaining,
-            self._finished,
-            self._links,
-            self._edges,
-            self.units.rows,
-        ):
-            self._enlarge()
-        return self._told()
-
-    @override
-    def arrive(self) -> list[int]:
-        self._accept()
-        self.scalars[S.FINISHED_COUNT] = 0
-        while not loop.arrive(
-            self.jobs.matrix,
-            self.scalars,
-            self._sorted,
-            self._heap,
-            self._queue,
-            self.ends,
-            self.units.remaining,
-            self._finished,
-            self._links,
-            self._edges,
-            self.units.rows,
-        ):
-            self._enlarge()
-        return self._told()
-
-    @override
-    def schedule(self) -> None:
-        if self.closed:
-            self.scalars[S.WAKE] = FOREVER
-            return
-        if self._policy is not None:
-            self._pass()
-            return
-        while not loop.schedule(
-            self.jobs.matrix, self.scalars, self._queue, self.ends, self._expected
-        ):
-            self._enlarge()
-
-    def _pass(self) -> None:
-        """Let the policy outside the loop have its pass."""
-        s, policy = self.scalars, self._policy
-        assert policy is not None
-        ended = self._expected[0, : s[S.EXPECTED_END]]
-        arrived = self._queue[0, s[S.QUEUE_HEAD] : s[S.QUEUE_TAIL]]
-        self._foretell(ended, arrived)
-        need = int(s[S.RUNNING] + s[S.WAITING])
-        if need >= self.ends.shape[1]:
-            self.ends = wider(self.ends, 2 * need)
-        s[S.WAKE] = policy.schedule(ended, arrived)
-        s[S.EXPECTED_END] = s[S.QUEUE_HEAD] = s[S.QUEUE_TAIL] = 0
-
-    def _told(self) -> list[int]:
-        """Return what the last phase noted as over."""
-        told: list[int] = self._finished[: self._state[S.FINISHED_COUNT]].tolist()
-        return told
-
-    def _accept(self) -> None:
-        """Sort what was submitted in bulk; put a few later submissions into the heap."""
-        if not self._pending:
-            return
-        rows = np.concatenate(self._pending)
-        self._pending.clear()
-        if (
-            self.scalars[S.SORTED_NEXT] == self.scalars[S.SORTED_END]
-            and len(rows) > FIRST_ROOM // 8
-        ):
-            at = self.jobs.matrix[Column.SUBMIT, rows]
-            self._sorted = rows[np.lexsort((rows, at))]
-            self.scalars[S.SORTED_NEXT], self.scalars[S.SORTED_END] = 0, len(rows)
-        else:
-            # Who follows dependencies needs room for all that may be released meanwhile.
-            every = self.scalars[S.RELEASE]
-            self._reserve(len(self.jobs) if every else int(self.scalars[S.HEAP_SIZE]) + len(rows))
-            loop.submit_jobs(self.jobs.matrix, self.scalars, self._heap, rows)
-
-    def _reserve(self, arrivals: int) -> None:
-        if arrivals > self._heap.shape[1]:
-            self._heap = wider(self._heap, 2 * arrivals)
-
-    def _enlarge(self) -> None:
-        """Give more room to whatever array is full."""
-        s = self.scalars
-        if s[S.QUEUE_TAIL] >= self._queue.shape[1]:
-            self._queue = wider(self._queue, 2 * self._queue.shape[1])
-        if s[S.FINISHED_COUNT] >= len(self._finished):
-            self._finished = wider(self._finished[None], 2 * len(self._finished))[0]
-        need = int(s[S.RUNNING] + s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD])
-        if need >= self.ends.shape[1]:
-            self.ends = wider(self.ends, 2 * need)
-        waiting = int(s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD])
-        if int(s[S.EXPECTED_END]) + waiting >= self._expected.shape[1]:
-            self._expected = wider(self._expected, 2 * (int(s[S.EXPECTED_END]) + waiting))

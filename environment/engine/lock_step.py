@@ -15,14 +15,33 @@ too; a compiled engine alone runs the same order compiled.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from hpcrowd.environment.engine.base import Engine
 from hpcrowd.environment.stops import FOREVER, Stop
+from hpcrowd.environment.units import UnitTable
 
-if TYPE_CHECKING:
-    from hpcrowd.environment.engine.base import Engine
-    from hpcrowd.environment.engine.dispatch import Dispatch
-    from hpcrowd.environment.units import UnitTable
+
+class BrokerQueue(Protocol):
+    """What the lock-step asks of a broker, see ``hpcrowd.environment.grid.dispatch.Dispatch``."""
+
+    events: int
+
+    @property
+    def at_once(self) -> bool:
+        """Whether jobs go on before the scheduling passes too."""
+
+    def next_time(self) -> int:
+        """Return when the next job arrives, FOREVER when none is to."""
+
+    def pass_to(self, time: int) -> None:
+        """Move the clock."""
+
+    def arrive(self) -> list[int]:
+        """Let arrive what arrives now; return the rows over by that which users wait for."""
+
+    def place(self) -> list[Engine]:
+        """Send one job on; return the engines that it went to, none when all have to wait."""
 
 
 class LockStep:
@@ -47,7 +66,7 @@ class LockStep:
     """
 
     def __init__(
-        self, engines: Sequence[Engine], units: UnitTable, dispatch: Dispatch | None = None
+        self, engines: Sequence[Engine], units: UnitTable, dispatch: BrokerQueue | None = None
     ) -> None:
         self.engines = engines
         self.dispatch = dispatch
@@ -105,7 +124,7 @@ class LockStep:
                     yield Stop.FINISHED
                 while self._halt <= self.now:
                     yield Stop.HALT
-            if self.dispatch is not None and self.dispatch.policy.at_once:
+            if self.dispatch is not None and self.dispatch.at_once:
                 while more := self.dispatch.place():
                     active += [engine for engine in more if engine not in active]
             for engine in active:

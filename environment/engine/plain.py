@@ -7,7 +7,6 @@ from bisect import bisect_left, insort
 from typing import Any, override
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from hpcrowd.environment.engine.base import Engine
 from hpcrowd.environment.engine.lock_step import LockStep
@@ -105,31 +104,13 @@ class PlainEngine(Engine):
         return bool(self._arrivals)
 
     @override
-    def submit(self, rows: ArrayLike, at: ArrayLike) -> None:
-        rows = np.atleast_1d(np.asarray(rows, np.int64))
-        if len(rows) == 0:
-            return
-        self.units.check_rows(rows)
-        times = np.broadcast_to(np.asarray(at, np.int64), rows.shape)
-        self._check_future(int(times.min()))
-        self._take(rows)
-        self._expect(rows, times)
-
-    @override
-    def submit_again(self, rows: ArrayLike, at: ArrayLike) -> None:
-        rows = np.atleast_1d(np.asarray(rows, np.int64))
-        times = np.broadcast_to(np.asarray(at, np.int64), rows.shape)
-        self._check_future(int(times.min()))
-        self._catch_up()
-        self._expect(rows, times)
-
-    @override
     def _join(self, row: int) -> None:
         heapq.heappush(self._arrivals, (self._now, row))
 
-    def _expect(self, rows: Int64s, times: Int64s) -> None:
+    @override
+    def _expect(self, rows: Int64s) -> None:
+        times = self.jobs.submit[rows]
         for row, time in zip(rows.tolist(), times.tolist(), strict=True):
-            self.jobs.matrix[Column.SUBMIT, row] = time
             heapq.heappush(self._arrivals, (time, row))
 
     @override
@@ -313,44 +294,23 @@ class PlainEngine(Engine):
                 self.jobs.promised[row] = start
         scheduler.promises.clear()
 
+    def _of(self, row: int, *columns: Column) -> list[int]:
+        """Return what stands in columns of a job, and its user, group and queue."""
+        places = (*columns, Column.USER, Column.GROUP, Column.QUEUE)
+        values: list[int] = self.jobs.matrix[places, row].tolist()
+        return values
+
     def _as_waiting(self, row: int) -> WaitingJob:
-        jobs = self.jobs
-        return WaitingJob(
-            row,
-            int(jobs.processors[row]),
-            int(jobs.estimate[row]),
-            int(jobs.enqueued[row]),
-            int(jobs.requested_time[row]),
-            int(jobs.user[row]),
-            int(jobs.group[row]),
-            int(jobs.queue[row]),
-        )
+        known = (Column.PROCESSORS, Column.ESTIMATE, Column.ENQUEUED, Column.REQUESTED_TIME)
+        return WaitingJob(row, *self._of(row, *known))
 
     def _as_running(self, row: int) -> RunningJob:
-        jobs = self.jobs
-        return RunningJob(
-            row,
-            int(jobs.processors[row]),
-            self._expected[row],
-            int(jobs.start[row]),
-            int(jobs.user[row]),
-            int(jobs.group[row]),
-            int(jobs.queue[row]),
-        )
+        processors, *known = self._of(row, Column.PROCESSORS, Column.START)
+        return RunningJob(row, processors, self._expected[row], *known)
 
     def _as_ended(self, row: int) -> EndedJob:
-        jobs = self.jobs
-        return EndedJob(
-            row,
-            int(jobs.processors[row]),
-            int(jobs.estimate[row]),
-            int(jobs.enqueued[row]),
-            int(jobs.start[row]),
-            int(jobs.end[row]),
-            int(jobs.user[row]),
-            int(jobs.group[row]),
-            int(jobs.queue[row]),
-        )
+        known = (Column.PROCESSORS, Column.ESTIMATE, Column.ENQUEUED, Column.START, Column.END)
+        return EndedJob(row, *self._of(row, *known))
 
     def _expectations(self) -> tuple[RunningJob, ...]:
         """Return the running jobs by expected end; what is late is believed to end now, or later.

@@ -14,9 +14,9 @@ from hpcrowd.environment.grid.policies import GRID, GridPolicy, parse_grid_polic
 from hpcrowd.environment.quantities import plural
 
 if TYPE_CHECKING:
-    from hpcrowd.environment.engine.dispatch import Dispatch
+    from hpcrowd.environment.frame import Frame
+    from hpcrowd.environment.grid.dispatch import Dispatch
     from hpcrowd.environment.jobs import Int64s
-    from hpcrowd.environment.simulation import Simulation
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class GridBroker(mesa.Agent):  # type: ignore[misc]
 
     name = GRID
 
-    def __init__(self, model: Simulation, dispatch: Dispatch, coallocation: bool) -> None:
+    def __init__(self, model: Frame, dispatch: Dispatch, coallocation: bool) -> None:
         super().__init__(model)
         self.coallocation = coallocation
         self.dispatch = dispatch

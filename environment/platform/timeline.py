@@ -1,5 +1,8 @@
 """The changes of one cluster in the order of time, and what each does to its engine.
 
+Each run of a job that a change stops is an :class:`Attempt`. :class:`Reviews` are the looks of an
+adaptive scheduler, which decide which policy is to be in charge.
+
 At one second: an adaptive scheduler has its look, processors come up, maintenance ends, the size,
 the speed and the policy change, maintenance is announced, processors go down, maintenance begins.
 """
@@ -7,16 +10,18 @@ the speed and the policy change, maintenance is announced, processors go down, m
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from hpcrowd.environment.engine.interrupted_runs import Attempt
+from hpcrowd.environment.clock import WEEK
+from hpcrowd.environment.engine.base import Engine
 from hpcrowd.environment.errors import SimulationError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, State
 from hpcrowd.environment.platform.changes import (
@@ -31,18 +36,14 @@ from hpcrowd.environment.platform.changes import (
     check_changes,
     failure_times,
 )
-from hpcrowd.environment.platform.reviews import Reviews
 from hpcrowd.environment.quantities import time_at_pace
 from hpcrowd.environment.schedulers.adaptive import Adaptive
 from hpcrowd.environment.schedulers.base import Scheduler
+from hpcrowd.environment.schedulers.correlation import WeeklyCorrelation
 from hpcrowd.environment.schedulers.estimates import Estimates
 from hpcrowd.environment.schedulers.names import parse_scheduler
 from hpcrowd.environment.stops import FOREVER
-
-if TYPE_CHECKING:
-    from hpcrowd.environment.engine.base import Engine
-    from hpcrowd.environment.streams import Streams
-
+from hpcrowd.environment.streams import Streams
 
 #: Runs of one job that may be stopped before that is an error: it would never end.
 LARGEST_RESTARTS = 10_000
@@ -52,6 +53,50 @@ Lost = Callable[[Int64s, int], None]
 
 # The order within a second.
 UP, OPEN, SIZE, SPEED, POLICY, ANNOUNCE, DOWN, CLOSE = range(8)
+
+
+#: The meaning and unit of each column of ``attempts.parquet``.
+MEANING = {
+    "row": "row of the job in the table of jobs",
+    "number": "job number, as in the table of jobs",
+    "cluster": "cluster it ran on, as in the table of jobs",
+    "submit": "s since the origin; submission that the run followed",
+    "start": "s since the origin; when the run began",
+    "end": "s since the origin; when it was stopped",
+    "processors": "processors that it held",
+    "cause": "what stopped it: down, failure or maintenance",
+    "fate": "what became of the job then: requeue, resubmit or fail",
+}
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A run of a job that did not come to its end; :data:`MEANING` says what each field holds."""
+
+    row: int
+    number: int
+    cluster: int
+    submit: int
+    start: int
+    end: int
+    processors: int
+    cause: str
+    fate: str
+
+    @property
+    def processor_seconds(self) -> int:
+        """Processor-seconds that were lost."""
+        return (self.end - self.start) * self.processors
+
+
+def attempt_columns(attempts: Iterable[Attempt]) -> dict[str, Any]:
+    """Return attempts as arrays by column, numbers as int64, words as they are."""
+    attempts = list(attempts)
+    columns: dict[str, Any] = {}
+    for field in fields(Attempt):
+        values = [getattr(attempt, field.name) for attempt in attempts]
+        columns[field.name] = values if field.name in ("cause", "fate") else np.array(values, int)
+    return columns
 
 
 class Timeline:
@@ -382,3 +427,87 @@ class Timeline:
         """Note that jobs are over."""
         self.engine.jobs.state[rows] = state
         self._over += rows.tolist()
+
+
+class Reviews:
+    """Which policy is in charge of an engine, for how long, and which is to be.
+
+    Attributes
+    ----------
+    next_at
+        When the system is looked at next, FOREVER where no adaptive scheduler is in charge.
+    in_charge
+        Seconds for which each policy, in text, was in charge.
+    switches
+        How often another policy took over.
+    """
+
+    def __init__(self, engine: Engine, adaptive: Adaptive | None) -> None:
+        self.engine = engine
+        self.next_at = FOREVER
+        self.in_charge: Counter[str] = Counter()
+        self.switches = 0
+        self._policy = str(engine.scheduler)
+        self._adaptive = adaptive
+        self._since = 0
+        self._correlation = WeeklyCorrelation()
+        self._heard = -1  # jobs that ended by then have been told to it
+        if adaptive is not None:
+            self.next_at = adaptive.every_s
+
+    def begin(self, adaptive: Adaptive, now: int) -> Scheduler:
+        """Put an adaptive scheduler in charge; return the policy that takes over."""
+        self._adaptive = adaptive
+        self.next_at = now + adaptive.every_s
+        return _made(self._choice(now))
+
+    def end(self) -> None:
+        """Let no adaptive scheduler be in charge any more."""
+        self._adaptive, self.next_at = None, FOREVER
+
+    def look(self, now: int) -> Scheduler | None:
+        """Look at the system; return the policy that is to take over, None to go on."""
+        if self._adaptive is None:
+            return None
+        self.next_at = now + self._adaptive.every_s
+        choice = self._choice(now)
+        return None if choice == self._policy else _made(choice)
+
+    def would_switch(self, now: int) -> bool:
+        """Return whether a look now would let another policy take over."""
+        return self._adaptive is not None and self._choice(now) != self._policy
+
+    def account(self, now: int) -> None:
+        """Count the time until now for the policy that is in charge."""
+        self.in_charge[self._policy] += now - self._since
+        self._since = now
+
+    def took_over(self, scheduler: Scheduler, now: int) -> None:
+        """Note that another policy is in charge from now on."""
+        self.account(now)
+        self.switches += 1
+        self._policy = str(scheduler)
+
+    def _choice(self, now: int) -> str:
+        """Return the text of the policy that is to be in charge."""
+        assert self._adaptive is not None
+        engine = self.engine
+        wanted = int(engine.jobs.processors[engine.waiting].sum())
+        return self._adaptive.policy(wanted, engine.up, self._expected(now))
+
+    def _expected(self, now: int) -> float:
+        """Return the correlation to expect this week; hear what ended once a week."""
+        if now // WEEK > self._heard // WEEK:
+            jobs = self.engine.jobs
+            rows = jobs.ended(self.engine.number)
+            rows = rows[jobs.end[rows] > self._heard]
+            stayed = jobs.end[rows] - jobs.start[rows]
+            self._correlation.ended(jobs.submit[rows], stayed, jobs.processors[rows])
+            self._heard = now
+        return self._correlation.expected(now)
+
+
+def _made(policy: str) -> Scheduler:
+    made = parse_scheduler(policy)
+    assert made is not None
+    return made

@@ -10,15 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from itertools import accumulate
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.quantities import parse_factor
-
-if TYPE_CHECKING:
-    from hpcrowd.environment.schedulers.predictors.base import Predictor
-
 
 #: s; by so much more is a job believed to run at each time that it outruns what was believed: 1, 5,
 #: 15, 30 minutes, 1, 2, 5, 10, 20, 50, 100 hours (Tsafrir, Etsion and Feitelson 2007; unconfirmed).
@@ -75,43 +69,6 @@ class Estimates:
         return f"{self.factor:g}x" if self.kind == "factor" else self.kind
 
 
-#: What texts of predictors begin with; that of a file of one ends in ``.json``.
-PREDICTOR_NAMES = ("last-two", "nearest", "history")
-
-
-def parse_estimates(text: str) -> Estimates | Predictor:
-    """Return the estimates that ``text`` means: ``requested``, ``exact``, ``1.5x``, a predictor.
-
-    Predictors are written as in :mod:`predictors.models`, for example ``last-two``,
-    ``nearest:k=3``, ``history:SDSC04``, or the path of a file of a trained model.
-
-    Raises
-    ------
-    QuantityError
-        When it means none.
-    PredictorError
-        When it means a predictor that has to be trained first.
-    ModelFileError
-        When it names a file that cannot be used.
-    """
-    if text == "requested":
-        return Estimates("requested")
-    if text == "exact":
-        return Estimates("exact")
-    if text.strip().endswith("x"):
-        return Estimates("factor", parse_factor(text, "estimates"))
-    if text.endswith(".json") or text.partition(":")[0] in PREDICTOR_NAMES:
-        from hpcrowd.environment.schedulers.predictors.models import parse_predictor
-
-        predictor = parse_predictor(text)
-        predictor.check_ready()
-        return predictor
-    raise QuantityError(
-        f"estimates {text!r}: not known; choose requested, exact, such as 1.5x, "
-        f"{', '.join(PREDICTOR_NAMES)}, or a file of a trained model (.json)"
-    )
-
-
 def believed_end(start: int, estimate: int, requested: int, now: int) -> int:
     """Return when a job that runs at ``now`` is believed to end, for schedulers that plan ahead.
 
@@ -126,14 +83,18 @@ def believed_end(start: int, estimate: int, requested: int, now: int) -> int:
         s since the origin.
     estimate, requested
         s: what was believed when the job arrived, and what the user asked for.
+
+    Compiled engines compile this very function.
     """
     end = start + estimate
     if end > now:
         return end
-    for more in accumulate(INCREMENTS):
+    more = 0
+    for increment in INCREMENTS:
+        more += increment
         if end + more > now:
             break
-    else:
+    if end + more <= now:
         last = INCREMENTS[-1]
         more += (now - end - more) // last * last + last
     raised = end + more

@@ -17,9 +17,8 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.grid.policies import GRID, parse_grid_policy
 from hpcrowd.environment.jobs import UNKNOWN, Column, JobTable, Joined, join
 from hpcrowd.environment.quantities import round_half_up
-from hpcrowd.environment.schedulers.estimates import parse_estimates
 from hpcrowd.environment.schedulers.names import parse_scheduler
-from hpcrowd.environment.schedulers.predictors.base import Predictor
+from hpcrowd.environment.schedulers.predictors.base import Predictor, parse_estimates
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.toml_files import read_toml
 from hpcrowd.environment.traces.archive.logs import ARCHIVE_PREFIX, trace_path

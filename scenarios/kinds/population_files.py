@@ -31,7 +31,7 @@ from pydantic import Field, create_model, model_validator
 from hpcrowd.agents.behaviours.declared import Part, parameters_of
 from hpcrowd.agents.behaviours.parts import ACTIVITIES, THINK, WHEN, WINDOWS
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
-from hpcrowd.environment.schedulers.estimates import parse_estimates
+from hpcrowd.environment.schedulers.predictors.base import parse_estimates
 from hpcrowd.environment.toml_files import read_toml
 from hpcrowd.scenarios.kinds.fields import SchedulerName, Strict
 from hpcrowd.scenarios.kinds.part_files import make, optional, reaction_from, settings_model

@@ -10,9 +10,9 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from hpcrowd.environment.quantities import parse_factor, parse_processors
 from hpcrowd.environment.schedulers.base import Scheduler
-from hpcrowd.environment.schedulers.estimates import Estimates, parse_estimates
+from hpcrowd.environment.schedulers.estimates import Estimates
 from hpcrowd.environment.schedulers.names import SCHEDULER_NAMES, parse_scheduler
-from hpcrowd.environment.schedulers.predictors.base import Predictor
+from hpcrowd.environment.schedulers.predictors.base import Predictor, parse_estimates
 from hpcrowd.environment.traces.requested_times import RequestedTimes
 from hpcrowd.environment.traces.trace import Conversion, Conversions, Trace, jobs_from_trace
 from hpcrowd.scenarios.kinds.base import Scenario, checksum

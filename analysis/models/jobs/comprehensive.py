@@ -15,7 +15,7 @@ from hpcrowd.analysis.features.workload import Settings, Workload
 from hpcrowd.analysis.models.jobs.classes import JobClasses
 from hpcrowd.analysis.models.parts.base import Drawn, Floats, JobModel, Numbers
 from hpcrowd.analysis.models.parts.users import UserShares, draw_from
-from hpcrowd.environment.engine.kernel.places import compiled
+from hpcrowd.environment.compilation import compiled
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.streams import Streams

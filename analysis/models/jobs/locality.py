@@ -22,7 +22,7 @@ from hpcrowd.analysis.features.workload import RESOLUTION_S, Workload
 from hpcrowd.analysis.models.jobs.classes import JobClasses
 from hpcrowd.analysis.models.parts.base import ArrivalModel, Drawn, Floats, JobModel
 from hpcrowd.analysis.models.parts.users import UserShares
-from hpcrowd.environment.engine.kernel.places import compiled
+from hpcrowd.environment.compilation import compiled
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.quantities import round_half_up

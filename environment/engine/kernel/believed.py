@@ -2,24 +2,19 @@
 
 Ends stand sorted in blocks, each of which knows the processors of its jobs: to put one in, to take
 one out and to find when enough are back costs next to nothing, however many jobs run.
-
-``entries[0]`` holds ends (s) and ``entries[1]`` rows of jobs, one block a row. Columns of
-``blocks`` are the blocks in the order of time: which row of ``entries``, how many jobs, their
-processors; from ``b[BLOCKS]`` on, rows that are not used. ``believed`` holds the end by row of the
-job.
 """
 
 from __future__ import annotations
 
-from hpcrowd.environment.engine.kernel.places import (
-    ESTIMATE,
-    PROCESSORS,
-    REQUESTED_TIME,
-    START,
-    compiled,
-)
-from hpcrowd.environment.schedulers.estimates import INCREMENTS
+from typing import NamedTuple
+
+from hpcrowd.environment.compilation import compiled
+from hpcrowd.environment.engine.kernel.places import ESTIMATE, PROCESSORS, REQUESTED_TIME, START
+from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.schedulers import estimates
 from hpcrowd.environment.stops import FOREVER
+
+believed_end = compiled(estimates.believed_end)
 
 #: Jobs in a block at most.
 WIDTH = 128
@@ -31,29 +26,21 @@ BLOCK, SIZE, HELD = 0, 1, 2
 BLOCKS, SHADOW_TIME, SPARE_THEN, B_COUNT = 0, 1, 2, 3
 
 
-@compiled
-def believed_end(start, estimate, requested, now):
-    """Return when a job is believed to end; as ``schedulers.estimates.believed_end``."""
-    end = start + estimate
-    if end > now:
-        return end
-    more = 0
-    for increment in INCREMENTS:
-        more += increment
-        if end + more > now:
-            break
-    if end + more <= now:
-        last = INCREMENTS[-1]
-        more += (now - end - more) // last * last + last
-    raised = end + more
-    if start + requested > now and start + requested < raised:
-        return start + requested
-    return raised
+class Beliefs(NamedTuple):
+    """Believed ends of running jobs in blocks, and the reservation."""
+
+    b: Int64s  #: blocks in use, shadow time (s) and what is spare then, shape (B_COUNT,)
+    entries: Int64s  #: ends (s) and rows of jobs, one block a row, shape (2, blocks, WIDTH)
+    #: the blocks in the order of time: row in ``entries``, jobs, their processors; from
+    #: ``b[BLOCKS]`` on rows that are not used, shape (3, blocks)
+    blocks: Int64s
+    end: Int64s  #: the end (s) by row of the job, shape (jobs,)
 
 
 @compiled
-def _block_of(b, entries, blocks, end, job):
+def _block_of(beliefs, end, job):
     """Return the first block that ends with (``end``, ``job``) or later, or the last block."""
+    b, entries, blocks, _ = beliefs
     low, high = 0, b[BLOCKS] - 1
     while low < high:
         middle = (low + high) >> 1
@@ -82,8 +69,9 @@ def _place_in(entries, block, size, end, job):
 
 
 @compiled
-def _add_block(b, blocks, at):
+def _add_block(beliefs, at):
     """Put an empty block at ``at``; there must be one left."""
+    b, blocks = beliefs.b, beliefs.blocks
     free = blocks[BLOCK, b[BLOCKS]]
     for i in range(b[BLOCKS], at, -1):
         blocks[BLOCK, i] = blocks[BLOCK, i - 1]
@@ -95,9 +83,10 @@ def _add_block(b, blocks, at):
 
 
 @compiled
-def _split(jobs, b, entries, blocks, at):
+def _split(beliefs, jobs, at):
     """Move the later half of a block into a new one after it."""
-    _add_block(b, blocks, at + 1)
+    _, entries, blocks, _ = beliefs
+    _add_block(beliefs, at + 1)
     old, new = blocks[BLOCK, at], blocks[BLOCK, at + 1]
     keep = blocks[SIZE, at] // 2
     moved = 0
@@ -113,15 +102,16 @@ def _split(jobs, b, entries, blocks, at):
 
 
 @compiled
-def believe(jobs, b, entries, blocks, believed, job, end):
+def believe(beliefs, jobs, job, end):
     """Note that a running job is believed to end at ``end``."""
-    believed[job] = end
+    b, entries, blocks, ends = beliefs
+    ends[job] = end
     if b[BLOCKS] == 0:
-        _add_block(b, blocks, 0)
-    at = _block_of(b, entries, blocks, end, job)
+        _add_block(beliefs, 0)
+    at = _block_of(beliefs, end, job)
     if blocks[SIZE, at] == entries.shape[2]:
-        _split(jobs, b, entries, blocks, at)
-        at = _block_of(b, entries, blocks, end, job)
+        _split(beliefs, jobs, at)
+        at = _block_of(beliefs, end, job)
     block, size = blocks[BLOCK, at], blocks[SIZE, at]
     place = _place_in(entries, block, size, end, job)
     for i in range(size, place, -1):
@@ -134,17 +124,18 @@ def believe(jobs, b, entries, blocks, believed, job, end):
 
 
 @compiled
-def believe_all(jobs, b, entries, blocks, believed, running):
+def believe_all(beliefs, jobs, running):
     """Note when jobs that run already are believed to end."""
     for job in running:
-        believe(jobs, b, entries, blocks, believed, job, jobs[START, job] + jobs[ESTIMATE, job])
+        believe(beliefs, jobs, job, jobs[START, job] + jobs[ESTIMATE, job])
 
 
 @compiled
-def forget_end(jobs, b, entries, blocks, believed, job):
+def forget_end(beliefs, jobs, job):
     """Take a job out that was believed to run."""
-    end = believed[job]
-    at = _block_of(b, entries, blocks, end, job)
+    b, entries, blocks, ends = beliefs
+    end = ends[job]
+    at = _block_of(beliefs, end, job)
     block, size = blocks[BLOCK, at], blocks[SIZE, at] - 1
     for i in range(_place_in(entries, block, size + 1, end, job), size):
         entries[0, block, i] = entries[0, block, i + 1]
@@ -161,24 +152,26 @@ def forget_end(jobs, b, entries, blocks, believed, job):
 
 
 @compiled
-def correct_ends(jobs, b, entries, blocks, believed, now):
+def correct_ends(beliefs, jobs, now):
     """Raise what is believed of jobs that outran it; return whether there were any."""
+    b, entries, blocks, _ = beliefs
     any_late = False
     while b[BLOCKS] > 0 and entries[0, blocks[BLOCK, 0], 0] <= now:
         job = entries[1, blocks[BLOCK, 0], 0]
-        forget_end(jobs, b, entries, blocks, believed, job)
+        forget_end(beliefs, jobs, job)
         end = believed_end(jobs[START, job], jobs[ESTIMATE, job], jobs[REQUESTED_TIME, job], now)
-        believe(jobs, b, entries, blocks, believed, job, end)
+        believe(beliefs, jobs, job, end)
         any_late = True
     return any_late
 
 
 @compiled
-def reserve(jobs, b, entries, blocks, now, free, need):
+def reserve(beliefs, jobs, now, free, need):
     """Set when ``need`` processors are believed to be free, and what is spare beside them then.
 
     Who is late is believed to end now. The time never comes where too little would be back.
     """
+    b, entries, blocks, _ = beliefs
     back, shadow = free, now
     at, used = 0, b[BLOCKS]
     while at < used and back + blocks[HELD, at] < need:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpcrowd.environment.engine.kernel.places import compiled
+from hpcrowd.environment.compilation import compiled
 
 
 @compiled

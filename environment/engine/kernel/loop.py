@@ -1,85 +1,27 @@
 """The compiled cluster: arrivals, queue, running jobs and scheduling pass in one resumable loop.
 
-:func:`advance` works on plain arrays that :class:`CompiledEngine` owns. It
-runs until users must hear something, a given time is reached, or room runs out, and goes on from
-there at the next call. The order within an instant is that of ``docs/background/time.md``:
+:func:`advance` works on the arrays of a :class:`Cluster`, which its engine owns. It runs until
+users must hear something, a given time is reached, or room runs out, and goes on from there at the
+next call. The order within an instant is that of ``docs/background/time.md``:
 completions, users' reactions, arrivals, then one scheduling pass.
 """
 
 from __future__ import annotations
 
+from hpcrowd.environment.compilation import compiled, inlined
+from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.heap import heap_pop, heap_push
-from hpcrowd.environment.engine.kernel.places import (
-    ALLOWANCE,
-    ARRIVALS,
-    CAPACITY,
-    CHANGE,
-    CHANGE_AT,
-    CLOSED,
-    CLUSTER,
-    COMPLETED,
-    COMPLETIONS,
-    DONE,
-    EASY,
-    END,
-    ENQUEUED,
-    ESTIMATE,
-    EVENTS,
-    EXPECTED_END,
-    EXPECTED_FIRST,
-    FINISHED,
-    FINISHED_COUNT,
-    FREE,
-    HALT,
-    HEAP_SIZE,
-    KILL,
-    KILLED,
-    NEVER,
-    NOW,
-    NUMBER,
-    OUTSIDE,
-    PACE,
-    PACE_ONE,
-    PASS,
-    PAUSE,
-    PHASE,
-    POLICY,
-    PROCESSORS,
-    QUEUE_GAPS,
-    QUEUE_HEAD,
-    QUEUE_TAIL,
-    REACTIONS,
-    RECORDED,
-    RECORDED_START,
-    RECORDED_SUBMIT,
-    REJECTED,
-    RELEASE,
-    RENOUNCED,
-    REQUESTED_TIME,
-    ROOM,
-    RUN_TIME,
-    RUNNING,
-    SHARED,
-    SORTED_END,
-    SORTED_NEXT,
-    STALE,
-    START,
-    STATE,
-    SUBMIT,
-    UNIT,
-    WAITING,
-    WAKE,
-    compiled,
-    inlined,
-)
+from hpcrowd.environment.engine.kernel.places import Cluster, Units
 from hpcrowd.environment.engine.kernel.scheduling import (
     close_gaps,
     easy_pass,
     enqueue,
     estimate,
     forget,
+    run_from,
     slide,
     start_heads,
+    turned_away,
 )
 from hpcrowd.environment.stops import FOREVER
 
@@ -87,259 +29,221 @@ from hpcrowd.environment.stops import FOREVER
 @compiled
 def submit_unit(jobs, s, heap, at, first, last, unit_rows):
     """Let the jobs ``unit_rows[first:last]`` arrive from ``at`` on, as far apart as recorded."""
-    shift = at - jobs[RECORDED_SUBMIT, unit_rows[first]]
+    shift = at - jobs[S.RECORDED_SUBMIT, unit_rows[first]]
     for i in range(first, last):
         job = unit_rows[i]
-        time = jobs[RECORDED_SUBMIT, job] + shift
-        jobs[SUBMIT, job] = time
-        jobs[CLUSTER, job] = s[NUMBER]
-        heap_push(heap, s[HEAP_SIZE], time, job)
-        s[HEAP_SIZE] += 1
+        time = jobs[S.RECORDED_SUBMIT, job] + shift
+        jobs[S.SUBMIT, job] = time
+        jobs[S.CLUSTER, job] = s[S.NUMBER]
+        heap_push(heap, s[S.HEAP_SIZE], time, job)
+        s[S.HEAP_SIZE] += 1
 
 
 @compiled
 def submit_jobs(jobs, s, heap, rows):
     """Let jobs arrive at the times in their column SUBMIT."""
     for job in rows:
-        heap_push(heap, s[HEAP_SIZE], jobs[SUBMIT, job], job)
-        s[HEAP_SIZE] += 1
+        heap_push(heap, s[S.HEAP_SIZE], jobs[S.SUBMIT, job], job)
+        s[S.HEAP_SIZE] += 1
 
 
 @compiled
-def _release(jobs, s, heap, unit, links, edges, unit_rows):
-    """Follow the dependencies of a finished unit: fixed think times, without a call of its user.
-
-    ``links`` holds a row for each unit: first edge, dependencies left, earliest start, first of
-    ``unit_rows``; ``edges`` one for each edge: successor, think time. What is used together stands
-    together, since users' units are far apart in memory.
-    """
-    now = s[NOW]
+def _release(cluster, units, unit):
+    """Follow the dependencies of a finished unit: fixed think times, without a call of its user."""
+    jobs, s, heap = cluster.jobs, cluster.s, cluster.heap
+    links, edges = units.links, units.edges
+    now = s[S.NOW]
     for edge in range(links[unit, 0], links[unit + 1, 0]):
         after = edges[edge, 0]
         links[after, 2] = max(links[after, 2], now + edges[edge, 1])
         links[after, 1] -= 1
         if links[after, 1] == 0:
             first, last = links[after, 3], links[after + 1, 3]
-            submit_unit(jobs, s, heap, links[after, 2], first, last, unit_rows)
+            submit_unit(jobs, s, heap, links[after, 2], first, last, units.rows)
 
 
 @inlined
-def _over(jobs, s, heap, job, remaining, finished, links, edges, unit_rows):
+def _over(cluster, units, job):
     """Count a job as over for its user; note the unit when it was the last job of it.
 
     Where others count, note the job.
     """
-    unit = jobs[UNIT, job]
+    s, finished, remaining = cluster.s, cluster.finished, units.remaining
+    unit = cluster.jobs[S.UNIT, job]
     if unit >= 0:
-        if s[SHARED]:
-            finished[s[FINISHED_COUNT]] = job
-            s[FINISHED_COUNT] += 1
+        if s[S.SHARED]:
+            finished[s[S.FINISHED_COUNT]] = job
+            s[S.FINISHED_COUNT] += 1
             return
         remaining[unit] -= 1
         if remaining[unit] == 0:
-            if s[RELEASE] and unit < len(links) - 1:
-                _release(jobs, s, heap, unit, links, edges, unit_rows)
+            if s[S.RELEASE] and unit < len(units.links) - 1:
+                _release(cluster, units, unit)
             else:
-                finished[s[FINISHED_COUNT]] = unit
-                s[FINISHED_COUNT] += 1
+                finished[s[S.FINISHED_COUNT]] = unit
+                s[S.FINISHED_COUNT] += 1
 
 
 @compiled
-def count_over(jobs, s, heap, rows, remaining, finished, links, edges, unit_rows):
+def count_over(cluster, units, rows):
     """Count jobs as over that a change of the platform ended; ``finished`` has room for them."""
     for job in rows:
-        _over(jobs, s, heap, job, remaining, finished, links, edges, unit_rows)
+        _over(cluster, units, job)
 
 
 @compiled
-def next_time(jobs, s, sorted_arrivals, heap, ends):
+def next_time(cluster):
     """Return the time of the next completion or arrival, or of a change that may matter."""
+    jobs, s, arrivals, heap = cluster.jobs, cluster.s, cluster.sorted, cluster.heap
     time = FOREVER
-    if s[RUNNING]:
-        time = ends[0, 0]
-    if s[HEAP_SIZE] and heap[0, 0] < time:
+    if s[S.RUNNING]:
+        time = cluster.ends[0, 0]
+    if s[S.HEAP_SIZE] and heap[0, 0] < time:
         time = heap[0, 0]
-    if s[SORTED_NEXT] < s[SORTED_END]:
-        time = min(time, jobs[SUBMIT, sorted_arrivals[s[SORTED_NEXT]]])
-    if s[WAITING] and s[WAKE] < time:
-        time = s[WAKE]
-    if s[CHANGE_AT] < time and (time < FOREVER or s[WAITING]):
-        time = s[CHANGE_AT]
+    if s[S.SORTED_NEXT] < s[S.SORTED_END]:
+        time = min(time, jobs[S.SUBMIT, arrivals[s[S.SORTED_NEXT]]])
+    if s[S.WAITING] and s[S.WAKE] < time:
+        time = s[S.WAKE]
+    if s[S.CHANGE_AT] < time and (time < FOREVER or s[S.WAITING]):
+        time = s[S.CHANGE_AT]
     return time
 
 
 @inlined
-def complete(jobs, s, heap, ends, expected, remaining, finished, links, edges, unit_rows):
-    """Let end what ends now; return False when a list is full.
-
-    For a policy outside, ``expected`` is the list of jobs that ended since its last pass.
-    """
-    now = s[NOW]
-    while s[RUNNING] and ends[0, 0] == now:
-        if s[FINISHED_COUNT] == len(finished) or s[EXPECTED_END] == expected.shape[1]:
+def complete(cluster, units):
+    """Let end what ends now; return False when a list is full."""
+    jobs, s, ends, expected = cluster.jobs, cluster.s, cluster.ends, cluster.expected
+    now = s[S.NOW]
+    while s[S.RUNNING] and ends[0, 0] == now:
+        if s[S.FINISHED_COUNT] == len(cluster.finished) or s[S.EXPECTED_END] == expected.shape[1]:
             return False
-        job = heap_pop(ends, s[RUNNING])
-        s[RUNNING] -= 1
-        s[EVENTS] += 1
-        s[ALLOWANCE] -= 1
-        state = COMPLETED
-        if s[KILL] and jobs[RUN_TIME, job] > jobs[REQUESTED_TIME, job]:
-            state = KILLED
-        jobs[STATE, job] = state
-        if s[POLICY] != RECORDED:
-            s[FREE] += jobs[PROCESSORS, job]
-            s[STALE] = 1
-            if s[POLICY] == EASY:
-                forget(s, expected, jobs[START, job] + jobs[ESTIMATE, job], jobs[PROCESSORS, job])
-            elif s[POLICY] == OUTSIDE:
-                expected[0, s[EXPECTED_END]] = job
-                s[EXPECTED_END] += 1
-        _over(jobs, s, heap, job, remaining, finished, links, edges, unit_rows)
+        job = heap_pop(ends, s[S.RUNNING])
+        s[S.RUNNING] -= 1
+        s[S.EVENTS] += 1
+        s[S.ALLOWANCE] -= 1
+        state = S.COMPLETED
+        if s[S.KILL] and jobs[S.RUN_TIME, job] > jobs[S.REQUESTED_TIME, job]:
+            state = S.KILLED
+        jobs[S.STATE, job] = state
+        if s[S.POLICY] != S.RECORDED:
+            s[S.FREE] += jobs[S.PROCESSORS, job]
+            s[S.STALE] = 1
+            if s[S.POLICY] == S.EASY:
+                forget(
+                    s, expected, jobs[S.START, job] + jobs[S.ESTIMATE, job], jobs[S.PROCESSORS, job]
+                )
+            elif s[S.POLICY] == S.OUTSIDE:
+                expected[0, s[S.EXPECTED_END]] = job
+                s[S.EXPECTED_END] += 1
+        _over(cluster, units, job)
     return True
 
 
 @inlined
-def arrive(
-    jobs, s, sorted_arrivals, heap, queue, ends, remaining, finished, links, edges, unit_rows
-):
+def arrive(cluster, units):
     """Let arrive what arrives now; return False when an array is full."""
-    now = s[NOW]
+    jobs, s, arrivals, heap = cluster.jobs, cluster.s, cluster.sorted, cluster.heap
+    queue, ends = cluster.queue, cluster.ends
+    now = s[S.NOW]
     while True:
         job = -1
-        if s[SORTED_NEXT] < s[SORTED_END]:
-            candidate = sorted_arrivals[s[SORTED_NEXT]]
-            if jobs[SUBMIT, candidate] == now:
+        if s[S.SORTED_NEXT] < s[S.SORTED_END]:
+            candidate = arrivals[s[S.SORTED_NEXT]]
+            if jobs[S.SUBMIT, candidate] == now:
                 job = candidate
-        from_heap = s[HEAP_SIZE] > 0 and heap[0, 0] == now and (job < 0 or heap[1, 0] < job)
+        from_heap = s[S.HEAP_SIZE] > 0 and heap[0, 0] == now and (job < 0 or heap[1, 0] < job)
         if job < 0 and not from_heap:
             return True
-        if s[QUEUE_TAIL] == queue.shape[1]:
-            if s[QUEUE_GAPS] or s[QUEUE_HEAD]:
+        if s[S.QUEUE_TAIL] == queue.shape[1]:
+            if s[S.QUEUE_GAPS] or s[S.QUEUE_HEAD]:
                 close_gaps(s, queue)
-            if s[QUEUE_TAIL] > queue.shape[1] // 2:
+            if s[S.QUEUE_TAIL] > queue.shape[1] // 2:
                 return False
-        if s[RUNNING] == ends.shape[1] or s[FINISHED_COUNT] == len(finished):
+        if s[S.RUNNING] == ends.shape[1] or s[S.FINISHED_COUNT] == len(cluster.finished):
             return False
         if from_heap:
-            job = heap_pop(heap, s[HEAP_SIZE])
-            s[HEAP_SIZE] -= 1
+            job = heap_pop(heap, s[S.HEAP_SIZE])
+            s[S.HEAP_SIZE] -= 1
         else:
-            s[SORTED_NEXT] += 1
-        s[EVENTS] += 1
-        s[ALLOWANCE] -= 1
-        renounced = jobs[STATE, job] == RENOUNCED
-        if renounced or jobs[PROCESSORS, job] > s[CAPACITY]:
-            if renounced:
-                jobs[SUBMIT, job] = jobs[CLUSTER, job] = NEVER
-            else:
-                jobs[STATE, job] = REJECTED
-            _over(jobs, s, heap, job, remaining, finished, links, edges, unit_rows)
-        elif s[POLICY] == RECORDED:
-            run = jobs[RUN_TIME, job]
-            if s[KILL] and run > jobs[REQUESTED_TIME, job]:
-                run = jobs[REQUESTED_TIME, job]
-            jobs[ENQUEUED, job] = now
-            start = now + jobs[RECORDED_START, job] - jobs[RECORDED_SUBMIT, job]
-            jobs[START, job] = start
-            jobs[END, job] = start + run
+            s[S.SORTED_NEXT] += 1
+        s[S.EVENTS] += 1
+        s[S.ALLOWANCE] -= 1
+        if turned_away(jobs, job, s[S.CAPACITY]):
+            _over(cluster, units, job)
+        elif s[S.POLICY] == S.RECORDED:
+            jobs[S.ENQUEUED, job] = now
             estimate(jobs, s, job)
-            heap_push(ends, s[RUNNING], start + run, job)
-            s[RUNNING] += 1
+            run_from(cluster, job, now + jobs[S.RECORDED_START, job] - jobs[S.RECORDED_SUBMIT, job])
         else:
-            if s[PACE] != s[PACE_ONE] and jobs[RUN_TIME, job] > 0:
-                scaled = (2 * jobs[RUN_TIME, job] * s[PACE_ONE] + s[PACE]) // (2 * s[PACE])
-                jobs[RUN_TIME, job] = max(1, scaled)
-            enqueue(jobs, s, queue, job)
+            enqueue(cluster, job)
 
 
 @inlined
-def schedule(jobs, s, queue, ends, expected):
+def schedule(cluster):
     """Do one scheduling pass; return False when an array could become full in it."""
-    if s[POLICY] == RECORDED:
+    s, queue, expected = cluster.s, cluster.queue, cluster.expected
+    if s[S.POLICY] == S.RECORDED:
         return True
-    waiting = s[QUEUE_TAIL] - s[QUEUE_HEAD]
-    if s[RUNNING] + waiting > ends.shape[1]:
+    waiting = s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD]
+    if s[S.RUNNING] + waiting > cluster.ends.shape[1]:
         return False
-    if s[EXPECTED_END] + waiting > expected.shape[1]:
-        if s[EXPECTED_FIRST] < waiting:
+    if s[S.EXPECTED_END] + waiting > expected.shape[1]:
+        if s[S.EXPECTED_FIRST] < waiting:
             return False
         slide(s, expected)
-    s[WAKE] = FOREVER
-    if s[POLICY] == EASY:
-        easy_pass(jobs, s, queue, ends, expected)
+    s[S.WAKE] = FOREVER
+    if s[S.POLICY] == S.EASY:
+        easy_pass(cluster)
     else:
-        start_heads(jobs, s, queue, ends, expected)
-    if s[QUEUE_GAPS] > 64 and 2 * s[QUEUE_GAPS] > s[QUEUE_TAIL] - s[QUEUE_HEAD]:
+        start_heads(cluster)
+    if s[S.QUEUE_GAPS] > 64 and 2 * s[S.QUEUE_GAPS] > s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD]:
         close_gaps(s, queue)
     return True
 
 
 @compiled
-def advance(
-    jobs,
-    s,
-    sorted_arrivals,
-    heap,
-    queue,
-    ends,
-    expected,
-    remaining,
-    finished,
-    links,
-    edges,
-    unit_rows,
-    halt,
-):
-    """Run until users must hear something or ``halt``; return why it stopped, a :class:`Stop`."""
+def advance(cluster_arrays, unit_arrays, halt):
+    """Run until users must hear something or ``halt``; return why it stopped, a :class:`Stop`.
+
+    Python hands over the fields of a :class:`Cluster` and of :class:`Units`.
+    """
+    cluster, units = Cluster(*cluster_arrays), Units(*unit_arrays)
+    s = cluster.s
     while True:
-        if s[PHASE] == COMPLETIONS:
-            time = next_time(jobs, s, sorted_arrivals, heap, ends)
+        if s[S.PHASE] == S.COMPLETIONS:
+            time = next_time(cluster)
             if time > halt:
-                s[NOW] = max(s[NOW], halt)
-                return HALT
+                s[S.NOW] = max(s[S.NOW], halt)
+                return S.HALT
             if time == FOREVER:
-                return DONE
-            if s[ALLOWANCE] <= 0 and not s[FINISHED_COUNT]:
-                return PAUSE
-            s[NOW] = time
-            if not complete(
-                jobs, s, heap, ends, expected, remaining, finished, links, edges, unit_rows
-            ):
-                return ROOM
-            s[PHASE] = REACTIONS
-            if s[FINISHED_COUNT]:
-                return FINISHED
-        if s[PHASE] == REACTIONS:
-            if halt <= s[NOW]:
-                return HALT
-            s[PHASE] = ARRIVALS
-        if not arrive(
-            jobs,
-            s,
-            sorted_arrivals,
-            heap,
-            queue,
-            ends,
-            remaining,
-            finished,
-            links,
-            edges,
-            unit_rows,
-        ):
-            return ROOM
-        if s[FINISHED_COUNT]:
-            s[PHASE] = REACTIONS
-            return FINISHED
-        if s[CHANGE_AT] == s[NOW]:
-            s[PHASE] = REACTIONS  # what users do about it arrives now too
-            return CHANGE
-        if s[CLOSED]:
-            s[WAKE] = FOREVER
-            s[PHASE] = COMPLETIONS
+                return S.DONE
+            if s[S.ALLOWANCE] <= 0 and not s[S.FINISHED_COUNT]:
+                return S.PAUSE
+            s[S.NOW] = time
+            if not complete(cluster, units):
+                return S.ROOM
+            s[S.PHASE] = S.REACTIONS
+            if s[S.FINISHED_COUNT]:
+                return S.FINISHED
+        if s[S.PHASE] == S.REACTIONS:
+            if halt <= s[S.NOW]:
+                return S.HALT
+            s[S.PHASE] = S.ARRIVALS
+        if not arrive(cluster, units):
+            return S.ROOM
+        if s[S.FINISHED_COUNT]:
+            s[S.PHASE] = S.REACTIONS
+            return S.FINISHED
+        if s[S.CHANGE_AT] == s[S.NOW]:
+            s[S.PHASE] = S.REACTIONS  # what users do about it arrives now too
+            return S.CHANGE
+        if s[S.CLOSED]:
+            s[S.WAKE] = FOREVER
+            s[S.PHASE] = S.COMPLETIONS
             continue
-        if s[POLICY] == OUTSIDE:
-            s[PHASE] = COMPLETIONS
-            return PASS
-        if not schedule(jobs, s, queue, ends, expected):
-            return ROOM
-        s[PHASE] = COMPLETIONS
+        if s[S.POLICY] == S.OUTSIDE:
+            s[S.PHASE] = S.COMPLETIONS
+            return S.PASS
+        if not schedule(cluster):
+            return S.ROOM
+        s[S.PHASE] = S.COMPLETIONS

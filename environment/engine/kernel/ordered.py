@@ -3,21 +3,21 @@
 The same rules without short cuts stand in ``environment/schedulers/ordered.py``. Where the order
 does not change as time goes on, what one pass learned holds for the next while only arrivals
 happened, as in the pass of EASY in ``scheduling``: only the newcomers are looked at.
-
-Rows of ``queue``: job, processors, estimate, submission, by submission and job number. ``keys``
-holds the place of each in the order of the queue, small ones first. ``q`` holds the scalars below,
-``c`` the numbers of the policy.
 """
 
 from __future__ import annotations
 
 from math import inf
+from typing import NamedTuple
 
+from hpcrowd.environment.compilation import compiled, inlined
+from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.accounts import (
     KEY,
     SEEN,
     SHARE,
     USAGE,
+    Accounts,
     allowed,
     change_usage,
     hold,
@@ -28,39 +28,16 @@ from hpcrowd.environment.engine.kernel.believed import (
     SHADOW_TIME,
     SPARE_THEN,
     WIDTH,
+    Beliefs,
     believe,
     correct_ends,
     forget_end,
     reserve,
 )
 from hpcrowd.environment.engine.kernel.loop import advance
-from hpcrowd.environment.engine.kernel.places import (
-    ALLOWANCE,
-    CLOSES,
-    END,
-    ENQUEUED,
-    ESTIMATE,
-    EXPECTED_END,
-    FREE,
-    GAP,
-    GROUP,
-    LOOKS,
-    NOW,
-    PASS,
-    PROCESSORS,
-    QUEUE,
-    QUEUE_HEAD,
-    QUEUE_TAIL,
-    REOPENS,
-    REQUESTED_TIME,
-    RUNNING,
-    USER,
-    WAITING,
-    WAKE,
-    compiled,
-    inlined,
-)
+from hpcrowd.environment.engine.kernel.places import Cluster
 from hpcrowd.environment.engine.kernel.scheduling import start_job
+from hpcrowd.environment.jobs import Float64s, Int64s
 from hpcrowd.environment.stops import FOREVER
 
 # Rows of ``queue``.
@@ -106,63 +83,78 @@ SIGN, HALF_LIFE, ALPHA, LIMIT, DECLINE, C_COUNT = range(6)
 NONE, AS_QUEUED, AS_SUBMITTED, SHORTEST, LARGEST, BEST_FIT = range(6)
 
 
+class Order(NamedTuple):
+    """The policy's queue and its order."""
+
+    q: Int64s  #: the scalars above, shape (Q_COUNT,)
+    c: Float64s  #: the numbers of the policy, shape (C_COUNT,)
+    #: row, processors, estimate (s) and submission (s), by submission and job number,
+    #: shape (Q_ROWS, waiting)
+    queue: Int64s
+    keys: Float64s  #: the place of each in the order of the queue, small ones first, (waiting,)
+    chosen: Int64s  #: room for places in the queue, shape (waiting,)
+    priorities: Float64s  #: of jobs by row, where the order goes by them, shape (jobs,)
+
+
 @inlined
-def fixed_key(jobs, q, c, priorities, job):
+def fixed_key(jobs, order, job):
     """Return the key of a job in an order that does not change; 0 in others."""
-    order = q[ORDER]
-    if order == BY_SUBMIT:
-        key = float(jobs[ENQUEUED, job])
-    elif order == BY_ESTIMATE:
-        key = float(jobs[ESTIMATE, job])
-    elif order == BY_REQUESTED:
-        key = float(jobs[REQUESTED_TIME, job])
-    elif order == BY_PROCESSORS:
-        key = float(jobs[PROCESSORS, job])
-    elif order == BY_AREA:
-        key = float(jobs[PROCESSORS, job] * jobs[ESTIMATE, job])
-    elif order == BY_USER:
-        key = float(jobs[USER, job])
-    elif order == BY_GROUP:
-        key = float(jobs[GROUP, job])
-    elif order == BY_QUEUE:
-        key = float(jobs[QUEUE, job])
-    elif order == BY_PRIORITY:
-        key = priorities[job]
+    by = order.q[ORDER]
+    if by == BY_SUBMIT:
+        key = float(jobs[S.ENQUEUED, job])
+    elif by == BY_ESTIMATE:
+        key = float(jobs[S.ESTIMATE, job])
+    elif by == BY_REQUESTED:
+        key = float(jobs[S.REQUESTED_TIME, job])
+    elif by == BY_PROCESSORS:
+        key = float(jobs[S.PROCESSORS, job])
+    elif by == BY_AREA:
+        key = float(jobs[S.PROCESSORS, job] * jobs[S.ESTIMATE, job])
+    elif by == BY_USER:
+        key = float(jobs[S.USER, job])
+    elif by == BY_GROUP:
+        key = float(jobs[S.GROUP, job])
+    elif by == BY_QUEUE:
+        key = float(jobs[S.QUEUE, job])
+    elif by == BY_PRIORITY:
+        key = order.priorities[job]
     else:
         return 0.0
-    return c[SIGN] * key
+    return order.c[SIGN] * key
 
 
 @compiled
-def renew_keys(q, c, queue, keys, accounts, amounts, of, now):
+def renew_keys(order, accounts, now):
     """Compute the keys of an order that changes as time goes on."""
-    order, sign = q[ORDER], c[SIGN]
+    q, c, queue, keys, _, _ = order
+    by, sign = q[ORDER], c[SIGN]
     q[PASSES] += 1
     for i in range(q[FIRST], q[LAST]):
-        if queue[NEED, i] == GAP:
+        if queue[NEED, i] == S.GAP:
             continue
         wait = now - queue[SUBMITTED, i]
         belief = queue[BELIEF, i]
-        if order == BY_SLOWDOWN:
+        if by == BY_SLOWDOWN:
             keys[i] = sign * ((wait + belief) / max(belief, 1))
-        elif order == BY_CRITICALITY:
+        elif by == BY_CRITICALITY:
             slope = c[DECLINE] * ((wait + belief) / 60) + 1.0
             keys[i] = -(wait / 60 + c[ALPHA] * (c[LIMIT] * c[DECLINE] / (slope * slope)))
         else:
-            account = of[USAGE, queue[ROW, i]]
-            if accounts[SEEN, account] != q[PASSES]:
-                accounts[SEEN, account] = q[PASSES]
-                level = usage(accounts, amounts, account, now, c[HALF_LIFE])
-                amounts[KEY, account] = level / amounts[SHARE, account]
-            keys[i] = amounts[KEY, account]
+            account = accounts.of[USAGE, queue[ROW, i]]
+            if accounts.counts[SEEN, account] != q[PASSES]:
+                accounts.counts[SEEN, account] = q[PASSES]
+                level = usage(accounts, account, now, c[HALF_LIFE])
+                accounts.amounts[KEY, account] = level / accounts.amounts[SHARE, account]
+            keys[i] = accounts.amounts[KEY, account]
 
 
 @compiled
-def join_queue(jobs, q, c, queue, keys, priorities, job):
+def join_queue(jobs, order, job):
     """Put an arriving job into the queue."""
+    q, queue, keys = order.q, order.queue, order.keys
     at = q[LAST]
     q[LAST] = at + 1
-    submit = jobs[ENQUEUED, job]
+    submit = jobs[S.ENQUEUED, job]
     moved = False
     while at > q[FIRST] and (
         queue[SUBMITTED, at - 1] > submit
@@ -174,120 +166,121 @@ def join_queue(jobs, q, c, queue, keys, priorities, job):
         at -= 1
         moved = True
     queue[ROW, at] = job
-    queue[NEED, at] = jobs[PROCESSORS, job]
-    queue[BELIEF, at] = jobs[ESTIMATE, job]
+    queue[NEED, at] = jobs[S.PROCESSORS, job]
+    queue[BELIEF, at] = jobs[S.ESTIMATE, job]
     queue[SUBMITTED, at] = submit
-    keys[at] = fixed_key(jobs, q, c, priorities, job)
+    keys[at] = fixed_key(jobs, order, job)
     if moved or (q[HEAD] >= 0 and keys[at] < keys[q[HEAD]]):
         q[HEAD] = -1
         q[HOLDS] = 0
 
 
 @compiled
-def leave(jobs, s, q, c, entries, blocks, b, believed, accounts, amounts, of, job):
+def leave(jobs, order, beliefs, accounts, job):
     """Let a job that ended give back what it held."""
-    forget_end(jobs, b, entries, blocks, believed, job)
+    q = order.q
+    forget_end(beliefs, jobs, job)
     q[HOLDS] = 0
     if q[LIMITED]:
-        hold(jobs, accounts, of, job, -1)
+        hold(accounts, jobs, job, -1)
         q[HEAD] = -1
     if q[CHARGED]:
-        change_usage(jobs, accounts, amounts, of, job, -1, jobs[END, job], c[HALF_LIFE])
+        change_usage(accounts, jobs, job, -1, jobs[S.END, job], order.c[HALF_LIFE])
 
 
 @compiled
-def launch(
-    jobs, s, ends, q, c, queue, keys, entries, blocks, b, believed, accounts, amounts, of, at
-):
+def launch(cluster, order, beliefs, accounts, at):
     """Start the job at a place in the queue."""
+    jobs, now = cluster.jobs, cluster.s[S.NOW]
+    q, queue = order.q, order.queue
     job = queue[ROW, at]
-    start_job(jobs, s, ends, job)
-    believe(jobs, b, entries, blocks, believed, job, s[NOW] + queue[BELIEF, at])
+    start_job(cluster, job)
+    believe(beliefs, jobs, job, now + queue[BELIEF, at])
     if q[LIMITED]:
-        hold(jobs, accounts, of, job, 1)
+        hold(accounts, jobs, job, 1)
     if q[CHARGED]:
-        change_usage(jobs, accounts, amounts, of, job, 1, s[NOW], c[HALF_LIFE])
-    queue[NEED, at] = GAP
-    keys[at] = inf
+        change_usage(accounts, jobs, job, 1, now, order.c[HALF_LIFE])
+    queue[NEED, at] = S.GAP
+    order.keys[at] = inf
     q[GAPS] += 1
-    while q[FIRST] < q[LAST] and queue[NEED, q[FIRST]] == GAP:
+    while q[FIRST] < q[LAST] and queue[NEED, q[FIRST]] == S.GAP:
         q[FIRST] += 1
         q[GAPS] -= 1
 
 
 @compiled
-def first_in_order(q, queue, keys, accounts, of):
+def first_in_order(order, accounts):
     """Return the place of the first job in the order that is not at a limit, -1 for none."""
+    q, queue, keys = order.q, order.queue, order.keys
     found, least = -1, inf
     limited = q[LIMITED]
     for i in range(q[FIRST], q[LAST]):
         if keys[i] < least and not (
-            limited and not allowed(accounts, of, queue[ROW, i], queue[NEED, i])
+            limited and not allowed(accounts, queue[ROW, i], queue[NEED, i])
         ):
             found, least = i, keys[i]
     return found
 
 
 @inlined
-def fits(q, queue, accounts, of, i, free, spare, hole, longest):
+def fits(order, accounts, i, free, spare, hole, longest):
     """Return whether a job may overtake the head."""
+    queue = order.queue
     need = queue[NEED, i]
     return (
         need <= free
         and queue[BELIEF, i] <= longest
         and (queue[BELIEF, i] <= hole or need <= spare)
-        and not (q[LIMITED] and not allowed(accounts, of, queue[ROW, i], need))
+        and not (order.q[LIMITED] and not allowed(accounts, queue[ROW, i], need))
     )
 
 
 @inlined
-def score(q, queue, keys, i, hole):
+def score(order, i, hole):
     """Return the place of a job in the order of backfilling, small ones first."""
-    backfill = q[BACKFILL]
+    backfill, queue = order.q[BACKFILL], order.queue
     if backfill == SHORTEST:
         return float(queue[BELIEF, i])
     if backfill == LARGEST:
         return -float(queue[NEED, i])
     if backfill == BEST_FIT:
         return -float(queue[NEED, i] * min(queue[BELIEF, i], hole))
-    return keys[i]
+    return order.keys[i]
 
 
 @compiled
-def overtake(
-    jobs, s, ends, q, c, queue, keys, chosen, entries, blocks, b, believed, accounts, amounts, of,
-    first,
-):  # fmt: skip
+def overtake(cluster, order, beliefs, accounts, first):
     """Start jobs from ``first`` on that do not delay the head, in the order of backfilling."""
-    hole, spare = b[SHADOW_TIME] - s[NOW], b[SPARE_THEN]
-    longest = s[CLOSES] - s[NOW]
+    s, b = cluster.s, beliefs.b
+    q, c, queue, _, chosen, _ = order
+    hole, spare = b[SHADOW_TIME] - s[S.NOW], b[SPARE_THEN]
+    longest = s[S.CLOSES] - s[S.NOW]
     backfill = q[BACKFILL]
     if backfill == AS_SUBMITTED or (
         backfill == AS_QUEUED and q[ORDER] == BY_SUBMIT and c[SIGN] > 0
     ):
         i = first
-        while i < q[LAST] and s[FREE] > 0:
-            if fits(q, queue, accounts, of, i, s[FREE], spare, hole, longest):
+        while i < q[LAST] and s[S.FREE] > 0:
+            if fits(order, accounts, i, s[S.FREE], spare, hole, longest):
                 if queue[BELIEF, i] > hole:
                     spare -= queue[NEED, i]
-                launch(jobs, s, ends, q, c, queue, keys, entries, blocks, b, believed,
-                       accounts, amounts, of, i)  # fmt: skip
+                launch(cluster, order, beliefs, accounts, i)
             i += 1
-    elif s[FREE] > 0:
+    elif s[S.FREE] > 0:
         count = 0
-        free = s[FREE]
+        free = s[S.FREE]
         for i in range(first, q[LAST]):
-            if fits(q, queue, accounts, of, i, free, spare, hole, longest):
+            if fits(order, accounts, i, free, spare, hole, longest):
                 chosen[count] = i
                 count += 1
-        while count > 0 and s[FREE] > 0:
+        while count > 0 and s[S.FREE] > 0:
             kept, best, least = 0, -1, inf
             for k in range(count):
                 i = chosen[k]
-                if fits(q, queue, accounts, of, i, s[FREE], spare, hole, longest):
+                if fits(order, accounts, i, s[S.FREE], spare, hole, longest):
                     chosen[kept] = i
                     kept += 1
-                    place = score(q, queue, keys, i, hole)
+                    place = score(order, i, hole)
                     if best < 0 or place < least:
                         best, least = i, place
             count = kept
@@ -295,38 +288,40 @@ def overtake(
                 break
             if queue[BELIEF, best] > hole:
                 spare -= queue[NEED, best]
-            launch(jobs, s, ends, q, c, queue, keys, entries, blocks, b, believed,
-                   accounts, amounts, of, best)  # fmt: skip
+            launch(cluster, order, beliefs, accounts, best)
     b[SPARE_THEN] = spare
     q[LOOKED] = q[LAST]
 
 
 @compiled
-def start_in_order(
-    jobs, s, ends, q, c, queue, keys, entries, blocks, b, believed, accounts, amounts, of
-):
+def start_in_order(cluster, order, beliefs, accounts):
     """Start jobs in the order while they fit; set the one that does not, -1 for none."""
+    s, q, queue = cluster.s, order.q, order.queue
     head = q[HEAD]
     while True:
         if head < 0:
-            head = first_in_order(q, queue, keys, accounts, of)
-            s[ALLOWANCE] -= (q[LAST] - q[FIRST]) // LOOKS
-        if head < 0 or queue[NEED, head] > s[FREE] or queue[BELIEF, head] > s[CLOSES] - s[NOW]:
+            head = first_in_order(order, accounts)
+            s[S.ALLOWANCE] -= (q[LAST] - q[FIRST]) // S.LOOKS
+        if (
+            head < 0
+            or queue[NEED, head] > s[S.FREE]
+            or queue[BELIEF, head] > s[S.CLOSES] - s[S.NOW]
+        ):
             q[HEAD] = head
             return
-        launch(jobs, s, ends, q, c, queue, keys, entries, blocks, b, believed,
-               accounts, amounts, of, head)  # fmt: skip
+        launch(cluster, order, beliefs, accounts, head)
         head = -1
 
 
 @compiled
-def close_queue(q, queue, keys):
+def close_queue(order):
     """Move the waiting jobs together."""
+    q, queue, keys = order.q, order.queue, order.keys
     to, head, looked = 0, -1, q[LOOKED]
     for i in range(q[FIRST], q[LAST]):
         if i == q[LOOKED]:
             looked = to
-        if queue[NEED, i] != GAP:
+        if queue[NEED, i] != S.GAP:
             if i == q[HEAD]:
                 head = to
             for row in range(Q_ROWS):
@@ -340,31 +335,30 @@ def close_queue(q, queue, keys):
 
 
 @compiled
-def ordered_pass(
-    jobs, s, ends, q, c, queue, keys, chosen, entries, blocks, b, believed, accounts, amounts, of,
-    priorities, ended, arrived, ended_count, arrived_first, arrived_last,
-):  # fmt: skip
+def ordered_pass(cluster_arrays, order_arrays, belief_arrays, account_arrays, ended, arrived):
     """Do one scheduling pass."""
-    now = s[NOW]
-    for i in range(ended_count):
-        leave(jobs, s, q, c, entries, blocks, b, believed, accounts, amounts, of, ended[0, i])
-    for i in range(arrived_first, arrived_last):
-        join_queue(jobs, q, c, queue, keys, priorities, arrived[0, i])
-    if s[WAITING] == 0:
+    cluster, order = Cluster(*cluster_arrays), Order(*order_arrays)
+    beliefs, accounts = Beliefs(*belief_arrays), Accounts(*account_arrays)
+    jobs, s, q, b = cluster.jobs, cluster.s, order.q, beliefs.b
+    now = s[S.NOW]
+    for job in ended:
+        leave(jobs, order, beliefs, accounts, job)
+    for job in arrived:
+        join_queue(jobs, order, job)
+    if s[S.WAITING] == 0:
         q[FIRST] = q[LAST] = q[GAPS] = q[HOLDS] = q[LOOKED] = 0
         q[HEAD] = -1
         return
-    if s[FREE] < 1:
+    if s[S.FREE] < 1:
         return
-    if q[CORRECTS] and correct_ends(jobs, b, entries, blocks, believed, now):
+    if q[CORRECTS] and correct_ends(beliefs, jobs, now):
         q[HOLDS] = 0
     changing = q[ORDER] >= BY_SLOWDOWN
     if changing:
-        renew_keys(q, c, queue, keys, accounts, amounts, of, now)
+        renew_keys(order, accounts, now)
         q[HEAD] = -1
     if q[HOLDS] == 0 or changing or now > b[SHADOW_TIME]:
-        start_in_order(jobs, s, ends, q, c, queue, keys, entries, blocks, b, believed,
-                       accounts, amounts, of)  # fmt: skip
+        start_in_order(cluster, order, beliefs, accounts)
         q[HOLDS] = 0
         first = q[FIRST]
     else:
@@ -372,52 +366,56 @@ def ordered_pass(
     head = q[HEAD]
     if head >= 0 and q[BACKFILL] != NONE:
         if q[HOLDS] == 0:
-            reserve(jobs, b, entries, blocks, now, s[FREE], queue[NEED, head])
-            if b[SHADOW_TIME] > s[CLOSES] - queue[BELIEF, head]:
-                b[SHADOW_TIME], b[SPARE_THEN] = s[REOPENS], 0  # others end before maintenance
+            reserve(beliefs, jobs, now, s[S.FREE], order.queue[NEED, head])
+            if b[SHADOW_TIME] > s[S.CLOSES] - order.queue[BELIEF, head]:
+                b[SHADOW_TIME], b[SPARE_THEN] = s[S.REOPENS], 0  # others end before maintenance
         if q[LIMITED]:
-            hold(jobs, accounts, of, queue[ROW, head], 1)
-        s[ALLOWANCE] -= (q[LAST] - first) // LOOKS
-        overtake(jobs, s, ends, q, c, queue, keys, chosen, entries, blocks, b, believed,
-                 accounts, amounts, of, first)  # fmt: skip
+            hold(accounts, jobs, order.queue[ROW, head], 1)
+        s[S.ALLOWANCE] -= (q[LAST] - first) // S.LOOKS
+        overtake(cluster, order, beliefs, accounts, first)
         if q[LIMITED]:
-            hold(jobs, accounts, of, queue[ROW, head], -1)
+            hold(accounts, jobs, order.queue[ROW, head], -1)
         q[HOLDS] = 1
     if q[GAPS] > 64 and 2 * q[GAPS] > q[LAST] - q[FIRST]:
-        close_queue(q, queue, keys)
+        close_queue(order)
 
 
 @compiled
-def has_room(s, ends, q, queue, keys, blocks, b, arrived):
+def has_room(cluster, order, beliefs, arrived):
     """Return whether a pass with so many newcomers cannot fill an array."""
-    if q[LAST] + arrived > queue.shape[1] and (q[GAPS] or q[FIRST]):
-        close_queue(q, queue, keys)
-    jobs = s[RUNNING] + s[WAITING]
+    s, q, room = cluster.s, order.q, order.queue.shape[1]
+    if q[LAST] + arrived > room and (q[GAPS] or q[FIRST]):
+        close_queue(order)
+    jobs = s[S.RUNNING] + s[S.WAITING]
     return (
-        q[LAST] + arrived <= queue.shape[1]
-        and jobs < ends.shape[1]
-        and 2 * b[BLOCKS] + jobs // (WIDTH // 2) + 2 <= blocks.shape[1]
+        q[LAST] + arrived <= room
+        and jobs < cluster.ends.shape[1]
+        and 2 * beliefs.b[BLOCKS] + jobs // (WIDTH // 2) + 2 <= beliefs.blocks.shape[1]
     )
 
 
 @compiled
-def advance_ordered(
-    jobs, s, sorted_arrivals, heap, arrived, ends, ended, remaining, finished, links, edges,
-    unit_rows, halt,
-    q, c, queue, keys, chosen, entries, blocks, b, believed, accounts, amounts, of, priorities,
-):  # fmt: skip
+def advance_ordered(cluster_arrays, unit_arrays, halt, order_arrays, belief_arrays, account_arrays):
     """Run as ``loop.advance`` does; return ``PASS`` only when an array has to grow for it."""
+    cluster, order, beliefs = (
+        Cluster(*cluster_arrays),
+        Order(*order_arrays),
+        Beliefs(*belief_arrays),
+    )
+    s, arrived, ended = cluster.s, cluster.queue, cluster.expected
     while True:
-        stop = advance(jobs, s, sorted_arrivals, heap, arrived, ends, ended, remaining, finished,
-                       links, edges, unit_rows, halt)  # fmt: skip
-        if stop != PASS:
+        stop = advance(cluster_arrays, unit_arrays, halt)
+        if stop != S.PASS:
             return stop
-        newcomers = s[QUEUE_TAIL] - s[QUEUE_HEAD]
-        if not has_room(s, ends, q, queue, keys, blocks, b, newcomers):
-            return PASS
+        if not has_room(cluster, order, beliefs, s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD]):
+            return S.PASS
         ordered_pass(
-            jobs, s, ends, q, c, queue, keys, chosen, entries, blocks, b, believed, accounts,
-            amounts, of, priorities, ended, arrived, s[EXPECTED_END], s[QUEUE_HEAD], s[QUEUE_TAIL],
-        )  # fmt: skip
-        s[EXPECTED_END] = s[QUEUE_HEAD] = s[QUEUE_TAIL] = 0
-        s[WAKE] = FOREVER
+            cluster_arrays,
+            order_arrays,
+            belief_arrays,
+            account_arrays,
+            ended[0, : s[S.EXPECTED_END]],
+            arrived[0, s[S.QUEUE_HEAD] : s[S.QUEUE_TAIL]],
+        )
+        s[S.EXPECTED_END] = s[S.QUEUE_HEAD] = s[S.QUEUE_TAIL] = 0
+        s[S.WAKE] = FOREVER

@@ -1,26 +1,18 @@
-"""What compiled code names by number: columns, states, policies, and places in the scalars.
+"""What compiled code names: columns, states, policies, places in the scalars, groups of arrays.
 
-Compiled functions take these as constants. The decorators :data:`compiled`,
-:data:`released` and :data:`inlined` stand here too.
+Compiled functions take the numbers as constants. Arrays that belong together are handed from one to
+the next in a named tuple. What Python calls takes a plain tuple in the same order and makes the
+named one itself: numba looks at a named one from Python for microseconds at every call.
 """
 
 from __future__ import annotations
 
-from numba import njit
+from typing import Any, NamedTuple
 
-from hpcrowd.environment.jobs import UNKNOWN, Column, State
+import numpy as np
+
+from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, State
 from hpcrowd.environment.stops import FOREVER, Stop
-
-#: No reference counting: the functions only work on arrays that their caller holds, and counting
-#: at every inner call made a run five times slower (1.0 against 0.2 microseconds a job, KTH-SP2).
-compiled = njit(cache=True, _nrt=False)  # type: ignore[call-overload]
-
-#: The same for what is long and may run beside others in threads: it lets Python go meanwhile.
-released = njit(cache=True, _nrt=False, nogil=True)  # type: ignore[call-overload]
-
-#: The same for what runs at every event: put into its caller, which then need not hand over a
-#: dozen arrays (0.12 against 0.19 microseconds a job, KTH-SP2).
-inlined = njit(cache=True, _nrt=False, inline="always")  # type: ignore[call-overload]
 
 USER = int(Column.USER)
 GROUP = int(Column.GROUP)
@@ -101,3 +93,43 @@ GAP = FOREVER
 
 #: Waiting jobs that one event of the allowance pays for looking at.
 LOOKS = 256
+
+
+class Cluster(NamedTuple):
+    """What one cluster holds; arrays have room for more columns than are in use."""
+
+    jobs: Int64s  #: the table of jobs, a row for each column of it, shape (columns, jobs)
+    s: Int64s  #: the scalars, shape (COUNT,)
+    sorted: Int64s  #: rows of jobs submitted in bulk, by arrival, shape (arrivals,)
+    heap: Int64s  #: arrival (s) and row of jobs submitted later, a heap, shape (2, arrivals)
+    #: row, processors and estimate (s) by submission and job number, shape (3, waiting); for a
+    #: policy outside the jobs that arrived since its last pass
+    queue: Int64s
+    ends: Int64s  #: end (s) and row of running jobs, a heap, shape (2, running)
+    #: under EASY expected end (s) and processors of running jobs, by time, shape (2, running); for
+    #: a policy outside the rows of jobs that ended since its last pass in the first row
+    expected: Int64s
+    finished: Int64s  #: units over in this phase, or jobs where others count, shape (units,)
+
+
+class Units(NamedTuple):
+    """What users wait for, and how finished units release others; see ``loop._release``."""
+
+    remaining: Int64s  #: jobs of each unit that are not over yet, shape (units,)
+    #: of each unit first edge, dependencies left, earliest start (s), first of ``rows``; what is
+    #: used together stands together, since users' units are far apart in memory, shape (units, 4)
+    links: Int64s
+    edges: Int64s  #: successor and think time (s) of each dependency, shape (edges, 2)
+    rows: Int64s  #: rows of jobs, unit after unit, shape (jobs of units,)
+
+
+def with_room(array: Int64s, columns: int) -> Int64s:
+    """Return the array, wider where it has fewer columns than that."""
+    return array if array.shape[-1] >= columns else wider(array, columns)
+
+
+def wider(array: Any, columns: int, fill: int = 0) -> Any:
+    """Return the array with so many columns; ``fill`` comes behind what was there."""
+    grown = np.full((*array.shape[:-1], columns), fill, array.dtype)
+    grown[..., : array.shape[-1]] = array
+    return grown

@@ -3,37 +3,18 @@
 The same policies, written to be read, stand in ``environment/schedulers/plan.py``. There every
 waiting job is looked at in every pass. Here a job with a reservation is only looked at when
 something became free before its start that it may not have seen, and is not plainly too small.
-
-Rows of ``queue``: see :data:`JOB`; by submission and job number. ``believed`` holds for each
-running job when it is believed to end; ``due`` is a heap of these times, in which entries that
-``believed`` does not confirm are void. ``misses`` holds searches of this walk that found nothing.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from hpcrowd.environment.compilation import compiled, inlined
+from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.believed import believed_end
 from hpcrowd.environment.engine.kernel.heap import heap_pop, heap_push
 from hpcrowd.environment.engine.kernel.loop import advance
-from hpcrowd.environment.engine.kernel.places import (
-    END,
-    ENQUEUED,
-    ESTIMATE,
-    EXPECTED_END,
-    NEVER,
-    NOW,
-    PASS,
-    PROCESSORS,
-    PROMISED,
-    QUEUE_HEAD,
-    QUEUE_TAIL,
-    REQUESTED_TIME,
-    RUNNING,
-    START,
-    WAITING,
-    WAKE,
-    compiled,
-    inlined,
-)
+from hpcrowd.environment.engine.kernel.places import Cluster
 from hpcrowd.environment.engine.kernel.profile import (
     BEFORE,
     BLOCKS,
@@ -42,6 +23,7 @@ from hpcrowd.environment.engine.kernel.profile import (
     LATELY,
     TIME,
     WIDTH,
+    Profile,
     after,
     age_gains,
     change,
@@ -55,6 +37,7 @@ from hpcrowd.environment.engine.kernel.profile import (
     read,
 )
 from hpcrowd.environment.engine.kernel.scheduling import start_job
+from hpcrowd.environment.jobs import Float64s, Int64s
 from hpcrowd.environment.stops import FOREVER
 
 #: Rows of the queue: job, processors, length in the plan (s), planned start or NEVER, whether the
@@ -68,63 +51,95 @@ COUNT, DUE, UNPLACED, MISSES, NEXT_MISS, MOVES = range(3, 9)
 PLACES = 9
 
 
+class Plan(NamedTuple):
+    """The plan, and the jobs that wait and run by it."""
+
+    profile: Profile  #: free processors; its ``m`` has the places above too
+    queue: Int64s  #: by submission and job number, see JOB, shape (QUEUE_ROWS, waiting)
+    #: believed end (s) and row of running jobs, a heap; entries that ``believed`` does not confirm
+    #: are void, shape (2, entries)
+    due: Int64s
+    believed: Int64s  #: when running jobs are believed to end (s), by row, shape (jobs,)
+    #: searches of this walk that found nothing: processors, length, before when (s), shape (3, k)
+    misses: Int64s
+
+
+class Rules(NamedTuple):
+    """Who is to have a reservation."""
+
+    every: bool  #: all, or those whose expansion factor is above their threshold
+    adaptive: bool  #: thresholds are the mean slowdowns of the jobs that ended, by category
+    cuts: Int64s  #: s, estimates at which the next category begins, shape (categories - 1,)
+    bound: int  #: s, run times that slowdowns are computed with are at least this
+    slowdowns: Float64s  #: their sums, shape (categories,)
+    counts: Int64s  #: jobs that ended, shape (categories,)
+    thresholds: Float64s  #: shape (categories,)
+
+
+@inlined
+def plan_of(arrays):
+    """Return the plan of the arrays that Python hands over: ``steps``, ``heads``, ``m``, others."""
+    steps, heads, m, queue, due, believed, misses = arrays
+    return Plan(Profile(steps, heads, m), queue, due, believed, misses)
+
+
 @compiled
-def take_over(jobs, s, steps, heads, m, believed, due, running):
+def _expect(cluster, plan, job):
+    """Believe that a running job holds its processors until an end after now."""
+    jobs, now, m = cluster.jobs, cluster.s[S.NOW], plan.profile.m
+    end = believed_end(jobs[S.START, job], jobs[S.ESTIMATE, job], jobs[S.REQUESTED_TIME, job], now)
+    change(plan.profile, now, end, -jobs[S.PROCESSORS, job], 0)
+    plan.believed[job] = end
+    heap_push(plan.due, m[DUE], end, job)
+    m[DUE] += 1
+
+
+@compiled
+def take_over(cluster, plan, running):
     """Put jobs that run already into the plan."""
-    now = s[NOW]
     for k in range(len(running)):
-        job = running[k]
-        end = believed_end(jobs[START, job], jobs[ESTIMATE, job], jobs[REQUESTED_TIME, job], now)
-        change(steps, heads, m, now, end, -jobs[PROCESSORS, job], 0)
-        believed[job] = end
-        heap_push(due, m[DUE], end, job)
-        m[DUE] += 1
+        _expect(cluster, plan, running[k])
 
 
-@compiled
-def take_back(jobs, s, steps, heads, m, believed, ended):
+@inlined
+def take_back(cluster, plan, ended):
     """Free what jobs that ended were believed to hold."""
-    now = s[NOW]
+    jobs, now, believed = cluster.jobs, cluster.s[S.NOW], plan.believed
     for k in range(len(ended)):
         job = ended[k]
         if believed[job] > now:
-            change(steps, heads, m, now, believed[job], jobs[PROCESSORS, job], BEFORE)
-        believed[job] = NEVER
+            change(plan.profile, now, believed[job], jobs[S.PROCESSORS, job], BEFORE)
+        believed[job] = S.NEVER
 
 
-@compiled
-def expect_longer(jobs, s, steps, heads, m, believed, due):
+@inlined
+def expect_longer(cluster, plan):
     """Believe running jobs that outran what was believed to go on; return whether there are any."""
-    now = s[NOW]
+    now, m, due = cluster.s[S.NOW], plan.profile.m, plan.due
     any_late = False
     while m[DUE] and due[0, 0] <= now:
         time = due[0, 0]
         job = heap_pop(due, m[DUE])
         m[DUE] -= 1
-        if believed[job] == time:
-            end = believed_end(
-                jobs[START, job], jobs[ESTIMATE, job], jobs[REQUESTED_TIME, job], now
-            )
-            change(steps, heads, m, now, end, -jobs[PROCESSORS, job], 0)
-            believed[job] = end
-            heap_push(due, m[DUE], end, job)
-            m[DUE] += 1
+        if plan.believed[job] == time:
+            _expect(cluster, plan, job)
             any_late = True
     return any_late
 
 
 @compiled
-def make_room(steps, heads, m, queue):
+def make_room(plan):
     """Cancel reservations where the plan asks for more than there is; the latest in the queue."""
+    profile, queue, m = plan.profile, plan.queue, plan.profile.m
     position = 0
     while position < m[BLOCKS] * WIDTH:
-        time = read(steps, heads, position, TIME)
-        while time < FOREVER and read(steps, heads, position, FREE) < 0:
+        time = read(profile, position, TIME)
+        while time < FOREVER and read(profile, position, FREE) < 0:
             k = m[COUNT] - 1
             coming = FOREVER  # the first reservation after this time
             while k >= 0:
                 start = queue[PLANNED, k]
-                if start != NEVER and start <= time < start + queue[LENGTH, k]:
+                if start != S.NEVER and start <= time < start + queue[LENGTH, k]:
                     break
                 if start > time:
                     coming = min(coming, start)
@@ -132,24 +147,25 @@ def make_room(steps, heads, m, queue):
             if k < 0:  # nothing but running jobs and maintenance, until perhaps later in the step
                 time = coming
                 if time < FOREVER:
-                    position = position_of(steps, heads, m, time)
+                    position = position_of(profile, time)
                 continue
-            queue[PLANNED, k] = NEVER
+            queue[PLANNED, k] = S.NEVER
             m[UNPLACED] = 1
-            change(steps, heads, m, start, start + queue[LENGTH, k], queue[NEED, k], BEFORE)
-            position = position_of(steps, heads, m, time)
-        position = after(heads, position)
+            change(profile, start, start + queue[LENGTH, k], queue[NEED, k], BEFORE)
+            position = position_of(profile, time)
+        position = after(profile, position)
 
 
 @inlined
-def _place(jobs, steps, heads, m, queue, i, start):
+def _place(jobs, plan, i, start):
     """Give a job of the queue its place in the plan."""
+    queue = plan.queue
     queue[PLANNED, i] = start
-    change(steps, heads, m, start, start + queue[LENGTH, i], -queue[NEED, i], 0)
-    m[MOVES] += 1
+    change(plan.profile, start, start + queue[LENGTH, i], -queue[NEED, i], 0)
+    plan.profile.m[MOVES] += 1
     job = queue[JOB, i]
-    if jobs[PROMISED, job] == NEVER:
-        jobs[PROMISED, job] = start
+    if jobs[S.PROMISED, job] == S.NEVER:
+        jobs[S.PROMISED, job] = start
 
 
 @compiled
@@ -182,17 +198,19 @@ def _forget_misses(m, misses, since):
         misses[2, k] = min(misses[2, k], since - misses[1, k] + 1)
 
 
-@compiled
-def compress(jobs, s, steps, heads, m, queue, misses, every):
+@inlined
+def compress(cluster, plan, every):
     """Let each job with a reservation, in order, take the earliest place there is.
 
     A job that finds none, since part of the machine is down, looks again later if ``every`` job is
     to have one.
     """
+    jobs, queue, misses = cluster.jobs, plan.queue, plan.misses
+    profile, m = plan.profile, plan.profile.m
     if m[GAIN_FROM] == FOREVER and m[UNPLACED] == 0:
         return
-    now = s[NOW]
-    most = most_gained(heads, m)
+    now = cluster.s[S.NOW]
+    most = most_gained(profile)
     m[MISSES] = m[NEXT_MISS] = m[UNPLACED] = 0
     for i in range(m[COUNT]):
         if queue[RESERVED, i] == 0:
@@ -200,38 +218,38 @@ def compress(jobs, s, steps, heads, m, queue, misses, every):
         start = queue[PLANNED, i]
         need = queue[NEED, i]
         length = queue[LENGTH, i]
-        if start == NEVER:
-            start = earliest(steps, heads, m, need, length)
+        if start == S.NEVER:
+            start = earliest(profile, need, length)
             if start == FOREVER:
                 queue[RESERVED, i] = every
             else:
-                _place(jobs, steps, heads, m, queue, i, start)
+                _place(jobs, plan, i, start)
             continue
         if start == now or start <= m[GAIN_FROM] or need > most:
             continue
         known = _known_misses(m, misses, need, length)
         if known >= start:
             known = start - 1  # its own place was not free for those who found nothing
-        found = earlier(steps, heads, m, need, length, start, known)
+        found = earlier(profile, need, length, start, known)
         if found < 0:
             _note_misses(m, misses, need, length, start)
             continue
         _note_misses(m, misses, need, length, found)
-        change(steps, heads, m, start, start + length, need, LATELY)
-        _place(jobs, steps, heads, m, queue, i, found)
+        change(profile, start, start + length, need, LATELY)
+        _place(jobs, plan, i, found)
         _forget_misses(m, misses, start)
-        position = position_of(steps, heads, m, start)
-        while position < m[BLOCKS] * WIDTH and read(steps, heads, position, TIME) < start + length:
-            most = max(most, read(steps, heads, position, FREE))
-            position = after(heads, position)
+        position = position_of(profile, start)
+        while position < m[BLOCKS] * WIDTH and read(profile, position, TIME) < start + length:
+            most = max(most, read(profile, position, FREE))
+            position = after(profile, position)
     if m[GAIN_FROM] < FOREVER:
-        age_gains(steps, heads, m)
+        age_gains(profile)
 
 
-@compiled
-def start_due(jobs, s, m, queue, ends, believed, due):
+@inlined
+def start_due(cluster, plan):
     """Start what is planned for now; return the next planned start, FOREVER if there is none."""
-    now = s[NOW]
+    now, queue, m = cluster.s[S.NOW], plan.queue, plan.profile.m
     to = 0
     wake = FOREVER
     for i in range(m[COUNT]):
@@ -239,12 +257,12 @@ def start_due(jobs, s, m, queue, ends, believed, due):
         if start == now:
             job = queue[JOB, i]
             end = now + queue[LENGTH, i]
-            start_job(jobs, s, ends, job)
-            believed[job] = end
-            heap_push(due, m[DUE], end, job)
+            start_job(cluster, job)
+            plan.believed[job] = end
+            heap_push(plan.due, m[DUE], end, job)
             m[DUE] += 1
             continue
-        if start != NEVER:
+        if start != S.NEVER:
             wake = min(wake, start)
         if to < i:
             for row in range(QUEUE_ROWS):
@@ -254,14 +272,24 @@ def start_due(jobs, s, m, queue, ends, believed, due):
     return wake
 
 
-@compiled
-def join(jobs, m, queue, arrived, reserved, cuts):
+@inlined
+def _category_of(cuts, estimate):
+    """Return the category of jobs of an estimate."""
+    category = 0
+    while category < len(cuts) and estimate >= cuts[category]:
+        category += 1
+    return category
+
+
+@inlined
+def join(jobs, plan, rules, arrived):
     """Put jobs that arrived into the queue, by submission and number."""
+    queue, m = plan.queue, plan.profile.m
     for k in range(len(arrived)):
         job = arrived[k]
         at = m[COUNT]
         m[COUNT] += 1
-        submit = jobs[ENQUEUED, job]
+        submit = jobs[S.ENQUEUED, job]
         while at > 0 and (
             queue[SUBMITTED, at - 1] > submit
             or (queue[SUBMITTED, at - 1] == submit and queue[JOB, at - 1] > job)
@@ -269,53 +297,48 @@ def join(jobs, m, queue, arrived, reserved, cuts):
             for row in range(QUEUE_ROWS):
                 queue[row, at] = queue[row, at - 1]
             at -= 1
-        estimate = jobs[ESTIMATE, job]
-        category = 0
-        while category < len(cuts) and estimate >= cuts[category]:
-            category += 1
         queue[JOB, at] = job
-        queue[NEED, at] = jobs[PROCESSORS, job]
-        queue[LENGTH, at] = max(estimate, 1)
-        queue[PLANNED, at] = NEVER
-        queue[RESERVED, at] = reserved
+        queue[NEED, at] = jobs[S.PROCESSORS, job]
+        queue[LENGTH, at] = max(jobs[S.ESTIMATE, job], 1)
+        queue[PLANNED, at] = S.NEVER
+        queue[RESERVED, at] = rules.every
         queue[SUBMITTED, at] = submit
-        queue[CATEGORY, at] = category
-        if reserved:
+        queue[CATEGORY, at] = _category_of(rules.cuts, jobs[S.ESTIMATE, job])
+        if rules.every:
             m[UNPLACED] = 1
 
 
 @compiled
-def count_slowdowns(jobs, ended, cuts, bound, slowdowns, counts, thresholds):
+def count_slowdowns(jobs, rules, ended):
     """Add the slowdowns of jobs that ended, by category; thresholds are their means."""
+    slowdowns, counts = rules.slowdowns, rules.counts
     for k in range(len(ended)):
         job = ended[k]
-        category = 0
-        while category < len(cuts) and jobs[ESTIMATE, job] >= cuts[category]:
-            category += 1
-        run = max(jobs[END, job] - jobs[START, job], bound)
-        slowdowns[category] += (jobs[END, job] - jobs[ENQUEUED, job]) / run
+        category = _category_of(rules.cuts, jobs[S.ESTIMATE, job])
+        run = max(jobs[S.END, job] - jobs[S.START, job], rules.bound)
+        slowdowns[category] += (jobs[S.END, job] - jobs[S.ENQUEUED, job]) / run
         counts[category] += 1
-        thresholds[category] = slowdowns[category] / counts[category]
+        rules.thresholds[category] = slowdowns[category] / counts[category]
 
 
 @compiled
-def select_others(jobs, s, steps, heads, m, queue, thresholds):
+def select_others(cluster, plan, thresholds):
     """Start jobs without a reservation that fit; give one to those who have waited long enough."""
-    now = s[NOW]
-    for i in range(m[COUNT]):
+    now, profile, queue = cluster.s[S.NOW], plan.profile, plan.queue
+    for i in range(profile.m[COUNT]):
         if queue[RESERVED, i]:
             continue
         need, length = queue[NEED, i], queue[LENGTH, i]
-        if need <= free_now(steps, heads) and fits_now(steps, heads, m, need, length):
+        if need <= free_now(profile) and fits_now(profile, need, length):
             queue[PLANNED, i] = now
-            change(steps, heads, m, now, now + length, -need, 0)
+            change(profile, now, now + length, -need, 0)
             continue
         waited = now - queue[SUBMITTED, i]
         if (waited + length) / length > thresholds[queue[CATEGORY, i]]:
-            start = earliest(steps, heads, m, need, length)
+            start = earliest(profile, need, length)
             if start < FOREVER:
                 queue[RESERVED, i] = 1
-                _place(jobs, steps, heads, m, queue, i, start)
+                _place(cluster.jobs, plan, i, start)
 
 
 #: Blocks of a plan that are always to spare.
@@ -332,60 +355,53 @@ def blocks_for(jobs):
     return 8 * 6 * jobs // WIDTH + SPARE_BLOCKS
 
 
-@compiled
-def has_room(s, ends, m, steps, queue, due, arrived):
+@inlined
+def has_room(cluster, plan, arrived):
     """Return whether a pass with so many newcomers cannot fill an array."""
+    s, m = cluster.s, plan.profile.m
     waiting = m[COUNT] + arrived
-    jobs = s[RUNNING] + waiting
+    jobs = s[S.RUNNING] + waiting
     return (
-        waiting <= queue.shape[1]
-        and m[DUE] + jobs <= due.shape[1]
-        and blocks_for(jobs + s[EXPECTED_END]) <= len(steps)
-        and s[RUNNING] + s[WAITING] < ends.shape[1]
+        waiting <= plan.queue.shape[1]
+        and m[DUE] + jobs <= plan.due.shape[1]
+        and blocks_for(jobs + s[S.EXPECTED_END]) <= len(plan.profile.steps)
+        and s[S.RUNNING] + s[S.WAITING] < cluster.ends.shape[1]
     )
 
 
 @compiled
-def planned_pass(
-    jobs, s, ends, m, steps, heads, queue, due, believed, misses, every, adaptive, cuts, bound,
-    slowdowns, counts, thresholds, ended, arrived,
-):  # fmt: skip
-    """Do one pass; return the next planned start, FOREVER if there is none.
-
-    ``every`` job has a reservation, or those whose expansion factor is above its threshold;
-    ``adaptive`` thresholds are the mean slowdowns of the jobs that ended, by category.
-    """
-    take_back(jobs, s, steps, heads, m, believed, ended)
-    pass_time(steps, heads, m, s[NOW])
-    if expect_longer(jobs, s, steps, heads, m, believed, due):
-        make_room(steps, heads, m, queue)
-    join(jobs, m, queue, arrived, every, cuts)
-    compress(jobs, s, steps, heads, m, queue, misses, every)
-    if not every:
-        if adaptive:
-            count_slowdowns(jobs, ended, cuts, bound, slowdowns, counts, thresholds)
-        select_others(jobs, s, steps, heads, m, queue, thresholds)
-    return start_due(jobs, s, m, queue, ends, believed, due)
+def planned_pass(cluster_arrays, plan_arrays, rules_given, ended, arrived):
+    """Do one pass; return the next planned start, FOREVER if there is none."""
+    cluster, plan, rules = Cluster(*cluster_arrays), plan_of(plan_arrays), Rules(*rules_given)
+    take_back(cluster, plan, ended)
+    pass_time(plan.profile, cluster.s[S.NOW])
+    if expect_longer(cluster, plan):
+        make_room(plan)
+    join(cluster.jobs, plan, rules, arrived)
+    compress(cluster, plan, rules.every)
+    if not rules.every:
+        if rules.adaptive:
+            count_slowdowns(cluster.jobs, rules, ended)
+        select_others(cluster, plan, rules.thresholds)
+    return start_due(cluster, plan)
 
 
 @compiled
-def advance_planned(
-    jobs, s, sorted_arrivals, heap, arrived, ends, ended, remaining, finished, links, edges,
-    unit_rows, halt,
-    m, steps, heads, queue, due, believed, misses, every, adaptive, cuts, bound, slowdowns, counts,
-    thresholds,
-):  # fmt: skip
+def advance_planned(cluster_arrays, unit_arrays, halt, plan_arrays, rules):
     """Run as ``loop.advance`` does; return ``PASS`` only when an array has to grow for it."""
+    cluster, plan = Cluster(*cluster_arrays), plan_of(plan_arrays)
+    s, arrived, ended = cluster.s, cluster.queue, cluster.expected
     while True:
-        stop = advance(jobs, s, sorted_arrivals, heap, arrived, ends, ended, remaining, finished,
-                       links, edges, unit_rows, halt)  # fmt: skip
-        if stop != PASS:
+        stop = advance(cluster_arrays, unit_arrays, halt)
+        if stop != S.PASS:
             return stop
-        if not has_room(s, ends, m, steps, queue, due, s[QUEUE_TAIL] - s[QUEUE_HEAD]):
-            return PASS
-        s[WAKE] = planned_pass(
-            jobs, s, ends, m, steps, heads, queue, due, believed, misses, every, adaptive, cuts,
-            bound, slowdowns, counts, thresholds, ended[0, : s[EXPECTED_END]],
-            arrived[0, s[QUEUE_HEAD] : s[QUEUE_TAIL]],
-        )  # fmt: skip
-        s[EXPECTED_END] = s[QUEUE_HEAD] = s[QUEUE_TAIL] = 0
+        if not has_room(cluster, plan, s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD]):
+            return S.PASS
+        s[S.WAKE] = planned_pass(
+            cluster_arrays,
+            plan_arrays,
+            rules,
+            ended[0, : s[S.EXPECTED_END]],
+            arrived[0, s[S.QUEUE_HEAD] : s[S.QUEUE_TAIL]],
+        )
+        s[S.EXPECTED_END] = s[S.QUEUE_HEAD] = s[S.QUEUE_TAIL] = 0

@@ -2,17 +2,15 @@
 
 A plan of thousands of jobs has thousands of steps, of which one change of it touches a few; so
 steps stand in blocks of :data:`WIDTH`, and a change moves what stands in one block.
-
-``steps[b, :, i]`` is step i of block b: time, processors free from then to the next step (the last
-for ever), and whether something became free there that not all waiting jobs have looked at
-(:data:`LATELY`: in this walk through the queue, :data:`BEFORE`: earlier). Columns of ``heads``
-stand for the blocks in order of time; see :data:`BLOCK`. ``m`` holds counts, see :data:`BLOCKS`. A
-position is the column of its block times WIDTH, plus its place in the block.
+A position is the column of its block times WIDTH, plus its place in the block.
 """
 
 from __future__ import annotations
 
-from hpcrowd.environment.engine.kernel.places import compiled, inlined
+from typing import NamedTuple
+
+from hpcrowd.environment.compilation import compiled, inlined
+from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.stops import FOREVER
 
 #: Steps in a block; a power of two.
@@ -35,9 +33,21 @@ TIME, FREE, MARK = range(3)
 BEFORE, LATELY = 1, 2
 
 
+class Profile(NamedTuple):
+    """The step function."""
+
+    #: step i of block b stands in ``[b, :, i]``: time (s), processors free from then to the next
+    #: step (the last for ever), and whether something became free there that not all waiting jobs
+    #: have looked at (LATELY in this walk through the queue, BEFORE earlier); (blocks, 3, WIDTH)
+    steps: Int64s
+    heads: Int64s  #: the blocks in the order of time, see BLOCK, shape (HEADS, blocks)
+    m: Int64s  #: counts, see BLOCKS, shape (3,) or more
+
+
 @inlined
-def _block_at(heads, m, time):
+def _block_at(profile, time):
     """Return the block of the step that holds at ``time``; the first, if that is later."""
+    heads, m = profile.heads, profile.m
     low, count = 0, m[BLOCKS]
     while count > 1:
         half = count >> 1
@@ -47,9 +57,10 @@ def _block_at(heads, m, time):
 
 
 @compiled
-def position_of(steps, heads, m, time):
+def position_of(profile, time):
     """Return the position of the step that holds at ``time``; of the first, if that is later."""
-    low = _block_at(heads, m, time)
+    steps, heads = profile.steps, profile.heads
+    low = _block_at(profile, time)
     times = steps[heads[BLOCK, low], TIME]
     begun = 0  # counting all of them needs no branches
     for i in range(heads[SIZE, low]):
@@ -58,8 +69,9 @@ def position_of(steps, heads, m, time):
 
 
 @inlined
-def after(heads, position):
+def after(profile, position):
     """Return the next position, the end of the last block if there is none."""
+    heads = profile.heads
     column = position >> SHIFT
     if (position & MASK) + 1 < heads[SIZE, column]:
         return position + 1
@@ -67,8 +79,9 @@ def after(heads, position):
 
 
 @inlined
-def before(heads, position):
+def before(profile, position):
     """Return the position before one that is not the first."""
+    heads = profile.heads
     if position & MASK:
         return position - 1
     column = (position >> SHIFT) - 1
@@ -76,20 +89,23 @@ def before(heads, position):
 
 
 @inlined
-def read(steps, heads, position, row):
+def read(profile, position, row):
     """Return what stands at a position."""
+    steps, heads = profile.steps, profile.heads
     return steps[heads[BLOCK, (position >> SHIFT)], row, (position & MASK)]
 
 
 @inlined
-def free_now(steps, heads):
+def free_now(profile):
     """Return the processors free at the first step."""
+    steps, heads = profile.steps, profile.heads
     return steps[heads[BLOCK, 0], FREE, 0]
 
 
 @compiled
-def _note(steps, heads, column):
+def _note(profile, column):
     """Bring the head of a block up to date."""
+    steps, heads = profile.steps, profile.heads
     block = heads[BLOCK, column]
     heads[SINCE, column] = steps[block, TIME, 0]
     gained = -1
@@ -100,8 +116,9 @@ def _note(steps, heads, column):
 
 
 @compiled
-def _split(steps, heads, m, column):
+def _split(profile, column):
     """Put the second half of a full block into an unused one."""
+    steps, heads, m = profile
     unused = heads[BLOCK, m[BLOCKS]]
     for k in range(m[BLOCKS], column + 1, -1):
         for row in range(HEADS):
@@ -114,13 +131,14 @@ def _split(steps, heads, m, column):
             steps[unused, row, i - half] = steps[block, row, i]
     heads[BLOCK, column + 1] = unused
     heads[SIZE, column], heads[SIZE, column + 1] = half, WIDTH - half
-    _note(steps, heads, column)
-    _note(steps, heads, column + 1)
+    _note(profile, column)
+    _note(profile, column + 1)
 
 
 @compiled
-def _drop(heads, m, column):
+def _drop(profile, column):
     """Put an empty block among the unused ones."""
+    heads, m = profile.heads, profile.m
     block = heads[BLOCK, column]
     m[BLOCKS] -= 1
     for k in range(column, m[BLOCKS]):
@@ -130,8 +148,9 @@ def _drop(heads, m, column):
 
 
 @compiled
-def _unite_blocks(steps, heads, m, column):
+def _unite_blocks(profile, column):
     """Put a block and the next together, if they fill no more than half of one."""
+    steps, heads, m = profile
     if column < 0 or column + 1 >= m[BLOCKS]:
         return
     size, more = heads[SIZE, column], heads[SIZE, column + 1]
@@ -142,20 +161,21 @@ def _unite_blocks(steps, heads, m, column):
         for i in range(more):
             steps[block, row, size + i] = steps[other, row, i]
     heads[SIZE, column] = size + more
-    _drop(heads, m, column + 1)
-    _note(steps, heads, column)
+    _drop(profile, column + 1)
+    _note(profile, column)
 
 
 @compiled
-def _begin_step(steps, heads, m, time):
+def _begin_step(profile, time):
     """Let a step begin at ``time`` and return its position."""
-    position = position_of(steps, heads, m, time)
-    if read(steps, heads, position, TIME) == time:
+    steps, heads = profile.steps, profile.heads
+    position = position_of(profile, time)
+    if read(profile, position, TIME) == time:
         return position
     column = position >> SHIFT
     if heads[SIZE, column] == WIDTH:
-        _split(steps, heads, m, column)
-        position = position_of(steps, heads, m, time)
+        _split(profile, column)
+        position = position_of(profile, time)
         column = position >> SHIFT
     block, at = heads[BLOCK, column], (position & MASK) + 1
     for row in range(3):
@@ -168,39 +188,41 @@ def _begin_step(steps, heads, m, time):
 
 
 @compiled
-def _unite(steps, heads, m, position):
+def _unite(profile, position):
     """Let a step go on as the one before it, if it is the same."""
+    steps, heads = profile.steps, profile.heads
     if position == 0:
         return
-    left = before(heads, position)
+    left = before(profile, position)
     for row in (FREE, MARK):
-        if read(steps, heads, position, row) != read(steps, heads, left, row):
+        if read(profile, position, row) != read(profile, left, row):
             return
     column, at = (position >> SHIFT), (position & MASK)
     block = heads[BLOCK, column]
     heads[SIZE, column] -= 1
     size = heads[SIZE, column]
     if size == 0:
-        _drop(heads, m, column)
+        _drop(profile, column)
         return
     for row in range(3):
         for i in range(at, size):
             steps[block, row, i] = steps[block, row, i + 1]
     heads[SINCE, column] = steps[block, TIME, 0]
     if size < WIDTH // 4:
-        _unite_blocks(steps, heads, m, column)
-        _unite_blocks(steps, heads, m, column - 1)
+        _unite_blocks(profile, column)
+        _unite_blocks(profile, column - 1)
 
 
 @compiled
-def change(steps, heads, m, start, end, processors, mark):
+def change(profile, start, end, processors, mark):
     """Add free processors from ``start`` to ``end``, and mark the steps between."""
-    first = _begin_step(steps, heads, m, start)
+    steps, heads, m = profile
+    first = _begin_step(profile, start)
     blocks, last = m[BLOCKS], FOREVER
     if end < FOREVER:
-        last = _begin_step(steps, heads, m, end)
+        last = _begin_step(profile, end)
         if m[BLOCKS] > blocks:
-            first = position_of(steps, heads, m, start)
+            first = position_of(profile, start)
     column, i = first >> SHIFT, first & MASK
     while column < m[BLOCKS] and (column << SHIFT) <= last:
         block, size = heads[BLOCK, column], heads[SIZE, column]
@@ -210,7 +232,7 @@ def change(steps, heads, m, start, end, processors, mark):
             steps[block, FREE, k] += processors
             steps[block, MARK, k] |= mark
         if mark or heads[GAINED, column] >= 0:
-            _note(steps, heads, column)
+            _note(profile, column)
         column += 1
         i = 0
     if mark:
@@ -218,18 +240,19 @@ def change(steps, heads, m, start, end, processors, mark):
         m[GAIN_TO] = max(m[GAIN_TO], end)
     blocks = m[BLOCKS]
     if end < FOREVER:
-        _unite(steps, heads, m, last)
+        _unite(profile, last)
         if m[BLOCKS] < blocks:
-            first = position_of(steps, heads, m, start)
-    _unite(steps, heads, m, first)
+            first = position_of(profile, start)
+    _unite(profile, first)
 
 
 @compiled
-def pass_time(steps, heads, m, now):
+def pass_time(profile, now):
     """Forget the steps that are past."""
-    position = position_of(steps, heads, m, now)
+    steps, heads = profile.steps, profile.heads
+    position = position_of(profile, now)
     for _ in range(position >> SHIFT):
-        _drop(heads, m, 0)
+        _drop(profile, 0)
     gone = position & MASK
     block = heads[BLOCK, 0]
     heads[SIZE, 0] -= gone
@@ -238,12 +261,13 @@ def pass_time(steps, heads, m, now):
             for i in range(heads[SIZE, 0]):
                 steps[block, row, i] = steps[block, row, i + gone]
     steps[block, TIME, 0] = now
-    _note(steps, heads, 0)
+    _note(profile, 0)
 
 
 @compiled
-def earliest(steps, heads, m, processors, length):
+def earliest(profile, processors, length):
     """Return the earliest time from which so many are free so long, FOREVER if none is."""
+    steps, heads, m = profile
     start = heads[SINCE, 0]
     enough = True
     for column in range(m[BLOCKS]):
@@ -259,8 +283,9 @@ def earliest(steps, heads, m, processors, length):
 
 
 @compiled
-def fits_now(steps, heads, m, processors, length):
+def fits_now(profile, processors, length):
     """Return whether so many are free so long from the first step on."""
+    steps, heads, m = profile
     until = heads[SINCE, 0] + length
     for column in range(m[BLOCKS]):
         block = heads[BLOCK, column]
@@ -273,27 +298,28 @@ def fits_now(steps, heads, m, processors, length):
 
 
 @inlined
-def _run_begin(steps, heads, position, processors):
+def _run_begin(profile, position, processors):
     """Return the first position from which so many are free up to ``position``."""
     while position > 0:
-        left = before(heads, position)
-        if read(steps, heads, left, FREE) < processors:
+        left = before(profile, position)
+        if read(profile, left, FREE) < processors:
             break
         position = left
     return position
 
 
 @compiled
-def earlier(steps, heads, m, processors, length, start, known):
+def earlier(profile, processors, length, start, known):
     """Return the earliest start before ``start`` of a job that is planned there, -1 for none.
 
     Only what became free is looked at: nothing else can let a job start earlier; and no start
     before ``known``, where nothing is long enough. The job's own place, from ``start`` on, is free
     for itself.
     """
-    position = position_of(steps, heads, m, max(known, m[GAIN_FROM]))
-    if known < m[GAIN_FROM] and read(steps, heads, position, FREE) >= processors:
-        position = _run_begin(steps, heads, position, processors)
+    steps, heads, m = profile
+    position = position_of(profile, max(known, m[GAIN_FROM]))
+    if known < m[GAIN_FROM] and read(profile, position, FREE) >= processors:
+        position = _run_begin(profile, position, processors)
     column, i = position >> SHIFT, position & MASK
     begin = -1
     while column < m[BLOCKS]:
@@ -306,10 +332,10 @@ def earlier(steps, heads, m, processors, length, start, known):
             if (
                 column < m[BLOCKS]
                 and heads[GAINED, column] >= processors
-                and read(steps, heads, column << SHIFT, FREE) >= processors
+                and read(profile, column << SHIFT, FREE) >= processors
             ):
-                left = _run_begin(steps, heads, column << SHIFT, processors)
-                begin = max(read(steps, heads, left, TIME), known)
+                left = _run_begin(profile, column << SHIFT, processors)
+                begin = max(read(profile, left, TIME), known)
             continue
         block, size = heads[BLOCK, column], heads[SIZE, column]
         while i < size:
@@ -320,9 +346,9 @@ def earlier(steps, heads, m, processors, length, start, known):
                 if begin < 0:
                     return -1
                 # The own place is reached, so how long this run is does not matter.
-                position = position_of(steps, heads, m, begin)
-                left = _run_begin(steps, heads, position, processors)
-                return read(steps, heads, left, TIME)
+                position = position_of(profile, begin)
+                left = _run_begin(profile, position, processors)
+                return read(profile, left, TIME)
             if steps[block, FREE, i] < processors:
                 begin = -1
             elif begin < 0:
@@ -332,15 +358,16 @@ def earlier(steps, heads, m, processors, length, start, known):
         i = 0
     if begin < 0:
         return -1
-    left = _run_begin(steps, heads, position_of(steps, heads, m, begin), processors)
-    return read(steps, heads, left, TIME)
+    left = _run_begin(profile, position_of(profile, begin), processors)
+    return read(profile, left, TIME)
 
 
 @compiled
-def most_gained(heads, m):
+def most_gained(profile):
     """Return the most processors that are free where something became free."""
+    heads, m = profile.heads, profile.m
     most = -1
-    column = _block_at(heads, m, m[GAIN_FROM])
+    column = _block_at(profile, m[GAIN_FROM])
     while column < m[BLOCKS] and heads[SINCE, column] < m[GAIN_TO]:
         most = max(most, heads[GAINED, column])
         column += 1
@@ -348,10 +375,11 @@ def most_gained(heads, m):
 
 
 @compiled
-def age_gains(steps, heads, m):
+def age_gains(profile):
     """After a walk through the queue: forget what was marked before it, keep what it marked."""
-    first = _block_at(heads, m, m[GAIN_FROM])
-    column = _block_at(heads, m, m[GAIN_TO])
+    steps, heads, m = profile
+    first = _block_at(profile, m[GAIN_FROM])
+    column = _block_at(profile, m[GAIN_TO])
     end = FOREVER if column + 1 == m[BLOCKS] else heads[SINCE, column + 1]
     m[GAIN_FROM], m[GAIN_TO] = FOREVER, 0
     while column >= first:
@@ -375,7 +403,7 @@ def age_gains(steps, heads, m):
                     steps[block, MARK, to] = mark
                     to += 1
             heads[SIZE, column] = to
-            _note(steps, heads, column)
-            _unite_blocks(steps, heads, m, column)
+            _note(profile, column)
+            _unite_blocks(profile, column)
         end = since
         column -= 1

@@ -3,75 +3,38 @@
 EASY keeps what one pass learns for the next: while only arrivals happened and the shadow time is
 not past, jobs that were refused would be refused again, so only the newcomers are looked at. The
 same policies without such short cuts stand in ``environment/schedulers``.
-
-Rows of ``queue``: job, processors, estimate, by submission and job number; of ``expected``:
-expected end, processors, by time; of ``ends``: end, job, a heap.
 """
 
 from __future__ import annotations
 
+from hpcrowd.environment.compilation import compiled, inlined
+from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.heap import heap_push
-from hpcrowd.environment.engine.kernel.places import (
-    ALLOWANCE,
-    ASKED,
-    CLOSES,
-    DIVISOR,
-    EASY,
-    END,
-    ENQUEUED,
-    ESTIMATE,
-    EXACT,
-    EXPECTED_END,
-    EXPECTED_FIRST,
-    FACTOR,
-    FREE,
-    GAP,
-    KILL,
-    LOOKS,
-    NOW,
-    POLICY,
-    PROCESSORS,
-    QUEUE_GAPS,
-    QUEUE_HEAD,
-    QUEUE_TAIL,
-    REOPENS,
-    REQUESTED_TIME,
-    RUN_TIME,
-    RUNNING,
-    SCANNED,
-    SHADOW,
-    SPARE,
-    STALE,
-    START,
-    WAITING,
-    compiled,
-    inlined,
-)
 from hpcrowd.environment.stops import FOREVER
 
 
 @compiled
 def expect(s, expected, end, processors):
     """Note that ``processors`` are expected back at ``end``; rows stay sorted by time."""
-    low, high = s[EXPECTED_FIRST], s[EXPECTED_END]
+    low, high = s[S.EXPECTED_FIRST], s[S.EXPECTED_END]
     while low < high:
         middle = (low + high) >> 1
         if expected[0, middle] <= end:
             low = middle + 1
         else:
             high = middle
-    first, last = s[EXPECTED_FIRST], s[EXPECTED_END]
+    first, last = s[S.EXPECTED_FIRST], s[S.EXPECTED_END]
     if first > 0 and low - first < last - low:
         for i in range(first, low):
             expected[0, i - 1] = expected[0, i]
             expected[1, i - 1] = expected[1, i]
-        s[EXPECTED_FIRST] = first - 1
+        s[S.EXPECTED_FIRST] = first - 1
         low -= 1
     else:
         for i in range(last, low, -1):
             expected[0, i] = expected[0, i - 1]
             expected[1, i] = expected[1, i - 1]
-        s[EXPECTED_END] = last + 1
+        s[S.EXPECTED_END] = last + 1
     expected[0, low] = end
     expected[1, low] = processors
 
@@ -79,7 +42,7 @@ def expect(s, expected, end, processors):
 @compiled
 def forget(s, expected, end, processors):
     """Take one entry (``end``, ``processors``) out again; which of equal ones does not matter."""
-    first, last = s[EXPECTED_FIRST], s[EXPECTED_END]
+    first, last = s[S.EXPECTED_FIRST], s[S.EXPECTED_END]
     low, high = first, last
     while low < high:
         middle = (low + high) >> 1
@@ -93,109 +56,121 @@ def forget(s, expected, end, processors):
         for i in range(low, first, -1):
             expected[0, i] = expected[0, i - 1]
             expected[1, i] = expected[1, i - 1]
-        s[EXPECTED_FIRST] = first + 1
+        s[S.EXPECTED_FIRST] = first + 1
     else:
         for i in range(low, last - 1):
             expected[0, i] = expected[0, i + 1]
             expected[1, i] = expected[1, i + 1]
-        s[EXPECTED_END] = last - 1
+        s[S.EXPECTED_END] = last - 1
 
 
 @compiled
 def estimate(jobs, s, job):
     """Note what the scheduler is to believe of the run time of ``job``, and return it."""
-    requested = jobs[REQUESTED_TIME, job]
+    requested = jobs[S.REQUESTED_TIME, job]
     believed = requested
-    if s[EXACT]:
-        believed = jobs[RUN_TIME, job]
-        if s[KILL]:
+    if s[S.EXACT]:
+        believed = jobs[S.RUN_TIME, job]
+        if s[S.KILL]:
             believed = min(believed, requested)
-    elif s[FACTOR] != s[DIVISOR]:
-        believed = (2 * requested * s[FACTOR] + s[DIVISOR]) // (2 * s[DIVISOR])
-    jobs[ESTIMATE, job] = believed
+    elif s[S.FACTOR] != s[S.DIVISOR]:
+        believed = (2 * requested * s[S.FACTOR] + s[S.DIVISOR]) // (2 * s[S.DIVISOR])
+    jobs[S.ESTIMATE, job] = believed
     return believed
 
 
 @inlined
-def start_job(jobs, s, ends, job):
-    """Start ``job`` now, which was waiting."""
-    now = s[NOW]
-    run = jobs[RUN_TIME, job]
-    if s[KILL] and run > jobs[REQUESTED_TIME, job]:
-        run = jobs[REQUESTED_TIME, job]
-    jobs[START, job] = now
-    jobs[END, job] = now + run
-    s[FREE] -= jobs[PROCESSORS, job]
-    heap_push(ends, s[RUNNING], now + run, job)
-    s[RUNNING] += 1
-    s[WAITING] -= 1
-    s[ASKED] -= jobs[PROCESSORS, job]
-
-
-@compiled
-def start(jobs, s, ends, expected, job):
-    """Start ``job`` now, and note when it is expected back if that matters."""
-    start_job(jobs, s, ends, job)
-    if s[POLICY] == EASY:
-        expect(s, expected, s[NOW] + jobs[ESTIMATE, job], jobs[PROCESSORS, job])
+def run_from(cluster, job, start):
+    """Let ``job`` run from ``start`` on, as long as it may."""
+    jobs, s = cluster.jobs, cluster.s
+    run = jobs[S.RUN_TIME, job]
+    if s[S.KILL] and run > jobs[S.REQUESTED_TIME, job]:
+        run = jobs[S.REQUESTED_TIME, job]
+    jobs[S.START, job] = start
+    jobs[S.END, job] = start + run
+    heap_push(cluster.ends, s[S.RUNNING], start + run, job)
+    s[S.RUNNING] += 1
 
 
 @inlined
-def start_heads(jobs, s, queue, ends, expected):
+def start_job(cluster, job):
+    """Start ``job`` now, which was waiting."""
+    jobs, s = cluster.jobs, cluster.s
+    run_from(cluster, job, s[S.NOW])
+    s[S.FREE] -= jobs[S.PROCESSORS, job]
+    s[S.WAITING] -= 1
+    s[S.ASKED] -= jobs[S.PROCESSORS, job]
+
+
+@compiled
+def start(cluster, job):
+    """Start ``job`` now, and note when it is expected back if that matters."""
+    jobs, s = cluster.jobs, cluster.s
+    start_job(cluster, job)
+    if s[S.POLICY] == S.EASY:
+        expect(s, cluster.expected, s[S.NOW] + jobs[S.ESTIMATE, job], jobs[S.PROCESSORS, job])
+
+
+@inlined
+def start_heads(cluster):
     """Start jobs from the head of the queue while they fit; return whether the queue is left."""
-    head, tail = s[QUEUE_HEAD], s[QUEUE_TAIL]
-    longest = s[CLOSES] - s[NOW]
+    s, queue = cluster.s, cluster.queue
+    head, tail = s[S.QUEUE_HEAD], s[S.QUEUE_TAIL]
+    longest = s[S.CLOSES] - s[S.NOW]
     while head < tail:
         need = queue[1, head]
-        if need == GAP:
-            s[QUEUE_GAPS] -= 1
-        elif need <= s[FREE] and queue[2, head] <= longest:
-            start(jobs, s, ends, expected, queue[0, head])
-            s[STALE] = 1
+        if need == S.GAP:
+            s[S.QUEUE_GAPS] -= 1
+        elif need <= s[S.FREE] and queue[2, head] <= longest:
+            start(cluster, queue[0, head])
+            s[S.STALE] = 1
         else:
             break
         head += 1
     if head == tail:
         head = tail = 0
-        s[QUEUE_TAIL] = 0
-    s[QUEUE_HEAD] = head
-    if s[SCANNED] < head or tail == 0:
-        s[SCANNED] = head
+        s[S.QUEUE_TAIL] = 0
+    s[S.QUEUE_HEAD] = head
+    if s[S.SCANNED] < head or tail == 0:
+        s[S.SCANNED] = head
     return head < tail
 
 
 @inlined
-def easy_pass(jobs, s, queue, ends, expected):
+def easy_pass(cluster):
     """EASY backfilling: the head holds a reservation, later jobs start if they do not delay it."""
-    now = s[NOW]
-    if s[STALE] == 0 and s[QUEUE_HEAD] < s[QUEUE_TAIL] and s[SHADOW] >= now:
-        i = s[SCANNED]
+    s, queue, expected = cluster.s, cluster.queue, cluster.expected
+    now = s[S.NOW]
+    if s[S.STALE] == 0 and s[S.QUEUE_HEAD] < s[S.QUEUE_TAIL] and s[S.SHADOW] >= now:
+        i = s[S.SCANNED]
     else:
-        if not start_heads(jobs, s, queue, ends, expected):
-            s[STALE] = 1
+        if not start_heads(cluster):
+            s[S.STALE] = 1
             return
-        need = queue[1, s[QUEUE_HEAD]]
-        back = s[FREE]
+        need = queue[1, s[S.QUEUE_HEAD]]
+        back = s[S.FREE]
         shadow = now
-        k = s[EXPECTED_FIRST]
-        while back < need and k < s[EXPECTED_END]:
+        k = s[S.EXPECTED_FIRST]
+        while back < need and k < s[S.EXPECTED_END]:
             back += expected[1, k]
             shadow = max(now, expected[0, k])
             k += 1
-        while k < s[EXPECTED_END] and expected[0, k] <= shadow:
+        while k < s[S.EXPECTED_END] and expected[0, k] <= shadow:
             back += expected[1, k]
             k += 1
         if back < need:  # part of the machine is down
             shadow, back = FOREVER, need
-        if shadow > s[CLOSES] - queue[2, s[QUEUE_HEAD]]:  # everybody else ends before maintenance
-            shadow, back = s[REOPENS], need
-        s[SHADOW] = shadow
-        s[SPARE] = back - need
-        s[STALE] = 0
-        i = s[QUEUE_HEAD] + 1
-    first, tail = i, s[QUEUE_TAIL]
-    free, spare, latest = s[FREE], s[SPARE], s[SHADOW] - now
-    longest = s[CLOSES] - now
+        if (
+            shadow > s[S.CLOSES] - queue[2, s[S.QUEUE_HEAD]]
+        ):  # everybody else ends before maintenance
+            shadow, back = s[S.REOPENS], need
+        s[S.SHADOW] = shadow
+        s[S.SPARE] = back - need
+        s[S.STALE] = 0
+        i = s[S.QUEUE_HEAD] + 1
+    first, tail = i, s[S.QUEUE_TAIL]
+    free, spare, latest = s[S.FREE], s[S.SPARE], s[S.SHADOW] - now
+    longest = s[S.CLOSES] - now
     while i < tail and free > 0:
         wanted = queue[1, i]
         if wanted <= free and queue[2, i] <= longest:
@@ -203,65 +178,81 @@ def easy_pass(jobs, s, queue, ends, expected):
             if ends_in_time or wanted <= spare:
                 if not ends_in_time:
                     spare -= wanted
-                start(jobs, s, ends, expected, queue[0, i])
+                start(cluster, queue[0, i])
                 free -= wanted
-                queue[1, i] = GAP
-                s[QUEUE_GAPS] += 1
+                queue[1, i] = S.GAP
+                s[S.QUEUE_GAPS] += 1
         i += 1
-    s[ALLOWANCE] -= (i - first) // LOOKS
-    s[SPARE] = spare
-    s[SCANNED] = tail
+    s[S.ALLOWANCE] -= (i - first) // S.LOOKS
+    s[S.SPARE] = spare
+    s[S.SCANNED] = tail
 
 
 @compiled
 def close_gaps(s, queue):
     """Move the waiting jobs together."""
     to = 0
-    scanned = s[SCANNED]
-    for i in range(s[QUEUE_HEAD], s[QUEUE_TAIL]):
+    scanned = s[S.SCANNED]
+    for i in range(s[S.QUEUE_HEAD], s[S.QUEUE_TAIL]):
         if i == scanned:
-            s[SCANNED] = to
-        if queue[1, i] != GAP:
+            s[S.SCANNED] = to
+        if queue[1, i] != S.GAP:
             queue[0, to] = queue[0, i]
             queue[1, to] = queue[1, i]
             queue[2, to] = queue[2, i]
             to += 1
-    if scanned >= s[QUEUE_TAIL]:
-        s[SCANNED] = to
-    s[QUEUE_HEAD] = 0
-    s[QUEUE_TAIL] = to
-    s[QUEUE_GAPS] = 0
+    if scanned >= s[S.QUEUE_TAIL]:
+        s[S.SCANNED] = to
+    s[S.QUEUE_HEAD] = 0
+    s[S.QUEUE_TAIL] = to
+    s[S.QUEUE_GAPS] = 0
 
 
 @inlined
-def enqueue(jobs, s, queue, job):
+def turned_away(jobs, job, most):
+    """Note that an arriving job is renounced, or larger than ``most``; return whether it is."""
+    if jobs[S.STATE, job] == S.RENOUNCED:
+        jobs[S.SUBMIT, job] = jobs[S.CLUSTER, job] = S.NEVER
+        return True
+    if jobs[S.PROCESSORS, job] > most:
+        jobs[S.STATE, job] = S.REJECTED
+        return True
+    return False
+
+
+@inlined
+def enqueue(cluster, job):
     """Put an arriving job at the end of the queue; jobs of one second stand by number."""
-    at = s[QUEUE_TAIL]
-    s[QUEUE_TAIL] = at + 1
-    s[WAITING] += 1
-    s[ASKED] += jobs[PROCESSORS, job]
-    jobs[ENQUEUED, job] = s[NOW]
-    while at > s[QUEUE_HEAD]:
+    jobs, s, queue = cluster.jobs, cluster.s, cluster.queue
+    if s[S.PACE] != s[S.PACE_ONE] and jobs[S.RUN_TIME, job] > 0:
+        scaled = (2 * jobs[S.RUN_TIME, job] * s[S.PACE_ONE] + s[S.PACE]) // (2 * s[S.PACE])
+        jobs[S.RUN_TIME, job] = max(1, scaled)
+    at = s[S.QUEUE_TAIL]
+    s[S.QUEUE_TAIL] = at + 1
+    s[S.WAITING] += 1
+    s[S.ASKED] += jobs[S.PROCESSORS, job]
+    jobs[S.ENQUEUED, job] = s[S.NOW]
+    while at > s[S.QUEUE_HEAD]:
         other = queue[0, at - 1]
-        if jobs[ENQUEUED, other] < s[NOW] or other < job:
+        if jobs[S.ENQUEUED, other] < s[S.NOW] or other < job:
             break
         queue[0, at] = other
         queue[1, at] = queue[1, at - 1]
         queue[2, at] = queue[2, at - 1]
         at -= 1
-    if at < s[SCANNED]:
-        s[STALE] = 1
+    if at < s[S.SCANNED]:
+        s[S.STALE] = 1
     queue[0, at] = job
-    queue[1, at] = jobs[PROCESSORS, job]
+    queue[1, at] = jobs[S.PROCESSORS, job]
     queue[2, at] = estimate(jobs, s, job)
 
 
 @compiled
 def slide(s, expected):
     """Move the expected ends to the front of their array."""
-    first, last = s[EXPECTED_FIRST], s[EXPECTED_END]
+    first, last = s[S.EXPECTED_FIRST], s[S.EXPECTED_END]
     for i in range(first, last):
         expected[0, i - first] = expected[0, i]
         expected[1, i - first] = expected[1, i]
-    s[EXPECTED_FIRST] = 0
-    s[EXPECTED_END] = last - first
+    s[S.EXPECTED_FIRST] = 0
+    s[S.EXPECTED_END] = last - first

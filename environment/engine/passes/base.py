@@ -9,15 +9,37 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.easy import EASY
 from hpcrowd.environment.schedulers.order import FCFS
+from hpcrowd.environment.schedulers.predictors.base import Predictor
 
-if TYPE_CHECKING:
-    from hpcrowd.environment.engine.compiled import CompiledEngine
-    from hpcrowd.environment.jobs import Int64s
+
+class Machine(Protocol):
+    """What a pass may use of its engine, ``engine.compiled.CompiledEngine``.
+
+    Arrays may be others at the next pass.
+    """
+
+    jobs: JobTable
+    scalars: Int64s
+    up: int
+    windows: tuple[tuple[int, int], ...]
+    predictor: Predictor | None
+
+    @property
+    def now(self) -> int:
+        """The present second."""
+
+    @property
+    def running(self) -> Int64s:
+        """Rows of the jobs that run."""
+
+    def arrays(self) -> tuple[Int64s, ...]:
+        """Return the fields of ``kernel.places.Cluster``."""
 
 
 class CompiledPass(ABC):
@@ -32,15 +54,14 @@ class CompiledPass(ABC):
         switched, they are taken over; what waits then is told to have arrived at the first pass.
         The machine has ``engine.up`` processors; when that changes there is a new pass object.
         A pass starts jobs through ``hpcrowd.environment.engine.kernel.scheduling.start_job`` with
-        ``engine.jobs.matrix``, ``engine.scalars`` and ``engine.ends``, which has room for all that
-        wait; arrays may be others at the next pass.
+        ``engine.arrays()``, in which there is room for all that wait.
     """
 
     #: Whether it keeps to announced maintenance (``engine.windows``) as ``Scheduler.drains`` says;
     #: otherwise the plain scheduler runs where there is some.
     drains = False
 
-    def __init__(self, scheduler: Any, engine: CompiledEngine) -> None:
+    def __init__(self, scheduler: Any, engine: Machine) -> None:
         self.scheduler = scheduler
         self.engine = engine
 
@@ -95,19 +116,19 @@ class CompiledPass(ABC):
             ``hpcrowd.environment.stops.FOREVER`` for no such time.
         """
 
-    def advance(self, engine: tuple[Any, ...]) -> int:
+    def advance(self, cluster: tuple[Int64s, ...], units: tuple[Int64s, ...], halt: int) -> int:
         """Let the engine's loop run; return why it stopped.
 
         A policy whose passes need nothing from outside may run them within.
 
         Parameters
         ----------
-        engine
+        cluster, units, halt
             What ``hpcrowd.environment.engine.kernel.loop.advance`` takes.
         """
         from hpcrowd.environment.engine.kernel import loop
 
-        stop: int = loop.advance(*engine)
+        stop: int = loop.advance(cluster, units, halt)
         return stop
 
 

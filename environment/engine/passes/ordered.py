@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, override
+from typing import Any, override
 
 import numpy as np
 
 from hpcrowd.environment.engine.kernel import accounts as A
 from hpcrowd.environment.engine.kernel import believed as B
 from hpcrowd.environment.engine.kernel import ordered as Q
-from hpcrowd.environment.engine.kernel import ordered as ordered_loop
 from hpcrowd.environment.engine.kernel import places as S
-from hpcrowd.environment.engine.passes.base import CompiledPass
+from hpcrowd.environment.engine.passes.base import CompiledPass, Machine
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.schedulers.fair_share import Usage
 from hpcrowd.environment.schedulers.ordered import OrderedScheduler
 from hpcrowd.environment.stops import FOREVER
-
-if TYPE_CHECKING:
-    from hpcrowd.environment.engine.compiled import CompiledEngine
-
 
 #: Orders by the name of their key.
 ORDERS = {
@@ -63,7 +58,7 @@ class OrderedPass(CompiledPass):
 
     drains = True
 
-    def __init__(self, scheduler: Any, engine: CompiledEngine) -> None:
+    def __init__(self, scheduler: Any, engine: Machine) -> None:
         super().__init__(scheduler, engine)
         q = self._q = np.zeros(Q.Q_COUNT, np.int64)
         c = self._c = np.zeros(Q.C_COUNT)
@@ -101,10 +96,10 @@ class OrderedPass(CompiledPass):
         now = self.engine.now
         self._make_room(0)
         matrix = self.engine.jobs.matrix
-        B.believe_all(matrix, self._b, self._entries, self._blocks, self._believed, running)
+        B.believe_all(B.Beliefs(*self._beliefs()), matrix, running)
         if self._q[Q.LIMITED]:
             for job in running.tolist():
-                A.hold(matrix, self._accounts, self._of, job, 1)
+                A.hold(A.Accounts(*self._held()), matrix, job, 1)
         if self._q[Q.CHARGED]:
             for job in running.tolist():
                 self._charge(job, 1, now)
@@ -112,7 +107,7 @@ class OrderedPass(CompiledPass):
     def _charge(self, job: int, count: int, now: int) -> None:
         """Let a job start (``count`` 1) or end (-1) on the account that it is charged to."""
         matrix, half_life = self.engine.jobs.matrix, self._c[Q.HALF_LIFE]
-        A.change_usage(matrix, self._accounts, self._amounts, self._of, job, count, now, half_life)
+        A.change_usage(A.Accounts(*self._held()), matrix, job, count, now, half_life)
 
     @override
     def inherit(self, before: Any, ended: Int64s) -> None:
@@ -122,7 +117,7 @@ class OrderedPass(CompiledPass):
             before._charge(job, -1, int(self.engine.jobs.end[job]))
         now, half_life = self.engine.now, self._c[Q.HALF_LIFE]
         for holder, old in before._numbers.items():
-            used = A.usage(before._accounts, before._amounts, old, now, half_life)
+            used = A.usage(A.Accounts(*before._held()), old, now, half_life)
             account = self._account(holder, share=self.scheduler.share(holder))
             self._amounts[A.USED, account] = used
             self._accounts[A.SINCE, account] = now
@@ -144,55 +139,32 @@ class OrderedPass(CompiledPass):
         return waiting
 
     @override
-    def advance(self, engine: tuple[Any, ...]) -> int:
+    def advance(self, cluster: tuple[Int64s, ...], units: tuple[Int64s, ...], halt: int) -> int:
         if self._known < len(self.engine.jobs):
             self._learn_jobs()
-        stop: int = ordered_loop.advance_ordered(
-            *engine,
-            self._q,
-            self._c,
-            self._queue,
-            self._keys,
-            self._chosen,
-            self._entries,
-            self._blocks,
-            self._b,
-            self._believed,
-            self._accounts,
-            self._amounts,
-            self._of,
-            self._priorities,
+        stop: int = Q.advance_ordered(
+            cluster, units, halt, self._order(), self._beliefs(), self._held()
         )
         return stop
 
     @override
     def schedule(self, ended: Int64s, arrived: Int64s) -> int:
         self._make_room(len(arrived))
-        engine = self.engine
-        Q.ordered_pass(
-            engine.jobs.matrix,
-            engine.scalars,
-            engine.ends,
-            self._q,
-            self._c,
-            self._queue,
-            self._keys,
-            self._chosen,
-            self._entries,
-            self._blocks,
-            self._b,
-            self._believed,
-            self._accounts,
-            self._amounts,
-            self._of,
-            self._priorities,
-            ended[None],
-            arrived[None],
-            len(ended),
-            0,
-            len(arrived),
-        )
+        arrays = self.engine.arrays()
+        Q.ordered_pass(arrays, self._order(), self._beliefs(), self._held(), ended, arrived)
         return FOREVER
+
+    def _order(self) -> tuple[Any, ...]:
+        """Return the fields of ``kernel.ordered.Order``."""
+        return self._q, self._c, self._queue, self._keys, self._chosen, self._priorities
+
+    def _beliefs(self) -> tuple[Int64s, ...]:
+        """Return the fields of ``kernel.believed.Beliefs``."""
+        return self._b, self._entries, self._blocks, self._believed
+
+    def _held(self) -> tuple[Any, ...]:
+        """Return the fields of ``kernel.accounts.Accounts``."""
+        return self._accounts, self._amounts, self._of
 
     def _make_room(self, arrived: int) -> None:
         """Give more room to whatever array could become full in a pass."""
@@ -200,15 +172,15 @@ class OrderedPass(CompiledPass):
             self._learn_jobs()
         need = int(self._q[Q.LAST]) + arrived
         if need > self._queue.shape[1]:
-            self._queue = _wider(self._queue, 2 * need)
-            self._keys = _wider(self._keys, 2 * need)
-            self._chosen = _wider(self._chosen, 2 * need)
+            self._queue = S.wider(self._queue, 2 * need)
+            self._keys = S.wider(self._keys, 2 * need)
+            self._chosen = S.wider(self._chosen, 2 * need)
         s = self.engine.scalars
         jobs = int(s[S.RUNNING] + s[S.WAITING])
         blocks = 2 * int(self._b[B.BLOCKS]) + jobs // (B.WIDTH // 2) + 2
         old = self._blocks.shape[1]
         if blocks > old:
-            self._blocks = _wider(self._blocks, 2 * blocks)
+            self._blocks = S.wider(self._blocks, 2 * blocks)
             self._blocks[B.BLOCK, old:] = np.arange(old, 2 * blocks)
             entries = np.zeros((2, 2 * blocks, B.WIDTH), np.int64)
             entries[:, :old] = self._entries
@@ -220,11 +192,11 @@ class OrderedPass(CompiledPass):
         first, room = self._known, jobs.matrix.shape[1]
         self._known = len(jobs)
         if room > len(self._believed):
-            self._believed = _wider(self._believed, room)
+            self._believed = S.wider(self._believed, room)
         users, queues = jobs.user[first:], jobs.queue[first:]
         if self._q[Q.LIMITED] or self._q[Q.CHARGED]:
             if room > self._of.shape[1]:
-                self._of = _wider(self._of, room, -1)
+                self._of = S.wider(self._of, room, -1)
             of = self._of[:, first : len(jobs)]
         if self._q[Q.LIMITED]:
             pairs, which = np.unique(np.stack([users, queues]), axis=1, return_inverse=True)
@@ -242,7 +214,7 @@ class OrderedPass(CompiledPass):
             of[A.USAGE] = charged[which]
         if self._q[Q.ORDER] == Q.BY_PRIORITY:
             if room > len(self._priorities):
-                self._priorities = _wider(self._priorities, room)
+                self._priorities = S.wider(self._priorities, room)
             numbers, which = np.unique(queues, return_inverse=True)
             order = np.array([-policy.rules(number).priority for number in numbers.tolist()])
             self._priorities[first : len(jobs)] = order[which]
@@ -257,8 +229,8 @@ class OrderedPass(CompiledPass):
         """Return the number of an account, a new one the first time."""
         number = self._numbers.setdefault(account, len(self._numbers))
         if number >= self._accounts.shape[1]:
-            self._accounts = _wider(self._accounts, 2 * number + 16)
-            self._amounts = _wider(self._amounts, 2 * number + 16)
+            self._accounts = S.wider(self._accounts, 2 * number + 16)
+            self._amounts = S.wider(self._amounts, 2 * number + 16)
         if number == len(self._numbers) - 1:
             most = [FOREVER if limit is None else limit for limit in (jobs, processors)]
             self._accounts[[A.MOST_JOBS, A.MOST_HELD], number] = most
@@ -291,9 +263,3 @@ class FairSharePass(OrderedPass):
     def _set_order(self) -> None:
         self._q[Q.ORDER], self._q[Q.CHARGED] = Q.BY_USAGE, True
         self._c[Q.HALF_LIFE] = self.scheduler.half_life_s
-
-
-def _wider(array: Any, columns: int, fill: int = 0) -> Any:
-    wider = np.full((*array.shape[:-1], columns), fill, array.dtype)
-    wider[..., : array.shape[-1]] = array
-    return wider

@@ -8,13 +8,11 @@ import numpy as np
 
 from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel import plan as K
-from hpcrowd.environment.engine.kernel import plan as planned_loop
 from hpcrowd.environment.engine.kernel import profile as P
-from hpcrowd.environment.engine.passes.base import CompiledPass
+from hpcrowd.environment.engine.passes.base import CompiledPass, Machine
 from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
-    from hpcrowd.environment.engine.compiled import CompiledEngine
     from hpcrowd.environment.jobs import Int64s
     from hpcrowd.environment.schedulers.conservative import PlanningScheduler
     from hpcrowd.environment.schedulers.selective import Selective
@@ -36,7 +34,7 @@ class PlannedPass(CompiledPass):
     every = True
     drains = True
 
-    def __init__(self, scheduler: PlanningScheduler, engine: CompiledEngine) -> None:
+    def __init__(self, scheduler: PlanningScheduler, engine: Machine) -> None:
         super().__init__(scheduler, engine)
         self.cuts = NO_CUTS
         self.adaptive, self.bound = False, 1
@@ -55,15 +53,17 @@ class PlannedPass(CompiledPass):
     def _begin(self, running: Int64s) -> None:
         """Draw the plan of a machine on which these jobs run already."""
         self._make_room(0)
-        jobs, s, m = self.engine.jobs, self.engine.scalars, self._m
+        engine, s = self.engine, self.engine.scalars
         steps, heads = self._steps, self._heads
         steps[0, P.TIME, 0] = heads[P.SINCE, 0] = s[S.NOW]
-        steps[0, P.FREE, 0] = s[S.FREE] + jobs.processors[running].sum()
+        steps[0, P.FREE, 0] = s[S.FREE] + engine.jobs.processors[running].sum()
         heads[P.SIZE, 0] = 1
         heads[P.GAINED, 0] = -1
-        K.take_over(jobs.matrix, s, steps, heads, m, self._believed, self._due, running)
-        for start, end in self.engine.windows:
-            P.change(steps, heads, m, max(start, int(s[S.NOW])), end, -self.engine.up, 0)
+        profile = P.Profile(steps, heads, self._m)
+        plan = K.Plan(profile, self._queue, self._due, self._believed, self._misses)
+        K.take_over(S.Cluster(*engine.arrays()), plan, running)
+        for start, end in engine.windows:
+            P.change(profile, max(start, int(s[S.NOW])), end, -engine.up, 0)
 
     @override
     def tell(self) -> None:
@@ -82,49 +82,30 @@ class PlannedPass(CompiledPass):
         return int(self._m[K.MOVES])
 
     @override
-    def advance(self, engine: tuple[Any, ...]) -> int:
+    def advance(self, cluster: tuple[Int64s, ...], units: tuple[Int64s, ...], halt: int) -> int:
         self._make_room(0)
-        stop: int = planned_loop.advance_planned(*engine, *self._arrays(), *self._rules())
+        stop: int = K.advance_planned(cluster, units, halt, self._plan(), self._rules())
         return stop
 
     @override
     def schedule(self, ended: Int64s, arrived: Int64s) -> int:
         self._make_room(len(arrived))
-        engine = self.engine
-        wake: int = planned_loop.planned_pass(
-            engine.jobs.matrix,
-            engine.scalars,
-            engine.ends,
-            *self._arrays(),
-            *self._rules(),
-            ended,
-            arrived,
-        )
+        arrays = self.engine.arrays()
+        wake: int = K.planned_pass(arrays, self._plan(), self._rules(), ended, arrived)
         return wake
 
-    def _arrays(self) -> tuple[Int64s, ...]:
-        """Return plan and queue, in the order in which compiled code takes them."""
+    def _plan(self) -> tuple[Int64s, ...]:
+        """Return the fields of ``kernel.plan.Plan``, those of its profile first."""
         return (
-            self._m,
-            self._steps,
-            self._heads,
-            self._queue,
-            self._due,
-            self._believed,
-            self._misses,
-        )
+            self._steps, self._heads, self._m, self._queue, self._due, self._believed, self._misses,
+        )  # fmt: skip
 
     def _rules(self) -> tuple[Any, ...]:
-        """Return who gets a reservation, as compiled code takes it: see ``planned_pass``."""
+        """Return the fields of ``kernel.plan.Rules``."""
         return (
-            self.every,
-            self.adaptive,
-            self.cuts,
-            self.bound,
-            self._slowdowns,
-            self._ended,
+            self.every, self.adaptive, self.cuts, self.bound, self._slowdowns, self._ended,
             self._thresholds,
-        )
+        )  # fmt: skip
 
     def _make_room(self, arrived: int) -> None:
         """Give room to the arrays for whatever this pass may put into them."""
@@ -132,15 +113,13 @@ class PlannedPass(CompiledPass):
         waiting = int(m[K.COUNT]) + arrived
         jobs = int(s[S.RUNNING]) + waiting
         if waiting > self._queue.shape[1]:
-            self._queue = _wider(self._queue, 2 * waiting)
+            self._queue = S.wider(self._queue, 2 * waiting)
         if int(m[K.DUE]) + jobs > self._due.shape[1]:
-            self._due = _wider(self._due, 2 * (int(m[K.DUE]) + jobs))
+            self._due = S.wider(self._due, 2 * (int(m[K.DUE]) + jobs))
         table = len(self.engine.jobs)
         if table > len(self._believed):
-            believed = np.full(2 * table, S.NEVER, np.int64)
-            believed[: len(self._believed)] = self._believed
-            self._believed = believed
-        blocks = planned_loop.blocks_for(jobs + int(s[S.EXPECTED_END]))
+            self._believed = S.wider(self._believed, 2 * table, S.NEVER)
+        blocks = K.blocks_for(jobs + int(s[S.EXPECTED_END]))
         if blocks > len(self._steps):
             steps, heads = _blocks(2 * blocks)
             old = len(self._steps)
@@ -153,7 +132,7 @@ class SelectivePass(PlannedPass):
 
     every = False
 
-    def __init__(self, scheduler: Selective, engine: CompiledEngine) -> None:
+    def __init__(self, scheduler: Selective, engine: Machine) -> None:
         super().__init__(scheduler, engine)
         self.cuts = np.array(scheduler.cuts, np.int64)
         self.adaptive, self.bound = scheduler.fixed is None, scheduler.bound
@@ -179,10 +158,7 @@ class SelectivePass(PlannedPass):
     def _count(self, ended: Int64s) -> None:
         """Count the slowdowns of jobs that ended, if thresholds depend on them."""
         if self.adaptive:
-            jobs = self.engine.jobs.matrix
-            K.count_slowdowns(
-                jobs, ended, self.cuts, self.bound, self._slowdowns, self._ended, self._thresholds
-            )
+            K.count_slowdowns(self.engine.jobs.matrix, K.Rules(*self._rules()), ended)
 
 
 def _blocks(count: int) -> tuple[Int64s, Int64s]:
@@ -191,9 +167,3 @@ def _blocks(count: int) -> tuple[Int64s, Int64s]:
     heads = np.zeros((P.HEADS, count), np.int64)
     heads[P.BLOCK] = np.arange(count)
     return steps, heads
-
-
-def _wider(array: Int64s, columns: int) -> Int64s:
-    wider = np.zeros((array.shape[0], columns), np.int64)
-    wider[:, : array.shape[1]] = array
-    return wider

@@ -20,6 +20,8 @@ import numpy as np
 
 from hpcrowd.environment.errors import PredictorError, QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+from hpcrowd.environment.quantities import parse_factor
+from hpcrowd.environment.schedulers.estimates import Estimates
 
 #: What happens to a job, as far as a predictor hears of it; in this order within an instant.
 ENDED, ARRIVED = 0, 1
@@ -161,3 +163,40 @@ class Predictor(ABC):
 def not_begun(name: str) -> PredictorError:
     """Return the error of a predictor that is asked before it knows any table of jobs."""
     return PredictorError(f"{name}: asked before it has begun; call begin(jobs) first")
+
+
+#: What texts of predictors begin with; that of a file of one ends in ``.json``.
+PREDICTOR_NAMES = ("last-two", "nearest", "history")
+
+
+def parse_estimates(text: str) -> Estimates | Predictor:
+    """Return the estimates that ``text`` means: ``requested``, ``exact``, ``1.5x``, a predictor.
+
+    Predictors are written as in :mod:`predictors.models`, for example ``last-two``,
+    ``nearest:k=3``, ``history:SDSC04``, or the path of a file of a trained model.
+
+    Raises
+    ------
+    QuantityError
+        When it means none.
+    PredictorError
+        When it means a predictor that has to be trained first.
+    ModelFileError
+        When it names a file that cannot be used.
+    """
+    if text == "requested":
+        return Estimates("requested")
+    if text == "exact":
+        return Estimates("exact")
+    if text.strip().endswith("x"):
+        return Estimates("factor", parse_factor(text, "estimates"))
+    if text.endswith(".json") or text.partition(":")[0] in PREDICTOR_NAMES:
+        from hpcrowd.environment.schedulers.predictors.models import parse_predictor
+
+        predictor = parse_predictor(text)
+        predictor.check_ready()
+        return predictor
+    raise QuantityError(
+        f"estimates {text!r}: not known; choose requested, exact, such as 1.5x, "
+        f"{', '.join(PREDICTOR_NAMES)}, or a file of a trained model (.json)"
+    )

@@ -16,15 +16,15 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from hpcrowd.environment.engine.kernel import cache
+from hpcrowd.environment.compilation import drop_stale
 from hpcrowd.environment.errors import PredictorError, QuantityError
-from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s, JobTable
 from hpcrowd.environment.schedulers.predictors.base import Events, Predictor, not_begun
 from hpcrowd.environment.schedulers.predictors.kernel import experience as K
 from hpcrowd.environment.schedulers.predictors.kernel import prediction as kernel
-from hpcrowd.environment.schedulers.predictors.kernel.experience import Experience, Float64s
+from hpcrowd.environment.schedulers.predictors.kernel.experience import Experience
 
-cache.drop_stale()
+drop_stale(kernel.follow)
 
 History = Literal["submission", "completion", "category"]
 Bounds = Literal["table", "seen"]

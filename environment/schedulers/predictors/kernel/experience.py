@@ -13,15 +13,10 @@ from __future__ import annotations
 from math import sqrt
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from hpcrowd.environment.engine.kernel.places import compiled, inlined
-from hpcrowd.environment.jobs import Column, Int64s
+from hpcrowd.environment.compilation import compiled, inlined
+from hpcrowd.environment.jobs import Column, Float64s, Int64s
 
 NONE = -1
-
-Float64s = NDArray[np.float64]
 
 #: Columns of the table that tell jobs apart: nominal ones, then numeric ones.
 USER, GROUP = int(Column.USER), int(Column.GROUP)

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcrowd.environment.engine.base import Engine
+from hpcrowd.environment.engine.lock_step import LockStep
+from hpcrowd.environment.engine.plain import PlainEngine
 from hpcrowd.environment.errors import SchedulerError, SimulationError
 from hpcrowd.environment.grid.policies import GridJob, GridPolicy, Site, fits, grid_job
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
@@ -35,11 +37,11 @@ class Dispatch:
         The clusters.
     policy
         Who goes where.
-    number
-        What stands in the column CLUSTER while a job is with the broker.
 
     Attributes
     ----------
+    number
+        What stands in the column CLUSTER while a job is with the broker.
     now
         The present second.
     events
@@ -52,13 +54,12 @@ class Dispatch:
         units: UnitTable,
         sites: Sequence[Site],
         policy: GridPolicy,
-        number: int,
     ) -> None:
         self.jobs = jobs
         self.units = units
         self.sites = sites
         self.policy = policy
-        self.number = number
+        self.number = len(sites)
         self.now = 0
         self.events = 0
         self._submitted: list[Int64s] = []
@@ -67,6 +68,11 @@ class Dispatch:
         # Components of jobs by the row of the first, and the first by the row of each.
         self._parts: dict[int, list[int]] = {}
         self._first: dict[int, int] = {}
+
+    @property
+    def at_once(self) -> bool:
+        """Whether jobs go on before the scheduling passes too."""
+        return self.policy.at_once
 
     @property
     def waiting(self) -> Int64s:
@@ -237,3 +243,33 @@ class Dispatch:
         jobs.requested_time[rows] = jobs.requested_time[rows].max()
         for row, _, site in parts:
             site.engine.claim(row)
+
+
+def dispatch_of(
+    jobs: JobTable,
+    units: UnitTable,
+    sites: Sequence[Site],
+    policy: GridPolicy,
+    coallocation: bool = False,
+) -> Dispatch:
+    """Return the queue of a broker, compiled where it can be."""
+    engines = [site.engine for site in sites]
+    if not coallocation and not any(isinstance(engine, PlainEngine) for engine in engines):
+        from hpcrowd.environment.grid.compiled import (
+            CompiledDispatch,
+            dispatches_compiled,
+        )
+
+        if dispatches_compiled(engines, policy):
+            return CompiledDispatch(jobs, units, sites, policy)
+    return Dispatch(jobs, units, sites, policy)
+
+
+def lock_step(engines: Sequence[Engine], units: UnitTable, dispatch: Dispatch | None) -> LockStep:
+    """Return what advances the engines together, compiled where it can be."""
+    if not any(isinstance(engine, PlainEngine) for engine in engines):
+        from hpcrowd.environment.grid.compiled import CompiledDispatch, CompiledLockStep
+
+        if dispatch is None or isinstance(dispatch, CompiledDispatch):
+            return CompiledLockStep(engines, units, dispatch)  # type: ignore[arg-type]
+    return LockStep(engines, units, dispatch)

@@ -3,43 +3,67 @@
 Jobs of one size stand in a list of their own, by submission; over the sizes there is a tree that
 knows the earliest of the first jobs of all sizes up to any number of processors. So a queue of
 thousands costs no more to look through than one of ten.
-
-Arrays: ``sizes`` holds the first and the last job of each size, -1 none, shape (2, sizes);
-``chain`` the next job of its size and the place in the order (:func:`place_of`), -1 when it does
-not wait, shape (2, jobs); ``tree`` the earliest place, a heap over ``sizes`` (``tree[1]`` of all),
-shape (2 * sizes,).
 """
 
 from __future__ import annotations
 
 from math import floor
+from typing import NamedTuple
 
+from hpcrowd.environment.compilation import compiled
+from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.heap import heap_pop, heap_push
-from hpcrowd.environment.engine.kernel.places import (
-    ASKED,
-    CAPACITY,
-    DIVISOR,
-    ESTIMATE,
-    EXACT,
-    FACTOR,
-    FREE,
-    GAP,
-    KILL,
-    NOW,
-    PROCESSORS,
-    QUEUE_HEAD,
-    QUEUE_TAIL,
-    REQUESTED_TIME,
-    RUN_TIME,
-    RUNNING,
-    START,
-    compiled,
-)
-from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.engine.kernel.places import Cluster
+from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s
 from hpcrowd.environment.stops import FOREVER
 
 FIRST, LAST = 0, 1
 NEXT, PLACE = 0, 1
+
+
+class Clusters(NamedTuple):
+    """The arrays of each :class:`Cluster`, with the cluster as their first axis."""
+
+    jobs: Int64s  #: the table of jobs, the same for all, shape (columns, jobs)
+    s: Int64s
+    sorted: Int64s
+    heap: Int64s
+    queue: Int64s
+    ends: Int64s
+    expected: Int64s
+    finished: Int64s
+
+
+class Broker(NamedTuple):
+    """The broker's queue, and what it knows of the clusters."""
+
+    arrivals: Int64s  #: submission (s) and row of jobs that are to arrive, a heap, shape (2, jobs)
+    #: the earliest place of jobs by size, a heap over ``sizes`` (``tree[1]`` of all), (2 * sizes,)
+    tree: Int64s
+    sizes: Int64s  #: the first and the last job of each size, -1 for none, shape (2, sizes)
+    #: the next job of its size, and the place in the order (:func:`place_of`), -1 when it does not
+    #: wait, shape (2, jobs)
+    chain: Int64s
+    speeds: Float64s  #: of the nodes of each cluster, shape (clusters,)
+    pending: Int64s  #: rows of jobs of the grid that wait on each cluster, shape (clusters, jobs)
+    counts: Int64s  #: how many of them, shape (clusters,)
+    free: Int64s  #: processors of each cluster that they leave, shape (clusters,)
+    scratch: Int64s  #: room for a heap of the jobs of one cluster, shape (2, jobs)
+
+
+@compiled
+def cluster_of(every, k):
+    """Return one of the clusters."""
+    return Cluster(
+        every.jobs,
+        every.s[k],
+        every.sorted[k],
+        every.heap[k],
+        every.queue[k],
+        every.ends[k],
+        every.expected[k],
+        every.finished[k],
+    )
 
 
 #: Places by submission, then by row; there are less than 2**31 rows, and 2**32 seconds are an age.
@@ -63,8 +87,9 @@ def _renew(tree, size, place):
 
 
 @compiled
-def put(tree, sizes, chain, job, size, place):
+def put(broker, job, size, place):
     """Put a job into the queue, most often at its end."""
+    sizes, chain = broker.sizes, broker.chain
     chain[PLACE, job] = place
     last = sizes[LAST, size]
     before, after = last, UNKNOWN
@@ -77,14 +102,15 @@ def put(tree, sizes, chain, job, size, place):
         sizes[LAST, size] = job
     if before == UNKNOWN:
         sizes[FIRST, size] = job
-        _renew(tree, size, place)
+        _renew(broker.tree, size, place)
     else:
         chain[NEXT, before] = job
 
 
 @compiled
-def first_up_to(tree, sizes, most):
+def first_up_to(broker, most):
     """Return the first job of at most so many processors, -1 if there is none."""
+    tree = broker.tree
     half = len(tree) >> 1
     low, high = half, half + min(most, half - 1) + 1
     earliest, at = FOREVER, 0
@@ -103,12 +129,13 @@ def first_up_to(tree, sizes, most):
         return UNKNOWN
     while at < half:
         at = 2 * at if tree[2 * at] == earliest else 2 * at + 1
-    return sizes[FIRST, at - half]
+    return broker.sizes[FIRST, at - half]
 
 
 @compiled
-def remove_first(tree, sizes, chain, size):
+def remove_first(broker, size):
     """Take the first job of a size out of the queue."""
+    tree, sizes, chain = broker.tree, broker.sizes, broker.chain
     job = sizes[FIRST, size]
     after = chain[NEXT, job]
     chain[PLACE, job] = UNKNOWN
@@ -126,22 +153,23 @@ NONE, FIRST_FIT, WORST_FIT, LEAST_LOADED, FASTEST_COMPLETION = range(5)
 
 
 @compiled
-def count_free(jobs, every, pending, counts, free):
+def count_free(every, broker):
     """Fill ``free``, forget the jobs that have started since; return the largest number.
 
     Free are processors that nobody uses, less those of jobs of the grid that wait there.
     """
+    jobs, pending, counts, free = every.jobs, broker.pending, broker.counts, broker.free
     most = 0
-    for k in range(len(every)):
+    for k in range(len(every.s)):
         asked, kept = 0, 0
         for i in range(counts[k]):
             job = pending[k, i]
-            if jobs[START, job] < 0:
-                asked += jobs[PROCESSORS, job]
+            if jobs[S.START, job] < 0:
+                asked += jobs[S.PROCESSORS, job]
                 pending[k, kept] = job
                 kept += 1
         counts[k] = kept
-        free[k] = every[k, FREE] - asked
+        free[k] = every.s[k, S.FREE] - asked
         most = max(most, free[k])
     return most
 
@@ -163,10 +191,11 @@ def least_loaded(every, need):
     """Return the cluster large enough with the smallest share of processors used and asked for."""
     found = UNKNOWN
     best, over = 0, 1
-    for k in range(len(every)):
-        size = every[k, CAPACITY]
+    s = every.s
+    for k in range(len(s)):
+        size = s[k, S.CAPACITY]
         if size >= need:
-            used = size - every[k, FREE] + every[k, ASKED]
+            used = size - s[k, S.FREE] + s[k, S.ASKED]
             if found == UNKNOWN or used * over < best * size:
                 found, best, over = k, used, size
     return found
@@ -181,27 +210,28 @@ def at_speed(time, speed):
 @compiled
 def believed(jobs, s, speed, job):
     """Return the run time that the scheduler of a cluster would believe."""
-    requested = at_speed(jobs[REQUESTED_TIME, job], speed)
-    if s[EXACT]:
-        run = at_speed(jobs[RUN_TIME, job], speed)
-        return min(run, requested) if s[KILL] else run
-    return (2 * requested * s[FACTOR] + s[DIVISOR]) // (2 * s[DIVISOR])
+    requested = at_speed(jobs[S.REQUESTED_TIME, job], speed)
+    if s[S.EXACT]:
+        run = at_speed(jobs[S.RUN_TIME, job], speed)
+        return min(run, requested) if s[S.KILL] else run
+    return (2 * requested * s[S.FACTOR] + s[S.DIVISOR]) // (2 * s[S.DIVISOR])
 
 
 @compiled
-def completion(jobs, s, queue, ends, scratch, need, length):
+def completion(cluster, scratch, need, length):
     """Return when a job would end, the queue served in its order by what is believed."""
-    now, free, held = s[NOW], s[FREE], 0
-    for i in range(s[RUNNING]):
-        job = ends[1, i]
-        end = max(now, jobs[START, job] + jobs[ESTIMATE, job])
-        heap_push(scratch, held, end, jobs[PROCESSORS, job])
+    jobs, s, queue = cluster.jobs, cluster.s, cluster.queue
+    now, free, held = s[S.NOW], s[S.FREE], 0
+    for i in range(s[S.RUNNING]):
+        job = cluster.ends[1, i]
+        end = max(now, jobs[S.START, job] + jobs[S.ESTIMATE, job])
+        heap_push(scratch, held, end, jobs[S.PROCESSORS, job])
         held += 1
     time = now
-    for i in range(s[QUEUE_HEAD], s[QUEUE_TAIL] + 1):
-        last = i == s[QUEUE_TAIL]
+    for i in range(s[S.QUEUE_HEAD], s[S.QUEUE_TAIL] + 1):
+        last = i == s[S.QUEUE_TAIL]
         wanted = need if last else queue[1, i]
-        if wanted == GAP:
+        if wanted == S.GAP:
             continue
         while free < wanted:
             if held == 0:
@@ -218,14 +248,15 @@ def completion(jobs, s, queue, ends, scratch, need, length):
 
 
 @compiled
-def fastest(jobs, every, queues, ends, scratch, speeds, job):
+def fastest(every, broker, job):
     """Return the cluster large enough where a job would end first."""
-    need = jobs[PROCESSORS, job]
+    jobs = every.jobs
+    need = jobs[S.PROCESSORS, job]
     found, best = UNKNOWN, FOREVER
-    for k in range(len(every)):
-        if every[k, CAPACITY] >= need:
-            length = believed(jobs, every[k], speeds[k], job)
-            end = completion(jobs, every[k], queues[k], ends[k], scratch, need, length)
+    for k in range(len(every.s)):
+        if every.s[k, S.CAPACITY] >= need:
+            length = believed(jobs, every.s[k], broker.speeds[k], job)
+            end = completion(cluster_of(every, k), broker.scratch, need, length)
             if found == UNKNOWN or end < best:
                 found, best = k, end
     return found

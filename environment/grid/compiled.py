@@ -1,0 +1,260 @@
+"""Compiled clusters side by side, and the queue of their broker: one loop runs them all.
+
+Their arrays stand together. What plain Python does in
+:mod:`hpcrowd.environment.engine.lock_step` and :mod:`hpcrowd.environment.grid.dispatch` happens in
+:mod:`hpcrowd.environment.grid.kernel.loop`; it comes back for what only Python can do: a policy
+outside the loop has its pass, a platform changes, an array is to grow. Each engine keeps its own
+slices of the arrays, so that all that may be asked of an engine alone still works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, override
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcrowd.environment.compilation import drop_stale
+from hpcrowd.environment.engine.base import Engine
+from hpcrowd.environment.engine.compiled import CompiledEngine
+from hpcrowd.environment.engine.kernel import places as S
+from hpcrowd.environment.engine.kernel.places import wider, with_room
+from hpcrowd.environment.engine.lock_step import LockStep
+from hpcrowd.environment.grid.dispatch import Dispatch
+from hpcrowd.environment.grid.kernel import loop as G
+from hpcrowd.environment.grid.kernel import queue as Q
+from hpcrowd.environment.grid.policies import (
+    FastestCompletion,
+    FirstFit,
+    GridPolicy,
+    LeastLoaded,
+    Site,
+    WorstFit,
+)
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+from hpcrowd.environment.stops import FOREVER, Stop
+from hpcrowd.environment.units import UnitTable
+
+drop_stale(G.advance_grid)
+
+#: Policies that run compiled.
+COMPILED = {
+    FirstFit: Q.FIRST_FIT,
+    WorstFit: Q.WORST_FIT,
+    LeastLoaded: Q.LEAST_LOADED,
+    FastestCompletion: Q.FASTEST_COMPLETION,
+}
+
+#: Places that arrays have at first, and room for what is over at one instant.
+FIRST_ROOM, FIRST_OVER = 1024, 256
+
+
+#: What each engine holds beside its scalars, in the order of ``Clusters``.
+ARRAYS = ("_sorted", "_heap", "_queue", "ends", "_expected", "_finished")
+
+
+def dispatches_compiled(engines: Sequence[Engine], policy: GridPolicy) -> bool:
+    """Return whether a broker of these clusters runs compiled.
+
+    It does not where platforms change, since a cluster may have to catch up before a job joins it;
+    nor where a policy outside the compiled loop keeps the queue that estimates are to look at.
+    """
+    return type(policy) in COMPILED and all(
+        isinstance(engine, CompiledEngine)
+        and engine.timeline is None
+        and (type(policy) is not FastestCompletion or engine.scalars[S.POLICY] in (S.FCFS, S.EASY))
+        for engine in engines
+    )
+
+
+class BrokerArrays:
+    """What the kernel knows of a broker, and of all clusters together.
+
+    Parameters
+    ----------
+    engines
+        The clusters.
+    policy
+        Of the broker, its number in the kernel.
+
+    Attributes
+    ----------
+    scalars, arrivals, tree, sizes, chain, speeds, pending, counts, free, scratch
+        See :mod:`hpcrowd.environment.grid.kernel.loop`, and ``Broker`` in ``queue`` beside it.
+    """
+
+    def __init__(self, engines: Sequence[Engine], policy: int = Q.NONE) -> None:
+        widest = max(engine.processors for engine in engines)
+        leaves = 1 << widest.bit_length()
+        self.scalars = np.zeros(G.GRID_COUNT, np.int64)
+        self.scalars[G.BROKER], self.scalars[G.WIDEST] = policy, widest
+        self.arrivals = np.zeros((2, FIRST_ROOM), np.int64)
+        self.tree = np.full(2 * leaves, FOREVER)
+        self.sizes = np.full((2, leaves), UNKNOWN)
+        self.chain = np.full((2, FIRST_ROOM), UNKNOWN)
+        self.speeds = np.array([engine.speed for engine in engines], np.float64)
+        self.pending = np.zeros((len(engines), FIRST_ROOM), np.int64)
+        self.counts = np.zeros(len(engines), np.int64)
+        self.free = np.zeros(len(engines), np.int64)
+        self.scratch = np.zeros((2, FIRST_ROOM), np.int64)
+
+    def of_kernel(self) -> tuple[NDArray[Any], ...]:
+        """Return the fields of ``kernel.queue.Broker``."""
+        return (
+            self.arrivals, self.tree, self.sizes, self.chain, self.speeds, self.pending,
+            self.counts, self.free, self.scratch,
+        )  # fmt: skip
+
+    def enlarge(self, jobs: int) -> None:
+        """Make room for so many jobs that wait or run on a cluster."""
+        self.scratch = with_room(self.scratch, 2 * jobs + 2)
+        if (self.counts == self.pending.shape[1]).any():
+            self.pending = wider(self.pending, 2 * self.pending.shape[1])
+
+
+class CompiledDispatch(Dispatch):
+    """A broker's queue; the lock-step of the clusters, compiled, moves the jobs.
+
+    Attributes
+    ----------
+    arrays
+        Where the jobs are.
+    """
+
+    def __init__(
+        self, jobs: JobTable, units: UnitTable, sites: Sequence[Site], policy: GridPolicy
+    ) -> None:
+        super().__init__(jobs, units, sites, policy)
+        self.arrays = BrokerArrays([site.engine for site in sites], COMPILED[type(policy)])
+
+    @property
+    @override
+    def waiting(self) -> Int64s:
+        place = self.arrays.chain[Q.PLACE]
+        held = np.flatnonzero(place != UNKNOWN)
+        ordered: Int64s = held[np.argsort(place[held])]
+        return ordered
+
+    @property
+    @override
+    def held(self) -> list[tuple[int, ...]]:
+        return [(row,) for row in self.waiting.tolist()]
+
+    @override
+    def next_time(self) -> int:
+        arrays = self.arrays
+        return int(arrays.arrivals[0, 0]) if arrays.scalars[G.EXPECTED] else FOREVER
+
+    @override
+    def _expect(self, rows: Int64s, times: Int64s) -> None:
+        arrays, g = self.arrays, self.arrays.scalars
+        arrays.arrivals = with_room(arrays.arrivals, 2 * int(g[G.EXPECTED] + len(rows)))
+        missing = len(self.jobs) - arrays.chain.shape[1]
+        if missing > 0:
+            more = np.full((2, max(missing, arrays.chain.shape[1])), UNKNOWN)
+            arrays.chain = np.concatenate((arrays.chain, more), axis=1)
+        g[G.EXPECTED] = G.push_arrivals(self.jobs.matrix, arrays.arrivals, g[G.EXPECTED], rows)
+
+
+class CompiledLockStep(LockStep):
+    """Advances compiled engines together; see the module's text.
+
+    Parameters
+    ----------
+    engines, units, dispatch
+        See :class:`~hpcrowd.environment.engine.lock_step.LockStep`; all compiled.
+    """
+
+    def __init__(
+        self,
+        engines: Sequence[CompiledEngine],
+        units: UnitTable,
+        dispatch: CompiledDispatch | None = None,
+    ) -> None:
+        super().__init__(engines, units, dispatch)
+        self._compiled = engines
+        self._every = np.stack([engine.scalars for engine in engines])
+        for engine, scalars in zip(engines, self._every, strict=True):
+            engine.stand_in(scalars)
+        self._broker = BrokerArrays(engines) if dispatch is None else dispatch.arrays
+        self._stacks: list[Int64s] = [np.zeros((len(engines), 0), np.int64) for _ in ARRAYS]
+        self._active = np.zeros(len(engines), np.int64)
+        self._dues = np.zeros(len(engines), np.int64)
+        self._over = np.zeros(FIRST_OVER, np.int64)
+        self._units = np.zeros(FIRST_OVER, np.int64)
+        # Nobody's: where units are shared, no engine follows dependencies.
+        self._links = np.zeros((1, 4), np.int64)
+        self._edges = np.zeros((0, 2), np.int64)
+
+    @property
+    @override
+    def events(self) -> int:
+        return int(self._broker.scalars[G.TOTAL])
+
+    @override
+    def advance(self, halt: int = FOREVER, events: int = FOREVER) -> Stop:
+        g, engines = self._broker.scalars, self._compiled
+        allowed = min(self.events + events, FOREVER)
+        while True:
+            for engine in engines:
+                engine._accept()
+            self._stand_together()
+            stop = G.advance_grid(
+                (self.units.jobs.matrix, self._every, *self._stacks),
+                (self.units.remaining, self._links, self._edges, self.units.rows),
+                (g, self._over, self._units, self._active, self._dues),
+                self._broker.of_kernel(),
+                halt,
+                allowed,
+            )
+            self.now = int(g[G.TIME])
+            if self.dispatch is not None:
+                self.dispatch.pass_to(self.now)
+            if stop == Stop.FINISHED:
+                self.finished = self._units[: g[G.UNITS]].tolist()
+            elif stop == Stop.ROOM:
+                self._enlarge(int(g[G.AT]))
+                continue
+            elif stop == Stop.PASS:
+                engines[g[G.AT]].schedule()
+                continue
+            elif stop == Stop.CHANGE:
+                changed: list[Engine] = []
+                self._change(changed)
+                for place, engine in enumerate(engines):
+                    self._active[place] |= engine in changed
+                if not self.finished:
+                    continue
+                stop = Stop.FINISHED
+            return Stop(stop)
+
+    def _enlarge(self, place: int) -> None:
+        """Give more room to whatever array is full."""
+        noted = self._broker.scalars[G.OVER] + self._every[place, S.FINISHED_COUNT]
+        if noted >= len(self._over):
+            self._over = np.append(self._over, np.zeros(noted, np.int64))
+            self._units = np.zeros_like(self._over)
+        if place >= 0:
+            engine = self._compiled[place]
+            engine._enlarge()
+            self._broker.enlarge(len(engine.running) + len(engine.waiting))
+
+    def _stand_together(self) -> None:
+        """Bring into the stacks what engines hold elsewhere, because it grew or is new."""
+        for place, name in enumerate(ARRAYS):
+            stack = self._stacks[place]
+            apart = [engine for engine in self._compiled if vars(engine)[name].base is not stack]
+            if not apart:
+                continue
+            widest = max(vars(engine)[name].shape[-1] for engine in apart)
+            if widest > stack.shape[-1]:
+                apart = list(self._compiled)
+                rows = vars(apart[0])[name].shape[:-1]
+                stack = np.zeros((len(apart), *rows, max(widest, 2 * stack.shape[-1])), np.int64)
+                self._stacks[place] = stack
+            for engine in apart:
+                mine = stack[engine.number]
+                found = vars(engine)[name]
+                mine[..., : found.shape[-1]] = found
+                vars(engine)[name] = mine

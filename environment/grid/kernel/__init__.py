@@ -1,0 +1,1 @@
+"""Clusters side by side and the queue of their broker, compiled."""

@@ -1,0 +1,330 @@
+"""Clusters side by side, compiled: what ``environment/engine/lock_step.py`` does in plain Python.
+
+The arrays of all clusters stand together, each with the cluster as its first axis; those of
+:mod:`hpcrowd.environment.engine.kernel.loop` are slices of them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hpcrowd.environment.compilation import compiled
+from hpcrowd.environment.engine.kernel import places as S
+from hpcrowd.environment.engine.kernel.heap import heap_pop, heap_push
+from hpcrowd.environment.engine.kernel.loop import arrive, complete, next_time, schedule
+from hpcrowd.environment.engine.kernel.places import Units
+from hpcrowd.environment.engine.kernel.scheduling import close_gaps, enqueue, turned_away
+from hpcrowd.environment.grid.kernel.queue import (
+    LEAST_LOADED,
+    NONE,
+    WORST_FIT,
+    Broker,
+    Clusters,
+    at_speed,
+    cluster_of,
+    count_free,
+    fastest,
+    first_up_to,
+    least_loaded,
+    place_of,
+    put,
+    remove_first,
+    with_room,
+)
+from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.environment.stops import FOREVER
+
+# Phases of an instant.
+BEGIN, ENDING, REACTING, ARRIVING, SENDING_EARLY, PASSING, SENDING_LATE = range(7)
+
+# Places in the array of scalars of all clusters together.
+(
+    TIME,
+    STAGE,  # phase of the instant
+    AT,  # cluster that the phase has come to; -1 the broker
+    OVER,  # jobs over in this phase, that users wait for
+    UNITS,  # units over by that
+    TOTAL,  # events so far
+    BROKER,  # its policy
+    ARRIVED,  # events at the broker
+    EXPECTED,  # jobs that are to arrive at the broker
+    HELD,  # jobs that it holds
+    WIDEST,  # processors of the largest cluster
+    GRID_COUNT,
+) = range(12)
+
+
+class Instant(NamedTuple):
+    """What the clusters have in common at one instant."""
+
+    g: Int64s  #: the scalars above, shape (GRID_COUNT,)
+    over: Int64s  #: rows of jobs over in this phase that users wait for, shape (jobs,)
+    units: Int64s  #: units over by that, shape (units,)
+    active: Int64s  #: which clusters have a pass, shape (clusters,)
+    dues: Int64s  #: when something happens next on each, s, shape (clusters,)
+
+
+@compiled
+def push_arrivals(jobs, heap, size, rows):
+    """Let jobs arrive at the broker at the times in their column SUBMIT; return how many do."""
+    for job in rows:
+        heap_push(heap, size, jobs[S.SUBMIT, job], job)
+        size += 1
+    return size
+
+
+@compiled
+def count_units(jobs, instant, remaining):
+    """Count jobs as over, lower numbers first; return whether a unit is over by it."""
+    g, over, units = instant.g, instant.over, instant.units
+    count = g[OVER]
+    for i in range(1, count):
+        job = over[i]
+        j = i
+        while j > 0 and over[j - 1] > job:
+            over[j] = over[j - 1]
+            j -= 1
+        over[j] = job
+    g[UNITS] = 0
+    for i in range(count):
+        unit = jobs[S.UNIT, over[i]]
+        remaining[unit] -= 1
+        if remaining[unit] == 0:
+            units[g[UNITS]] = unit
+            g[UNITS] += 1
+    g[OVER] = 0
+    return g[UNITS] > 0
+
+
+@compiled
+def gather(cluster, instant):
+    """Put what a cluster noted as over to the others'; return False when there is no room."""
+    s, g, over = cluster.s, instant.g, instant.over
+    if g[OVER] + s[S.FINISHED_COUNT] > len(over):
+        return False
+    for i in range(s[S.FINISHED_COUNT]):
+        over[g[OVER]] = cluster.finished[i]
+        g[OVER] += 1
+    s[S.FINISHED_COUNT] = 0
+    return True
+
+
+@compiled
+def arrive_at_broker(jobs, instant, broker):
+    """Let arrive at the broker what arrives now; return False when there is no room."""
+    g, over, heap = instant.g, instant.over, broker.arrivals
+    while g[EXPECTED] and heap[0, 0] == g[TIME]:
+        if g[OVER] == len(over):
+            return False
+        job = heap_pop(heap, g[EXPECTED])
+        g[EXPECTED] -= 1
+        g[ARRIVED] += 1
+        if turned_away(jobs, job, g[WIDEST]):
+            if jobs[S.UNIT, job] >= 0:
+                over[g[OVER]] = job
+                g[OVER] += 1
+        else:
+            put(broker, job, jobs[S.PROCESSORS, job], place_of(jobs[S.SUBMIT, job], job))
+            g[HELD] += 1
+    return True
+
+
+@compiled
+def has_room(cluster):
+    """Return whether a job may join the queue of a cluster."""
+    s, queue = cluster.s, cluster.queue
+    if s[S.QUEUE_TAIL] == queue.shape[1] and (s[S.QUEUE_GAPS] or s[S.QUEUE_HEAD]):
+        close_gaps(s, queue)
+    return s[S.QUEUE_TAIL] < queue.shape[1] and s[S.RUNNING] < cluster.ends.shape[1]
+
+
+@compiled
+def deliver(cluster, speed, job):
+    """Let a job join the queue of a cluster, as long as it runs there."""
+    jobs = cluster.jobs
+    jobs[S.CLUSTER, job] = cluster.s[S.NUMBER]
+    if speed != 1.0:
+        jobs[S.RUN_TIME, job] = at_speed(jobs[S.RUN_TIME, job], speed)
+        jobs[S.REQUESTED_TIME, job] = at_speed(jobs[S.REQUESTED_TIME, job], speed)
+    enqueue(cluster, job)
+
+
+@compiled
+def choose(every, instant, broker):
+    """Return the job that goes on next and its cluster; -1 when all have to wait."""
+    policy = instant.g[BROKER]
+    if policy >= LEAST_LOADED:  # these send on at once
+        job = first_up_to(broker, instant.g[WIDEST])
+        if policy == LEAST_LOADED:
+            return job, least_loaded(every, every.jobs[S.PROCESSORS, job])
+        return job, fastest(every, broker, job)
+    most = count_free(every, broker)
+    job = first_up_to(broker, most)
+    if job == UNKNOWN:
+        return job, UNKNOWN
+    return job, with_room(broker.free, every.jobs[S.PROCESSORS, job], policy == WORST_FIT)
+
+
+@compiled
+def send_on(every, instant, broker):
+    """Send one job on. Return its cluster, -1 when all have to wait, -2 when there is no room."""
+    g, pending, counts = instant.g, broker.pending, broker.counts
+    for k in range(len(every.s)):
+        need = every.s[k, S.RUNNING] + every.s[k, S.WAITING] + 1
+        if (
+            not has_room(cluster_of(every, k))
+            or need > broker.scratch.shape[1]
+            or counts[k] == pending.shape[1]
+        ):
+            g[AT] = k
+            return -2
+    job, k = choose(every, instant, broker)
+    if job == UNKNOWN:
+        return -1
+    remove_first(broker, every.jobs[S.PROCESSORS, job])
+    g[HELD] -= 1
+    deliver(cluster_of(every, k), broker.speeds[k], job)
+    if g[BROKER] < LEAST_LOADED:
+        pending[k, counts[k]] = job
+        counts[k] += 1
+    instant.active[k] = 1
+    return k
+
+
+@compiled
+def next_instant(every, instant, broker):
+    """Return when something happens next, FOREVER for never; count the events so far."""
+    g = instant.g
+    time = broker.arrivals[0, 0] if g[EXPECTED] else FOREVER
+    total = g[ARRIVED]
+    for k in range(len(every.s)):
+        instant.dues[k] = next_time(cluster_of(every, k))
+        time = min(time, instant.dues[k])
+        total += every.s[k, S.EVENTS]
+    g[TOTAL] = total
+    return time
+
+
+@compiled
+def complete_all(every, units, instant):
+    """Let end what ends now, from the cluster ``AT`` on; return False when a list is full."""
+    g = instant.g
+    while g[AT] < len(every.s):
+        cluster = cluster_of(every, g[AT])
+        if instant.active[g[AT]] and not (complete(cluster, units) and gather(cluster, instant)):
+            return False
+        g[AT] += 1
+    return True
+
+
+@compiled
+def arrive_all(every, units, instant):
+    """Let arrive what arrives now, from the cluster ``AT`` on; return False when a list is full."""
+    g = instant.g
+    while g[AT] < len(every.s):
+        cluster = cluster_of(every, g[AT])
+        # What is over already was noted before there was no room.
+        if next_time(cluster) == g[TIME] or cluster.s[S.FINISHED_COUNT]:
+            instant.active[g[AT]] = 1
+            if not (arrive(cluster, units) and gather(cluster, instant)):
+                return False
+        g[AT] += 1
+    return True
+
+
+@compiled
+def schedule_all(every, instant):
+    """Do the passes of clusters from ``AT`` on; return ROOM or PASS where one stops, else DONE."""
+    g, s, active = instant.g, every.s, instant.active
+    while g[AT] < len(s):
+        k = g[AT]
+        if active[k]:
+            if s[k, S.CLOSED]:
+                s[k, S.WAKE] = FOREVER
+            elif s[k, S.POLICY] == S.OUTSIDE:
+                active[k] = 0
+                return S.PASS
+            elif not schedule(cluster_of(every, k)):
+                return S.ROOM
+            active[k] = 0
+        g[AT] += 1
+    return S.DONE
+
+
+@compiled
+def advance_grid(cluster_arrays, unit_arrays, instant_arrays, broker_arrays, halt, allowed):
+    """Run as ``LockStep.advance`` does; return why it stopped, a :class:`Stop`.
+
+    After ``ROOM``, ``PASS`` the cluster in question is the one at ``AT``.
+    """
+    every, units = Clusters(*cluster_arrays), Units(*unit_arrays)
+    instant, broker = Instant(*instant_arrays), Broker(*broker_arrays)
+    jobs, g, active = every.jobs, instant.g, instant.active
+    clusters = len(every.s)
+    early = g[BROKER] >= LEAST_LOADED  # these send on at once
+    while True:
+        if g[STAGE] == BEGIN:
+            time = next_instant(every, instant, broker)
+            if time > halt:
+                g[TIME] = max(g[TIME], halt)
+                for k in range(clusters):
+                    every.s[k, S.NOW] = g[TIME]
+                return S.HALT
+            if time == FOREVER:
+                return S.DONE
+            if g[TOTAL] >= allowed:
+                return S.PAUSE
+            g[TIME] = time
+            for k in range(clusters):
+                every.s[k, S.NOW] = time
+                active[k] = instant.dues[k] == time
+            g[AT] = 0
+            g[STAGE] = ENDING
+        if g[STAGE] == ENDING:
+            if not complete_all(every, units, instant):
+                return S.ROOM
+            g[STAGE] = REACTING
+            if count_units(jobs, instant, units.remaining):
+                return S.FINISHED
+        if g[STAGE] == REACTING:
+            if halt <= g[TIME]:
+                return S.HALT
+            g[AT] = -1
+            g[STAGE] = ARRIVING
+        if g[STAGE] == ARRIVING:
+            if g[AT] < 0:
+                if not arrive_at_broker(jobs, instant, broker):
+                    return S.ROOM
+                g[AT] = 0
+            if not arrive_all(every, units, instant):
+                return S.ROOM
+            changes = False
+            for k in range(clusters):
+                changes = changes or every.s[k, S.CHANGE_AT] == g[TIME]
+            if count_units(jobs, instant, units.remaining):
+                g[STAGE] = REACTING
+                return S.FINISHED
+            if changes:
+                g[STAGE] = REACTING  # what users do about it arrives now too
+                return S.CHANGE
+            g[STAGE] = SENDING_EARLY
+        if g[STAGE] == SENDING_EARLY:
+            while early and g[HELD]:
+                if send_on(every, instant, broker) == -2:
+                    return S.ROOM
+            g[AT] = 0
+            g[STAGE] = PASSING
+        if g[STAGE] == PASSING:
+            stop = schedule_all(every, instant)
+            if stop != S.DONE:
+                return stop
+            g[STAGE] = SENDING_LATE
+        if g[BROKER] != NONE and g[HELD]:
+            sent = send_on(every, instant, broker)
+            if sent == -2:
+                return S.ROOM
+            if sent >= 0:
+                g[AT] = sent
+                g[STAGE] = PASSING
+                continue
+        g[STAGE] = BEGIN
