@@ -104,7 +104,7 @@ def starts_table() -> str:
 
 def policies_table() -> str:
     """Return every policy with what it does, in short."""
-    from hpcrowd.scenarios.commands.policies import policies
+    from hpcrowd.scenarios.commands.lists.policies import policies
 
     rows = [(f"[`{one.name}`]({page_of(one.name)})", one.does) for one in policies()]
     return table(("policy", "what it does"), rows)
@@ -113,7 +113,7 @@ def policies_table() -> str:
 def options_table(name: str) -> str:
     """Return the options of a policy."""
     from hpcrowd.environment.schedulers.names import SCHEDULERS
-    from hpcrowd.scenarios.commands.policies import options
+    from hpcrowd.scenarios.commands.lists.policies import options
 
     rows = [
         (f"`{one.name}`", f"`{one.default}`" if one.default else "not set", one.meaning)

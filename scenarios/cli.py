@@ -1,4 +1,4 @@
-"""The command line: the command ``hpcrowd NAME`` is the file ``commands/NAME.py``.
+"""The command line: the command ``hpcrowd NAME`` is the file ``commands/GROUP/NAME.py``.
 
 The file defines ``command``: a function whose parameters are the arguments and options, or a Typer
 application of several commands. Only the file of the command that runs is imported; for the list of
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from copy import copy
@@ -43,19 +42,16 @@ class CommandFiles(Mapping[str, Any]):
     """The commands by name, in the order of the help; each is imported when it is looked up."""
 
     def __init__(self) -> None:
-        texts = {path.stem: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.py")}
-        define = re.compile(r"^(?:def )?command\b", re.MULTILINE)
-        self._texts = {
-            name: texts[name]
-            for name in dict.fromkeys((*ORDER, *sorted(texts)))
-            if define.search(texts.get(name, ""))
-        }
+        files = {path.stem: path for path in FOLDER.glob("*/[!_]*.py")}
+        names = dict.fromkeys((*ORDER, *sorted(files)))
+        self._files = {name: files[name] for name in names if name in files}
 
     def __getitem__(self, name: str) -> Any:
         """Return a command, or the group of several."""
-        if name not in self._texts:
+        if name not in self._files:
             raise KeyError(name)
-        command = import_module(f"hpcrowd.scenarios.commands.{name}").command
+        group = self._files[name].parent.name
+        command = import_module(f"hpcrowd.scenarios.commands.{group}.{name}").command
         holder = typer.Typer(add_completion=False)
         if isinstance(command, typer.Typer):
             holder.add_typer(command, name=name)
@@ -64,16 +60,16 @@ class CommandFiles(Mapping[str, Any]):
         return typer.main.get_group(holder).commands[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._texts)
+        return iter(self._files)
 
     def __len__(self) -> int:
-        return len(self._texts)
+        return len(self._files)
 
     def listed(self) -> dict[str, Any]:
         """Return a command without options for each, with its help; nothing is imported."""
         return {
-            name: TyperCommand(name, help=help_of(ast.parse(text)))
-            for name, text in self._texts.items()
+            name: TyperCommand(name, help=help_of(ast.parse(path.read_text(encoding="utf-8"))))
+            for name, path in self._files.items()
         }
 
 

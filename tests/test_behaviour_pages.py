@@ -18,7 +18,7 @@ from hpcrowd.analysis.curves import activity_lengths
 from hpcrowd.analysis.pictures.plots import figure_png
 from hpcrowd.environment.traces.formats.swf import parse_swf
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.commands.behaviours import behaviours_command
+from hpcrowd.scenarios.commands.lists.behaviours import behaviours_command
 from hpcrowd.scenarios.kinds.replay import BEHAVIOURS, replay
 
 ROOT = Path(__file__).resolve().parents[1]

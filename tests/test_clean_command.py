@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from hpcrowd.environment import QuantityError, Trace, read_swf, write_swf
-from hpcrowd.scenarios.commands.window import parse_users
+from hpcrowd.scenarios.commands.traces.window import parse_users
 
 Call = Callable[..., tuple[int, str, str]]
 

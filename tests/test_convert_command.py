@@ -333,6 +333,6 @@ def test_steps_are_shown_on_a_terminal(
     """Millions of jobs take a minute: a terminal tells which of the two steps it is."""
     steps: list[tuple[str, int, int]] = []
     told = nullcontext(lambda *step: steps.append(step))
-    monkeypatch.setattr("hpcrowd.scenarios.commands.convert.progress_bar", lambda: told)
+    monkeypatch.setattr("hpcrowd.scenarios.commands.traces.convert.progress_bar", lambda: told)
     assert 0 == call("convert", "log.swf", "log.csv")[0]
     assert [("reading log.swf", 0, 2), ("writing log.csv", 1, 2)] == steps

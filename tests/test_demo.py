@@ -13,7 +13,7 @@ from hpcrowd.analysis.results import write_run
 from hpcrowd.environment import HpcrowdError, QuantityError, State, read_swf
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.quantities import format_duration
-from hpcrowd.scenarios.commands.demo import command as demo_command
+from hpcrowd.scenarios.commands.simulate.demo import command as demo_command
 from hpcrowd.scenarios.demo import RUNS, observations, run_demo
 
 DAYS = 3

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hpcrowd.environment import HpcrowdError, QuantityError
 from hpcrowd.environment.clock import DAY, Clock
-from hpcrowd.scenarios.commands.replay import GanttOption, parse_window
+from hpcrowd.scenarios.commands.simulate.replay import GanttOption, parse_window
 
 #: Two users on four processors, one job on each of three days; the second day has the largest.
 TRACE = """\

@@ -25,7 +25,7 @@ from hpcrowd.environment.engine.passes.ordered import OrderedPass
 from hpcrowd.environment.schedulers import names
 from hpcrowd.environment.schedulers.ordered import KeyScheduler, QueueOrder
 from hpcrowd.scenarios import reaction_from
-from hpcrowd.scenarios.commands.policies import policies
+from hpcrowd.scenarios.commands.lists.policies import policies
 
 MakeJobs = Callable[..., JobTable]
 

@@ -18,7 +18,7 @@ from hpcrowd.analysis.pictures.plots import COLOURS, figure_png
 from hpcrowd.analysis.results import provenance
 from hpcrowd.environment import Clock, JobTable, Simulation, State, Trace
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
-from hpcrowd.scenarios.commands.demo import metrics_table, users_table
+from hpcrowd.scenarios.commands.simulate.demo import metrics_table, users_table
 from hpcrowd.scenarios.demo import run_demo
 from hpcrowd.scenarios.kinds.replay import replay
 

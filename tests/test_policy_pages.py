@@ -14,7 +14,7 @@ from hpcrowd.analysis.pictures.plots import figure_png
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.schedulers.base import options_of
 from hpcrowd.environment.schedulers.names import SCHEDULERS
-from hpcrowd.scenarios.commands.policies import policies_command
+from hpcrowd.scenarios.commands.lists.policies import policies_command
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "policies"

@@ -12,7 +12,7 @@ import pytest
 from hpcrowd.analysis import read_results, write_results
 from hpcrowd.analysis.report.figures import RUN_FIGURES
 from hpcrowd.environment import Trace, write_swf
-from hpcrowd.scenarios.commands.report import command_of
+from hpcrowd.scenarios.commands.look.report import command_of
 from hpcrowd.scenarios.kinds.replay import replay
 from report_cases import Page, busy_trace
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.scenarios.commands import sweep as sweep_command
+from hpcrowd.scenarios.commands.simulate import sweep as sweep_command
 from hpcrowd.scenarios.sweeps.runs import planned
 from hpcrowd.scenarios.sweeps.study import (
     ResultConfig,

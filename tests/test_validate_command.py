@@ -18,7 +18,7 @@ from hpcrowd.analysis.validation.validation import RANKED, validate
 from hpcrowd.environment import Trace, read_swf
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.traces.trace import jobs_from_trace
-from hpcrowd.scenarios.commands.validate import models_of
+from hpcrowd.scenarios.commands.models.validate import models_of
 from hpcrowd.scenarios.kinds.replay import BEHAVIOURS
 from hpcrowd.scenarios.studies import validation
 from hpcrowd.scenarios.studies.pages import BEGIN

@@ -1,0 +1,1 @@
+"""Commands on models: fit, generate, judge, predict, validate."""

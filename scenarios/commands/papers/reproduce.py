@@ -1,0 +1,94 @@
+"""Run a published study again and compare.
+
+The commands are ``hpcrowd reproduce STUDY``, one for each published study. The studies declare
+their options themselves; a study is loaded when its command is asked for.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from hpcrowd.scenarios.commands.options import AsJson
+from hpcrowd.scenarios.studies.options import arguments_of, options_of
+from hpcrowd.scenarios.studies.registry import study_entry, study_names
+from hpcrowd.scenarios.studies.running import run_study
+
+#: Exit code of a study that did not reach a published figure.
+NOT_REACHED = 1
+
+
+@cache
+def study_command(name: str) -> Any:
+    """Return the command of a study."""
+    app = typer.Typer(add_completion=False)
+    app.command(name=name)(command_of(name))
+    return typer.main.get_command(app)
+
+
+class Studies(TyperGroup):
+    """The group of these commands, which finds the studies by their folders."""
+
+    @property  # type: ignore[override]
+    def commands(self) -> dict[str, Any]:
+        """All commands by name."""
+        return {name: study_command(name) for name in self.list_commands(None)}
+
+    @commands.setter
+    def commands(self, value: Any) -> None:
+        """There is nothing to set: the folders decide."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the studies."""
+        return study_names()
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return the command of a study; None where there is no such study."""
+        return study_command(cmd_name) if cmd_name in self.list_commands(ctx) else None
+
+
+def command_of(name: str) -> Callable[..., None]:
+    """Return the function behind a study's command, with its options as Typer takes them."""
+    run, study = study_entry(name)
+    options = options_of(run)
+    taken = inspect.signature(run).parameters
+
+    def command(*, out: Path | None, as_json: bool, **given: Any) -> None:
+        arguments = arguments_of(run, options, given)
+        if "out" in taken:  # where a study keeps what is done until all is
+            arguments["out"] = out
+
+        def reproduce(progress: Any) -> Any:
+            return run(progress=progress, **arguments)
+
+        if not run_study(reproduce, out=out, as_json=as_json):
+            raise typer.Exit(NOT_REACHED)
+
+    words = "Folder for tables and pictures"
+    words += "; a run that was ended goes on from it." if "out" in taken else "."
+    shared = (("out", Annotated[Path | None, typer.Option(help=words)], None),
+              ("as_json", AsJson, False))  # fmt: skip
+    parameters = [one.declared() for one in options]
+    for option, annotation, default in shared:
+        kind = inspect.Parameter.KEYWORD_ONLY
+        parameters.append(inspect.Parameter(option, kind, default=default, annotation=annotation))
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    command.__doc__ = study.about
+    return command
+
+
+command = typer.Typer(
+    cls=Studies, help="Run a published study again and compare.", no_args_is_help=True
+)
+
+
+@command.callback()
+def _reproduce() -> None:
+    """Run a published study again and compare."""

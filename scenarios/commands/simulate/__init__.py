@@ -1,0 +1,1 @@
+"""Commands that run something: a replay, a population, a grid, a sweep."""

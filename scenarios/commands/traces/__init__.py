@@ -1,0 +1,1 @@
+"""Commands on traces: measure, convert, clean, cut, fetch."""
