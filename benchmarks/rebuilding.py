@@ -11,7 +11,7 @@ from typing import Any, override
 from hpcrowd.environment.compilation import compiled
 from hpcrowd.environment.engine.kernel.believed import believed_end
 from hpcrowd.environment.engine.kernel.heap import heap_pop, heap_push
-from hpcrowd.environment.engine.kernel.loop import advance
+from hpcrowd.environment.engine.kernel.loop import run
 from hpcrowd.environment.engine.kernel.places import (
     ESTIMATE,
     EXPECTED_END,
@@ -28,6 +28,7 @@ from hpcrowd.environment.engine.kernel.places import (
     START,
     WAKE,
     Cluster,
+    Units,
 )
 from hpcrowd.environment.engine.kernel.plan import (
     COUNT,
@@ -137,7 +138,7 @@ def advance_rebuilding(cluster_arrays, unit_arrays, halt, plan_arrays, rules):
     cluster, plan = Cluster(*cluster_arrays), plan_of(plan_arrays)
     s, arrived, ended = cluster.s, cluster.queue, cluster.expected
     while True:
-        stop = advance(cluster_arrays, unit_arrays, halt)
+        stop = run(cluster, Units(*unit_arrays), halt)
         if stop != PASS:
             return stop
         if not has_room(cluster, plan, s[QUEUE_TAIL] - s[QUEUE_HEAD]):

@@ -12,7 +12,7 @@ import numpy as np
 from rebuilding import expect_longer, reserve
 
 from hpcrowd.environment.compilation import compiled
-from hpcrowd.environment.engine.kernel.loop import advance
+from hpcrowd.environment.engine.kernel.loop import run
 from hpcrowd.environment.engine.kernel.places import (
     EXPECTED_END,
     FREE,
@@ -26,6 +26,7 @@ from hpcrowd.environment.engine.kernel.places import (
     WAITING,
     WAKE,
     Cluster,
+    Units,
 )
 from hpcrowd.environment.engine.kernel.plan import (
     COUNT,
@@ -163,7 +164,7 @@ def advance_textbook(cluster_arrays, unit_arrays, halt, plan_arrays, rules, plan
     cluster, kept = Cluster(*cluster_arrays), plan_of(plan_arrays)
     s, arrived, ended = cluster.s, cluster.queue, cluster.expected
     while True:
-        stop = advance(cluster_arrays, unit_arrays, halt)
+        stop = run(cluster, Units(*unit_arrays), halt)
         if stop != PASS:
             return stop
         room = 4 * (s[RUNNING] + s[WAITING]) + 8 <= plan.shape[1]

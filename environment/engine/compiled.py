@@ -227,11 +227,18 @@ class CompiledEngine(Engine):
             self._accept()
         self._state[S.FINISHED_COUNT] = 0
         self._state[S.ALLOWANCE] = events
-        # A predictor is asked before each pass, so these all happen outside then.
-        policy = self._policy if self.predictor is None else None
-        run = loop.advance if policy is None else policy.advance
         while True:
-            stop = run(self.arrays(), self._unit_arrays(), halt)
+            # A predictor is asked before each pass, so these all happen outside then.
+            policy = self._policy if self.predictor is None else None  # may change meanwhile
+            if policy is None:
+                # Not by way of arrays(), which would take a quarter of a microsecond.
+                stop = loop.advance(
+                    self.jobs.matrix, self.scalars, self._sorted, self._heap, self._queue,
+                    self.ends, self._expected, self._finished,
+                    self.units.remaining, self._links, self._edges, self.units.rows, halt,
+                )  # fmt: skip
+            else:
+                stop = policy.advance(self.arrays(), self._unit_arrays(), halt)
             if stop == Stop.FINISHED:
                 self.finished = self._told()
                 return Stop.FINISHED

@@ -34,8 +34,8 @@ from hpcrowd.environment.engine.kernel.believed import (
     forget_end,
     reserve,
 )
-from hpcrowd.environment.engine.kernel.loop import advance
-from hpcrowd.environment.engine.kernel.places import Cluster
+from hpcrowd.environment.engine.kernel.loop import run
+from hpcrowd.environment.engine.kernel.places import Cluster, Units
 from hpcrowd.environment.engine.kernel.scheduling import start_job
 from hpcrowd.environment.jobs import Float64s, Int64s
 from hpcrowd.environment.stops import FOREVER
@@ -397,14 +397,11 @@ def has_room(cluster, order, beliefs, arrived):
 @compiled
 def advance_ordered(cluster_arrays, unit_arrays, halt, order_arrays, belief_arrays, account_arrays):
     """Run as ``loop.advance`` does; return ``PASS`` only when an array has to grow for it."""
-    cluster, order, beliefs = (
-        Cluster(*cluster_arrays),
-        Order(*order_arrays),
-        Beliefs(*belief_arrays),
-    )
+    cluster, units = Cluster(*cluster_arrays), Units(*unit_arrays)
+    order, beliefs = Order(*order_arrays), Beliefs(*belief_arrays)
     s, arrived, ended = cluster.s, cluster.queue, cluster.expected
     while True:
-        stop = advance(cluster_arrays, unit_arrays, halt)
+        stop = run(cluster, units, halt)
         if stop != S.PASS:
             return stop
         if not has_room(cluster, order, beliefs, s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD]):

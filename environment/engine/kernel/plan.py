@@ -13,8 +13,8 @@ from hpcrowd.environment.compilation import compiled, inlined
 from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.believed import believed_end
 from hpcrowd.environment.engine.kernel.heap import heap_pop, heap_push
-from hpcrowd.environment.engine.kernel.loop import advance
-from hpcrowd.environment.engine.kernel.places import Cluster
+from hpcrowd.environment.engine.kernel.loop import run
+from hpcrowd.environment.engine.kernel.places import Cluster, Units
 from hpcrowd.environment.engine.kernel.profile import (
     BEFORE,
     BLOCKS,
@@ -389,10 +389,10 @@ def planned_pass(cluster_arrays, plan_arrays, rules_given, ended, arrived):
 @compiled
 def advance_planned(cluster_arrays, unit_arrays, halt, plan_arrays, rules):
     """Run as ``loop.advance`` does; return ``PASS`` only when an array has to grow for it."""
-    cluster, plan = Cluster(*cluster_arrays), plan_of(plan_arrays)
+    cluster, units, plan = Cluster(*cluster_arrays), Units(*unit_arrays), plan_of(plan_arrays)
     s, arrived, ended = cluster.s, cluster.queue, cluster.expected
     while True:
-        stop = advance(cluster_arrays, unit_arrays, halt)
+        stop = run(cluster, units, halt)
         if stop != S.PASS:
             return stop
         if not has_room(cluster, plan, s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD]):

@@ -124,11 +124,11 @@ class CompiledPass(ABC):
         Parameters
         ----------
         cluster, units, halt
-            What ``hpcrowd.environment.engine.kernel.loop.advance`` takes.
+            The fields of ``Cluster`` and ``Units`` of ``engine.kernel.places``; when to stop.
         """
         from hpcrowd.environment.engine.kernel import loop
 
-        stop: int = loop.advance(cluster, units, halt)
+        stop: int = loop.advance(*cluster, *units, halt)
         return stop
 
 
