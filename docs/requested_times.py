@@ -75,7 +75,7 @@ class RequestScores(NamedTuple):
 
 def compare_requests(requested: Any, other: Any) -> RequestScores:
     """Compare two sets of requested times (s, at least one each); the sets may differ in size."""
-    from hpcrowd.environment.traces.requested_times import POPULAR, most_popular
+    from hpcrowd.environment.traces.request_model import POPULAR, most_popular
 
     both, places = np.unique(np.concatenate([requested, other]), return_inverse=True)
     first = np.bincount(places[: len(requested)], minlength=len(both)) / len(requested)

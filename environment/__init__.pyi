@@ -78,7 +78,7 @@ from .traces.formats.tables.mapped import (
     write_mapped,
 )
 from .traces.formats.tables.mapping import TableMapping, read_mapping
-from .traces.requested_times import RequestModel
+from .traces.request_model import RequestModel
 from .traces.trace import Conversion, Trace, jobs_from_trace
 from .traces.window import Windowed, window
 from .waiting_reasons import reasons_at, reasons_of

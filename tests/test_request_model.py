@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hpcrowd.environment import QuantityError, RequestModel, Streams
-from hpcrowd.environment.traces.requested_times import (
+from hpcrowd.environment.traces.request_model import (
     DISTINCT,
     POPULAR,
     POPULARITY,

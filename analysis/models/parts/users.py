@@ -14,7 +14,7 @@ from hpcrowd.analysis.models.parts.base import Drawn, Floats, Part
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.quantities import round_half_up
-from hpcrowd.environment.traces.requested_times import LEAST_LONGEST, RequestModel
+from hpcrowd.environment.traces.request_model import LEAST_LONGEST, RequestModel
 
 
 def draw_from(shares: Floats, count: int, random: np.random.Generator) -> Int64s:

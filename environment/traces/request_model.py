@@ -1,0 +1,630 @@
+"""Requested times as users choose them: the model of Tsafrir, Etsion and Feitelson (2005).
+
+Users choose few, round times, often the longest
+that is allowed. :class:`RequestModel` draws how many jobs ask for how long: a *head* of twenty
+popular requests and a *tail* of many rare ones. :func:`assign` hands them out to jobs, none of
+which gets less than its run time.
+
+The *time rank* of a popular request is 0 for the longest of all, then 1, 2, ... from the shortest
+on; its *popularity rank* is 1 for the request that most jobs have. The authors draw popularity
+ranks by time rank from a table of four logs (SDSC-106, CTC, KTH, BLUE). :data:`POPULARITY` is not
+theirs: it is measured by us, by :func:`popularity_by_time`, on logs of the Parallel Workloads
+Archive. All other numbers and rules are those of the source.
+
+Source: Tsafrir, Etsion and Feitelson, "Modeling user runtime estimates", JSSPP 2005, and the
+program that goes with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcrowd.environment.clock import HOUR
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.quantities import plural, round_half_up
+
+#: Number of popular requests, the "head" (Tsafrir et al. 2005).
+POPULAR = 20
+
+#: Popularity rank by time rank, by log. Measured by us with :func:`popularity_by_time` on jobs
+#: whose requested time (field 9) is positive: KTH-SP2-1996-2.1-cln, jobs that ask for 4 h at most
+#: (the limit by day there); SDSC-DS-2004-2.1-cln; CEA-Curie-2011-2.1-cln. These are logs whose
+#: longest popular request is among the three most popular ones, as the model has it.
+POPULARITY: dict[str, tuple[int, ...]] = {
+    "KTH-SP2 up to 4 h": (
+        *(1, 4, 10, 14, 20, 2, 3, 7, 12, 6),
+        *(19, 5, 18, 16, 9, 17, 15, 13, 8, 11),
+    ),
+    "SDSC-DS": (
+        *(2, 12, 8, 3, 14, 10, 20, 4, 19, 5),
+        *(16, 17, 1, 18, 6, 11, 9, 13, 7, 15),
+    ),
+    "CEA-Curie": (
+        *(1, 19, 20, 4, 5, 10, 16, 2, 3, 13),
+        *(6, 7, 14, 11, 18, 12, 17, 15, 8, 9),
+    ),
+}
+
+#: Candidates that are drawn at each time rank; the most popular of them is taken (Tsafrir et al.).
+DRAWS = 2
+
+#: s in a minute.
+MINUTE = 60
+
+#: Popular requests of all four logs that the authors looked at, s.
+COMMON_TIMES = (
+    *(minutes * MINUTE for minutes in (5, 10, 15, 20, 30)),
+    *(hours * HOUR for hours in (1, 2, 3, 4, 5, 6, 8, 10, 12, 18)),
+)
+
+#: Multiples of these fill up the popular requests, from the longest request downwards, s.
+ROUND_STEPS = (
+    *(hours * HOUR for hours in (200, 100, 50, 10, 5, 2, 1)),
+    *(minutes * MINUTE for minutes in (20, 10, 5)),
+)
+
+#: a, b, c of the share a * exp(b * x) + c of jobs, in percent, at popularity rank x from 2 on.
+SIZES = (14.0491, -0.177531, 0.462513)
+
+#: Shortest longest request that the model is made for, s.
+LEAST_LONGEST = HOUR
+
+#: Share of jobs that have one of the popular requests.
+HEAD_SHARE = 0.89
+
+#: Number of different requests by number of jobs: linear between these points, flat above.
+DISTINCT = (
+    *((0, 0), (20, 10), (200, 20), (1_000, 35)),
+    *((10_000, 90), (70_000, 340), (250_000, 565)),
+)
+
+#: a, b of the other rule for that number, a * jobs ** b.
+DISTINCT_POWER = (0.653566, 0.547761)
+
+#: Power of the popularity rank, from 21 on, that the share of a rare request goes by. The factor
+#: of the source, 795.6 percent, has no effect: the shares are scaled to what the head leaves.
+TAIL_POWER = -2.267
+
+#: c, d of a = 1 + c * distinct ** d. Rare requests are longest * (a - 1) * x / (a - x), x from 0 to
+#: 1 by their order.
+TAIL_TIMES = (12.1039, -0.6026)
+
+#: What is added to a rare request that is taken already, in this order, s.
+OFFSETS = (0, 30, -30, 20, -20, 10, -10)
+
+#: A fit takes the longest request that at least this share of jobs has for the longest of all:
+#: logs have a few requests of years. Chosen here.
+RARE = 1e-4
+
+
+def most_popular(requested: Int64s, number: int = POPULAR) -> tuple[Int64s, Int64s]:
+    """Return the most popular requests (s) and how many jobs have each, the most popular first.
+
+    Of two that are as popular, the shorter comes first.
+    """
+    times, counts = np.unique(requested, return_counts=True)
+    first = np.lexsort((times, -counts))[:number]
+    return times[first].astype(np.int64), counts[first].astype(np.int64)
+
+
+def popularity_by_time(requested: Int64s, number: int = POPULAR) -> tuple[int, ...]:
+    """Return the popularity rank (from 1 on) of the most popular requests, by their time rank.
+
+    Parameters
+    ----------
+    requested
+        Requested times, s.
+    number
+        How many requests count as popular.
+
+    Raises
+    ------
+    QuantityError
+        When there are fewer different requests.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> popularity_by_time(np.array([60, 60, 60, 300, 900, 900]), number=3)
+    (2, 1, 3)
+    """
+    times, _ = most_popular(requested, number)
+    if len(times) < number:
+        raise QuantityError(f"requests: {len(times)} different ones; at least {number} are needed")
+    ranks = (np.argsort(times) + 1).tolist()
+    return ranks[-1], *ranks[:-1]
+
+
+def draw_popularity(
+    number: int,
+    stream: np.random.Generator,
+    given: Mapping[int, int] | None = None,
+    table: Sequence[Sequence[int]] = tuple(POPULARITY.values()),
+    draws: int = DRAWS,
+) -> list[int]:
+    """Draw a popularity rank for each time rank: the "pool algorithm" of Tsafrir et al. (2005).
+
+    At each time rank the ranks that the logs have there join a pool. A rank that no log has later
+    is taken now; else the most popular of a few drawn from the pool. The longest request gets
+    rank 1.
+
+    Parameters
+    ----------
+    number
+        Of popular requests; 1 or more.
+    stream
+        Where randomness comes from.
+    given
+        Popularity ranks that are known, by time rank; no other request gets them.
+    table
+        Popularity ranks by time rank, one sequence for each log.
+    draws
+        Candidates that are drawn.
+    """
+    given = given or {}
+    last: dict[int, int] = {}
+    for log in table:
+        for place, rank in enumerate(log):
+            last[rank] = max(last.get(rank, 0), place)
+    free = set(range(1, number + 1)) - set(given.values())
+    pool: list[int] = []
+    found = []
+    for place in range(number):
+        pool += [log[place] for log in table if place < len(log)]
+        pool = [rank for rank in pool if rank in free]
+        due = [rank for rank in free if last.get(rank, number) <= place]
+        if place in given:
+            rank = given[place]
+        elif place == 0:
+            rank = min(free)
+        elif due:
+            rank = min(due)
+        elif pool:
+            rank = min(pool[index] for index in stream.integers(len(pool), size=draws))
+        else:  # only with fewer requests than the table has, or with given ones
+            rank = min(free)
+        free.discard(rank)
+        found.append(rank)
+    return found
+
+
+def head_times(longest: int, given: Sequence[int] = (), number: int = POPULAR) -> list[int]:
+    """Return the popular requests, s: the longest, then the others from the shortest on.
+
+    Fewer than ``number`` where ``longest`` leaves no room for more.
+
+    Parameters
+    ----------
+    longest
+        The longest request, s.
+    given
+        Requests known to be popular, s: each takes the place of the nearest one, of those in
+        :data:`COMMON_TIMES` only where no other is left.
+    number
+        How many.
+    """
+    common = [time for time in COMMON_TIMES if time < longest]
+    times = [longest, *common][:number]
+    for step in ROUND_STEPS:
+        for time in range(longest // step * step, 0, -step):
+            if len(times) < number and time not in times:
+                times.append(time)
+    new = sorted(set(given) - set(times))
+    surplus = len(times) + len(new) - number
+    for others in (set(times) - set(common), set(common)):
+        others = others - {longest, *given}
+        pairs = sorted((abs(mine - other), mine, other) for mine in new for other in others)
+        for _, mine, other in pairs:
+            if surplus > 0 and mine in new and other in times:
+                times[times.index(other)] = mine
+                new.remove(mine)
+                surplus -= 1
+    return [longest, *sorted({*times, *new} - {longest})]
+
+
+def head_sizes(
+    number: int,
+    share: float,
+    longest: float | None = None,
+    sizes: tuple[float, float, float] = SIZES,
+) -> list[float]:
+    """Return the shares of the popular requests, the largest first.
+
+    Parameters
+    ----------
+    number
+        How many.
+    share
+        Of all jobs that have a popular request. What the others leave of it is that of rank 1.
+    longest
+        Share of the longest request where it is known; then the others share the rest.
+    sizes
+        See :data:`SIZES`.
+    """
+    a, b, c = sizes
+    ranks = np.arange(2, number + 1)
+    others = (a * np.exp(b * ranks) + c) / 100
+    if longest is None:
+        first = share - float(others.sum())
+    else:
+        first = longest
+        if number > 1:
+            others *= max(0.0, share - longest) / others.sum()
+    return sorted([first, *others.tolist()], reverse=True)
+
+
+def merge_sizes(
+    sizes: Sequence[float], given: Mapping[int, float], longest: int, share: float
+) -> tuple[list[float], dict[int, int]]:
+    """Put known shares in the place of the nearest ones, and let the others share the rest.
+
+    Parameters
+    ----------
+    sizes
+        Shares, the largest first.
+    given
+        Known shares by request, s.
+    longest
+        The longest request, s; another takes the first place only where no other is left.
+    share
+        Of all jobs that have a popular request.
+
+    Returns
+    -------
+    tuple
+        The shares; and the place of each known one among them. Places after the first go by size.
+    """
+    free = list(range(len(sizes)))
+    taken: dict[int, int] = {}
+    for time in sorted(given, key=lambda time: (-given[time], time)):
+        places = [place for place in free if place > 0 or time == longest]
+        place = min(places or free, key=lambda place: abs(sizes[place] - given[time]))
+        free.remove(place)
+        taken[place] = time
+    rest = sum(sizes[place] for place in free)
+    scale = max(0.0, share - sum(given.values())) / rest if rest > 0 else 0.0
+    merged = [
+        given[taken[place]] if place in taken else scale * size for place, size in enumerate(sizes)
+    ]
+    order = [0, *sorted(range(1, len(sizes)), key=lambda place: -merged[place])]
+    found = {taken[old]: new for new, old in enumerate(order) if old in taken}
+    return [merged[place] for place in order], found
+
+
+def apportion(shares: Mapping[int, float], jobs: int) -> dict[int, int]:
+    """Return whole numbers of jobs near to the shares, by largest remainders."""
+    exact = {time: share * jobs for time, share in shares.items()}
+    found = {time: int(value) for time, value in exact.items()}
+    missing = min(jobs, round_half_up(sum(exact.values()))) - sum(found.values())
+    by_remainder = sorted(exact, key=lambda time: (found[time] - exact[time], time))
+    for time in by_remainder[:missing]:
+        found[time] += 1
+    return found
+
+
+def fit_counts(counts: Mapping[int, int], total: int) -> dict[int, int]:
+    """Return counts that sum to ``total``, changed from the largest on.
+
+    First in proportion, then by one each, then down to one, then down to none; only the last takes
+    a request away.
+
+    Parameters
+    ----------
+    counts
+        Jobs by request; 1 or more each.
+    total
+        Jobs.
+
+    Raises
+    ------
+    QuantityError
+        When there is no request whose count could grow.
+    """
+    found = dict(counts)
+    by_size = sorted(found, key=lambda time: (-found[time], time))
+    before, missing = sum(found.values()), total - sum(found.values())
+    if missing and not found:
+        raise QuantityError(
+            f"popular requests: leave {plural(missing, 'job')} without one; let their shares sum "
+            "to 1 or allow more different requests"
+        )
+    factor = abs(missing) / max(before, 1)
+    sign = 1 if missing > 0 else -1
+    for step in ("proportion", "one", "to one", "to none"):
+        for time in by_size:
+            count = found[time]
+            change = {
+                "proportion": int(np.ceil(factor * count)),
+                "one": 1,
+                "to one": count - 1,
+                "to none": count,
+            }[step]
+            if sign < 0:
+                change = min(change, count - (step != "to none"))
+            change = min(change, abs(missing))
+            found[time] += sign * change
+            missing -= sign * change
+    return found
+
+
+def assign(requests: Int64s, run_times: Int64s, stream: np.random.Generator) -> Int64s:
+    """Hand out requests to jobs at random, so that none is below its job's run time.
+
+    Jobs choose in the order of their run times, the longest first, each uniformly among the
+    requests that are left and long enough.
+
+    Parameters
+    ----------
+    requests, run_times
+        s, shape (jobs,).
+    stream
+        Where randomness comes from.
+
+    Returns
+    -------
+    Int64s
+        Requested time of each job, s.
+
+    Raises
+    ------
+    QuantityError
+        When there is no such way: some n jobs run longer than all but fewer than n requests.
+    """
+    order = np.argsort(-run_times, kind="stable")
+    runs, left = run_times[order], np.sort(requests)[::-1]
+    short: NDArray[np.bool_] = left < runs
+    if short.any():
+        run = int(runs[int(np.argmax(short))])
+        long_jobs, long_requests = int((runs >= run).sum()), int((left >= run).sum())
+        raise QuantityError(
+            f"requested times: {plural(long_jobs, 'job')} of {run} s or more, but only "
+            f"{plural(long_requests, 'request')} drawn for so long; choose a longer longest "
+            "request, a larger share of jobs that have it, or another seed"
+        )
+    enough = np.searchsorted(-left, -runs, side="right")  # requests that are long enough
+    uniform = stream.random(len(runs))
+    pool = left.tolist()
+    for place, (end, u) in enumerate(zip(enough.tolist(), uniform.tolist(), strict=True)):
+        chosen = place + int(u * (end - place))
+        pool[place], pool[chosen] = pool[chosen], pool[place]
+    found = np.empty(len(runs), np.int64)
+    found[order] = pool
+    return found
+
+
+@dataclass(frozen=True)
+class RequestModel:
+    """How many jobs ask for how long.
+
+    Attributes
+    ----------
+    longest
+        The longest request, s; at least 1 h.
+    popular
+        Requests known to be popular, s, each with its share of jobs; up to 20 with the longest.
+        They take the place of the model's own.
+    head_share
+        Share of jobs that have one of the popular requests.
+    distinct
+        Number of different requests; None takes it by the number of jobs: ``law``.
+    law
+        ``linear`` (:data:`DISTINCT`) or ``power`` (:data:`DISTINCT_POWER`).
+    number
+        Of popular requests.
+    sizes, tail_power, tail_times
+        See :data:`SIZES`, :data:`TAIL_POWER` and :data:`TAIL_TIMES`.
+    table
+        See :data:`POPULARITY`.
+    """
+
+    longest: int
+    popular: Mapping[int, float] = field(default_factory=dict)
+    head_share: float = HEAD_SHARE
+    distinct: int | None = None
+    law: Literal["linear", "power"] = "linear"
+    number: int = POPULAR
+    sizes: tuple[float, float, float] = SIZES
+    tail_power: float = TAIL_POWER
+    tail_times: tuple[float, float] = TAIL_TIMES
+    table: Sequence[Sequence[int]] = tuple(POPULARITY.values())
+
+    def __post_init__(self) -> None:
+        if self.longest < LEAST_LONGEST:
+            raise QuantityError(
+                f"longest request {self.longest} s: must be at least {LEAST_LONGEST} s, 1h"
+            )
+        for time, share in self.popular.items():
+            if not 0 < time <= self.longest or not 0 <= share <= 1:
+                raise QuantityError(
+                    f"popular request {time} s of share {share}: must be positive, at most the "
+                    f"longest ({self.longest} s), and its share from 0 to 1"
+                )
+        most = self.number - (self.longest not in self.popular)
+        if len(self.popular) > most or sum(self.popular.values()) > 1 + 1e-9:
+            raise QuantityError(
+                f"popular requests: {len(self.popular)} with a share of "
+                f"{sum(self.popular.values()):.3g}; at most {most} are possible, with a share of 1"
+            )
+        if not 0 < self.head_share <= 1:
+            raise QuantityError(f"head_share {self.head_share}: must be above 0 and at most 1")
+        if self.distinct is not None and self.distinct < 1:
+            raise QuantityError(f"distinct {self.distinct}: must be 1 or more")
+        if self.law not in ("linear", "power"):
+            raise QuantityError(f"law {self.law!r}: not known; choose linear or power")
+
+    @classmethod
+    def fit(
+        cls, requested: Int64s, popular: int = POPULAR, *, rare: float = RARE, longest: int = 0
+    ) -> Self:
+        """Return the model of given requests.
+
+        Parameters
+        ----------
+        requested
+            Requested times, s; positive.
+        popular
+            How many popular requests are taken over with their shares, the longest among them; 0
+            takes over only longest and number of different ones.
+        rare
+            See :data:`RARE`.
+        longest
+            s, where it is known. Longer requests count as this one.
+
+        Raises
+        ------
+        QuantityError
+            When there is none, or the longest is below 1 h.
+        """
+        requested = np.asarray(requested, np.int64)
+        if not len(requested) or int(requested.min()) < 1:
+            raise QuantityError(
+                f"requests: {plural(len(requested), 'job')} with a positive one needed, all of them"
+            )
+        if not longest:
+            times, counts = np.unique(requested, return_counts=True)
+            longest = int(times[counts >= rare * len(requested)].max(initial=0)) or int(times[-1])
+        requested = np.minimum(requested, longest)
+        distinct = len(np.unique(requested))
+        if not popular:
+            return cls(longest, distinct=distinct)
+        times, counts = most_popular(requested[requested < longest], popular - 1)
+        shares = {longest: float((requested == longest).mean())}
+        for time, count in zip(times.tolist(), counts.tolist(), strict=True):
+            shares[time] = count / len(requested)
+        known = min(1.0, sum(shares.values()))
+        share = known if popular >= min(POPULAR, distinct) else max(HEAD_SHARE, known)
+        return cls(longest, shares, head_share=share, distinct=distinct)
+
+    def distinct_for(self, jobs: int) -> int:
+        """Return the number of different requests of so many jobs, from 1 to ``jobs``."""
+        if self.distinct is not None:
+            found = float(self.distinct)
+        elif self.law == "power":
+            a, b = DISTINCT_POWER
+            found = a * jobs**b
+        else:
+            found = float(np.interp(jobs, *np.array(DISTINCT, float).T))
+        return max(1, min(jobs, max(round_half_up(found), len(self.popular))))
+
+    def histogram(self, jobs: int, stream: np.random.Generator) -> tuple[Int64s, Int64s]:
+        """Draw requests for so many jobs.
+
+        Parameters
+        ----------
+        jobs
+            How many; 1 or more.
+        stream
+            Where randomness comes from.
+
+        Returns
+        -------
+        tuple
+            Requests (s), the shortest first, and how many jobs have each; the sum is ``jobs``.
+
+        Raises
+        ------
+        QuantityError
+            When ``head_share`` leaves nothing for the longest request.
+        """
+        if jobs < 1:
+            raise QuantityError(f"jobs {jobs}: at least 1 is needed to draw requested times")
+        head = self._head(stream)
+        if min(head.values()) < 0:
+            raise QuantityError(
+                f"head_share {self.head_share}: leaves nothing for the longest request; give its "
+                "share among the popular ones"
+            )
+        distinct = self.distinct_for(jobs)
+        own = sorted(head.keys() - self.popular.keys(), key=lambda time: (-head[time], -time))
+        # Few jobs have few different requests: the popular ones. No rule of the source's.
+        whole = sum(self.popular.values()) > 1 - 1e-9
+        kept = max(distinct - len(self.popular), 0 if whole else 1)
+        for time in own[kept:]:
+            del head[time]
+        shares = {time: share for time, share in head.items() if time not in self.popular}
+        rare = max(distinct - len(head), 0 if shares or whole else 1)
+        shares |= self._tail(rare, distinct, head, stream)
+        fixed = apportion(self.popular, jobs)
+        counts = {time: max(1, round_half_up(share * jobs)) for time, share in shares.items()}
+        counts = fit_counts(counts, jobs - sum(fixed.values())) | fixed
+        found = sorted((time, count) for time, count in counts.items() if count)
+        times, numbers = np.array(found, np.int64).T
+        return times, numbers
+
+    def _head(self, stream: np.random.Generator) -> dict[int, float]:
+        """Return the popular requests, s, each with its share of all jobs.
+
+        Times and sizes are found apart from each other and then matched by
+        :func:`draw_popularity`. Shares that are known take the place of the nearest ones.
+        """
+        given, longest, share = self.popular, self.longest, self.head_share
+        times = head_times(longest, tuple(given), self.number)
+        shares = head_sizes(len(times), share, given.get(longest), self.sizes)
+        shares, places = merge_sizes(shares, given, longest, share)
+        known = {times.index(time): place + 1 for time, place in places.items()}
+        ranks = draw_popularity(len(times), stream, known, self.table)
+        return {time: shares[rank - 1] for time, rank in zip(times, ranks, strict=True)}
+
+    def _tail(
+        self, number: int, distinct: int, head: Mapping[int, float], stream: np.random.Generator
+    ) -> dict[int, float]:
+        """Return the rare requests, s, with their shares."""
+        times: list[int] = []
+        c, d = self.tail_times
+        a = 1 + c * float(distinct) ** d
+        x = np.arange(1, number + 1) / max(number, 1)
+        for seconds in (self.longest * (a - 1) * x / (a - x)).tolist():
+            minute = round_half_up(seconds / MINUTE) * MINUTE
+            free = (
+                minute + offset
+                for offset in OFFSETS
+                if 0 < minute + offset < self.longest
+                and minute + offset not in head
+                and minute + offset not in times
+            )
+            if (time := next(free, None)) is not None:
+                times.append(time)
+        if not times:
+            return {}
+        shares = (self.number + 1.0 + np.arange(len(times))) ** self.tail_power
+        rest = 1 - max(self.head_share, sum(self.popular.values()))
+        shares *= max(0.0, rest) / shares.sum()
+        return dict(zip(times, stream.permutation(shares).tolist(), strict=True))
+
+    def draw(
+        self, run_times: Int64s, stream: np.random.Generator, *, outrun: bool = False
+    ) -> Int64s:
+        """Return a requested time for each job, s: at least its run time, at most the longest.
+
+        A job that runs longer than the longest request asks for that.
+
+        Parameters
+        ----------
+        run_times
+            s, shape (jobs,).
+        stream
+            Where randomness comes from.
+        outrun
+            Where more jobs run for long than requests are that long, let them ask for the longest
+            that is left: in logs some jobs do outrun their requests.
+
+        Raises
+        ------
+        QuantityError
+            When too many jobs run too long, unless ``outrun``; see
+            :func:`assign`.
+        """
+        if not len(run_times):
+            return np.zeros(0, np.int64)
+        requests = np.repeat(*self.histogram(len(run_times), stream))
+        runs = np.minimum(run_times, self.longest)
+        if outrun:
+            order = np.argsort(runs, kind="stable")
+            runs[order] = np.minimum(runs[order], requests)
+        return assign(requests, runs, stream)
