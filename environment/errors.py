@@ -19,7 +19,10 @@ Each subclasses the builtin that a caller would catch.
 
 from __future__ import annotations
 
-from pydantic import ValidationError
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 
 class HpcrowdError(Exception):
