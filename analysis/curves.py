@@ -1,7 +1,8 @@
 """Curves behind the pictures: levels over time, distributions, weekly rhythm, in plain numpy.
 
 Everything is averaged or sampled down to what a picture can show, so that drawing takes as long
-for 300,000 jobs as for 300.
+for 300,000 jobs as for 300. Weekly rhythm is there as rates for pictures
+(:func:`weekly_rates`) and as shares (:func:`weekly_profile`), which can be compared between runs.
 """
 
 from __future__ import annotations

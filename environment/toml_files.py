@@ -1,4 +1,4 @@
-"""Settings in TOML files."""
+"""Settings in TOML files: their values, and the line of a value for messages."""
 
 from __future__ import annotations
 
@@ -50,6 +50,11 @@ def line_of(text: str, place: Place) -> int | None:
 
 
 def _first_line(text: str, place: Place) -> int | None:
+    """Return the line in which a value begins.
+
+    Neither ``tomllib`` nor ``tomlkit`` gives positions. So the file is read again from its
+    beginning, one line more each time: a value is where the first text ends that has it.
+    """
     lines = text.splitlines(keepends=True)
     whole = 0  # lines of the longest beginning so far that is TOML
     for count in range(1, len(lines) + 1):

@@ -10,6 +10,11 @@ reactions       do I do something else?       :mod:`hpcrowd.agents.behaviours.re
 =============== ============================= ====================================================
 
 Named combinations, one for each published model, stand in :mod:`hpcrowd.agents.presets`.
+
+Two behaviours are classes here, ready to be used or to be subclassed. :class:`Rigid` keeps the
+recorded submissions. :class:`ThinkTime` keeps the think times instead (Madon et al. 2024,
+section 4): users wait for what they waited for, and submit earlier or later as the cluster is
+faster or slower.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Pictures of several runs side by side; the look is that of :mod:`analysis.pictures.plots`."""
+"""Pictures of several runs side by side, and of groups of runs that differ in their seed.
+
+A group of several seeds is a line, the mean over its runs, with a band from the lowest to the
+highest of them. The look is that of :mod:`hpcrowd.analysis.pictures.plots`.
+"""
 
 from __future__ import annotations
 

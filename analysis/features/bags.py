@@ -202,7 +202,10 @@ class Fit:
 
 
 def fit(values: ArrayLike, distribution: str) -> Fit:
-    """Return a distribution fitted to times between bags.
+    """Return a distribution fitted to times between bags (Minh 2012, section 3.5.1).
+
+    Parameters are by maximum likelihood, with the threshold at 0, named and parametrized as in the
+    thesis (Tables 3.9 and 3.10).
 
     Parameters
     ----------
@@ -254,6 +257,8 @@ def fit(values: ArrayLike, distribution: str) -> Fit:
 
 def distance(values: ArrayLike, distribution: str, parameters: Mapping[str, float]) -> float:
     """Return the largest distance between the distribution functions of a fit and of data.
+
+    That is the distance of Kolmogorov and Smirnov.
 
     Parameters
     ----------

@@ -1,4 +1,9 @@
-"""Panels of pictures of workloads: arrivals, jobs, bags and repetitions, users."""
+"""Panels of pictures of workloads: on arrivals, single jobs, bags and repetitions, and users.
+
+Arrivals: jobs per day, the week, autocorrelation, times between arrivals. Jobs: how long, how wide,
+how long they waited, run time x processors. Bags: times between them with fitted distributions,
+and repetitions. Users: their ranks by jobs, their share of the jobs, how long they think.
+"""
 
 from __future__ import annotations
 

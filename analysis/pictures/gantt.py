@@ -1,7 +1,8 @@
 """Gantt pictures of runs: who held which processors when, and who waited meanwhile.
 
 :func:`gantt` draws any window of a run. The rows of processors are computed for the picture (see
-:mod:`platform.placement`): in the simulation a job holds so many processors, not certain ones.
+:mod:`platform.placement`): in the simulation a job holds so many processors, not certain ones. Jobs
+are coloured by user, queue, state or cluster (:func:`looks_of`).
 """
 
 from __future__ import annotations
@@ -134,7 +135,13 @@ def looks_of(jobs: JobTable, by: str) -> Looks:
 
 
 def _by_work(column: Int64s, jobs: JobTable, what: str) -> Looks:
-    """The most work comes first, as the trace has it: the same whoever schedules it."""
+    """Return looks by work: the most work, as the trace has it, comes first.
+
+    So a user's colour is the same in every picture: it depends on the work of the run alone, not on
+    who schedules it or on the window that is drawn. The users with the most work have colours of
+    their own, the others share greys. Colour-blind people can tell seven colours apart; the next
+    seven users have them again, hatched.
+    """
     numbers, which = np.unique(column, return_inverse=True)
     work = np.bincount(which, weights=jobs.processors * np.maximum(jobs.run_time, 1).astype(float))
     coloured = len(HUES) * len(HATCHES)

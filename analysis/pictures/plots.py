@@ -258,7 +258,9 @@ def averaged(edges: Int64s) -> str:
 def label_hours(
     axes: Axes, clock: Clock, first: int, last: int, *, named: bool, most: int = 13
 ) -> None:
-    """Label the time axis of a window.
+    """Label the time axis of a window: in hours, minutes or seconds of local time if it is short.
+
+    Longer ones than :data:`LONG` have the labels of :func:`~hpcrowd.analysis.curves.time_ticks`.
 
     Parameters
     ----------

@@ -1,4 +1,11 @@
-"""The compiled engine: owner of the arrays that :mod:`environment.engine.kernel.loop` works on."""
+"""The compiled engine: owner of the arrays that compiled code works on.
+
+That code is :mod:`hpcrowd.environment.engine.kernel.loop` and, for most policies, a pass:
+FCFS and EASY without options run in the compiled loop; any other policy is a
+:class:`~hpcrowd.environment.engine.passes.base.CompiledPass`. When the policy or the platform
+changes, the table of jobs is brought up to date with what runs and waits; everything else that the
+engine keeps is then rebuilt from it (:meth:`CompiledEngine.take_over`).
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Batch schedulers in plain Python, one policy a file; :mod:`.base` says what a scheduler is."""
+"""Batch schedulers in plain Python: :mod:`.base` says what one is, :mod:`.names` lists them."""

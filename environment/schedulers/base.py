@@ -1,4 +1,4 @@
-"""What a scheduler is, and what it knows of jobs.
+"""What a scheduler is, what it knows of jobs, and the reasons that it gives why one waits.
 
 A scheduler is asked once at every instant at which jobs ended or arrived, or at which it wanted to
 be asked, if any jobs wait; it names the jobs to start now. The policies in this package are the

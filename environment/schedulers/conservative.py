@@ -1,6 +1,7 @@
 """Conservative backfilling, and the plan of reservations that it keeps from pass to pass.
 
-Selective backfilling keeps such a plan, too.
+Selective backfilling keeps such a plan, too. :class:`Profile` is the plan as the policies change
+it, :class:`Holes` the room that it leaves now, for the reasons why a job does not start.
 """
 
 from __future__ import annotations

@@ -1,4 +1,24 @@
-"""Limits on what runs at once, by user, by queue, and by user within a queue."""
+"""Limits on what runs at once, by user, by queue, and by user within a queue.
+
+Tables of queues come from a TOML file::
+
+    user-jobs = 10              # of one user on the whole machine, at once
+    user-processors = 512
+
+    [[queues]]
+    queues = [1, 2]             # their numbers in the trace; the limits hold for each by itself
+    priority = 10               # large ones first; 0 unless given
+    jobs = 40                   # running at once
+    processors = 2000
+    user-jobs = 2               # of one user in this queue, at once
+    user-processors = 64
+
+    [other]                     # queues that are not named
+    priority = 1
+
+Everything is checked when the file is read. A message about a mistake names the file, the place in
+it and the rule.
+"""
 
 from __future__ import annotations
 

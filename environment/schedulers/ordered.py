@@ -4,6 +4,9 @@ A pass goes through the queue in its order. A job whose user or queue is at a li
 and holds nothing. The others start while they fit; the first that does not is the *head* of the
 queue, and blocks. Without backfilling that is all. With it, the head gets a reservation as in EASY,
 and the jobs behind it are tried in an order of their own.
+
+:class:`OrderedScheduler` is that pass, :class:`QueueWalk` the reasons why jobs wait in such a
+queue, :data:`KEYS` and :data:`BACKFILL_MEANING` the orders that have names.
 """
 
 from __future__ import annotations
@@ -38,7 +41,10 @@ class QueueRules(NamedTuple):
 
 
 class QueueWalk:
-    """One walk through a queue.
+    """One walk through a queue, for the reasons why its jobs wait.
+
+    It is the walk of :class:`OrderedScheduler`, which explains instead of starting jobs; tests
+    compare the two.
 
     Parameters
     ----------

@@ -1,4 +1,29 @@
-"""Run a grid: workloads of its clusters and of its own, users who submit here or there."""
+"""Run a grid: workloads of its clusters and of its own, users who submit here or there.
+
+A grid comes from a TOML file: its clusters, who works on each, and who submits to the grid::
+
+    broker = "first-fit"
+    users = "think-time"
+    components = 64
+
+    [clusters.north]
+    processors = 100
+    trace = "north.swf.gz"
+    grid_share = 0.2
+
+    [clusters.south]
+    processors = 64
+    speed = 1.5
+    model = "lublin"
+    load = 0.5
+
+    [grid]
+    model = "lublin"
+    load = 0.4
+
+Everything is checked when the file is read. A message about a mistake names the file, the place in
+it and the rule.
+"""
 
 from __future__ import annotations
 

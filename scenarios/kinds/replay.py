@@ -1,4 +1,8 @@
-"""Replay a trace: users of a log work again, and react to what the cluster does to them."""
+"""Replay a trace: users of a log work again, and react to what the cluster does to them.
+
+:class:`ReplayConfig` has the settings, checked before anything runs; :func:`replay` is one run.
+What runs with other settings may share, such as sessions, :func:`prepare` finds once.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Resample a trace: a population drawn from its users comes and goes on a cluster."""
+"""Resample a trace: a population drawn from its users comes and goes on a cluster.
+
+:class:`ResampleConfig` has the settings, checked before anything runs; :func:`resample` is one run.
+"""
 
 from __future__ import annotations
 

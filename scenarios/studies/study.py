@@ -144,6 +144,9 @@ class PublishedStudy[Need: Judged](ABC):
     def stored(self, digits: int | None = None) -> dict[str, Any]:
         """Return all runs as plain data that :meth:`of_stored` reads.
 
+        They are kept next to the study's page, so that its tables and pictures can be made again
+        without thousands of simulations, and a test can run some of them again.
+
         Parameters
         ----------
         digits

@@ -33,7 +33,15 @@ ALIGNMENT = 64
 
 
 def write_shared(value: Any, path: Path) -> None:
-    """Write a value for :func:`read_shared` into a file that is whole or absent."""
+    """Write a value for :func:`read_shared` into a file that is whole or absent.
+
+    The file holds a pickle of anything made of arrays, such as a table of jobs with its sessions,
+    and the arrays apart from it (pickle protocol 5 with buffers out of band, PEP 574)::
+
+        8 bytes   place of the pickle that comes last, little endian
+        arrays    each from a multiple of 64 bytes on
+        pickle    of a tuple: places and lengths of the arrays, and the pickle of the rest
+    """
     buffers: list[pickle.PickleBuffer] = []
     rest = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
     arrays = [buffer.raw() for buffer in buffers]
@@ -54,6 +62,9 @@ def write_shared(value: Any, path: Path) -> None:
 
 def read_shared(path: Path) -> Any:
     """Return the value in a file; its arrays can be written to, which nobody else sees.
+
+    The file is mapped privately: nothing is copied until it is written to, page by page. The system
+    keeps one copy of the file in memory for all processes.
 
     Only for files that :func:`write_shared` wrote on the user's own behalf: a pickle is a program.
 

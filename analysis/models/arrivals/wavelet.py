@@ -24,6 +24,10 @@ def integrate_and_fire(
 ) -> tuple[Floats, float]:
     """Return when the integral of a piecewise constant rate reaches whole numbers.
 
+    A rate process gives how many arrivals each interval expects, not when they are. Minh 2012
+    (section 4.5.2) converts it by *integrate-and-fire*: the rate is added up, and each time the sum
+    reaches the next whole number, a job arrives.
+
     Parameters
     ----------
     expected

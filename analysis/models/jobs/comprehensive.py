@@ -1,4 +1,8 @@
-"""The comprehensive model of Minh 2012, chapter 5: bags of similar jobs, run times, processors."""
+"""The comprehensive model of Minh 2012, chapter 5: bags of similar jobs, run times, processors.
+
+:func:`bag_places` puts bags into the arrivals, :class:`BagSizes` is what a trace says of their
+sizes, :class:`Comprehensive` the model.
+"""
 
 from __future__ import annotations
 

@@ -24,6 +24,9 @@ from hpcrowd.environment.streams import Streams
 def speedup(processors: ArrayLike, parallelism: ArrayLike, sigma: ArrayLike) -> Floats:
     """Return how many times faster a job is than on one processor.
 
+    As remembered, and not confirmed by a source at hand: Downey, *A Model For Speedup of Parallel
+    Programs*, 1997.
+
     Parameters
     ----------
     processors

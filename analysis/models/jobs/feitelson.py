@@ -2,6 +2,10 @@
 
 What the papers at hand say is the form of the model; its numbers stand in programs that are not at
 hand. So the numbers are parameters, whose defaults are marked as unconfirmed.
+
+:class:`Harmonic` is the distribution of sizes; repeated executions are found by :func:`find_runs`
+and made by :func:`repeated`. The two versions are at the end, with what they have in common in
+:class:`Feitelson`.
 """
 
 from __future__ import annotations

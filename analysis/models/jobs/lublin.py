@@ -1,4 +1,9 @@
-"""The jobs of Lublin and Feitelson 2003: batch and interactive, or of one kind."""
+"""The jobs of Lublin and Feitelson 2003: batch and interactive, or of one kind.
+
+ln of the run time is hyper-gamma, log2 of the processors two-stage uniform. The mixtures behind the
+run times, whose shares go with the size of the job, are fitted here by expectation-maximization;
+the models of Feitelson (:mod:`.feitelson`) use them, too.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +110,12 @@ class Gammas(Family):
 
 @dataclass(frozen=True)
 class LinearMixture:
-    """A fitted mixture.
+    """A fitted mixture whose shares go linearly with the size of the job.
+
+    Component k has the share ``(1 - x) small[k] + x large[k]`` at relative size x from 0 to 1. That
+    is again a mixture: with probability x the shares ``large`` hold, else ``small``. So every step
+    of expectation-maximization is in closed form, the likelihood never falls, and no share leaves 0
+    to 1.
 
     Attributes
     ----------

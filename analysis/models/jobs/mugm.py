@@ -1,7 +1,8 @@
 """MUGM, the mixed user group model of Song, Ernemann and Yahyapour (2005).
 
 Users are grouped by the classes of jobs that they submit; each group has a model of processors and
-run times of its own, and each generated job a user of its group.
+run times of its own, and each generated job a user of its group. Classes and groups are clusters by
+k-medoids; the model of a group is a mixture of normal distributions in log2.
 """
 
 from __future__ import annotations
@@ -154,7 +155,11 @@ class Submissions:
 
 
 def _medoids(distance: Floats, count: int) -> Int64s:
-    """Return the places of medoids: PAM, BUILD and then the best SWAP until none improves."""
+    """Return the places of medoids: PAM, BUILD and then the best SWAP until none improves.
+
+    The loop that Fig. 7 of the paper draws, which moves each medoid within its own cluster, ends in
+    poor optima.
+    """
     try:
         import kmedoids
     except ImportError:

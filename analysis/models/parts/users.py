@@ -93,6 +93,9 @@ class UserShares(Part):
         return place + 1, np.asarray(self.groups, np.int64)[place]
 
 
+# What published models leave open and a workload cannot do without: load and users. Nothing here
+# has a source; all of it are defaults of parameters, chosen here.
+
 #: Offered load that published parameters get where the paper says nothing of arrivals.
 LOAD = 0.7
 

@@ -1,8 +1,9 @@
 """A plan of reservations kept from pass to pass: conservative and selective backfilling.
 
-The same policies, written to be read, stand in ``environment/schedulers/conservative.py``. There every
-waiting job is looked at in every pass. Here a job with a reservation is only looked at when
-something became free before its start that it may not have seen, and is not plainly too small.
+The same policies, written to be read, are in ``environment/schedulers/conservative.py`` and
+``selective.py``. There every waiting job is looked at in every pass. Here a job with a reservation
+is only looked at when something became free before its start that it may not have seen, and is not
+plainly too small.
 """
 
 from __future__ import annotations

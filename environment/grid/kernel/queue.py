@@ -3,6 +3,9 @@
 Jobs of one size stand in a list of their own, by submission; over the sizes there is a tree that
 knows the earliest of the first jobs of all sizes up to any number of processors. So a queue of
 thousands costs no more to look through than one of ten.
+
+How the broker chooses a cluster is here, too; the same policies in plain Python are in
+``environment/grid/policies.py``.
 """
 
 from __future__ import annotations

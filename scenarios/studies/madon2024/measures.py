@@ -323,10 +323,14 @@ def window_of(run: Run, months: int) -> Window:
     return Window(months, ended * DAY / length, work / (run.processors * length))
 
 
+# Fig. 5c prints percentiles over users of their additional lateness. It leaves open how a user with
+# a single job counts, for whom Eq. 6 divides by zero, and how a percentile between two users is
+# taken. What follows tries the readings against the printed figures.
+
 #: s; the distance to a published percentile smaller than this is relative to this instead.
 SMALLEST_SCALE = 100.0
 
-#: What becomes of users with a single job.
+#: How users with a single job count.
 SINGLES = ("left out", "0", "lateness")
 
 #: What twice the mean lateness of n jobs is divided by; Eq. 6 says n - 1.

@@ -2,6 +2,7 @@
 
 Run times and processors are uniform and independent, so that only arrivals tell workloads apart
 (section 6.1). All patterns have the same run times and processors, and arrive in the same time.
+The patterns are fitted to a log (:func:`fit_arrivals`), or those stored here.
 """
 
 from __future__ import annotations
@@ -137,7 +138,9 @@ def drawn(
     )
 
 
-#: The log whose arrivals are stored, by the name that studies give it.
+#: The log whose arrivals are stored, by the name that studies give it. The thesis does not say to
+#: which log it fitted them. On LLNL Thunder the two wavelet models differ as in its chapter 4: the
+#: plain one lacks the long pauses, and so the bursts between them.
 LOG = "Thunder"
 
 #: s; T, over which arrivals are counted (chapters 4 and 5).

@@ -1,4 +1,10 @@
-"""How much longer users pause after longer responses, in a log."""
+"""How much longer users of a log pause after longer responses: a slope in doublings.
+
+The slope of log2(pause + grace) over log2(response + grace) within users: at 0.5 a user pauses 1.4
+times as long after a response twice as long. That is what the elasticity of
+:class:`hpcrowd.agents.populations.openness.Consequences` is for a user who reacts to the machine;
+in a log it also contains how the length of jobs goes with the hour and with the work.
+"""
 
 from __future__ import annotations
 

@@ -26,6 +26,9 @@ SHIFT = HOUR
 class Outcome:
     """What a simulation, or the recorded log, was like.
 
+    A simulation is reduced to this as soon as it has ended, so that a study of many seeds and large
+    logs fits into memory.
+
     Attributes
     ----------
     seed

@@ -10,7 +10,7 @@ sessions moved by hours at random users no longer come at the same time of the w
 batch that began a session, and that the submission before released, always waits for the next
 session, sessions no longer run together.
 
-The tables are generated parts of the study's page.
+The tables are generated parts of the study's page, and take some minutes.
 """
 
 from __future__ import annotations

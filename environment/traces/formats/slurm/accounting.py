@@ -295,5 +295,6 @@ SACCT = Format(
     holds_names=True,
 )
 
+# The pair on bytes, then the pair on paths.
 parse_sacct, generate_sacct = SACCT.parse, SACCT.generate
 read_sacct, write_sacct = SACCT.read, SACCT.write
