@@ -17,6 +17,16 @@ from hpcrowd.environment.schedulers.base import EndedJob, RunningJob, Scheduler,
 from hpcrowd.environment.schedulers.estimates import Estimates, believed_end
 from hpcrowd.environment.stops import FOREVER, Stop
 
+#: Columns of the table by the fields of what schedulers see of a job, after its row.
+OWNER = [Column.USER, Column.GROUP, Column.QUEUE]
+WAITING = np.array(
+    [Column.PROCESSORS, Column.ESTIMATE, Column.ENQUEUED, Column.REQUESTED_TIME, *OWNER]
+)
+RUNNING = np.array([Column.PROCESSORS, Column.START, *OWNER])
+ENDED = np.array(
+    [Column.PROCESSORS, Column.ESTIMATE, Column.ENQUEUED, Column.START, Column.END, *OWNER]
+)
+
 
 class PlainEngine(Engine):
     """Runs jobs under a :class:`~environment.schedulers.base.Scheduler`, or as recorded under None.
@@ -294,23 +304,15 @@ class PlainEngine(Engine):
                 self.jobs.promised[row] = start
         scheduler.promises.clear()
 
-    def _of(self, row: int, *columns: Column) -> list[int]:
-        """Return what stands in columns of a job, and its user, group and queue."""
-        places = (*columns, Column.USER, Column.GROUP, Column.QUEUE)
-        values: list[int] = self.jobs.matrix[places, row].tolist()
-        return values
-
     def _as_waiting(self, row: int) -> WaitingJob:
-        known = (Column.PROCESSORS, Column.ESTIMATE, Column.ENQUEUED, Column.REQUESTED_TIME)
-        return WaitingJob(row, *self._of(row, *known))
+        return WaitingJob(row, *self.jobs.matrix[WAITING, row].tolist())
 
     def _as_running(self, row: int) -> RunningJob:
-        processors, *known = self._of(row, Column.PROCESSORS, Column.START)
+        processors, *known = self.jobs.matrix[RUNNING, row].tolist()
         return RunningJob(row, processors, self._expected[row], *known)
 
     def _as_ended(self, row: int) -> EndedJob:
-        known = (Column.PROCESSORS, Column.ESTIMATE, Column.ENQUEUED, Column.START, Column.END)
-        return EndedJob(row, *self._of(row, *known))
+        return EndedJob(row, *self.jobs.matrix[ENDED, row].tolist())
 
     def _expectations(self) -> tuple[RunningJob, ...]:
         """Return the running jobs by expected end; what is late is believed to end now, or later.
