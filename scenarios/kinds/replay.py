@@ -91,7 +91,9 @@ class ReplayConfig(TraceScenario):
         """Read the file of a population; a table describes one."""
         folder = info.data["folder"]
         if isinstance(users, dict):
-            return PopulationConfig.configure(**{**users, "folder": folder})
+            return PopulationConfig.configure(
+                **{**users, "folder": folder / users.get("folder", "")}
+            )
         if isinstance(users, str) and users.endswith(".toml"):
             return read_population(folder / users)
         if isinstance(users, str) and users not in BEHAVIOURS:
