@@ -20,6 +20,8 @@ from hpcrowd.scenarios.kinds.replay import replay
 from hpcrowd.scenarios.terminal import standard_output
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from hpcrowd.analysis.run import Run
     from hpcrowd.environment.traces.trace import Trace
 
@@ -52,18 +54,19 @@ class ScriptTable:
     words: int = 2
     note: str = ""
 
-    def show(self) -> None:
-        """Print it on standard output."""
+    def show(self, console: Console | None = None) -> None:
+        """Print it on a ``rich`` console; on standard output unless given."""
         from rich.box import SIMPLE_HEAD
+        from rich.markup import escape
         from rich.table import Table
 
-        table = Table(box=SIMPLE_HEAD, title=self.title, pad_edge=False)
+        table = Table(box=SIMPLE_HEAD, title=escape(self.title), pad_edge=False)
         table.title_justify, table.title_style = "left", "bold"
         for place, name in enumerate(self.head):
             table.add_column(name, justify="left" if place < self.words else "right", no_wrap=True)
         for row in self.rows:
             table.add_row(*row)
-        console = standard_output()
+        console = console or standard_output()
         console.print(table)
         if self.note:
             console.print(self.note)
