@@ -25,8 +25,7 @@ from hpcrowd.scenarios.studies.madon2024.study import (
     simulate,
     texts,
 )
-from hpcrowd.scenarios.studies.pages import refresh_page
-from hpcrowd.scenarios.studies.render import write_pictures
+from hpcrowd.scenarios.studies.render import refresh_page, write_pictures
 from hpcrowd.scenarios.studies.running import run_study, swap_ties
 from matplotlib.figure import Figure
 from study_cases import KTH_FILE, rows_of_folder, shown, small_log

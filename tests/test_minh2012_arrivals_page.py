@@ -11,8 +11,8 @@ from hpcrowd.scenarios.studies.minh2012_arrivals.figures import FIGURES
 from hpcrowd.scenarios.studies.minh2012_arrivals.measures import MEASURES
 from hpcrowd.scenarios.studies.minh2012_arrivals.study import Minh2012Arrivals
 from hpcrowd.scenarios.studies.minh2012_arrivals.workloads import PATTERNS, stored_arrivals
-from hpcrowd.scenarios.studies.pages import refresh_page
 from hpcrowd.scenarios.studies.refresh import page_of, pictures_of_page, stored_study
+from hpcrowd.scenarios.studies.render import refresh_page
 
 NAME = Minh2012Arrivals.name
 

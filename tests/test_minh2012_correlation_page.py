@@ -23,7 +23,6 @@ from hpcrowd.scenarios.studies.minh2012_correlation.experiments import (
 from hpcrowd.scenarios.studies.minh2012_correlation.figures import figures_of
 from hpcrowd.scenarios.studies.minh2012_correlation.foretold import foretold_signs
 from hpcrowd.scenarios.studies.minh2012_correlation.study import Minh2012Correlation
-from hpcrowd.scenarios.studies.pages import refresh_page
 from hpcrowd.scenarios.studies.refresh import (
     page_of,
     pictures_of_page,
@@ -31,6 +30,7 @@ from hpcrowd.scenarios.studies.refresh import (
     runs_of,
     stored_study,
 )
+from hpcrowd.scenarios.studies.render import refresh_page
 
 NAME = Minh2012Correlation.name
 

@@ -21,8 +21,8 @@ from hpcrowd.environment.traces.trace import jobs_from_trace
 from hpcrowd.scenarios.commands.models.validate import models_of
 from hpcrowd.scenarios.kinds.replay import BEHAVIOURS
 from hpcrowd.scenarios.studies import validation
-from hpcrowd.scenarios.studies.pages import BEGIN
 from hpcrowd.scenarios.studies.refresh import command as refresh_command
+from hpcrowd.scenarios.studies.render import BEGIN
 from hpcrowd.scenarios.studies.validation import ADJUSTED_WINDOWS, facts_row, validate_log
 
 HEADER = "; UnixStartTime: 978307200\n; TimeZoneString: Europe/Stockholm\n; MaxProcs: 8\n"

@@ -24,9 +24,8 @@ from typing import Annotated, Any
 import typer
 
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
-from hpcrowd.scenarios.studies.pages import BEGIN, refresh_page
 from hpcrowd.scenarios.studies.registry import study_entry
-from hpcrowd.scenarios.studies.render import Picture, write_pictures
+from hpcrowd.scenarios.studies.render import BEGIN, Picture, refresh_page, write_pictures
 from hpcrowd.scenarios.terminal import progress_bar
 
 #: The documentation in a checkout; pages, stored runs and pictures are in it.

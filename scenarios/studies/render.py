@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from hpcrowd.analysis.pictures.plots import figure_png
 from hpcrowd.analysis.results import versions, whole_folder, write_csv, write_json
-from hpcrowd.scenarios.studies.pages import markdown_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,6 +38,9 @@ td.failed {{ color: #D55E00; font-weight: bold; }} img {{ max-width: 100%; }}
 <h1>{title}</h1>
 """
 
+
+#: What stands around the generated parts of a page.
+BEGIN, END = "<!-- generated: {} -->", "<!-- end of {} -->"
 
 #: The outcome of a statement, in tables and on a terminal.
 VERDICTS = {True: "yes", False: "**no**", None: "open"}
@@ -507,3 +509,25 @@ def html_section(
 ) -> str:
     """Return a table in HTML under its title; see :func:`html_table`."""
     return f"<h2>{title}</h2>\n{html_table(heading, rows, left)}"
+
+
+# ---- in Markdown -----------------------------------------------------------------------------
+
+
+def markdown_table(heading: Sequence[str], rows: Iterable[Sequence[str]], left: int) -> str:
+    """Return a table in Markdown, the first ``left`` columns left-aligned."""
+    ruler = [":---"] * left + ["---:"] * (len(heading) - left)
+    lines = [heading, ruler, *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def refresh_page(page: str, parts: Mapping[str, str]) -> str:
+    """Return a page with its generated parts, by name, replaced; others are left out."""
+    for name, text in parts.items():
+        begin, end = BEGIN.format(name), END.format(name)
+        if begin not in page:
+            continue
+        before, _, rest = page.partition(begin)
+        _, _, after = rest.partition(end)
+        page = f"{before}{begin}\n\n{text}\n\n{end}{after}"
+    return page

@@ -18,8 +18,7 @@ from hpcrowd.analysis.validation.validation import Validation, fitted_lines, val
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
-from hpcrowd.scenarios.studies.pages import markdown_table
-from hpcrowd.scenarios.studies.render import Picture
+from hpcrowd.scenarios.studies.render import Picture, markdown_table
 from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs
 from hpcrowd.scenarios.terminal import progress_bar
 

@@ -34,8 +34,8 @@ from hpcrowd.scenarios.studies.madon2024.measures import (
     Quantity,
 )
 from hpcrowd.scenarios.studies.madon2024.study import name_of, simulate
-from hpcrowd.scenarios.studies.pages import markdown_table
 from hpcrowd.scenarios.studies.published import Printed, published_rows
+from hpcrowd.scenarios.studies.render import markdown_table
 from hpcrowd.scenarios.studies.running import swap_ties
 
 #: Variations of each kind.

@@ -25,7 +25,7 @@ from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.kinds.resample import ResampleConfig, pool_of, resample
-from hpcrowd.scenarios.studies.pages import markdown_table
+from hpcrowd.scenarios.studies.render import markdown_table
 from hpcrowd.scenarios.terminal import Progress
 
 SEEDS = 10  # draws

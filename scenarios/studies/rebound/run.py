@@ -27,7 +27,6 @@ from hpcrowd.environment.clock import HOUR, WEEK, Clock
 from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
-from hpcrowd.scenarios.studies.pages import markdown_table
 from hpcrowd.scenarios.studies.rebound.draws import KINDS, draws_of, draws_rows, logs_rows
 from hpcrowd.scenarios.studies.rebound.measures import Rebound
 from hpcrowd.scenarios.studies.rebound.pauses import pause_slope
@@ -37,7 +36,7 @@ from hpcrowd.scenarios.studies.rebound.tables import (
     tables,
     variant_table,
 )
-from hpcrowd.scenarios.studies.render import Picture, page_parts, terminal_table
+from hpcrowd.scenarios.studies.render import Picture, markdown_table, page_parts, terminal_table
 from hpcrowd.scenarios.studies.running import LOGS, find_logs
 from hpcrowd.scenarios.terminal import Progress, progress_bar, standard_output
 

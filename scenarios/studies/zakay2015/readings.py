@@ -33,7 +33,7 @@ from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.studies.pages import markdown_table
+from hpcrowd.scenarios.studies.render import markdown_table
 from hpcrowd.scenarios.studies.running import find_logs, swap_ties
 from hpcrowd.scenarios.studies.zakay2015.measures import MODELS, published_waits
 from hpcrowd.scenarios.studies.zakay2015.study import STUDIED, simulate
