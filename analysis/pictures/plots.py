@@ -8,7 +8,7 @@ apart.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -348,15 +348,6 @@ def figure_png(figure: Figure, scale: float = 1) -> bytes:
         pil_kwargs={"compress_level": 4},
     )
     return buffer.getvalue()
-
-
-def write_figures_of[What](
-    figures: Mapping[str, Callable[[What], Figure]], what: What, folder: Path
-) -> list[str]:
-    """Draw every figure of something as PNG, by name, and return the names of the files."""
-    for name, draw in figures.items():
-        (folder / f"{name}.png").write_bytes(figure_png(draw(what)))
-    return [f"{name}.png" for name in figures]
 
 
 def check_picture(path: str | os.PathLike[str], option: str = "picture") -> None:
