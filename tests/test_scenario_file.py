@@ -64,7 +64,7 @@ def test_lines_of_places_are_found() -> None:
 @pytest.mark.parametrize("kind", ["replay", "resample", "populate"])
 def test_a_command_has_an_option_for_every_setting(kind: str) -> None:
     """The command of a kind takes what its files take, with the same defaults and meanings."""
-    command = import_module(f"hpcrowd.scenarios.commands.{kind}").command
+    command = import_module(f"hpcrowd.scenarios.commands.simulate.{kind}").command
     options = inspect.signature(command).parameters
     for name, field in KINDS[kind].settings().items():
         if isinstance(field.default, str | int | float | bool):
