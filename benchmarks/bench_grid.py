@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from hpcrowd.scenarios.processes import each_in_processes
 from hpcrowd.scenarios.studies.minh2012_arrivals.experiments import (
     GridRun,
     Plan,
@@ -19,6 +18,7 @@ from hpcrowd.scenarios.studies.minh2012_arrivals.experiments import (
     run_grid,
 )
 from hpcrowd.scenarios.studies.minh2012_arrivals.workloads import stored_arrivals
+from hpcrowd.scenarios.sweeps.loop import each_in_processes
 
 #: Grid load of the runs, and patterns of the grid's and of local jobs: long queues everywhere.
 LOAD, OWN, BACKGROUND = 0.8, "LB", "LB"

@@ -6,7 +6,7 @@ import multiprocessing
 
 import pytest
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.scenarios.processes import each_in_processes
+from hpcrowd.scenarios.sweeps.loop import each_in_processes
 
 
 class Divide:
@@ -24,9 +24,9 @@ class Divide:
 
 @pytest.mark.parametrize("processes", [1, 2, 9])
 def test_every_task_is_done_once(processes: int) -> None:
-    """However many share it, each result stands with the place of its task."""
+    """However many share it, each task stands with its result."""
     found = dict(each_in_processes(Divide(12), [1, 2, 3, 4], processes))
-    assert {0: 12, 1: 6, 2: 4, 3: 3} == found
+    assert {1: 12, 2: 6, 3: 4, 4: 3} == found
 
 
 @pytest.mark.parametrize("processes", [1, 2])

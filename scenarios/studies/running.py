@@ -16,7 +16,7 @@ from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.processes import each_in_processes
+from hpcrowd.scenarios.sweeps.loop import each_in_processes
 from hpcrowd.scenarios.terminal import Progress, print_json, progress_bar, say, standard_output
 from hpcrowd.scenarios.unfinished import Interrupted, Unfinished
 
@@ -186,7 +186,7 @@ def run_tasks[Task, Result](
     Parameters
     ----------
     work, tasks, processes
-        See :func:`~hpcrowd.scenarios.processes.each_in_processes`.
+        See :func:`~hpcrowd.scenarios.sweeps.loop.each_in_processes`.
     progress
         Called before the first task and after each.
     label
@@ -205,19 +205,18 @@ def run_tasks[Task, Result](
     if kept:
         say(f"Going on: {len(kept)} of {len(tasks)} tasks are done.")
     yield from ((names[name], result) for name, result in kept.items())
-    left = [name for name in names if name not in kept]
-    todo = [names[name] for name in left] if names else tasks
+    todo = [task for name, task in names.items() if name not in kept] if names else tasks
     if progress is not None:
         progress("simulating", len(kept), len(tasks))
     done = len(kept)
     try:
-        for place, result in each_in_processes(work, todo, processes):
+        for task, result in each_in_processes(work, todo, processes):
             done += 1
             if unfinished is not None:
-                unfinished.keep(left[place], result)
+                unfinished.keep(task.name, result)  # type: ignore[attr-defined]
             if progress is not None:
-                progress(label(todo[place]), done, len(tasks))
-            yield todo[place], result
+                progress(label(task), done, len(tasks))
+            yield task, result
     except KeyboardInterrupt:
         if unfinished is None:
             raise

@@ -97,16 +97,22 @@ class Processes(Engine):
     ----------
     workers
         How many; as many as there are cores unless given.
+    work
+        What :func:`do_own_work` is to do: each process gets it once, so that it may hold large
+        tables.
     """
 
-    def __init__(self, workers: int | None = None) -> None:
+    def __init__(
+        self, workers: int | None = None, work: Callable[[Any], Any] | None = None
+    ) -> None:
         self.workers = workers or cores()
+        self._work = work
         super().__init__(self._new(), AHEAD * self.workers)
 
     def _new(self) -> ProcessPoolExecutor:
         # Forks of a process with threads, as progress bars have, hang.
         context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self.workers, context, _begin)
+        return ProcessPoolExecutor(self.workers, context, _begin, (self._work,))
 
     def restart(self) -> None:
         """End what is left of the processes and make new ones."""
@@ -231,8 +237,19 @@ def _deaf_to_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _begin() -> None:
+#: What a process was given to do, where it was given something when it began.
+_own_work: list[Callable[[Any], Any]] = []
+
+
+def do_own_work(task: Any) -> Any:
+    """Do a task with what this process was given when it began, see :class:`Processes`."""
+    return _own_work[0](task)
+
+
+def _begin(work: Callable[[Any], Any] | None) -> None:
     """Leave Ctrl-C to the process that began this one, and end when it has gone."""
+    if work is not None:
+        _own_work[:] = [work]
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:

@@ -7,12 +7,12 @@ time: what kills its worker alone, :data:`TRIES` times, has failed; the others a
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 from typing import Any
 
 from hpcrowd.environment.errors import HpcrowdError
-from hpcrowd.scenarios.sweeps.engines import Engine
+from hpcrowd.scenarios.sweeps.engines import Engine, Inline, Processes, do_own_work
 
 #: Workers that a task may kill.
 TRIES = 3
@@ -35,7 +35,8 @@ def each_of[Task, Result](
     engine
         Does the tasks.
     work
-        Does one, and raises nothing; found by its name on other machines.
+        Does one, and raises at most what is wrong with all of them; found by its name on other
+        machines.
     tasks
         Looked at when there is room.
 
@@ -84,6 +85,8 @@ def each_of[Task, Result](
                 lost.append(task)
             except engine.fatal:
                 yield task, WorkerDied(TRIES)
+            except HpcrowdError:
+                raise
             except CancelledError as error:
                 raise HpcrowdError(
                     "the cluster has gone, or taken a run back; go on with --resume"
@@ -106,3 +109,35 @@ def each_of[Task, Result](
                 suspects.appendleft((lost[0], deaths + 1))
             else:
                 yield lost[0], WorkerDied(TRIES)
+
+
+def each_in_processes[Task, Result](
+    work: Callable[[Task], Result], tasks: Sequence[Task], processes: int
+) -> Iterator[tuple[Task, Result]]:
+    """Yield each task with its result, in the order in which they finish.
+
+    Parameters
+    ----------
+    work
+        Does a task. With several processes it goes to each of them once, so that it may hold large
+        tables; it and the tasks have to be picklable then.
+    tasks
+        What to do.
+    processes
+        How many share it; 1 does everything here, in order. They end with the loop, also when it is
+        left early.
+
+    Raises
+    ------
+    HpcrowdError
+        When a task kills its process again and again, or raises it.
+    """
+    alone = min(processes, len(tasks)) <= 1
+    engine = Inline() if alone else Processes(min(processes, len(tasks)), work)
+    try:
+        for task, result in each_of(engine, work if alone else do_own_work, tasks):
+            if isinstance(result, WorkerDied):
+                raise HpcrowdError(f"{task}: its process died {result.times} times")
+            yield task, result
+    finally:
+        engine.close()

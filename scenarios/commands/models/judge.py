@@ -23,7 +23,7 @@ from hpcrowd.analysis.models.judgement import (
 from hpcrowd.analysis.models.model import model_of
 from hpcrowd.environment.quantities import plural
 from hpcrowd.scenarios.commands.options import AsJson, HtmlFile, ModelSource, TraceOrRun, WhichJobs
-from hpcrowd.scenarios.processes import each_in_processes
+from hpcrowd.scenarios.sweeps.loop import each_in_processes
 from hpcrowd.scenarios.terminal import (
     Reasons,
     plain_table,
