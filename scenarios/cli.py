@@ -1,8 +1,9 @@
 """The command line: the command ``hpcrowd NAME`` is the file ``commands/GROUP/NAME.py``.
 
 The file defines ``command``: a function whose parameters are the arguments and options, or a Typer
-application of several commands. Only the file of the command that runs is imported; for the list of
-all commands the files are read, but not run. A new command is one new file.
+application of several commands. Its group is the panel in which the help lists it. Only the file of
+the command that runs is imported; for the list of all commands the files are read, but not run. A
+new command is one new file.
 
 Exit codes: 0 all went well; 1 a published figure was not reached, or runs of a sweep failed; 2 the
 request or its input is wrong, told in one line; 130 interrupted.
@@ -17,21 +18,27 @@ from collections.abc import Iterator, Mapping
 from copy import copy
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from hpcrowd.environment.errors import HpcrowdError
 
+if TYPE_CHECKING:
+    from typer._click.shell_completion import CompletionItem
+
 #: Where the files of commands are.
 FOLDER = Path(__file__).parent / "commands"
 
 #: The order in the help; a command that is not named here comes at the end.
 ORDER = (
-    "demo", "replay", "sessions", "compare", "stats", "behaviours", "policies", "validate",
-    "predict", "version", "reproduce", "convert", "clean", "window", "explain", "fetch", "models",
-    "fit", "generate", "judge", "populate", "grid", "inspect", "resample", "report", "run", "sweep",
+    "demo", "replay", "resample", "populate", "grid", "run", "sweep",
+    "inspect", "report", "compare", "explain", "sessions",
+    "stats", "convert", "clean", "window", "fetch",
+    "fit", "generate", "judge", "predict", "validate",
+    "behaviours", "policies", "models",
+    "reproduce",
 )  # fmt: skip
 
 #: Exit code of a command that Ctrl-C ended, as shells have it.
@@ -68,7 +75,11 @@ class CommandFiles(Mapping[str, Any]):
     def listed(self) -> dict[str, Any]:
         """Return a command without options for each, with its help; nothing is imported."""
         return {
-            name: TyperCommand(name, help=help_of(ast.parse(path.read_text(encoding="utf-8"))))
+            name: TyperCommand(
+                name,
+                help=help_of(ast.parse(path.read_text(encoding="utf-8"))),
+                rich_help_panel=path.parent.name.capitalize(),
+            )
             for name, path in self._files.items()
         }
 
@@ -89,9 +100,16 @@ class LazyGroup(TyperGroup):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help of the program."""
+        super(LazyGroup, self._unloaded()).format_help(ctx, formatter)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[CompletionItem]:
+        """Return the commands and options that begin with ``incomplete``."""
+        return super(LazyGroup, self._unloaded()).shell_complete(ctx, incomplete)
+
+    def _unloaded(self) -> LazyGroup:
         shown = copy(self)
         shown.commands = CommandFiles().listed()
-        super(LazyGroup, shown).format_help(ctx, formatter)
+        return shown
 
 
 app = typer.Typer(
@@ -100,14 +118,28 @@ app = typer.Typer(
     help="Simulate the people who use a batch-scheduled cluster.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        from hpcrowd import __version__
+
+        typer.echo(f"hpcrowd {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def _hpcrowd() -> None:
-    """Make the application a group, which Typer takes from a callback or from commands."""
+def _hpcrowd(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", "-V", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Take the options of the program itself."""
 
 
 def main() -> None:
