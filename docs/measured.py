@@ -44,9 +44,9 @@ class Picture(NamedTuple):
 def sizes(users: str) -> dict[str, dict[str, str]]:
     """Return replays on half the machine, the recorded one and twice of it."""
     return {
-        "half the processors": {"users": users, "nodes": "0.5x"},
+        "half the processors": {"users": users, "processors": "0.5x"},
         "as recorded": {"users": users},
-        "twice the processors": {"users": users, "nodes": "2x"},
+        "twice the processors": {"users": users, "processors": "2x"},
     }
 
 

@@ -63,10 +63,10 @@ def parse_processors(text: str, original: int) -> int:
     count = (
         int(text)
         if _COUNT.fullmatch(text)
-        else round_half_up(parse_factor(text, "nodes") * original)
+        else round_half_up(parse_factor(text, "processors") * original)
     )
     if count < 1:
-        raise QuantityError(f"nodes {text!r}: makes {count} processors; at least 1 is needed")
+        raise QuantityError(f"processors {text!r}: makes {count}; at least 1 is needed")
     return count
 
 

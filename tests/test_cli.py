@@ -49,7 +49,7 @@ def trace(tmp_path: Path) -> Path:
 
 def test_json_is_one_object_with_every_metric(call: Any, trace: Path) -> None:
     """--json prints one object on standard output: all metrics, per-user ones, configuration."""
-    code, out, err = call("replay", trace, "--json", "--nodes", "8")
+    code, out, err = call("replay", trace, "--json", "--processors", "8")
     wire = json.loads(out)
     assert (0, 0) == (code, len([line for line in err.splitlines() if "Compiling" not in line]))
     assert [metric.name for metric in METRICS] == list(wire)[: len(METRICS)]
@@ -115,8 +115,8 @@ def test_results_do_not_replace_other_things(call: Any, trace: Path, tmp_path: P
         (["--users", "nobody"], ["users", "nobody", "think-time"]),
         (["--scheduler", "magic"], ["scheduler", "magic", "easy"]),
         (["--sessions", "arrival"], ["sessions", "arrival:60m"]),
-        (["--nodes", "0"], ["nodes", "at least 1"]),
-        (["--nodes", "many"], ["nodes", "many", "2x"]),
+        (["--processors", "0"], ["nodes", "at least 1"]),
+        (["--processors", "many"], ["nodes", "many", "2x"]),
         (["--speed", "2"], ["speed", "2", "0.5x"]),
         (["--speed", "0x"], ["speed", "positive"]),
         (["--requested", "at-least"], ["requested", "at-least:2x"]),

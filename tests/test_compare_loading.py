@@ -57,7 +57,7 @@ def rewrite(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
 def test_results_read_back_are_the_run(trace: Trace, tmp_path: Path, header: str) -> None:
     """Jobs, metrics, summary, clock, label and provenance are those that were written."""
     trace.header.lines = [line.encode() for line in header.splitlines()]
-    run = replay(trace, users="adjusted", nodes="8", scheduler="fcfs")
+    run = replay(trace, users="adjusted", processors="8", scheduler="fcfs")
     write_results(run, tmp_path / "run", plots=False)
     read = read_results(tmp_path / "run")
     assert run.jobs.matrix.tolist() == read.jobs.matrix.tolist()

@@ -204,9 +204,9 @@ def test_other_traces_are_told_apart(make_trace: Callable[..., Trace]) -> None:
     for name, submit in (("one.swf", 0), ("two.swf", 5)):
         trace = make_trace({"submit": submit, "run": 9, "requested_processors": 1, "user": 1})
         trace.source = name
-        runs.append(replay(trace, users="rigid", nodes="4"))
+        runs.append(replay(trace, users="rigid", processors="4"))
     found = compare(runs)
-    assert ["rigid, easy, nodes 4 (one.swf)", "rigid, easy, nodes 4 (two.swf)"] == [
+    assert ["rigid, easy, processors 4 (one.swf)", "rigid, easy, processors 4 (two.swf)"] == [
         group.label for group in found.groups
     ]
     assert "one.swf" in found.notes[0]
@@ -218,7 +218,7 @@ def test_made_up_work_has_the_record_of_its_trace(make_trace: Callable[..., Trac
     trace = make_trace(
         *({"submit": 3600 * n, "run": 60, "requested_processors": 1, "user": 1} for n in range(48))
     )
-    plain, other = (replay(trace, users="rigid", nodes="4", seed=seed) for seed in (0, 1))
+    plain, other = (replay(trace, users="rigid", processors="4", seed=seed) for seed in (0, 1))
     other.jobs.recorded_submit[:] = -1
     other.trace, other.configuration = None, {"users": "made up"}
     plain.stored = other.stored = {"trace": {"source": "a.swf", "sha256": "1"}, "versions": {}}

@@ -131,15 +131,15 @@ def test_anonymised_without_a_salt_is_another_time_another(here: Path, call: Cal
 
 
 def test_processors_of_the_machine(here: Path, call: Call) -> None:
-    """--nodes stands in the header, in place of what stood there."""
-    call("convert", "log.swf", "larger.swf", "--nodes", "64")
+    """--processors stands in the header, in place of what stood there."""
+    call("convert", "log.swf", "larger.swf", "--processors", "64")
     assert SWF.replace("MaxProcs: 8", "MaxProcs: 64") == Path("larger.swf").read_text()
-    call("convert", "mine.csv", "mine.swf", "--map", "mine.toml", "--nodes", "64")
+    call("convert", "mine.csv", "mine.swf", "--map", "mine.toml", "--processors", "64")
     assert 64 == read_swf("mine.swf").processors
 
 
 def test_size_that_nobody_tells_is_what_was_in_use(here: Path, call: Call) -> None:
-    """Without --nodes a table's machine is as large as what was in use at one time; a note says."""
+    """Without --processors a table's machine is as large as what was in use at one time; a note says."""
     call("convert", "mine.csv", "mine.swf", "--map", "mine.toml")
     trace = read_swf("mine.swf")
     assert 6 == trace.processors

@@ -156,7 +156,7 @@ def test_replay_gives_the_same_schedule(
     again = read_trace(path, FORMATS[name], told)
     assert name == "batsim-jobs" or "user" not in lost
     for users in ("rigid",) if "user" in lost else ("rigid", "think-time"):
-        change = {"users": users, "scheduler": scheduler, "nodes": "100"}
+        change = {"users": users, "scheduler": scheduler, "processors": "100"}
         first, second = (replay(one, **change).jobs for one in (trace, again))
         moved = int(first.recorded_submit[0] - second.recorded_submit[0])
         assert np.array_equal(first.start, second.start + moved), users

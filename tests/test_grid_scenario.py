@@ -61,7 +61,7 @@ def test_a_grid_of_one_trace_is_its_replay(tmp_path: Path) -> None:
     """Job for job, with a broker that nobody uses."""
     path = write_grid(tmp_path, '[clusters.only]\nprocessors = 8\ntrace = "north.swf"')
     found = run_grid(read_grid(str(path), users="think-time"))
-    alone = replay(read_swf(tmp_path / "north.swf"), users="think-time", nodes="8")
+    alone = replay(read_swf(tmp_path / "north.swf"), users="think-time", processors="8")
     for name in ("submit", "enqueued", "start", "end", "state", "cluster"):
         assert getattr(alone.jobs, name).tolist() == getattr(found.jobs, name).tolist()
     assert alone.clock == found.clock

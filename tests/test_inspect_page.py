@@ -243,17 +243,17 @@ def test_settings_apply_when_a_run_begins_anew(reader: Reader) -> None:
     page = reader.page
     reader.press("Day")
     page.get_by_text("A: log.swf").click()
-    nodes = page.get_by_label("Nodes")
+    nodes = page.get_by_label("Processors")
     nodes.fill("3x")
     nodes.press("Tab")
     with reader.until_done():
         page.locator(".hpcrowd-apply-a").click()
-    page.wait_for_selector("text=nodes 3x")
+    page.wait_for_selector("text=processors 3x")
     assert reader.time.startswith("Wed 1997-01-01 00:00:00")
     reader.press("Day")
     page.get_by_text("A: log.swf").first.click()
     page.wait_for_timeout(500)
-    nodes = page.get_by_label("Nodes")
+    nodes = page.get_by_label("Processors")
     if not nodes.is_visible():
         page.get_by_text("A: log.swf").first.click()
     nodes.fill("zero")
@@ -262,7 +262,7 @@ def test_settings_apply_when_a_run_begins_anew(reader: Reader) -> None:
     alert = page.get_by_role("alert")
     alert.wait_for()
     told = alert.inner_text()
-    assert "nodes 'zero'" in told
+    assert "processors 'zero'" in told
     assert "\n" not in told.strip()
 
 
@@ -367,7 +367,7 @@ def test_a_real_log(browser: Browser, traces: Path) -> None:
         picture(reader, "inspect-user.png", 1180)
         assert [] == reader.told
         reader.page.close()
-        query = "?at=2000000&two=1&b.nodes=1.5x&b.users=fluid"
+        query = "?at=2000000&two=1&b.processors=1.5x&b.users=fluid"
         reader = Reader(browser, served.address, query, width=1700)
         for run in "ab":
             assert spread(reader, f"submissions-{run}") > NOT_EMPTY

@@ -53,7 +53,7 @@ def subject(log: Path) -> ScenarioSubject:
     return found
 
 
-NAMES = st.sampled_from(["users", "scheduler", "nodes", "speed", "seed"])
+NAMES = st.sampled_from(["users", "scheduler", "processors", "speed", "seed"])
 VIEWS = st.builds(
     View,
     st.sampled_from(TABS),
@@ -103,7 +103,7 @@ def test_any_query_is_a_view_or_one_line(query: str) -> None:
         ("at=1e9", "at '1e9': must be a whole number"),
         ("at=9999999999999", "must be a whole number"),
         ("span=3", "span 3: choose 1, 7, 28, 0 days"),
-        ("c.nodes=2x", "'c.nodes': not known"),
+        ("c.processors=2x", "'c.nodes': not known"),
         ("path=/etc/passwd", "'path': not known"),
         ("tab=" + "x" * 3000, "link of 3004 characters: at most 2000"),
     ],
@@ -118,9 +118,9 @@ def test_links_that_make_no_sense(query: str, told: str) -> None:
 def test_settings_that_are_offered(subject: ScenarioSubject) -> None:
     """What is changed becomes a setting of the scenario; what stays does not."""
     names = [control.name for control in subject.controls]
-    assert ["users", "scheduler", "nodes", "speed", "seed"] == names
-    given = {"users": "fluid", "scheduler": "easy", "nodes": "2x", "speed": "0.5x", "seed": "7"}
-    expected = {"users": "fluid", "nodes": "2x", "speed": "0.5x", "seed": 7}
+    assert ["users", "scheduler", "processors", "speed", "seed"] == names
+    given = {"users": "fluid", "scheduler": "easy", "processors": "2x", "speed": "0.5x", "seed": "7"}
+    expected = {"users": "fluid", "processors": "2x", "speed": "0.5x", "seed": 7}
     assert expected == settings_of(subject.controls, given)
 
 
@@ -263,7 +263,7 @@ def test_settings_count_when_a_run_begins_anew(subject: ScenarioSubject) -> None
     sitting.begin()
     sitting.advance(3 * DAY)
     assert [3 * DAY] * 2 == [course.now for course in sitting.courses]
-    sitting.reset(1, {"nodes": "2x"})
+    sitting.reset(1, {"processors": "2x"})
     first, second = sitting.courses
     assert (8, 16) == (first.moment().processors, second.moment().processors)
     assert (3 * DAY, 0) == (first.now, second.now)
@@ -274,7 +274,7 @@ def test_settings_count_when_a_run_begins_anew(subject: ScenarioSubject) -> None
 def test_a_run_that_cannot_begin_says_why(subject: ScenarioSubject) -> None:
     """The error stands at its seat in one line; the other run goes on."""
     sitting = Sitting([subject, subject])
-    sitting.begin([{}, {"nodes": "0"}])
+    sitting.begin([{}, {"processors": "0"}])
     assert "" == sitting.seats[0].error
     assert "0" in sitting.seats[1].error
     assert "\n" not in sitting.seats[1].error

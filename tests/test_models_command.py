@@ -151,7 +151,7 @@ def test_a_population_works(call: Call) -> None:
     call("fit", "feitelson97", "log.swf", "-o", "m.json")
     code, out, err = call("populate", "m.json", "--days", "7", "--out", "run")
     assert 0 == code
-    assert "feitelson97, users who wait, easy, nodes 1x" in out
+    assert "feitelson97, users who wait, easy, processors 1x" in out
     assert "Results are in run" in err
     summary = json.loads(Path("run/summary.json").read_text())
     assert summary["jobs_completed"] == summary["jobs_in"] > 0

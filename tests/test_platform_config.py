@@ -261,7 +261,7 @@ def test_command(make_trace: MakeTrace, tmp_path: Path, write: Callable[[str], s
     write_swf(make_trace(job(0, 100, 4), job(10, 50, 4)), trace)
     path = write('[[changes]]\ndo = "down"\nat = 60\nuntil = 70\nprocessors = 4\njobs = "fail"')
     out = tmp_path / "out"
-    command = ["replay", str(trace), "--users", "rigid", "--nodes", "4", "--platform", path]
+    command = ["replay", str(trace), "--users", "rigid", "--processors", "4", "--platform", path]
     result = CliRunner().invoke(app, [*command, "--out", str(out), "--json"])
     assert 0 == result.exit_code, result.output
     summary: dict[str, Any] = json.loads((out / "summary.json").read_text())

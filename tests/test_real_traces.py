@@ -105,7 +105,7 @@ def test_record_is_a_fixed_point_of_think_times(
 @pytest.mark.parametrize("scheduler", ["fcfs", "easy", "recorded"])
 def test_rigid_users_are_never_late(kth: Trace, scheduler: str) -> None:
     """Rigid users submit every job at its recorded second, whatever the scheduler does."""
-    run = replay(kth, users="rigid", scheduler=scheduler, nodes="0.5x")
+    run = replay(kth, users="rigid", scheduler=scheduler, processors="0.5x")
     assert np.array_equal(run.jobs.recorded_submit, run.jobs.submit)
     assert (0.0, 1.0, 0.0) == (
         run.metrics["lateness_mean_s"],
@@ -115,7 +115,7 @@ def test_rigid_users_are_never_late(kth: Trace, scheduler: str) -> None:
 
 
 @pytest.mark.parametrize("sessions", DEFINITIONS)
-@pytest.mark.parametrize("choices", [{}, {"scheduler": "fcfs", "nodes": "0.5x", "speed": "0.5x"}])
+@pytest.mark.parametrize("choices", [{}, {"scheduler": "fcfs", "processors": "0.5x", "speed": "0.5x"}])
 def test_compiled_users_equal_called_users(
     kth: Trace, sessions: str, choices: dict[str, Any]
 ) -> None:
@@ -148,7 +148,7 @@ SCENARIOS = pytest.mark.parametrize(
         {"users": "rigid", "scheduler": "fcfs"},
         {"users": "think-time", "scheduler": "easy"},
         {"users": "think-time", "scheduler": "easy", "sessions": "arrival:job", "speed": "0.5x"},
-        {"users": "think-time", "nodes": "0.5x", "overrun": "kill"},
+        {"users": "think-time", "processors": "0.5x", "overrun": "kill"},
     ],
     ids=["rigid", "think-time", "every job, slower", "rejected and killed"],
 )

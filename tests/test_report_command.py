@@ -28,7 +28,7 @@ def written(make_trace: Callable[..., Trace], tmp_path_factory: pytest.TempPathF
     trace.source, trace.sha256 = "log.swf", "1"
     (folder / "both").mkdir()
     for users in ("rigid", "think-time"):
-        write_results(replay(trace, users=users, nodes="2x"), folder / "both" / users, plots=False)
+        write_results(replay(trace, users=users, processors="2x"), folder / "both" / users, plots=False)
     return folder
 
 
@@ -55,9 +55,9 @@ def test_report_is_written_and_replaced(call: Call, runs: Path) -> None:
         size = (runs / "report.html").stat().st_size / 1e6
         assert f"The report is report.html ({size:.1f} MB)\n" == err
     page = Page((runs / "report.html").read_text())
-    assert "log.swf: rigid, easy, nodes 2x" in page.text
+    assert "log.swf: rigid, easy, processors 2x" in page.text
     assert "Again: hpcrowd report both/rigid -o report.html" in page.text
-    assert "Again: hpcrowd replay log.swf --users rigid --scheduler easy --nodes 2x" in page.text
+    assert "Again: hpcrowd replay log.swf --users rigid --scheduler easy --processors 2x" in page.text
     assert {"both", "log.swf", "report.html"} == {path.name for path in runs.iterdir()}
 
 
@@ -75,7 +75,7 @@ def test_folder_of_runs_is_a_comparison(call: Call, runs: Path) -> None:
     assert 0 == code
     text = Page((runs / "both.html").read_text()).text
     assert "Does it matter?" in text
-    for words in ("A: rigid, easy, nodes 2x", "B: think-time, easy, nodes 2x", "--title"):
+    for words in ("A: rigid, easy, processors 2x", "B: think-time, easy, processors 2x", "--title"):
         assert words in text
     code, _, _ = call("log.swf", "both/rigid")
     assert 0 == code
@@ -100,7 +100,7 @@ def test_pictures_and_data(call: Call, runs: Path) -> None:
     assert "30" == tables["submissions"][-1]["submitted_until_then"]
     assert all(row["begin_local_time"].startswith("2000-03-2") for row in tables["use"])
     provenance = json.loads((runs / "pictures" / "provenance.json").read_text())
-    assert ["think-time, easy, nodes 2x"] == provenance["runs"]
+    assert ["think-time, easy, processors 2x"] == provenance["runs"]
     code, _, _ = call("both", "--figures", "pictures")
     assert 0 == code
     folders = {path.name for path in (runs / "pictures").iterdir() if path.is_dir()}
@@ -153,7 +153,7 @@ def test_interrupted_report_leaves_the_old_one(
     code, _, err = call("both/think-time", "--figures", "pictures")
     assert (130, True) == (code, "nothing was written" in err)
     assert before == (runs / "report.html").read_bytes()
-    assert ["rigid, easy, nodes 2x"] == json.loads(
+    assert ["rigid, easy, processors 2x"] == json.loads(
         (runs / "pictures" / "provenance.json").read_text()
     )["runs"]
     assert [] == [path.name for path in runs.iterdir() if path.name.startswith(".")]
@@ -171,7 +171,7 @@ def test_command_of_a_run(make_trace: Callable[..., Trace], written: Path) -> No
     run.configuration["users"] = {"name": "mixed", "users": []}
     assert "--users USERS.toml" in command_of(run)
     stored = read_results(written / "both" / "rigid")
-    assert "hpcrowd replay log.swf --users rigid --scheduler easy --nodes 2x" == command_of(stored)
+    assert "hpcrowd replay log.swf --users rigid --scheduler easy --processors 2x" == command_of(stored)
     stored.configuration["kind"] = "populate"
     assert "" == command_of(stored)
 

@@ -280,7 +280,7 @@ def test_words_about_a_run(runs: dict[str, Run]) -> None:
 
 def test_kth_has_every_number(kth: Trace) -> None:
     """On a real trace the cells, users and curves add up to all jobs and all work."""
-    run = replay(kth, users="think-time", nodes="2x")
+    run = replay(kth, users="think-time", processors="2x")
     found = wait_classes(run)
     assert len(run.jobs) == found.jobs[-1, -1] == found.jobs[:-1, :-1].sum()
     assert run.metrics["wait_mean_s"] == pytest.approx(found.wait[-1, -1])

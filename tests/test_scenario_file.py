@@ -79,7 +79,7 @@ def test_every_setting_says_what_it_is(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "more", ["", "nodes = 8\n", PLATFORM, '[[scenario.users.users]]\nbehaviour = "fluid"\n']
+    "more", ["", "processors = 8\n", PLATFORM, '[[scenario.users.users]]\nbehaviour = "fluid"\n']
 )
 def test_completed_configuration_can_be_run_again(write: Write, more: str, tmp_path: Path) -> None:
     """What ``--show`` prints names every setting, and means the same when it is read again."""
@@ -193,7 +193,7 @@ def test_population_runs_from_a_file(tmp_path: Path, call: Call) -> None:
     text = '[scenario]\nkind = "populate"\nmodel = "m.json"\ndays = 2\nnodes = "2x"\n'
     path.write_text(text)
     code, out, _ = call("run", path, "--json")
-    expected = call("populate", model, "--days", "2", "--nodes", "2x", "--json")
+    expected = call("populate", model, "--days", "2", "--processors", "2x", "--json")
     assert (0, json.loads(expected[1])) == (code, json.loads(out))
     scenario = read_scenario(path)
     again = tmp_path / "again.toml"

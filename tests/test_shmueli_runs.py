@@ -186,8 +186,8 @@ def test_mixture_of_replay_and_generation(trace: Trace, behaviour: str) -> None:
 
 def test_replaying_users_are_not_changed_by_their_neighbours(trace: Trace) -> None:
     """On a machine where nobody waits, who replays submits what it would submit alone."""
-    alone = replay(trace, users="fluid", nodes="10000").jobs
-    mixed = replay(trace, users=population(behaviour="fluid"), nodes="10000").jobs
+    alone = replay(trace, users="fluid", processors="10000").jobs
+    mixed = replay(trace, users=population(behaviour="fluid"), processors="10000").jobs
     recorded = mixed.recorded_submit >= 0
     assert columns(alone, alone.group != 2) == columns(mixed, recorded)
 
@@ -231,7 +231,7 @@ def test_more_processors_than_there_are() -> None:
         f"{n} {n * 20000} 0 600 {size} -1 -1 {size} 600 -1 1 {1 + n % 3} 1 1 1 -1 -1 -1"
         for n, size in enumerate([1, 4, 2, 4] * 15, 1)
     )
-    jobs = replay(parse_swf("\n".join(lines)), users="shmueli-feitelson", nodes="2").jobs
+    jobs = replay(parse_swf("\n".join(lines)), users="shmueli-feitelson", processors="2").jobs
     assert jobs.count(State.REJECTED) == np.count_nonzero(jobs.processors == 4) > 0
     assert len(jobs) == jobs.count(State.REJECTED) + jobs.count(State.COMPLETED)
 

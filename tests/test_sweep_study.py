@@ -120,7 +120,7 @@ def test_every_setting_says_what_it_is() -> None:
         (SCENARIO + '[axes]\nspeed = ["1x",\n "fast"]\n', 6, ["axes.speed[1]", "'fast'", "2x"]),
         (SCENARIO + '[axes]\nspeed = ["slow", "1x"]\n', 6, ["axes.speed", "'slow'"]),
         (SCENARIO + '[axes]\nseed = 2\nspeed.x = ["1x"]\n', 7, ["axes.speed.x", "speed"]),
-        (SCENARIO + 'nodes = "0"\n[axes]\nseed = 2\n', 5, ["nodes '0'"]),
+        (SCENARIO + 'processors = "0"\n[axes]\nseed = 2\n', 5, ["processors '0'"]),
         (SCENARIO + '[axes]\nseed = 2\n[trim]\nwarm_up = "1y"\n', 8, ["trim.warm_up", "'1y'"]),
         (SCENARIO + '[axes]\nseed = 2\n[result]\nmetrics = ["wait"]\n', 8, ["'wait' is no metric"]),
         (SCENARIO + "[axes]\nseed = 2\n[result]\nconfidence = 1\n", 8, ["confidence 1", "less"]),

@@ -248,7 +248,7 @@ def test_processors_of_the_machine(make_trace: MakeTrace) -> None:
     assert 100 == make_trace(GOOD, header="; MaxNodes: 50\n; MaxProcs: 100").processors
     assert 50 == make_trace(GOOD, header="; MaxNodes: 50\n; MaxProcs: -1").processors
     assert 8 == make_trace(GOOD, GOOD | {"allocated_processors": 2}).processors
-    with pytest.raises(TraceError, match="--nodes"):
+    with pytest.raises(TraceError, match="--processors"):
         _ = make_trace({"submit": 0}).processors
 
 

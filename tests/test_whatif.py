@@ -49,7 +49,7 @@ def busy_file(busy: Trace, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_comparison_runs_both_users_before_and_after(busy: Trace) -> None:
     """Doubling the nodes shortens the waits of both kinds of users; rigid ones are never late."""
-    found = what_if(busy, {"nodes": "2x"}, scheduler="easy")
+    found = what_if(busy, {"processors": "2x"}, scheduler="easy")
     assert USERS == tuple(found.before) == tuple(found.after)
     assert (8, 16) == (found.before["rigid"].processors, found.after["rigid"].processors)
     rows = dict(found.rows())

@@ -115,7 +115,7 @@ class Trace:
         if count is None or count < 1:
             raise TraceError(
                 f"{self.source}: no MaxProcs in the header and no job with processors; "
-                "say how many with --nodes"
+                "say how many with --processors"
             )
         return count
 
@@ -162,7 +162,7 @@ class Conversion:
 
     Attributes
     ----------
-    processors
+    job_processors
         ``requested`` (field 8, else 5) or ``allocated`` (field 5, else 8).
     requested
         ``given`` (field 9, else the recorded run time); ``at-least:2x``: the larger of that and
@@ -176,15 +176,15 @@ class Conversion:
         Seed of what is drawn; the same as that of the run.
     """
 
-    processors: Literal["requested", "allocated"] = "requested"
+    job_processors: Literal["requested", "allocated"] = "requested"
     requested: str = "given"
     speed: float = 1.0
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.processors not in ("requested", "allocated"):
+        if self.job_processors not in ("requested", "allocated"):
             raise QuantityError(
-                f"processors {self.processors!r}: not known; choose requested or allocated"
+                f"job-processors {self.job_processors!r}: not known; choose requested or allocated"
             )
         if not 0 < self.speed < float("inf"):
             raise QuantityError(f"speed {self.speed}: must be positive, for example 2x or 0.5x")
@@ -248,7 +248,7 @@ def jobs_from_trace(
     dropped = Counter(trace.dropped)
 
     first, second = "requested_processors", "allocated_processors"
-    if conversion.processors == "allocated":
+    if conversion.job_processors == "allocated":
         first, second = second, first
     exact = np.where(trace[first] > 0, trace[first], trace[second])
     processors = np.asarray(round_half_up(exact.astype(np.float64)))

@@ -92,7 +92,7 @@ def controls_of(values: Mapping[str, Any]) -> tuple[Control, ...]:
         Control("satisfaction", "Satisfaction", (NONE, "habit", "requested", "alea")),
         Control("scheduler", "Scheduler", OFFERED_SCHEDULERS),
         Control("broker", "Broker", tuple(GRID_POLICIES)),
-        Control("nodes", "Nodes"),
+        Control("processors", "Processors"),
         Control("speed", "Speed"),
         Control("seed", "Seed"),
     )

@@ -1,6 +1,6 @@
 """What a reader takes from the page: the address of a view, and files (PNG, SVG, CSV).
 
-A view is the query of an address: ``?tab=user&user=17&at=864000&a.nodes=2x``.
+A view is the query of an address: ``?tab=user&user=17&at=864000&a.processors=2x``.
 
 ========== =====================================================================================
 key        meaning

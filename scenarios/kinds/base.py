@@ -108,7 +108,7 @@ class Scenario(Strict):
         Where the files are that it names; not part of the file.
     """
 
-    # A number where the setting is text, such as nodes = 200, is what it looks like.
+    # A number where the setting is text, such as processors = 200, is what it looks like.
     model_config = ConfigDict(coerce_numbers_to_str=True, arbitrary_types_allowed=True)
 
     #: The setting that says what the run begins with, such as a trace; and whether a file has to

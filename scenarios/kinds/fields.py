@@ -41,13 +41,13 @@ def _known_sessions(text: str) -> str:
 Sessions = Annotated[str, AfterValidator(_known_sessions)]
 
 
-def _some_nodes(text: str) -> str:
+def _some_processors(text: str) -> str:
     parse_processors(text, original=1_000_000)
     return text
 
 
 #: Processors: a number, or a multiple such as ``2x``.
-Nodes = Annotated[str, AfterValidator(_some_nodes)]
+Processors = Annotated[str, AfterValidator(_some_processors)]
 
 
 def _known_scheduler(text: str) -> str:

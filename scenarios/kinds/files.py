@@ -4,7 +4,7 @@
     kind = "replay"
     trace = "log.swf.gz"
     users = "think-time"
-    nodes = "2x"
+    processors = "2x"
 
 ``kind`` says what is run; :data:`KINDS` has the settings of each kind. Files are looked for beside
 the TOML file. A mistake is told with file, line, setting, value, rule and cure.

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from hpcrowd.environment.quantities import parse_processors
 from hpcrowd.scenarios.kinds.base import Scenario, Staged, Watch
-from hpcrowd.scenarios.kinds.fields import Nodes, SchedulerName
+from hpcrowd.scenarios.kinds.fields import Processors, SchedulerName
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.decisions import DecisionLog
@@ -22,7 +22,7 @@ class PopulateConfig(Scenario):
     """Let users made from a workload model work on a cluster, each waiting for its results."""
 
     INPUT: ClassVar[str] = "model"
-    PREPARED_FROM: ClassVar[tuple[str, ...]] = ("model", "machine")
+    PREPARED_FROM: ClassVar[tuple[str, ...]] = ("model", "model_processors")
 
     kind: Literal["populate"] = Field("populate", description="users made from a workload model")
     model: str | None = Field(
@@ -34,10 +34,12 @@ class PopulateConfig(Scenario):
     load: float | None = Field(
         None, gt=0, description="offered load of the generated workload; the model's unless given"
     )
-    machine: int | None = Field(
+    model_processors: int | None = Field(
         None, ge=1, description="processors the model is meant for; its own unless given"
     )
-    nodes: Nodes = Field("1x", description="processors of the machine: a number, or a multiple")
+    processors: Processors = Field(
+        "1x", description="size of the machine: a number, or a multiple of the model's"
+    )
     scheduler: SchedulerName = Field("easy", description="policy, as for replay")
     hears: bool = Field(
         True,
@@ -65,7 +67,7 @@ class PopulateConfig(Scenario):
         """Read the model."""
         from hpcrowd.analysis.models.model import model_of
 
-        return model_of(str(self.files().get("model", self.model)), self.machine)
+        return model_of(str(self.files().get("model", self.model)), self.model_processors)
 
     @override
     def stage(
@@ -83,10 +85,10 @@ class PopulateConfig(Scenario):
 
         began = time.perf_counter()
         made = generate(
-            prepared, days=self.days, load=self.load, machine=self.machine, seed=self.seed
+            prepared, days=self.days, load=self.load, machine=self.model_processors, seed=self.seed
         )
         users = population(made)
-        processors = parse_processors(self.nodes, made.machine)
+        processors = parse_processors(self.processors, made.machine)
         jobs = JobTable()
         simulation = Simulation(jobs, processors, self.scheduler, seed=self.seed)
         agents = add_pool_users(
@@ -109,7 +111,7 @@ class PopulateConfig(Scenario):
                     "kind": self.kind,
                     "model": prepared.to_json(),
                     **self.plain(),
-                    "machine": made.machine,
+                    "model_processors": made.machine,
                 },
                 clock=simulation.clock,
                 after=units_after(simulation, agents) if self.hears else None,
@@ -119,7 +121,7 @@ class PopulateConfig(Scenario):
 
     @override
     def label(self) -> str:
-        return f"{self.scheduler}, nodes {self.nodes}"
+        return f"{self.scheduler}, processors {self.processors}"
 
     @override
     def title(self) -> str:

@@ -72,7 +72,7 @@ class ReplayConfig(TraceScenario):
 
     AFTER: ClassVar[Mapping[str, str]] = {"platform": "overrun"}
     PREPARED_FROM: ClassVar[tuple[str, ...]] = (
-        "trace", "processors", "requested", "sessions", "strict",
+        "trace", "job_processors", "requested", "sessions", "strict",
     )  # fmt: skip
 
     kind: Literal["replay"] = Field("replay", description="a recorded trace, with users who react")
@@ -329,7 +329,7 @@ def replay(
     --------
     >>> from hpcrowd.environment import parse_swf
     >>> trace = parse_swf("1 0 0 60 1 -1 -1 1 60 -1 1 1 -1 -1 -1 -1 -1 -1")
-    >>> replay(trace, scheduler="fcfs", nodes="4").metrics["jobs_completed"]
+    >>> replay(trace, scheduler="fcfs", processors="4").metrics["jobs_completed"]
     1
     """
     config = config or ReplayConfig.configure(**choices)

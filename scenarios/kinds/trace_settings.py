@@ -16,7 +16,7 @@ from hpcrowd.environment.schedulers.predictors.base import Predictor, parse_esti
 from hpcrowd.environment.traces.requested_times import RequestedTimes
 from hpcrowd.environment.traces.trace import Conversion, Conversions, Trace, jobs_from_trace
 from hpcrowd.scenarios.kinds.base import Scenario, checksum
-from hpcrowd.scenarios.kinds.fields import Nodes, Sessions
+from hpcrowd.scenarios.kinds.fields import Processors, Sessions
 
 if TYPE_CHECKING:
     from hpcrowd.agents.work.recorded import Work
@@ -50,14 +50,16 @@ class TraceScenario(Scenario):
         "requested time such as 1.5x, or a predictor as in `hpcrowd predict`: last-two, nearest, "
         "history:SDSC04, or a FILE.json",
     )
-    nodes: Nodes = Field("1x", description="processors: a number, or a multiple of the trace's")
+    processors: Processors = Field(
+        "1x", description="size of the machine: a number, or a multiple of the trace's"
+    )
     speed: str = Field("1x", description="speed of the nodes; run times are divided by it")
     requested: str = Field(
         "given",
         description="requested times: given; at-least:2x (at least twice the run time); or "
         "tsafrir:18h or tsafrir:fitted (made up where there is none, +all: for every job)",
     )
-    processors: Literal["requested", "allocated"] = Field(
+    job_processors: Literal["requested", "allocated"] = Field(
         "requested", description="which processors field of the trace counts"
     )
     overrun: Literal["keep", "kill"] = Field(
@@ -159,7 +161,7 @@ class TraceScenario(Scenario):
     def conversion(self) -> Conversion:
         """Return how the trace is to be read."""
         return Conversion(
-            processors=self.processors,
+            job_processors=self.job_processors,
             requested=self.requested,
             speed=parse_factor(self.speed, "speed"),
             seed=self.seed,
@@ -194,7 +196,7 @@ class TraceScenario(Scenario):
 
     def size(self, trace: Trace) -> int:
         """Return the processors of the cluster; multiples are of the machine of the trace."""
-        return parse_processors(self.nodes, trace.processors if "x" in self.nodes else 1)
+        return parse_processors(self.processors, trace.processors if "x" in self.processors else 1)
 
     def simulation(self, jobs: JobTable, trace: Trace, clock: Clock, **more: Any) -> Simulation:
         """Return the simulation of jobs on the cluster that the settings describe.

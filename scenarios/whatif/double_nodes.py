@@ -18,18 +18,18 @@ from collections.abc import Sequence
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.whatif.scripts import ScriptTable, run_script, what_if
 
-NODES = "2x"  # processors after the change, a multiple of the trace's
+PROCESSORS = "2x"  # processors after the change, a multiple of the trace's
 SCHEDULER = "easy"  # before and after
 SESSIONS = "arrival:60m"  # a gap of more than 60 minutes between submissions ends a session
 REQUESTED = "given"  # requested times as the users gave them
 
-CHANGE = {"nodes": NODES}
+CHANGE = {"processors": PROCESSORS}
 
 
 def tables(trace: Trace) -> list[ScriptTable]:
     """Compare the trace's machine with one of twice the size."""
     found = what_if(trace, CHANGE, scheduler=SCHEDULER, sessions=SESSIONS, requested=REQUESTED)
-    return [found.table(f"Nodes {NODES}")]
+    return [found.table(f"Nodes {PROCESSORS}")]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -21,7 +21,7 @@ def command(
     """Let users made from a model work on a cluster: each waits for a batch before the next.
 
     \b
-    hpcrowd populate M.json --days 28 --nodes 2x
+    hpcrowd populate M.json --days 28 --processors 2x
     """
     config = PopulateConfig.configure(model=source, **settings)
     carry_out(config, config.prepare, out=out, log_decisions=log_decisions, as_json=as_json)

@@ -55,8 +55,8 @@ SETTINGS: dict[str, dict[str, str]] = {
     "fcfs": {"scheduler": "fcfs"},
     "perf*2": {"speed": "2x"},
     "perf/2": {"speed": "0.5x"},
-    "infra*2": {"nodes": "2x"},
-    "infra/2": {"nodes": "0.5x"},
+    "infra*2": {"processors": "2x"},
+    "infra/2": {"processors": "0.5x"},
 }
 
 #: How users behave in each replay (section 5.1).

@@ -58,7 +58,7 @@ COMMON = {"processors": "requested", "requested": "given", "overrun": "keep"}
 
 #: What differs by log. The jobs of CEA Curie ran on 80,640 processors in thin nodes; the other
 #: 12,672 of the header's MaxProcs are in fat and hybrid nodes (note in the header of the log).
-SETTINGS = {"CEA": {"nodes": "80640"}}
+SETTINGS = {"CEA": {"processors": "80640"}}
 
 #: Seeds of a log, and of one that has more lines than this.
 SEEDS, SEEDS_OF_LARGE, LARGE = 10, 5, 50_000
