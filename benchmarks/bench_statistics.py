@@ -36,7 +36,7 @@ def bench_stats(
 ) -> None:
     """All features of a trace, without and with the report."""
     words = ["stats", str(trace_path(trace)), "--json"]
-    words += ["--html", str(tmp_path / "report.html")] if report else []
+    words += ["--out", str(tmp_path / "report.html")] if report else []
     began = time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT.format(root=str(ROOT)), *words],
@@ -46,6 +46,6 @@ def bench_stats(
         env=os.environ | {"PYTHONPATH": str(ROOT)},
     )
     took = time.perf_counter() - began
-    name = f"hpcrowd stats{' --html' if report else ''}, {trace}"
+    name = f"hpcrowd stats{' --out' if report else ''}, {trace}"
     figure(name, took, "s", f"<= {TARGETS[trace]}")
     figure(f"{name}, peak memory", float(done.stderr.split()[-1]), "MB", "<= 2000")

@@ -19,7 +19,7 @@ def features_page() -> str:
         "those without one are plain numbers.\n",
         f"Arrivals are counted in intervals of {scales.time_scale_s} s, jobs of a bag follow",
         f"each other within {scales.bag_gap_s} s, submissions of a session within",
-        f"{scales.session_gap_s} s, unless `--time-scale`, `--bag-gap` and `--session-gap` say",
+        f"{scales.session_gap_s} s, unless `--time-scale`, `--bag-gap` and `--sessions` say",
         "otherwise. *Order* marks what depends on the order of jobs submitted in the same",
         "second, which goes by job number.\n",
     ]

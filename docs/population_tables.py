@@ -23,11 +23,11 @@ def settings_table() -> str:
     return table(("setting", "default", "meaning"), rows)
 
 
-def doing_table() -> str:
+def users_table() -> str:
     """Return what users may do while they are there."""
     from hpcrowd.scenarios.kinds.resample import DOING
 
-    return table(("`--doing`", "users"), [(f"`{name}`", text) for name, text in DOING.items()])
+    return table(("`--users`", "users"), [(f"`{name}`", text) for name, text in DOING.items()])
 
 
 def consequences_table() -> str:
@@ -92,7 +92,7 @@ def places_of_populations() -> dict[str, Callable[[], str]]:
     """Return what fills the marked places, by name."""
     return {
         "resample_settings": settings_table,
-        "resample_doing": doing_table,
+        "resample_users": users_table,
         "resample_consequences": consequences_table,
         "resample_rules": rules_table,
         "population_accounts": accounts_table,

@@ -41,6 +41,12 @@ def parse_duration(text: str) -> int:
     return round_half_up(float(match[1]) * SECONDS[match[2] or "s"])
 
 
+def duration_text(seconds: int) -> str:
+    """Return the shortest text that :func:`parse_duration` reads as ``seconds``, without weeks."""
+    unit = next(unit for unit in "dhms" if seconds % SECONDS[unit] == 0)
+    return f"{seconds // SECONDS[unit]}{unit}" if seconds else "0s"
+
+
 def parse_factor(text: str, what: str = "factor") -> float:
     """Return the positive number that ``text`` means: ``2x``, ``0.5x``.
 

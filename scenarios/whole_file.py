@@ -15,7 +15,7 @@ from hpcrowd.environment.errors import HpcrowdError
 UNFINISHED = ".tmp"
 
 
-def check_writable(path: Path, option: str = "--html") -> None:
+def check_writable(path: Path, option: str = "--out") -> None:
     """Make sure that a report may be written, before anything is computed.
 
     Parameters

@@ -135,7 +135,7 @@ def test_window(call: Call, log: Trace) -> None:
 def test_window_of_users_by_durations(call: Call, log: Trace) -> None:
     """Durations count from the origin; users may be ranges."""
     edges = ("--from", "1d", "--to", "2d 1h")
-    code, out, _ = call("window", "log.swf", *edges, "--users", "2-5", "-o", "p.swf", "--json")
+    code, out, _ = call("window", "log.swf", *edges, "--only-users", "2-5", "-o", "p.swf", "--json")
     assert 0 == code
     assert {
         "trace": "log.swf",
@@ -168,12 +168,12 @@ def test_window_without_a_date(call: Call, log: Trace) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["-o", "p.swf"], "cuts nothing; say which part with --from, --to or --users"),
+        (["-o", "p.swf"], "cuts nothing; say which part with --from, --to or --only-users"),
         (["--from", "1d", "-o", "log.swf"], "is the trace itself"),
         (["--from", "soon", "-o", "p.swf"], "moment 'soon'"),
         (["--from", "2d", "--to", "1d", "-o", "p.swf"], "is empty; it has to end after it begins"),
-        (["--users", "7", "-o", "p.swf"], "user 7: has no job in log.swf"),
-        (["--users", "7-9", "-o", "p.swf"], "no job is left of 4: 4 of other users"),
+        (["--only-users", "7", "-o", "p.swf"], "user 7: has no job in log.swf"),
+        (["--only-users", "7-9", "-o", "p.swf"], "no job is left of 4: 4 of other users"),
         (["--from", "9000-12-31", "-o", "p.swf"], "no job is left of 4"),
         (["--to", "9999-12-31", "-o", "p.swf"], "the calendar ends near it"),
         (["--to", "0001-01-01", "-o", "p.swf"], "the calendar ends near it"),

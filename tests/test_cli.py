@@ -115,13 +115,13 @@ def test_results_do_not_replace_other_things(call: Any, trace: Path, tmp_path: P
         (["--users", "nobody"], ["users", "nobody", "think-time"]),
         (["--scheduler", "magic"], ["scheduler", "magic", "easy"]),
         (["--sessions", "arrival"], ["sessions", "arrival:60m"]),
-        (["--processors", "0"], ["nodes", "at least 1"]),
-        (["--processors", "many"], ["nodes", "many", "2x"]),
+        (["--processors", "0"], ["processors", "at least 1"]),
+        (["--processors", "many"], ["processors", "many", "2x"]),
         (["--speed", "2"], ["speed", "2", "0.5x"]),
         (["--speed", "0x"], ["speed", "positive"]),
         (["--requested", "at-least"], ["requested", "at-least:2x"]),
         (["--requested", "tsafrir:30m"], ["requested", "tsafrir:30m", "3600 s"]),
-        (["--processors", "some"], ["processors", "some", "allocated"]),
+        (["--job-processors", "some"], ["job_processors", "some", "allocated"]),
         (["--overrun", "stop"], ["overrun", "stop", "kill"]),
         (["--seed", "-1"], ["seed", "-1"]),
         (["--strict"], ["dropped", "no processors", "--strict"]),
@@ -217,7 +217,7 @@ def test_help_documents_every_choice(call: Any) -> None:
     """The help of replay has an option for every field of the configuration."""
     out = call("replay", "--help")[1]
     for name in ReplayConfig.settings():
-        assert f"--{name}" in out
+        assert f"--{name.replace('_', '-')}" in out
 
 
 def shell(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:

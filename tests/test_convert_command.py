@@ -102,7 +102,9 @@ def test_names_come_back_from_a_format_that_has_them(here: Path, call: Call) -> 
     """Parquet holds names, so no file is written beside it, and a table gets them back."""
     call("convert", "mine.csv", "mine.parquet", "--map", "mine.toml")
     assert not Path("mine.names.csv").exists()
-    code, _, _ = call("convert", "mine.parquet", "back.csv", "--to", "table", "--map", "mine.toml")
+    code, _, _ = call(
+        "convert", "mine.parquet", "back.csv", "--output-format", "table", "--map", "mine.toml"
+    )
     assert 0 == code
     assert Path("back.csv").read_text() == TABLE
 
@@ -139,7 +141,7 @@ def test_processors_of_the_machine(here: Path, call: Call) -> None:
 
 
 def test_size_that_nobody_tells_is_what_was_in_use(here: Path, call: Call) -> None:
-    """Without --processors a table's machine is as large as what was in use at one time; a note says."""
+    """Without --processors a table's machine has what was in use at once; a note says so."""
     call("convert", "mine.csv", "mine.swf", "--map", "mine.toml")
     trace = read_swf("mine.swf")
     assert 6 == trace.processors
@@ -149,7 +151,7 @@ def test_size_that_nobody_tells_is_what_was_in_use(here: Path, call: Call) -> No
 def test_through_pipes(here: Path) -> None:
     """- reads standard input and writes standard output; what is told goes to standard error."""
     done = subprocess.run(
-        [sys.executable, "-m", "hpcrowd", "convert", "-", "-", "--to", "csv"],
+        [sys.executable, "-m", "hpcrowd", "convert", "-", "-", "--output-format", "csv"],
         input=gzip.compress(SWF.encode()), capture_output=True, check=False,
     )  # fmt: skip
     assert 0 == done.returncode
@@ -175,15 +177,15 @@ def test_a_folder_of_results_is_its_trace(here: Path, call: Call) -> None:
     ("arguments", "parts"),
     [
         ((), ("needs IN and OUT", "--list")),
-        (("log.swf", "log.xyz"), ("log.xyz", "--to", "parquet")),
-        (("log.swf", "log.csv", "--to", "excel"), ("'excel'", "not known", "swf")),
+        (("log.swf", "log.xyz"), ("log.xyz", "--output-format", "parquet")),
+        (("log.swf", "log.csv", "--output-format", "excel"), ("'excel'", "not known", "swf")),
         (("none.swf", "log.csv"), ("none.swf", "No such file")),
         (("mine.csv", "log.swf"), ("no columns submit and run", "--map")),
         (("mine.csv", "log.swf", "--map", "none.toml"), ("none.toml", "cannot be read")),
-        (("log.swf", "a.txt", "--to", "table"), ("table", "--map")),
+        (("log.swf", "a.txt", "--output-format", "table"), ("table", "--map")),
         (("log.swf", "none/a.csv"), ("none", "no folder")),
         (("log.swf", "a.csv", "--zone", "Mars/Olympus"), ("Mars/Olympus", "not known")),
-        (("log.swf", "-", "--to", "csv", "--json"), ("--json", "name a file")),
+        (("log.swf", "-", "--output-format", "csv", "--json"), ("--json", "name a file")),
     ],
 )
 def test_mistakes_are_told_in_one_line(
@@ -245,7 +247,7 @@ def test_files_of_others_are_not_written_over(here: Path, call: Call) -> None:
     """OUT is not IN, by whatever name; a file where names would stand is left, and so is OUT."""
     Path("link.swf").symlink_to("log.swf")
     for name in ("log.swf", "./log.swf", "link.swf"):
-        code, _, err = call("convert", "log.swf", name, "--to", "csv")
+        code, _, err = call("convert", "log.swf", name, "--output-format", "csv")
         assert 2 == code
         assert f"hpcrowd: OUT {Path(name)}: is the trace itself; name another file\n" == err
     assert SWF == Path("log.swf").read_text()
@@ -273,7 +275,8 @@ def test_named_pipes(here: Path) -> None:
     """A pipe with a name, as shells make for <(zcat log.swf.gz), is read once; one is written."""
     script = (
         'mkfifo in out; (cat log.swf > in & "$0" -m hpcrowd convert in piped.parquet; wait)'
-        '; (cat out > came.swf & "$0" -m hpcrowd convert piped.parquet out --to swf; wait)'
+        '; (cat out > came.swf & "$0" -m hpcrowd convert piped.parquet out --output-format swf'
+        "; wait)"
     )
     done = subprocess.run(
         ["bash", "-c", script, sys.executable], cwd=here,
@@ -296,7 +299,7 @@ def test_a_pipe_is_not_replayed(here: Path, call: Call) -> None:
 def test_errors_name_standard_input(here: Path) -> None:
     """What is wrong with standard input is told of ``-``, and not of a copy that is gone."""
     done = subprocess.run(
-        [sys.executable, "-m", "hpcrowd", "convert", "-", "out.csv", "--from", "swf"],
+        [sys.executable, "-m", "hpcrowd", "convert", "-", "out.csv", "--input-format", "swf"],
         input="no job\n", cwd=here, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert 2 == done.returncode
@@ -305,8 +308,8 @@ def test_errors_name_standard_input(here: Path) -> None:
 
 def test_names_are_lost_in_a_pipe(here: Path) -> None:
     """Beside standard output no file of names can stand: that is told, and refused if strict."""
-    command = [sys.executable, "-m", "hpcrowd", "convert", "mine.csv", "-", "--to", "swf",
-               "--map", "mine.toml"]  # fmt: skip
+    command = [sys.executable, "-m", "hpcrowd", "convert", "mine.csv", "-",
+               "--output-format", "swf", "--map", "mine.toml"]  # fmt: skip
     done = subprocess.run(command, cwd=here, capture_output=True, text=True, check=True)
     assert "  lost: user of 3 jobs: their names would stand in a file beside OUT" in done.stderr
     strict = subprocess.run(

@@ -84,7 +84,7 @@ def test_site_users(log: Trace, users: str) -> None:
 @pytest.mark.parametrize("doing", ["rigid", "think-time", "think-time-windows", "generative"])
 def test_populations(log: Trace, doing: str) -> None:
     """Members of a population say why they submit; who comes and goes is there as well."""
-    choices = {"doing": doing, "weeks": 6}
+    choices = {"users": doing, "days": 42}
     run, silent = (resample(log, log=one, **choices) for one in (DecisionLog(), None))
     assert bytes_of(silent) == bytes_of(run)
     if doing == "rigid":
@@ -103,7 +103,7 @@ def test_satisfaction(log: Trace) -> None:
     """Who minds has its mood in the log, and away users have waits."""
     # On a machine of a third of the speed everybody is discontent.
     choices: dict[str, Any] = {
-        "satisfaction": "habit", "speed": "0.3x", "weeks": 8,
+        "satisfaction": "habit", "speed": "0.3x", "days": 56,
         "consequences": {"leave": 1.0, "tolerance": 0.1, "returns": 1.0, "away": 1.0},
     }  # fmt: skip
     run, silent = (resample(log, log=one, **choices) for one in (DecisionLog(), None))

@@ -90,8 +90,8 @@ Mon 2024-01-08 08:00:00  session 0 submitted at its recorded time
 Mon 2024-01-08 10:15:00  {RELEASED}
                            job 3: waited 0 s, ran 10.0 min until Mon 2024-01-08 10:25:00
 2 decisions of user 1, think-time, easy
-""", "") == call("explain", results, "--user", 1, "--jobs")  # fmt: skip
-    _, printed, _ = call("explain", results, "--user", 1, "--jobs", "--json")
+""", "") == call("explain", results, "--user", 1, "--with-jobs")  # fmt: skip
+    _, printed, _ = call("explain", results, "--user", 1, "--with-jobs", "--json")
     assert [
         [{"number": 1, "processors": 2, "submit": 0, "start": 0, "end": 7200,
           "state": "completed", "cluster": ""}],
@@ -116,7 +116,7 @@ def test_stopped_jobs_in_words(results: Path, call: Call, tmp_path: Path) -> Non
     (tmp_path / "outage.toml").write_text(OUTAGE)
     trace, outage = tmp_path / "two.swf", tmp_path / "outage.toml"
     call("replay", trace, "--platform", outage, "--log-decisions", "--out", results)
-    _, printed, _ = call("explain", results, "--user", 2, "--jobs")
+    _, printed, _ = call("explain", results, "--user", 2, "--with-jobs")
     assert (
         """\
 Mon 2024-01-08 08:15:00  session 2 submitted at its recorded time
@@ -136,7 +136,7 @@ def test_many_jobs_of_a_submission(tmp_path: Path, call: Call) -> None:
     )
     (tmp_path / "bag.swf").write_text(f"; MaxProcs: 1\n{jobs}")
     call("replay", tmp_path / "bag.swf", "--log-decisions", "--out", tmp_path / "run")
-    _, printed, _ = call("explain", tmp_path / "run", "--user", 1, "--jobs")
+    _, printed, _ = call("explain", tmp_path / "run", "--user", 1, "--with-jobs")
     lines = [line.strip() for line in printed.splitlines()]
     assert "job 10: waited 9.0 min, ran 60 s until week 1 Mon 00:10:00" == lines[10]
     assert "and 3 jobs more, the last one until week 1 Mon 00:13:00" == lines[11]
@@ -206,8 +206,8 @@ def test_populations_are_logged(
 def test_generated_users_are_logged(tmp_path: Path, call: Call, more: tuple[str, ...]) -> None:
     """``populate`` keeps decisions as well: a submission for each batch."""
     call(
-        "populate", "feitelson97", "--machine", 64, "--days", 1, "--log-decisions", "--out",
-        tmp_path / "run", *more,
+        "populate", "feitelson97", "--model-processors", 64, "--days", 1, "--log-decisions",
+        "--out", tmp_path / "run", *more,
     )  # fmt: skip
     run = read_results(tmp_path / "run")
     assert run.decisions is not None
@@ -279,7 +279,7 @@ def test_files_are_logged(tmp_path: Path, call: Call, command: str, name: str, t
     sent = decisions[decisions.what == "submitted"]
     assert set(jobs.session) == set(sent.unit)
     assert set(jobs.user) == set(sent.user)
-    _, printed, _ = call("explain", tmp_path / "out", "--user", 1, "--jobs")
+    _, printed, _ = call("explain", tmp_path / "out", "--user", 1, "--with-jobs")
     assert ("ran 2.0 h on a until" in printed) == (name != "run.toml")
     code, _, told = call(command, tmp_path / name, "--log-decisions")
     assert (2, True) == (code, "needs" in told or "--out" in told)

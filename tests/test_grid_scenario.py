@@ -182,7 +182,7 @@ def test_the_command(tmp_path: Path) -> None:
     shown = CliRunner().invoke(app, ["grid", path, "--out", str(tmp_path / "out")])
     assert 0 == shown.exit_code, shown.output
     assert "north" in shown.output
-    told = CliRunner().invoke(app, ["grid", path, "--share", "0", "--json"])
+    told = CliRunner().invoke(app, ["grid", path, "--grid-share", "0", "--json"])
     wire = json.loads(told.stdout)
     assert 0 == wire["sites"]["grid"]["jobs"]
     assert 120 == wire["jobs_completed"]

@@ -83,7 +83,7 @@ model = "lublin"
 days = 1
 """
 
-RESAMPLED = 'kind = "resample"\ntrace = "log.swf"\ndoing = "{doing}"\nsatisfaction = "{minds}"\n'
+RESAMPLED = 'kind = "resample"\ntrace = "log.swf"\nusers = "{users}"\nsatisfaction = "{minds}"\n'
 
 #: Scenario files by name.
 KINDS = {
@@ -102,10 +102,10 @@ KINDS = {
     "grid-held": GRID.format(users="rigid", broker="first-fit", more=""),
     "grid-at-once": GRID.format(users="think-time", broker="least-loaded", more=""),
     "grid-components": GRID.format(users="think-time", broker="worst-fit", more="components = 5"),
-    "resample": RESAMPLED.format(doing="think-time-windows", minds="none"),
-    "resample-habit": RESAMPLED.format(doing="think-time", minds="habit"),
-    "resample-mugm": RESAMPLED.format(doing="mugm", minds="requested"),
-    "resample-rigid": RESAMPLED.format(doing="rigid", minds="none"),
+    "resample": RESAMPLED.format(users="think-time-windows", minds="none"),
+    "resample-habit": RESAMPLED.format(users="think-time", minds="habit"),
+    "resample-mugm": RESAMPLED.format(users="mugm", minds="requested"),
+    "resample-rigid": RESAMPLED.format(users="rigid", minds="none"),
     "populate": 'kind = "populate"\nmodel = "lublin"\ndays = 1\nmachine = 64\n',
 }  # fmt: skip
 
@@ -332,7 +332,7 @@ def test_who_is_done_does_not_keep_the_page_busy(tmp_path: Path, make_trace: Mak
 
 def test_moods_are_of_those_who_have_met_something(tmp_path: Path, make_trace: Make) -> None:
     """Who has submitted nothing has no mood yet; what rounds to nothing has no minus."""
-    text = RESAMPLED.format(doing="think-time", minds="habit")
+    text = RESAMPLED.format(users="think-time", minds="habit")
     course = opened(tmp_path, make_trace, text)
     assert users_table(course.moment())["mood"].isna().all()
     course.advance(course.now + 2 * WEEK)

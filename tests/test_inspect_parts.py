@@ -103,7 +103,7 @@ def test_any_query_is_a_view_or_one_line(query: str) -> None:
         ("at=1e9", "at '1e9': must be a whole number"),
         ("at=9999999999999", "must be a whole number"),
         ("span=3", "span 3: choose 1, 7, 28, 0 days"),
-        ("c.processors=2x", "'c.nodes': not known"),
+        ("c.processors=2x", "'c.processors': not known"),
         ("path=/etc/passwd", "'path': not known"),
         ("tab=" + "x" * 3000, "link of 3004 characters: at most 2000"),
     ],
@@ -119,7 +119,13 @@ def test_settings_that_are_offered(subject: ScenarioSubject) -> None:
     """What is changed becomes a setting of the scenario; what stays does not."""
     names = [control.name for control in subject.controls]
     assert ["users", "scheduler", "processors", "speed", "seed"] == names
-    given = {"users": "fluid", "scheduler": "easy", "processors": "2x", "speed": "0.5x", "seed": "7"}
+    given = {
+        "users": "fluid",
+        "scheduler": "easy",
+        "processors": "2x",
+        "speed": "0.5x",
+        "seed": "7",
+    }
     expected = {"users": "fluid", "processors": "2x", "speed": "0.5x", "seed": 7}
     assert expected == settings_of(subject.controls, given)
 
@@ -131,9 +137,9 @@ def test_settings_that_are_offered(subject: ScenarioSubject) -> None:
         ("users", "mixed.toml"),
         ("scheduler", "multi-queue:file=/etc/passwd"),
         ("scheduler", "easy:order=submit"),
-        ("nodes", "two"),
-        ("nodes", "../../x"),
-        ("nodes", "-1"),
+        ("processors", "two"),
+        ("processors", "../../x"),
+        ("processors", "-1"),
         ("speed", ""),
         ("seed", "1.5"),
         ("seed", "99999999999"),
@@ -151,7 +157,12 @@ def test_controls_by_kind() -> None:
     """Each kind of scenario offers the settings that it has."""
     kinds = {
         "replay": {"kind": "replay", "users": "rigid", "scheduler": "fcfs", "seed": 3},
-        "resample": {"kind": "resample", "users": "1x", "doing": "rigid", "satisfaction": "none"},
+        "resample": {
+            "kind": "resample",
+            "population": "1x",
+            "users": "rigid",
+            "satisfaction": "none",
+        },
         "grid": {"kind": "grid", "users": "think-time", "broker": "first-fit"},
         "mixed": {"kind": "replay", "users": {"population": []}, "scheduler": "easy"},
     }
@@ -164,8 +175,8 @@ def test_controls_by_kind() -> None:
         "scheduler": ("Scheduler", "fcfs"),
         "seed": ("Seed", "3"),
     } == found["replay"]
-    assert ("How many users", "1x") == found["resample"]["users"]
-    assert ("Users", "rigid") == found["resample"]["doing"]
+    assert ("How many users", "1x") == found["resample"]["population"]
+    assert ("Users", "rigid") == found["resample"]["users"]
     assert ("Broker", "first-fit") == found["grid"]["broker"]
     assert ["scheduler"] == list(found["mixed"])
 
@@ -306,12 +317,12 @@ def test_halting_a_long_way(subject: ScenarioSubject) -> None:
 def test_a_scenario_file_is_read_again(tmp_path: Path, log: Path) -> None:
     """Whoever edits the file and begins anew sees the new settings, and its mistakes."""
     path = tmp_path / "what.toml"
-    path.write_text('[scenario]\nkind = "replay"\ntrace = "log.swf"\nnodes = "2x"\n')
+    path.write_text('[scenario]\nkind = "replay"\ntrace = "log.swf"\nprocessors = "2x"\n')
     subject = subject_of(path)
     assert 16 == subject.begin({}).moment().processors
-    path.write_text('[scenario]\nkind = "replay"\ntrace = "log.swf"\nnodes = "4x"\n')
+    path.write_text('[scenario]\nkind = "replay"\ntrace = "log.swf"\nprocessors = "4x"\n')
     assert 32 == subject.begin({}).moment().processors
-    path.write_text('[scenario]\nkind = "replay"\ntrace = "log.swf"\nnodes = "many"\n')
+    path.write_text('[scenario]\nkind = "replay"\ntrace = "log.swf"\nprocessors = "many"\n')
     with pytest.raises(HpcrowdError, match=r"what\.toml, line 4.*many"):
         subject.begin({})
 

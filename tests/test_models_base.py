@@ -71,7 +71,7 @@ def fitted() -> registered.Kind:
 
 def test_targets_are_met(fitted: object) -> None:
     """Jobs, days, load and machine come out as asked for; the model's own machine otherwise."""
-    found = generate(fitted, jobs=500, load=0.7, machine=32)
+    found = generate(fitted, jobs=500, load=0.7, processors=32)
     assert (500, 32) == (len(found), found.machine)
     assert found.load == pytest.approx(0.7, rel=0.01)
     found = generate(fitted, days=10, load=0.5)

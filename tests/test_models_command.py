@@ -88,8 +88,10 @@ def test_a_rhythm_can_be_imposed(call: Call) -> None:
 
 
 def test_published_models_need_a_machine_and_a_size(call: Call) -> None:
-    """Without a fit: --machine and --jobs or --days."""
-    code, out, _ = call("generate", "feitelson96", "--machine", "32", "--days", "2", "-o", "x.swf")
+    """Without a fit: --processors and --jobs or --days."""
+    code, out, _ = call(
+        "generate", "feitelson96", "--processors", "32", "--days", "2", "-o", "x.swf"
+    )
     assert 0 == code
     assert "on 32 processors" in out
     assert "feitelson96" in read_swf("x.swf").header.get("Computer")
@@ -99,7 +101,7 @@ def test_a_correlation_can_be_chosen(call: Call) -> None:
     """Processors are dealt out anew to the degree; run times stay."""
     for degree, name in (("1", "a.swf"), ("-1", "b.swf")):
         code, _, err = call(
-            "generate", "lublin", "--machine", "64", "--jobs", "400", "-o", name,
+            "generate", "lublin", "--processors", "64", "--jobs", "400", "-o", name,
             "--correlation", degree,
         )  # fmt: skip
         assert 0 == code
@@ -116,16 +118,14 @@ def test_a_judgement_sets_trace_and_model_side_by_side(call: Call) -> None:
     """Tables for people, one object for programs, a report; every feature has a place."""
     call("fit", "feitelson97", "log.swf", "-o", "m.json")
     code, out, err = call(
-        "judge", "m.json", "log.swf", "--replications", "2", "--processes", "1", "--html", "j.html"
+        "judge", "m.json", "log.swf", "--seeds", "2", "--workers", "1", "--out", "j.html"
     )
     assert (0, "The report is j.html\n") == (code, err)
     for feature in FEATURES.values():
         assert feature.title.strip() in out
     assert "Distances of distributions" in out
     assert Path("j.html").read_text().startswith("<!DOCTYPE html>")
-    code, out, _ = call(
-        "judge", "m.json", "log.swf", "--replications", "2", "--processes", "1", "--json"
-    )
+    code, out, _ = call("judge", "m.json", "log.swf", "--seeds", "2", "--workers", "1", "--json")
     wire = json.loads(out)
     assert [0, 1] == wire["replications"]
     assert set(FEATURES) == set(wire["features"])
@@ -140,7 +140,7 @@ def test_a_judgement_is_the_same_with_more_processes(call: Call) -> None:
     """Workloads of the same seeds, whoever generates them."""
     call("fit", "feitelson97", "log.swf", "-o", "m.json")
     results = [
-        call("judge", "m.json", "log.swf", "--replications", "2", "--processes", n, "--json")[1]
+        call("judge", "m.json", "log.swf", "--seeds", "2", "--workers", n, "--json")[1]
         for n in ("1", "2")
     ]
     assert results[0] == results[1]
@@ -170,17 +170,20 @@ def test_a_population_works(call: Call) -> None:
         ),
         (["generate", "soup", "-o", "x.swf"], "model 'soup': no such file, and no such model"),
         (["generate", "no.json", "-o", "x.swf"], "no.json: cannot be read"),
-        (["generate", "feitelson96", "-o", "x.swf"], "need a machine; give --machine P"),
+        (["generate", "feitelson96", "-o", "x.swf"], "need the size of the machine, in processors"),
         (
-            ["generate", "feitelson96", "--machine", "8", "-o", "x.swf"],
+            ["generate", "feitelson96", "--processors", "8", "-o", "x.swf"],
             "say not how much; give --jobs or --days",
         ),
-        (["generate", "feitelson96", "--machine", "8", "-o", "x.txt"], "ends in .swf or .swf.gz"),
+        (
+            ["generate", "feitelson96", "--processors", "8", "-o", "x.txt"],
+            "ends in .swf or .swf.gz",
+        ),
         (
             [
                 "generate",
                 "feitelson96",
-                "--machine",
+                "--processors",
                 "8",
                 "--jobs",
                 "9",
@@ -195,7 +198,7 @@ def test_a_population_works(call: Call) -> None:
             [
                 "generate",
                 "lublin",
-                "--machine",
+                "--processors",
                 "8",
                 "--jobs",
                 "9",
@@ -207,8 +210,8 @@ def test_a_population_works(call: Call) -> None:
             "2",
         ),
         (["judge", "log.swf", "log.swf"], "log.swf: damaged, not JSON"),
-        (["judge", "feitelson96", "log.swf", "--replications", "0"], "replications 0: must be 1"),
-        (["populate", "feitelson96"], "need a machine"),
+        (["judge", "feitelson96", "log.swf", "--seeds", "0"], "seeds 0: must be 1"),
+        (["populate", "feitelson96"], "need the size of the machine"),
     ],
 )
 def test_mistakes_are_one_line(call: Call, arguments: list[str], message: str) -> None:

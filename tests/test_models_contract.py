@@ -112,8 +112,8 @@ def test_a_smaller_machine_gets_smaller_jobs(
     name: str, case: str, fitted: Callable[[str, str], WorkloadModel]
 ) -> None:
     """No job exceeds the machine that was asked for."""
-    check(generate(fitted(name, case), jobs=200, machine=8, seed=1), 200, 8)
-    check(generate(fitted(name, case), jobs=50, machine=1, seed=1), 50, 1)
+    check(generate(fitted(name, case), jobs=200, processors=8, seed=1), 200, 8)
+    check(generate(fitted(name, case), jobs=50, processors=1, seed=1), 50, 1)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -27,7 +27,7 @@ def test_the_true_model_is_inside() -> None:
     """A workload generated from a model lies among others generated from it."""
     model = published("feitelson97", 64)
     truth = generate(model, jobs=2000, seed=99).workload()
-    found = judge(model, truth, replications=10)
+    found = judge(model, truth, seeds=10)
     assert list(range(10)) == [one.seed for one in found.replications]
     for name in ("run_time_median_s", "processors_mean", "serial_share", "interarrival_median_s"):
         spread, value = found.spread(name), truth and found.trace[name].number
@@ -42,7 +42,7 @@ def test_the_true_model_is_inside() -> None:
 
 def test_another_model_is_far_off() -> None:
     """Poisson jobs of up to 64 processors against harmonic sizes: KS tells."""
-    found = judge(published("feitelson97", 64), poisson_workload(500, 300, 1), replications=2)
+    found = judge(published("feitelson97", 64), poisson_workload(500, 300, 1), seeds=2)
     processors = found.ks("processors")
     assert processors is not None
     assert processors.mean > 0.3
@@ -57,10 +57,10 @@ def test_each_seed_is_a_task_of_its_own() -> None:
     def backwards(task: Task, seeds: object) -> object:
         return [task(seed) for seed in reversed(list(seeds))]  # type: ignore[call-overload]
 
-    ways = [judge(model, trace, replications=3, each=each) for each in (None, backwards)]
+    ways = [judge(model, trace, seeds=3, each=each) for each in (None, backwards)]
     assert ways[0].to_json() == ways[1].to_json()
-    with pytest.raises(QuantityError, match="replications 0: must be 1 or more"):
-        judge(model, trace, replications=0)
+    with pytest.raises(QuantityError, match="seeds 0: must be 1 or more"):
+        judge(model, trace, seeds=0)
 
 
 def test_the_report_tells_what_is_inside() -> None:
@@ -70,7 +70,7 @@ def test_the_report_tells_what_is_inside() -> None:
     assert "" == within(None, Spread(2, 1, 1, 3, 3)) == within(1.0, None)
     assert ("", "") == format_spread(FEATURES["jobs"], None)
     model, trace = published("feitelson96", 16), poisson_workload(200, 300, 2, name="a <b> & c")
-    page = judgement_html(judge(model, trace, replications=2), again="hpcrowd judge")
+    page = judgement_html(judge(model, trace, seeds=2), again="hpcrowd judge")
     assert "a &lt;b&gt; &amp; c" in page
     for feature in FEATURES.values():
         assert feature.title.strip().replace("&", "&amp;") in page

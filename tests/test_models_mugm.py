@@ -129,7 +129,7 @@ def test_a_smaller_machine_bounds_every_job() -> None:
     """Jobs that the machine cannot hold are drawn again, or moved to its size."""
     fitted = fit("mugm", two_kinds(500, 6), arrivals="poisson", options={"groups": 2})
     for machine in (1, 3, 17):
-        drawn = generate(fitted, jobs=1000, machine=machine).drawn
+        drawn = generate(fitted, jobs=1000, processors=machine).drawn
         assert (1, machine) >= (drawn.processors.min(), drawn.processors.max())
         assert 1 <= drawn.processors.min() <= drawn.processors.max() <= machine
 

@@ -243,7 +243,7 @@ def test_arrivals_are_those_of_first_executions() -> None:
 def test_poor_workloads_can_be_fitted(name: str, columns: dict[str, Any]) -> None:
     """Whatever does not vary, a model comes out and generates."""
     for jobs in (2, 3, 50):
-        found = generate(fit(name, poisson_workload(jobs, 60, 1, **columns)), jobs=20, machine=4)
+        found = generate(fit(name, poisson_workload(jobs, 60, 1, **columns)), jobs=20, processors=4)
         assert found.drawn.processors.max() <= 4
         assert np.isfinite(found.drawn.run_time).all()
 

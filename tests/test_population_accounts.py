@@ -99,7 +99,7 @@ def test_a_run_without_jobs_or_weeks_is_refused() -> None:
     """One line each."""
     with pytest.raises(QuantityError, match="nobody submitted anything in 4 weeks"):
         accounts(JobTable())
-    with pytest.raises(QuantityError, match="warmup 4 weeks: of 4 weeks none is left"):
+    with pytest.raises(QuantityError, match="warm-up of 4 weeks: of 4 weeks none is left"):
         accounts(ran((0, 0, 60)), warmup=4)
 
 

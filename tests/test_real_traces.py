@@ -115,7 +115,9 @@ def test_rigid_users_are_never_late(kth: Trace, scheduler: str) -> None:
 
 
 @pytest.mark.parametrize("sessions", DEFINITIONS)
-@pytest.mark.parametrize("choices", [{}, {"scheduler": "fcfs", "processors": "0.5x", "speed": "0.5x"}])
+@pytest.mark.parametrize(
+    "choices", [{}, {"scheduler": "fcfs", "processors": "0.5x", "speed": "0.5x"}]
+)
 def test_compiled_users_equal_called_users(
     kth: Trace, sessions: str, choices: dict[str, Any]
 ) -> None:

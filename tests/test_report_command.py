@@ -28,7 +28,9 @@ def written(make_trace: Callable[..., Trace], tmp_path_factory: pytest.TempPathF
     trace.source, trace.sha256 = "log.swf", "1"
     (folder / "both").mkdir()
     for users in ("rigid", "think-time"):
-        write_results(replay(trace, users=users, processors="2x"), folder / "both" / users, plots=False)
+        write_results(
+            replay(trace, users=users, processors="2x"), folder / "both" / users, plots=False
+        )
     return folder
 
 
@@ -57,7 +59,9 @@ def test_report_is_written_and_replaced(call: Call, runs: Path) -> None:
     page = Page((runs / "report.html").read_text())
     assert "log.swf: rigid, easy, processors 2x" in page.text
     assert "Again: hpcrowd report both/rigid -o report.html" in page.text
-    assert "Again: hpcrowd replay log.swf --users rigid --scheduler easy --processors 2x" in page.text
+    assert (
+        "Again: hpcrowd replay log.swf --users rigid --scheduler easy --processors 2x" in page.text
+    )
     assert {"both", "log.swf", "report.html"} == {path.name for path in runs.iterdir()}
 
 
@@ -171,7 +175,9 @@ def test_command_of_a_run(make_trace: Callable[..., Trace], written: Path) -> No
     run.configuration["users"] = {"name": "mixed", "users": []}
     assert "--users USERS.toml" in command_of(run)
     stored = read_results(written / "both" / "rigid")
-    assert "hpcrowd replay log.swf --users rigid --scheduler easy --processors 2x" == command_of(stored)
+    assert "hpcrowd replay log.swf --users rigid --scheduler easy --processors 2x" == command_of(
+        stored
+    )
     stored.configuration["kind"] = "populate"
     assert "" == command_of(stored)
 

@@ -50,7 +50,7 @@ def test_the_same_seed_gives_the_same_bytes(log: Trace) -> None:
 @pytest.mark.parametrize("doing", ["rigid", "think-time", "think-time-windows", "generative"])
 def test_every_job_is_accounted_for(log: Trace, doing: str) -> None:
     """What is submitted ends, and nobody submits after the last week."""
-    run = resample(log, doing=doing, weeks=6, users="2x")
+    run = resample(log, users=doing, days=42, population="2x")
     assert 0 < len(run.jobs) == run.jobs.count(State.COMPLETED)
     assert run.jobs.submit.max() < 6 * WEEK
     assert run.metrics["jobs_in"] == round(6 * run.population["jobs_per_week_mean"])
@@ -59,7 +59,7 @@ def test_every_job_is_accounted_for(log: Trace, doing: str) -> None:
 
 def test_units_may_be_batches(log: Trace) -> None:
     """The same population in smaller pieces, which wait for each other within sessions, too."""
-    choices = {"doing": "think-time", "scheduler": "recorded", "sessions": "arrival:10h"}
+    choices = {"users": "think-time", "scheduler": "recorded", "sessions": "arrival:10h"}
     sessions, batches = (resample(log, unit=unit, **choices) for unit in ("sessions", "batches"))
     assert len(batches.jobs) == len(sessions.jobs)
     assert batches.jobs.unit.max() > sessions.jobs.unit.max()
@@ -72,26 +72,28 @@ def test_users_of_groups_are_made_from_a_model(log: Trace) -> None:
     from hpcrowd.analysis.models import fit
 
     model = fit("mugm", Workload.from_trace(log), options={"groups": 2})
-    run = resample(log, doing="mugm", model=model, weeks=6, pool={"least": 1}, users="2x")
+    run = resample(log, users="mugm", model=model, days=42, pool={"least": 1}, population="2x")
     assert 0 < len(run.jobs) == run.jobs.count(State.COMPLETED)
     assert set(run.jobs.group.tolist()) <= {1, 2}
-    again = resample(log, doing="mugm", model=model, weeks=6, pool={"least": 1}, users="2x")
+    again = resample(log, users="mugm", model=model, days=42, pool={"least": 1}, population="2x")
     assert run.jobs.submit.tolist() == again.jobs.submit.tolist()
 
 
 def test_a_number_of_users_is_that_of_a_log_as_long(log: Trace) -> None:
     """24 users of a log of 12 are twice as many."""
-    twice, count = (resample(log, users=users, scheduler="recorded") for users in ("2x", "24"))
+    twice, count = (
+        resample(log, population=people, scheduler="recorded") for people in ("2x", "24")
+    )
     assert twice.jobs.submit.tolist() == count.jobs.submit.tolist()
 
 
 def test_think_times_are_in_the_trace_that_it_leaves(log: Trace) -> None:
     """Fields 17 and 18 say which job let a session come; rigid users wait for none."""
-    waiting = resample(log, doing="think-time").to_trace()
+    waiting = resample(log, users="think-time").to_trace()
     known = waiting["preceding"] > 0
     assert known.sum() > 50
     assert (waiting["think_time"][known] >= 0).all()
-    assert (resample(log, doing="rigid").to_trace()["preceding"] == -1).all()
+    assert (resample(log, users="rigid").to_trace()["preceding"] == -1).all()
 
 
 def test_results_can_be_read_and_compared(log_file: Path, tmp_path: Path, call: Call) -> None:
@@ -133,12 +135,12 @@ def test_a_run_can_be_repeated_from_its_provenance(log_file: Path, tmp_path: Pat
 
 def test_the_summary_tells_who_came_and_went(log_file: Path, call: Call) -> None:
     """Lines for people; one JSON object for programs."""
-    code, text, _ = call("resample", log_file, "--satisfaction", "habit", "--users", "1.5x")
+    code, text, _ = call("resample", log_file, "--satisfaction", "habit", "--population", "1.5x")
     assert 0 == code
     assert "pool: 6 long-term users, 6 temporary (0.75 arrive per week)" in text
     assert "users: " in text
     assert "throughput per week, without the first 4: " in text
-    code, text, _ = call("resample", log_file, "--doing", "rigid", "--json")
+    code, text, _ = call("resample", log_file, "--users", "rigid", "--json")
     found = json.loads(text)
     assert 0 == found["population"]["users_gave_up"]
     assert "resample" == found["configuration"]["kind"]
@@ -156,13 +158,13 @@ def test_a_formula_of_ones_own_is_handed_over(log: Trace) -> None:
     assert "always_bad" == run.configuration["formula"]
     assert run.population["users_gave_up"] > 6
     with pytest.raises(QuantityError, match="formula: rigid users mind nothing"):
-        resample(log, formula=always_bad, doing="rigid")
+        resample(log, formula=always_bad, users="rigid")
 
 
 def test_satisfaction_may_empty_the_machine(log_file: Path, call: Call) -> None:
     """It is said that it did, and what helps."""
     code, text, _ = call(
-        "resample", log_file, "--speed", "0.2x", "--satisfaction", "requested", "--weeks", "20",
+        "resample", log_file, "--speed", "0.2x", "--satisfaction", "requested", "--days", "140",
         "--consequences", "memory=1,tolerance=0,leave=9,returns=0", "--pool", "long_term=0.1",
     )  # fmt: skip
     assert 0 == code
@@ -173,19 +175,22 @@ def test_satisfaction_may_empty_the_machine(log_file: Path, call: Call) -> None:
 @pytest.mark.parametrize(
     ("options", "what"),
     [
-        (["--users", "0x"], "users '0x': not a positive number and an x"),
-        (["--users", "0"], "users '0': at least 1"),
-        (["--doing", "rigid", "--satisfaction", "alea"], "rigid users mind nothing"),
-        (["--doing", "mugm", "--satisfaction", "habit"], "mugm users make up their work"),
-        (["--doing", "mugm", "--scheduler", "recorded"], "no recorded waits of mugm users"),
+        (["--population", "0x"], "population '0x': not a positive number and an x"),
+        (["--population", "0"], "population '0': at least 1"),
+        (["--users", "rigid", "--satisfaction", "alea"], "rigid users mind nothing"),
+        (["--users", "mugm", "--satisfaction", "habit"], "mugm users make up their work"),
+        (["--users", "mugm", "--scheduler", "recorded"], "no recorded waits of mugm users"),
         (["--satisfaction", "x"], "'x': not known; choose none, habit, requested, alea"),
-        (["--weeks", "4"], "warmup 4 weeks: less than the 4 of the run"),
-        (["--warmup", "8"], "warmup 8 weeks: less than the 8 of the run, as long as the log"),
+        (["--days", "28"], "warm_up 28d: must be shorter than the run, 28 days"),
+        (
+            ["--warm-up", "56d"],
+            "warm_up 56d: must be shorter than the run, 56 days, as long as the log",
+        ),
         (["--consequences", "leave"], "'leave' sets nothing; write NAME=NUMBER"),
         (["--pool", "away=0"], "no setting 'away'; there are edge, long_term, least"),
         (["--consequences", "away=0"], "away 0: at least 1"),
         (["--pool", "least=50"], "a pool of 12 users; at least 50 are needed"),
-        (["--doing", "x"], "doing 'x': "),
+        (["--users", "x"], "users 'x': "),
     ],
 )
 def test_what_is_wrong_is_told_in_one_line(
@@ -219,7 +224,7 @@ def test_settings_are_names_and_numbers() -> None:
 
 def test_draws_are_held_against_the_log(log: Trace) -> None:
     """The draw keeps the rhythm better than the shuffled one; the table has a row for each kind."""
-    kinds: dict[str, Any] = {"draw": {"doing": "rigid", "scheduler": "recorded"}}
+    kinds: dict[str, Any] = {"draw": {"users": "rigid", "scheduler": "recorded"}}
     found = draws_of(log, kinds, seeds=2)
     week = {name: np.mean([draw.week for draw in draws]) for name, draws in found.kinds.items()}
     assert week["draw"] < week[SHUFFLED] / 2

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.traces
 @pytest.fixture(scope="module")
 def draws(kth: Trace) -> Draws:
     """Return ten draws, and ten that are shuffled in the week."""
-    return draws_of(kth, {"draw": {"doing": "rigid", "scheduler": "recorded"}}, seeds=10)
+    return draws_of(kth, {"draw": {"users": "rigid", "scheduler": "recorded"}}, seeds=10)
 
 
 def test_pool_of_kth(kth: Trace) -> None:
@@ -47,9 +47,9 @@ def test_draws_keep_think_times(draws: Draws) -> None:
 def test_a_faster_machine_is_used_for_more(kth: Trace) -> None:
     """Twice as fast: rigid users submit the same, closed loops more, semi-open ones most."""
     kinds = {
-        "rigid": {"doing": "rigid"},
-        "closed": {"doing": "think-time-windows"},
-        "semi-open": {"doing": "think-time-windows", "satisfaction": "habit"},
+        "rigid": {"users": "rigid"},
+        "closed": {"users": "think-time-windows"},
+        "semi-open": {"users": "think-time-windows", "satisfaction": "habit"},
     }
     more = {}
     for name, choices in kinds.items():

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.quantities import parse_duration
 from hpcrowd.environment.toml_files import line_of
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.kinds.base import takes_settings
+from hpcrowd.scenarios.kinds.fields import OF_DURATION
 from hpcrowd.scenarios.kinds.files import KINDS, read_scenario, scenario_toml
 from sweep_cases import write_busy
 
@@ -67,7 +69,9 @@ def test_a_command_has_an_option_for_every_setting(kind: str) -> None:
     command = import_module(f"hpcrowd.scenarios.commands.simulate.{kind}").command
     options = inspect.signature(command).parameters
     for name, field in KINDS[kind].settings().items():
-        if isinstance(field.default, str | int | float | bool):
+        if OF_DURATION in field.metadata:
+            assert field.default == parse_duration(options[name].default)
+        elif isinstance(field.default, str | int | float | bool):
             assert field.default == options[name].default
         assert str(field.description) in options[name].annotation.__metadata__[0].help
 
@@ -112,8 +116,9 @@ def test_completed_configuration_can_be_run_again(write: Write, more: str, tmp_p
         ('[scenario]\ntrace = "log.swf"\n', 1, ["kind", "missing", "replay, populate"]),
         ('[scenario]\nkind = "reply"\n', 2, ["kind 'reply'", "not known"]),
         (BASE + "[axes]\nseed = 3\n", 4, ["axes", "no such setting"]),
-        ('[scenario]\nkind = "populate"\nmodel = "lublin"\n', 1, ["machine"]),
-        ('[scenario]\nkind = "populate"\nmodel = "lublin"\nmachine = 8\ndays = 0\n', 5, ["days 0"]),
+        ('[scenario]\nkind = "populate"\nmodel = "lublin"\n', 1, ["processors"]),
+        ('[scenario]\nkind = "populate"\nmodel = "lublin"\nmodel_processors = 8\ndays = 0\n',
+         5, ["days 0"]),
     ],
 )  # fmt: skip
 def test_mistakes_name_file_and_line(write: Write, text: str, line: int, words: list[str]) -> None:
@@ -190,7 +195,7 @@ def test_population_runs_from_a_file(tmp_path: Path, call: Call) -> None:
     log, model = write_busy(tmp_path, jobs=400), tmp_path / "m.json"
     assert 0 == call("fit", "locality", log, "--arrivals", "poisson", "-o", model)[0]
     path = tmp_path / "population.toml"
-    text = '[scenario]\nkind = "populate"\nmodel = "m.json"\ndays = 2\nnodes = "2x"\n'
+    text = '[scenario]\nkind = "populate"\nmodel = "m.json"\ndays = 2\nprocessors = "2x"\n'
     path.write_text(text)
     code, out, _ = call("run", path, "--json")
     expected = call("populate", model, "--days", "2", "--processors", "2x", "--json")

@@ -132,7 +132,7 @@ def test_a_sweep_of_populations(tmp_path: Path, make_trace: Callable[..., Trace]
     write_swf(small_log(make_trace), tmp_path / "log.swf")
     study = tmp_path / "study.toml"
     study.write_text(
-        '[scenario]\nkind = "resample"\ntrace = "log.swf"\nweeks = 6\nwarmup = 1\n'
+        '[scenario]\nkind = "resample"\ntrace = "log.swf"\ndays = 42\nwarm_up = "7d"\n'
         "[scenario.consequences]\nelasticity = 0.25\n"
         '[axes]\nspeed = ["1x", "2x"]\nseed = 3\n'
         '[result]\nmetrics = ["population.throughput_jobs_per_week"]\n'
@@ -156,7 +156,7 @@ def test_a_sweep_of_populations(tmp_path: Path, make_trace: Callable[..., Trace]
         (GRID.replace("busy", "idle"), "idle.swf': no such file"),
         ('[scenario]\nkind = "grid"\nsource = "none.toml"', "no such file"),
         ('[scenario]\nkind = "resample"\ntrace = "busy.swf"\nusers = "many"', "users 'many'"),
-        ('[scenario]\nkind = "resample"\ntrace = "busy.swf"\ndoing = "nothing"', "doing"),
+        ('[scenario]\nkind = "resample"\ntrace = "busy.swf"\nusers = "nothing"', "users"),
         (
             '[scenario]\nkind = "resample"\ntrace = "busy.swf"\n[scenario.pool]\nedge = 7',
             "pool: edge 7",

@@ -106,7 +106,7 @@ def test_json_is_one_object_with_every_feature(call: Call) -> None:
 
 def test_a_folder_of_results_is_measured_as_it_was_simulated(call: Call, written: Path) -> None:
     """A run stands beside the trace it replays; its waits are the simulated ones."""
-    code, out, _ = call("log.swf", "run", "--json", "--jobs", "all")
+    code, out, _ = call("log.swf", "run", "--json", "--which", "all")
     assert 0 == code
     log, run = (wire["features"] for wire in json.loads(out)["traces"])
     assert 400 == log["jobs"] == run["jobs"]
@@ -116,9 +116,9 @@ def test_a_folder_of_results_is_measured_as_it_was_simulated(call: Call, written
 
 
 def test_the_report_is_one_whole_file(call: Call, written: Path, tmp_path: Path) -> None:
-    """--html writes a page with pictures beside what is printed, and tells its name."""
+    """--out writes a page with pictures beside what is printed, and tells its name."""
     page = tmp_path / "report.html"
-    code, out, err = call("log.swf", "bare.swf", "--html", page, "--json")
+    code, out, err = call("log.swf", "bare.swf", "--out", page, "--json")
     assert 0 == code
     assert 2 == len(json.loads(out)["traces"])
     assert f"The report is {page}\n" == err
@@ -157,9 +157,12 @@ def test_the_list_tells_every_feature(call: Call) -> None:
         ([], "no trace given"),
         (["nothing.swf"], "nothing.swf: cannot be read"),
         (["log.swf", "--distance"], "--distance: 1 trace given; it compares two"),
-        (["log.swf", "--html", "."], "is a folder; --html names a file"),
-        (["log.swf", "--html", "no/where.html"], "no folder no to write it in"),
-        (["log.swf", "run", "--distance", "--html", "x"], "--html is not drawn with --distance"),
+        (["log.swf", "--out", "."], "is a folder; --out names a file"),
+        (["log.swf", "--out", "no/where.html"], "no folder no to write it in"),
+        (
+            ["log.swf", "run", "--distance", "--out", "x"],
+            "--out: no report is drawn with --distance",
+        ),
         (["log.swf", "--bag-gap", "soon"], "duration 'soon'"),
         (["log.swf", "--time-scale", "0"], "time_scale_s 0: must be positive"),
     ],

@@ -73,7 +73,7 @@ def test_which_processors_count(
 ) -> None:
     """Either field of processors is used on request, the other where it is missing, counted."""
     job = GOOD | {"requested_processors": requested, "allocated_processors": allocated}
-    made = jobs_from_trace(make_trace(job), Conversion(processors=choice))
+    made = jobs_from_trace(make_trace(job), Conversion(job_processors=choice))
     assert [processors] == made.jobs.processors.tolist()
     assert repaired == dict(made.repaired)
 
@@ -255,7 +255,7 @@ def test_processors_of_the_machine(make_trace: MakeTrace) -> None:
 @pytest.mark.parametrize(
     "choices",
     [
-        {"processors": "both"},
+        {"job_processors": "both"},
         {"requested": "twice"},
         {"requested": "at-least"},
         {"requested": "at-least:"},

@@ -80,7 +80,7 @@ def test_edges(make_trace: Make) -> None:
 
 def test_users_keep_times_and_jobs_without_submit_time(make_trace: Make) -> None:
     """With users alone, nothing is asked about time, and no time changes."""
-    part, done = window(story(make_trace), users=[2, range(7, 10)])
+    part, done = window(story(make_trace), only_users=[2, range(7, 10)])
     assert [2, 3, 5] == part["number"].tolist()
     assert [2 * DAY, -1, 9 * DAY] == part["submit"].tolist()
     assert (0, {"of other users": 2}) == (done.moved, done.left_out)
@@ -118,7 +118,7 @@ def test_what_cannot_be_asked(
 ) -> None:
     """An empty window, a user without jobs and a date that no calendar has are errors."""
     with pytest.raises(QuantityError, match=words):
-        window(story(make_trace), begin, end, users=users)
+        window(story(make_trace), begin, end, only_users=users)
 
 
 def test_no_job_left(make_trace: Make) -> None:

@@ -79,7 +79,7 @@ def population_accounts(
     """
     if not 0 <= warmup < weeks:
         raise QuantityError(
-            f"warmup {warmup} weeks: of {plural(weeks, 'week')} none is left; take fewer"
+            f"warm-up of {warmup} weeks: of {plural(weeks, 'week')} none is left; take fewer"
         )
     if not len(jobs):
         raise QuantityError(

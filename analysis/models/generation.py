@@ -147,7 +147,7 @@ def generate(
     jobs: int | None = None,
     days: float | None = None,
     load: float | None = None,
-    machine: int | None = None,
+    processors: int | None = None,
     correlation: float | None = None,
     seed: int = 0,
 ) -> Generated:
@@ -161,8 +161,8 @@ def generate(
         How many jobs, or how many days; one of the two.
     load
         Offered load to reach, by stretching the times between arrivals; None leaves them.
-    machine
-        Processors of the machine; None takes the model's.
+    processors
+        Size of the machine; None takes the model's.
     correlation
         From -1 to 1, as a share of the largest that is possible: deal out the processors anew, so
         that they correlate with run times to this degree; None leaves them.
@@ -174,9 +174,9 @@ def generate(
     QuantityError
         When a number makes no sense.
     """
-    processors = model.machine if machine is None else machine
+    processors = model.machine if processors is None else processors
     if processors < 1:
-        raise QuantityError(f"machine {processors}: must have 1 processor or more")
+        raise QuantityError(f"processors {processors}: must be 1 or more")
     if (jobs is None) == (days is None):
         raise QuantityError("generate: say how many jobs, or how many days; one of the two")
     if jobs is not None and jobs < 1:

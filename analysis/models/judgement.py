@@ -182,14 +182,14 @@ class Judgement:
 def generated(model: WorkloadModel, trace: Workload, seed: int) -> Workload:
     """Return a generated workload with as many jobs as a trace, measured with its settings."""
     settings: Settings = trace.settings
-    return generate(model, jobs=len(trace), machine=trace.machine, seed=seed).workload(settings)
+    return generate(model, jobs=len(trace), processors=trace.machine, seed=seed).workload(settings)
 
 
 def judge(
     model: WorkloadModel,
     trace: Workload,
     *,
-    replications: int = REPLICATIONS,
+    seeds: int = REPLICATIONS,
     seed: int = 0,
     each: Callable[[Task, Sequence[int]], Iterable[Replication]] | None = None,
     progress: Callable[[str, int, int], Any] | None = None,
@@ -202,7 +202,7 @@ def judge(
         The model.
     trace
         The workload that it was fitted to, or another one.
-    replications
+    seeds
         How many workloads to generate, each with as many jobs as the trace has.
     seed
         Seed of the first; the others count on.
@@ -216,18 +216,18 @@ def judge(
     QuantityError
         When there is nothing to replicate.
     """
-    if replications < 1:
-        raise QuantityError(f"replications {replications}: must be 1 or more")
-    seeds = range(seed, seed + replications)
+    if seeds < 1:
+        raise QuantityError(f"seeds {seeds}: must be 1 or more")
+    each_seed = range(seed, seed + seeds)
     task = Task(model, trace)
     if progress is not None:
-        progress(f"{trace.name}: measured", 0, replications)
+        progress(f"{trace.name}: measured", 0, seeds)
     measured = measure(trace, FEATURES.values())
     found = []
-    for one in each(task, seeds) if each is not None else map(task, seeds):
+    for one in each(task, each_seed) if each is not None else map(task, each_seed):
         found.append(one)
         if progress is not None:
-            progress("generated and measured", len(found), replications)
+            progress("generated and measured", len(found), seeds)
     return Judgement(model, measured, tuple(sorted(found, key=lambda one: one.seed)))
 
 

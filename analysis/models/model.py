@@ -251,7 +251,9 @@ def model_of(source: str, machine: int | None) -> WorkloadModel:
     """
     if source in MODELS:
         if machine is None:
-            raise QuantityError(f"{source}: published parameters need a machine; give --machine P")
+            raise QuantityError(
+                f"{source}: published parameters need the size of the machine, in processors"
+            )
         return published(source, machine)
     if not Path(source).exists() and not source.endswith(".json"):
         raise QuantityError(

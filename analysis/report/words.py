@@ -37,7 +37,9 @@ def headline(run: Run) -> list[str]:
     lines += [f"  {line}" for line in platform_lines(run.platform)]
     lines += [f"  {line}" for line in account_lines(run.population)]
     if run.trace is not None and run.trace.header.processors is None:
-        lines.append("  size of the machine not in the trace: that of its largest job, or --processors")
+        lines.append(
+            "  size of the machine not in the trace: that of its largest job, or --processors"
+        )
     if run.clock.note and (trace or "files_sha256" in run.configuration):
         lines.append(f"  {run.clock.note}")
     return lines

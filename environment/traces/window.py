@@ -44,7 +44,7 @@ def window(
     begin: Moment | None = None,
     end: Moment | None = None,
     *,
-    users: Iterable[int | range] | None = None,
+    only_users: Iterable[int | range] | None = None,
 ) -> tuple[Trace, Windowed]:
     """Return the jobs submitted from ``begin`` on and before ``end``, with a header that is true.
 
@@ -58,7 +58,7 @@ def window(
         All jobs.
     begin, end
         Seconds of the trace, or local dates and times; open unless given.
-    users
+    only_users
         Numbers of users, or ranges of them (of step 1); all unless given.
 
     Raises
@@ -74,7 +74,7 @@ def window(
         raise QuantityError(
             f"window from {begin} to {end}: is empty; it has to end after it begins"
         )
-    wanted = None if users is None else list(users)
+    wanted = None if only_users is None else list(only_users)
     submit = trace["submit"]
     keep = np.ones(len(trace), bool)
     left_out: Counter[str] = Counter()

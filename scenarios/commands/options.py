@@ -50,7 +50,7 @@ ModelSource = Annotated[
 
 WhichJobs = Annotated[
     Literal["completed", "all"],
-    typer.Option("--jobs", help="Jobs of the trace that count: completed (status 1), or all."),
+    typer.Option(help="Jobs of the trace that count: completed (status 1), or all that ran."),
 ]
 
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
@@ -61,7 +61,9 @@ RunFolder = Annotated[
 
 ResultsFolder = Annotated[Path | None, typer.Option(help="Folder for the results.")]
 
-HtmlFile = Annotated[Path | None, typer.Option(help="File for a report with pictures.")]
+ReportFile = Annotated[
+    Path | None, typer.Option("--out", "-o", metavar="FILE.html", help="File for a report.")
+]
 
 AsJson = Annotated[
     bool, typer.Option("--json", help="One JSON object on standard output, and nothing else.")

@@ -11,7 +11,9 @@ import typer
 from pydantic.fields import FieldInfo
 
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.quantities import duration_text
 from hpcrowd.scenarios.kinds.base import Scenario
+from hpcrowd.scenarios.kinds.fields import OF_DURATION
 
 #: Types that options may have; a setting that is none of these is given as text.
 PLAIN = (bool, int, float)
@@ -66,11 +68,12 @@ def takes_settings(kind: type[Scenario], only: Sequence[str] = ()) -> Callable[[
 
 def _option(name: str, field: FieldInfo, *, given_by_file: bool) -> inspect.Parameter:
     """Return the parameter of a command for a setting."""
-    extra = field.json_schema_extra
-    option = extra["option"] if isinstance(extra, dict) else f"--{name}"
+    option = f"--{name.replace('_', '-')}"
     about, metavar, default = str(field.description), None, field.default
     types = get_args(field.annotation) or (field.annotation,)
     kind: Any = next((one for one in types if one in PLAIN), str)
+    if OF_DURATION in field.metadata:
+        kind, metavar, default = str, "DURATION", duration_text(default)
     if is_dataclass(default):
         about += ": " + ", ".join(one.name for one in fields(default))
         metavar, default = "NAME=NUMBER,...", None
@@ -83,7 +86,9 @@ def _option(name: str, field: FieldInfo, *, given_by_file: bool) -> inspect.Para
         annotation=Annotated[
             kind | None if default is None else kind,
             typer.Option(
-                str(option), help=f"{about}.", metavar=metavar, show_default=str(option)[0] != " "
+                f"{option}/--no-{option[2:]}" if default is True else option,
+                help=f"{about}.",
+                metavar=metavar,
             ),
         ],
     )

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from hpcrowd.agents.populations.openness import FORMULA_NAMES
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.grid.policies import GRID_POLICIES
 from hpcrowd.environment.schedulers.names import RECORDED, SCHEDULERS
@@ -87,9 +88,9 @@ def controls_of(values: Mapping[str, Any]) -> tuple[Control, ...]:
     """
     users = _behaviours()
     offered = (
-        Control("users", "Users", users if values.get("kind") in ("replay", "grid") else ()),
-        Control("doing", "Users", tuple(DOING)),
-        Control("satisfaction", "Satisfaction", (NONE, "habit", "requested", "alea")),
+        Control("users", "Users", tuple(DOING) if values.get("kind") == "resample" else users),
+        Control("population", "How many users"),
+        Control("satisfaction", "Satisfaction", (NONE, *FORMULA_NAMES)),
         Control("scheduler", "Scheduler", OFFERED_SCHEDULERS),
         Control("broker", "Broker", tuple(GRID_POLICIES)),
         Control("processors", "Processors"),
@@ -100,15 +101,8 @@ def controls_of(values: Mapping[str, Any]) -> tuple[Control, ...]:
     for control in offered:
         value = values.get(control.name)
         if isinstance(value, str | int | float):
-            found.append(replace(control, value=str(value), label=_label(control, values)))
+            found.append(replace(control, value=str(value)))
     return tuple(found)
-
-
-def _label(control: Control, values: Mapping[str, Any]) -> str:
-    # In a resampled population ``users`` is how many there are.
-    if control.name == "users" and values.get("kind") == "resample":
-        return "How many users"
-    return control.label
 
 
 def settings_of(controls: tuple[Control, ...], given: Mapping[str, str]) -> dict[str, Any]:

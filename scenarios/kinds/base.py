@@ -99,9 +99,6 @@ class Staged:
 class Scenario(Strict):
     """Everything that one run is made of.
 
-    A field that is an option of the command under another name says so in ``json_schema_extra``,
-    as ``{"option": "--share"}``.
-
     Attributes
     ----------
     folder

@@ -28,8 +28,11 @@ def _seconds(value: Any) -> Any:
     return parse_duration(value) if isinstance(value, str) else value
 
 
+#: What marks a setting as a duration.
+OF_DURATION = BeforeValidator(_seconds)
+
 #: Seconds, or a text such as ``30m``.
-Duration = Annotated[int, BeforeValidator(_seconds)]
+Duration = Annotated[int, OF_DURATION]
 
 
 def _known_sessions(text: str) -> str:

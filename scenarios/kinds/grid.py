@@ -151,7 +151,6 @@ class GridConfig(Scenario):
         le=1,
         exclude=True,
         description="share of all clusters' users who submit to the grid; 0 isolates them",
-        json_schema_extra={"option": "--share"},
     )
     clusters: dict[str, SiteConfig] = Field({}, description="by name, in their order")
     grid: WorkloadConfig = Field(
@@ -551,7 +550,9 @@ def _table(
             source = str(place)
         seed = int(streams.generator("workload", name).integers(2**32))
         model = model_of(source, machine)
-        trace = generate(model, days=workload.days, load=load, machine=machine, seed=seed).trace()
+        trace = generate(
+            model, days=workload.days, load=load, processors=machine, seed=seed
+        ).trace()
     converted = jobs_from_trace(trace)
     loaded.repaired.update(converted.repaired)
     loaded.dropped.update(converted.dropped)

@@ -41,11 +41,9 @@ class PopulateConfig(Scenario):
         "1x", description="size of the machine: a number, or a multiple of the model's"
     )
     scheduler: SchedulerName = Field("easy", description="policy, as for replay")
-    hears: bool = Field(
-        True,
-        description="whether users wait for results; oblivious ones act as if each job had started "
-        "at once",
-        json_schema_extra={"option": " /--oblivious"},
+    oblivious: bool = Field(
+        False,
+        description="users do not wait for results, but act as if each job had started at once",
     )
 
     @override
@@ -85,7 +83,11 @@ class PopulateConfig(Scenario):
 
         began = time.perf_counter()
         made = generate(
-            prepared, days=self.days, load=self.load, machine=self.model_processors, seed=self.seed
+            prepared,
+            days=self.days,
+            load=self.load,
+            processors=self.model_processors,
+            seed=self.seed,
         )
         users = population(made)
         processors = parse_processors(self.processors, made.machine)
@@ -96,13 +98,13 @@ class PopulateConfig(Scenario):
             users.members,
             users.pools,
             horizon=round(self.days * DAY),
-            hears=self.hears,
+            hears=not self.oblivious,
         )
         if log is not None:
             note_generating(log, agents)
 
         def finish() -> Run:
-            told = "users who wait" if self.hears else "oblivious users"
+            told = "oblivious users" if self.oblivious else "users who wait"
             return Run(
                 jobs=jobs,
                 processors=processors,
@@ -114,7 +116,7 @@ class PopulateConfig(Scenario):
                     "model_processors": made.machine,
                 },
                 clock=simulation.clock,
-                after=units_after(simulation, agents) if self.hears else None,
+                after=None if self.oblivious else units_after(simulation, agents),
             )
 
         return Staged(simulation, agents, finish, None, log, time.perf_counter() - began)

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, override
 from pydantic import Field, field_validator, model_validator
 
 from hpcrowd.agents.populations.openness import FORMULA_NAMES, Consequences, Openness, PoolRules
+from hpcrowd.environment.clock import DAY, WEEK
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.quantities import parse_factor
 from hpcrowd.environment.traces.trace import Conversions, Trace, jobs_from_trace
 from hpcrowd.scenarios.kinds.base import Staged, Watch
+from hpcrowd.scenarios.kinds.fields import Duration
 from hpcrowd.scenarios.kinds.trace_settings import TraceScenario
 
 if TYPE_CHECKING:
@@ -48,17 +50,22 @@ NONE = "none"
 class ResampleConfig(TraceScenario):
     """Let a population resampled from a trace work on a cluster."""
 
-    AFTER: ClassVar[Mapping[str, str]] = {"unit": "sessions", "warmup": "overrun"}
+    AFTER: ClassVar[Mapping[str, str]] = {"unit": "sessions", "warm_up": "overrun"}
     PREPARED_FROM: ClassVar[tuple[str, ...]] = ("trace",)
 
     kind: Literal["resample"] = Field("resample", description="a population like that of a trace")
-    weeks: int | None = Field(None, ge=1, description="how long users submit; as the log")
-    users: str = Field(
-        "1x", description="a multiple of the log's users, or how many a log as long would have"
+    days: int | None = Field(
+        None,
+        ge=7,
+        multiple_of=7,
+        description="days in which users submit, whole weeks; as many as the log has unless given",
     )
-    doing: Literal[
+    population: str = Field(
+        "1x", description="how many users: a multiple of the log's, or a number for as long a log"
+    )
+    users: Literal[
         "rigid", "think-time", "think-time-windows", "mugm", "shmueli-feitelson", "generative"
-    ] = Field("think-time-windows", description=f"what users do: {', '.join(DOING)}")
+    ] = Field("think-time-windows", description=f"how users behave: {', '.join(DOING)}")
     satisfaction: str = Field(
         NONE,
         description="what users mind: none; habit (responses against those on record), requested "
@@ -73,13 +80,17 @@ class ResampleConfig(TraceScenario):
     full: bool = Field(
         True,
         description="who came before the first week and is not done is there at first, or nobody",
-        json_schema_extra={"option": "--full/--empty"},
     )
     pool: PoolRules = Field(PoolRules(), description="which users come into the pool, and as what")
     unit: Literal["sessions", "batches"] = Field(
         "sessions", description="what users submit at once and wait for"
     )
-    warmup: int = Field(4, ge=0, description="first weeks that throughput leaves out")
+    warm_up: Duration = Field(
+        4 * WEEK,
+        ge=0,
+        multiple_of=WEEK,
+        description="time at the beginning that throughput leaves out, whole weeks such as 28d",
+    )
 
     @field_validator("satisfaction")
     @classmethod
@@ -88,50 +99,54 @@ class ResampleConfig(TraceScenario):
             raise ValueError(f"not known; choose {', '.join((NONE, *FORMULA_NAMES))}")
         return name
 
-    @field_validator("users")
+    @field_validator("population")
     @classmethod
-    def _readable_users(cls, users: str) -> str:
-        _how_many(users)
-        return users
+    def _readable_population(cls, population: str) -> str:
+        _how_many(population)
+        return population
 
     @model_validator(mode="after")
     def _goes_together(self) -> Self:
         """Refuse what cannot be, before anything runs."""
-        if self.satisfaction != NONE and self.doing == "rigid":
+        if self.satisfaction != NONE and self.users == "rigid":
             raise QuantityError(
                 f"satisfaction {self.satisfaction}: rigid users mind nothing; choose think-time, "
                 "think-time-windows, or satisfaction none"
             )
-        if self.satisfaction == "habit" and self.doing in MADE_UP:
+        if self.satisfaction == "habit" and self.users in MADE_UP:
             raise QuantityError(
-                f"satisfaction habit: {self.doing} users make up their work, there are no "
+                f"satisfaction habit: {self.users} users make up their work, there are no "
                 "responses that they are used to; choose requested or alea"
             )
-        if self.scheduler == "recorded" and self.doing in MADE_UP:
+        if self.scheduler == "recorded" and self.users in MADE_UP:
             raise QuantityError(
-                f"scheduler recorded: there are no recorded waits of {self.doing} users; choose "
+                f"scheduler recorded: there are no recorded waits of {self.users} users; choose "
                 "another, for example easy"
             )
-        if self.weeks is not None and self.warmup >= self.weeks:
-            raise QuantityError(
-                f"warmup {self.warmup} weeks: less than the {self.weeks} of the run"
-            )
+        if self.days is not None:
+            self._check_warm_up(self.days, "")
         return self
+
+    def _check_warm_up(self, days: int, why: str) -> None:
+        if self.warm_up >= days * DAY:
+            raise QuantityError(
+                f"warm_up {self.warm_up // DAY}d: must be shorter than the run, {days} days{why}"
+            )
 
     def openness(self, pool: Pool) -> Openness:
         """Return how many users there are and how they come."""
-        count, multiple = _how_many(self.users)
+        count, multiple = _how_many(self.population)
         factor = count if multiple else count / len(pool.components)
         return Openness(factor, self.arrivals, self.full)
 
     @override
     def label(self) -> str:
-        plain, words = self.plain(), [f"resampled {self.doing}"]
+        plain, words = self.plain(), [f"resampled {self.users}"]
         if self.satisfaction != NONE:
             words[0] += f" minding {self.satisfaction}"
         words.append(str(plain["scheduler"]))
         for name, value in plain.items():
-            if name not in ("doing", "satisfaction", "scheduler", "strict"):
+            if name not in ("users", "satisfaction", "scheduler", "strict"):
                 words += self.difference(name, value)
         return ", ".join(words)
 
@@ -157,7 +172,6 @@ class ResampleConfig(TraceScenario):
         from hpcrowd.agents.populations.semi_open import add_members, draw_roster
         from hpcrowd.analysis.accounts.population import population_accounts
         from hpcrowd.analysis.run import Run
-        from hpcrowd.environment.clock import WEEK
         from hpcrowd.environment.jobs import JobTable
         from hpcrowd.environment.streams import Streams
 
@@ -167,16 +181,13 @@ class ResampleConfig(TraceScenario):
         )
         if formula is None and self.satisfaction != NONE:
             formula = formula_of(self.satisfaction)
-        if formula is not None and self.doing == "rigid":
+        if formula is not None and self.users == "rigid":
             raise QuantityError("formula: rigid users mind nothing; choose think-time or another")
         pool, converted = pool_of(prepared, self)
         living = _living(prepared, pool, self, model)
         people = living.pool
-        weeks = pool.weeks if self.weeks is None else self.weeks
-        if self.warmup >= weeks:
-            raise QuantityError(
-                f"warmup {self.warmup} weeks: less than the {weeks} of the run, as long as the log"
-            )
+        weeks = pool.weeks if self.days is None else self.days // 7
+        self._check_warm_up(7 * weeks, ", as long as the log")
         openness = self.openness(people)
         roster = draw_roster(people, weeks, openness, Streams(self.seed))
         jobs = JobTable()
@@ -208,7 +219,7 @@ class ResampleConfig(TraceScenario):
                     "files_sha256": {name: prepared.sha256},
                 },
                 clock=people.clock,
-                after=None if self.doing == "rigid" else units_after(simulation, users),
+                after=None if self.users == "rigid" else units_after(simulation, users),
                 population={
                     "pool": pool_accounts(people),
                     **population_accounts(
@@ -216,7 +227,7 @@ class ResampleConfig(TraceScenario):
                         living.visits,
                         people.clock,
                         weeks=weeks,
-                        warmup=self.warmup,
+                        warmup=self.warm_up // WEEK,
                         processors=simulation.cluster.processors,
                         speed=parse_factor(self.speed, "speed"),
                         expected=openness.factor * people.jobs / people.weeks,
@@ -269,14 +280,14 @@ def resample(
     return config.stage(trace, log, model=model, formula=formula).run(progress)
 
 
-def _how_many(users: str) -> tuple[float, bool]:
+def _how_many(population: str) -> tuple[float, bool]:
     """Return how many users, and whether that is a multiple of the log's."""
-    text = users.strip()
+    text = population.strip()
     if text.isascii() and text.isdigit():
         if int(text) < 1:
-            raise QuantityError(f"users {text!r}: at least 1, or a multiple such as 1.5x")
+            raise QuantityError(f"population {text!r}: at least 1, or a multiple such as 1.5x")
         return float(text), False
-    return parse_factor(text, "users"), True
+    return parse_factor(text, "population"), True
 
 
 def pool_of(trace: Trace, config: ResampleConfig) -> tuple[Pool, Conversions]:
@@ -318,15 +329,15 @@ def _living(
     from hpcrowd.agents.populations.made_up import ComponentWork, SiteWork
     from hpcrowd.agents.presets import PRESETS
 
-    if config.doing == "rigid":
+    if config.users == "rigid":
         return ComponentWork(pool, AsRecorded())
-    if config.doing == "think-time":
+    if config.users == "think-time":
         return ComponentWork(pool, ClosedLoop())
-    if config.doing == "think-time-windows":
+    if config.users == "think-time-windows":
         return ComponentWork(pool, ClosedLoop(pool.profiles))
-    if config.doing == "mugm":
+    if config.users == "mugm":
         return _group_work(trace, pool, config, model)
-    preset = PRESETS[config.doing]
+    preset = PRESETS[config.users]
     assert isinstance(preset, SiteModel)
     return SiteWork(pool, preset)
 
@@ -342,7 +353,7 @@ def _group_work(
     from hpcrowd.analysis.features.workload import Workload
     from hpcrowd.analysis.models.generation import generate, population
     from hpcrowd.analysis.models.model import fit
-    from hpcrowd.environment.clock import DAY, WEEK, Clock
+    from hpcrowd.environment.clock import Clock
 
     model = model or fit("mugm", Workload.from_trace(trace), cycle="weekly")
     made = generate(model, days=pool.weeks * WEEK / DAY, seed=config.seed)

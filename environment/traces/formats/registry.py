@@ -66,7 +66,7 @@ def find_format(path: str | os.PathLike[str]) -> Format:
     if found is None:
         known = ", ".join(FORMATS)
         raise TraceError(
-            f"{path}: no trace in a format that is known; say which with `hpcrowd convert --from` "
+            f"{path}: not a trace in a known format; name it with `hpcrowd convert --input-format` "
             f"({known})"
         )
     return found

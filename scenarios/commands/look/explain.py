@@ -49,8 +49,9 @@ def command(
     end: Annotated[
         str | None, typer.Option("--to", metavar="MOMENT", help="End; what comes then is left out.")
     ] = None,
-    jobs: Annotated[
-        bool, typer.Option("--jobs", help="Tell what became of the jobs of each submission.")
+    with_jobs: Annotated[
+        bool,
+        typer.Option("--with-jobs", help="Show the jobs of each submission, and their outcome."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -71,7 +72,7 @@ def command(
         raise QuantityError(f"from {begin} to {end}: is empty; --to has to come after --from")
     check_known(run.decisions, user)
     found = list(run.decisions.of_user(user, *span))
-    own = OwnJobs(run, user) if jobs else None
+    own = OwnJobs(run, user) if with_jobs else None
     if as_json:
         print_json(
             {

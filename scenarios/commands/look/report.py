@@ -130,7 +130,7 @@ def command_of(run: Run) -> str:
         is_default = value == field.default and name not in ALWAYS
         if is_default or value is None or value is False:
             continue
-        words.append(f"--{name}")
+        words.append(f"--{name.replace('_', '-')}")
         if isinstance(value, dict):
             words.append(FILES.get(name) or str(value.get("name")))
         elif value is not True:

@@ -27,8 +27,8 @@ def command(
     load: Annotated[
         float | None, typer.Option(help="Offered load, such as 0.7; by default the model's.")
     ] = None,
-    machine: Annotated[
-        int | None, typer.Option(help="Processors of the machine; by default the model's.")
+    processors: Annotated[
+        int | None, typer.Option(help="Size of the machine; by default the model's.")
     ] = None,
     correlation: Annotated[
         float | None,
@@ -41,12 +41,12 @@ def command(
 
     \b
     hpcrowd generate M.json --days 30 --load 0.7 -o X.swf.gz
-    hpcrowd generate lublin --machine 256 --jobs 10000 -o X.swf.gz
+    hpcrowd generate lublin --processors 256 --jobs 10000 -o X.swf.gz
     """
     check_writable(out, "--out")
     if not out.name.endswith((".swf", ".swf.gz")):
         raise QuantityError(f"--out {out}: a trace ends in .swf or .swf.gz")
-    model = model_of(source, machine)
+    model = model_of(source, processors)
     if jobs is None and days is None:
         jobs = model.provenance.get("jobs")
         if not isinstance(jobs, int):
@@ -60,7 +60,7 @@ def command(
             jobs=jobs,
             days=days,
             load=load,
-            machine=machine,
+            processors=processors,
             correlation=correlation,
             seed=seed,
         )

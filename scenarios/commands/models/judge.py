@@ -22,7 +22,13 @@ from hpcrowd.analysis.models.judgement import (
 )
 from hpcrowd.analysis.models.model import model_of
 from hpcrowd.environment.quantities import plural
-from hpcrowd.scenarios.commands.options import AsJson, HtmlFile, ModelSource, TraceOrRun, WhichJobs
+from hpcrowd.scenarios.commands.options import (
+    AsJson,
+    ModelSource,
+    ReportFile,
+    TraceOrRun,
+    WhichJobs,
+)
 from hpcrowd.scenarios.sweeps.loop import each_in_processes
 from hpcrowd.scenarios.terminal import (
     Reasons,
@@ -38,33 +44,31 @@ from hpcrowd.scenarios.whole_file import check_writable, write_whole
 def command(
     source: ModelSource,
     trace: TraceOrRun,
-    replications: Annotated[int, typer.Option(help="Workloads to generate.")] = 20,
+    seeds: Annotated[int, typer.Option(help="Workloads to generate.")] = 20,
     which: WhichJobs = "completed",
-    processes: Annotated[int, typer.Option(min=1, help="Processes that share the work.")] = 2,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that share the work.")] = 2,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the first workload.")] = 0,
-    html: HtmlFile = None,
+    out: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Hold a model against a trace: features of generated workloads beside the trace's."""
-    if html is not None:
-        check_writable(html)
+    if out is not None:
+        check_writable(out)
 
-    def each(task: Task, seeds: Sequence[int]) -> Iterator[Replication]:
-        for _, found in each_in_processes(task, seeds, processes):
+    def each(task: Task, mine: Sequence[int]) -> Iterator[Replication]:
+        for _, found in each_in_processes(task, mine, workers):
             yield found
 
     workload = read_workload(trace, which)
     largest = int(workload.processors.max(initial=1))
     model = model_of(source, workload.machine or largest)
     with progress_bar() as progress:
-        found = judge(
-            model, workload, replications=replications, seed=seed, each=each, progress=progress
-        )
-        if html is not None:
-            words = ["hpcrowd", "judge", source, str(trace), "--html", str(html)]
-            write_whole(html, judgement_html(found, again=shlex.join(words)))
-    if html is not None:
-        say(f"The report is {html}")
+        found = judge(model, workload, seeds=seeds, seed=seed, each=each, progress=progress)
+        if out is not None:
+            words = ["hpcrowd", "judge", source, str(trace), "--out", str(out)]
+            write_whole(out, judgement_html(found, again=shlex.join(words)))
+    if out is not None:
+        say(f"The report is {out}")
     if as_json:
         print_json(found.to_json())
     else:

@@ -26,7 +26,7 @@ def command(
 
     \b
     hpcrowd grid das3
-    hpcrowd grid das3 --broker fastest-completion --share 0.2
+    hpcrowd grid das3 --broker fastest-completion --grid-share 0.2
     hpcrowd grid das3 --components 114
     hpcrowd grid mine.toml --out results
     """

@@ -24,9 +24,9 @@ def command(
     day of the week and hour stay. Load is set by the number of users.
 
     \b
-    hpcrowd resample log.swf.gz --users 1.5x
+    hpcrowd resample log.swf.gz --population 1.5x
     hpcrowd resample log.swf.gz --speed 2x --satisfaction habit --seed 1 --out runs/faster-1
-    hpcrowd resample log.swf.gz --doing rigid --scheduler recorded --out draw
+    hpcrowd resample log.swf.gz --users rigid --scheduler recorded --out draw
     """
     from hpcrowd.environment.traces.formats.registry import read_trace
 

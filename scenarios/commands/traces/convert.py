@@ -60,12 +60,11 @@ def command(
             metavar="OUT", help="File, or - for standard output; .gz packs.", show_default=False
         ),
     ] = None,
-    from_format: Annotated[
-        str | None,
-        typer.Option("--from", help="Format of IN; found from the content unless given."),
+    input_format: Annotated[
+        str | None, typer.Option(help="Format of IN; found from the content unless given.")
     ] = None,
-    to_format: Annotated[
-        str | None, typer.Option("--to", help="Format of OUT; found from its name unless given.")
+    output_format: Annotated[
+        str | None, typer.Option(help="Format of OUT; found from its name unless given.")
     ] = None,
     mapping: Annotated[
         Path | None,
@@ -78,7 +77,7 @@ def command(
     queue: Annotated[
         Literal["partition", "qos"], typer.Option(help="What of Slurm is the queue of a job.")
     ] = "partition",
-    nodes: Annotated[
+    processors: Annotated[
         int | None, typer.Option(min=1, help="Processors of the machine, for the header.")
     ] = None,
     anonymise: Annotated[
@@ -106,8 +105,8 @@ def command(
 
     \b
     sacct -aDP -S 2024-01-01 --format=ALL | hpcrowd convert - jobs.swf.gz --zone Europe/Paris
-    hpcrowd convert jobs.swf.gz jobs.json --to batsim
-    hpcrowd convert runs/fluid jobs.csv --to batsim-jobs
+    hpcrowd convert jobs.swf.gz jobs.json --output-format batsim
+    hpcrowd convert runs/fluid jobs.csv --output-format batsim-jobs
     hpcrowd convert mine.csv jobs.swf.gz --map mine.toml
     """
 
@@ -121,13 +120,13 @@ def command(
     table = None if mapping is None else read_mapping(mapping)
     parse_zone(zone)
     options = FormatOptions(zone=zone, queue=queue, mapping=table)
-    kind = _target_format(target, to_format)
+    kind = _target_format(target, output_format)
     if target != STANDARD:
         check_target(source, Path(target), "OUT")
     with _source(source) as path:
         try:
             from_kind = _source_format(
-                path, from_format, mapped=table is not None and kind.name != "table"
+                path, input_format, mapped=table is not None and kind.name != "table"
             )
             with _shown(f"reading {source}", 0):
                 trace = read_trace(path, from_kind, options)
@@ -135,8 +134,8 @@ def command(
             raise HpcrowdError(str(error).replace(str(path), source)) from None
     if path != Path(source):
         trace.source = source
-    if nodes is not None:
-        trace.header = _with_processors(trace.header, nodes)
+    if processors is not None:
+        trace.header = _with_processors(trace.header, processors)
     left_out: list[str] = []
     # A salt that only stands in the environment asks for nothing.
     salted = getattr(context.get_parameter_source("salt"), "name", "") == "COMMANDLINE"
@@ -179,7 +178,7 @@ def _target_format(target: str, name: str | None) -> Format:
     found = None if target == STANDARD else format_by_name(target)
     if found is None:
         raise HpcrowdError(
-            f"{target}: the name tells no format; say --to with one of {', '.join(FORMATS)}"
+            f"{target}: unknown format; give --output-format with one of {', '.join(FORMATS)}"
         )
     return found
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hpcrowd.agents.work.sessions import SessionDefinition
 from hpcrowd.analysis.comparison.report import letter
 from hpcrowd.analysis.features.distance import VARIABLES, Difference, Distance, distance_of
 from hpcrowd.analysis.features.feature import Feature, Features
@@ -23,7 +24,7 @@ from hpcrowd.analysis.features.stats import (
 from hpcrowd.analysis.features.workload import Settings
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.quantities import format_duration, parse_duration, plural
-from hpcrowd.scenarios.commands.options import AsJson, HtmlFile, all_at_hand
+from hpcrowd.scenarios.commands.options import AsJson, ReportFile, WhichJobs, all_at_hand
 from hpcrowd.scenarios.terminal import (
     Reasons,
     plain_table,
@@ -49,23 +50,21 @@ def command(
             callback=all_at_hand,
         ),
     ] = None,
-    jobs: Annotated[
-        Literal["completed", "all"],
-        typer.Option(help="Jobs that count: those that completed (status 1), or all that ran."),
-    ] = "completed",
+    which: WhichJobs = "completed",
     time_scale: Annotated[
         str, typer.Option(help="Interval that arrivals are counted in, for long range dependence.")
     ] = "15m",
     bag_gap: Annotated[
         str, typer.Option(help="Longest time between two jobs of a bag of tasks.")
     ] = "100s",
-    session_gap: Annotated[
-        str, typer.Option(help="Longest time between two submissions of a session.")
-    ] = "60m",
+    sessions: Annotated[
+        str,
+        typer.Option(metavar="arrival:GAP", help="Longest time between submissions of a session."),
+    ] = "arrival:60m",
     distance: Annotated[
         bool, typer.Option("--distance", help="How alike two traces are, against the first.")
     ] = False,
-    html: HtmlFile = None,
+    out: ReportFile = None,
     list_all: Annotated[
         bool, typer.Option("--list", help="List all features with definition and source, and end.")
     ] = False,
@@ -75,30 +74,30 @@ def command(
 
     \b
     hpcrowd stats log.swf.gz
-    hpcrowd stats log.swf.gz runs/fluid --html report.html
+    hpcrowd stats log.swf.gz runs/fluid --out report.html
     hpcrowd stats log.swf.gz synthetic.swf.gz --distance
     """
     if list_all:
         _list(as_json=as_json)
         return
-    settings = Settings(*map(parse_duration, (time_scale, bag_gap, session_gap)))
+    settings = Settings(parse_duration(time_scale), parse_duration(bag_gap), gap_of(sessions))
     if not traces:
         raise QuantityError("stats: no trace given; name one or several, or ask for --list")
     if distance and len(traces) != 2:
         raise QuantityError(f"--distance: {plural(len(traces), 'trace')} given; it compares two")
-    if distance and html is not None:
-        raise QuantityError("--html is not drawn with --distance; leave one of them out")
-    if html is not None:
-        check_writable(html)
+    if distance and out is not None:
+        raise QuantityError("--out: no report is drawn with --distance; leave one of them out")
+    if out is not None:
+        check_writable(out)
     with progress_bar() as progress:
-        workloads = [read_workload(path, jobs, settings) for path in reading(traces, progress)]
+        workloads = [read_workload(path, which, settings) for path in reading(traces, progress)]
         measured = measure_all(workloads, progress=progress)
-        if html is not None:
+        if out is not None:
             progress("drawing", 1, 1)
-            words = ["hpcrowd", "stats", *map(str, traces), "--html", str(html)]
-            write_whole(html, features_html(measured, again=shlex.join(words)))
-    if html is not None:
-        say(f"The report is {html}")
+            words = ["hpcrowd", "stats", *map(str, traces), "--out", str(out)]
+            write_whole(out, features_html(measured, again=shlex.join(words)))
+    if out is not None:
+        say(f"The report is {out}")
     if distance:
         apart = distance_of(*measured)
         if as_json:
@@ -109,6 +108,23 @@ def command(
         print_json(stats_json(measured))
     else:
         show(measured)
+
+
+def gap_of(sessions: str) -> int:
+    """Return the gap of sessions that end with one, s.
+
+    Raises
+    ------
+    QuantityError
+        When sessions are told apart in another way, which no feature is defined for.
+    """
+    definition = SessionDefinition.parse(sessions)
+    if definition.kind != "arrival" or definition.threshold is None:
+        raise QuantityError(
+            f"sessions {sessions!r}: features need sessions that end with a gap between "
+            "submissions; write for example arrival:60m"
+        )
+    return definition.threshold
 
 
 def _list(*, as_json: bool) -> None:

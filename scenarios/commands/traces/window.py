@@ -43,7 +43,7 @@ def command(
     end: Annotated[
         str | None, typer.Option("--to", metavar="WHEN", help="Jobs submitted before then.")
     ] = None,
-    users: Annotated[
+    only_users: Annotated[
         str | None, typer.Option(metavar="NUMBERS", help="Only these users: 3,17,20-30.")
     ] = None,
     as_json: AsJson = False,
@@ -55,15 +55,17 @@ def command(
 
     \b
     hpcrowd window log.swf.gz --from 2004-01-01 --to 2004-02-01 -o january.swf.gz
-    hpcrowd window log.swf.gz --from 30d --to 60d --users 3,17,20-30 -o part.swf.gz
+    hpcrowd window log.swf.gz --from 30d --to 60d --only-users 3,17,20-30 -o part.swf.gz
     """
-    if begin is None and end is None and users is None:
-        raise QuantityError("window: cuts nothing; say which part with --from, --to or --users")
+    if begin is None and end is None and only_users is None:
+        raise QuantityError(
+            "window: cuts nothing; say which part with --from, --to or --only-users"
+        )
     edges = [None if each is None else parse_moment(each) for each in (begin, end)]
-    wanted = None if users is None else parse_users(users)
+    wanted = None if only_users is None else parse_users(only_users)
     check_target(trace, out, "-o")
     log = read_trace(trace)
-    part, windowed = window(log, *edges, users=wanted)
+    part, windowed = window(log, *edges, only_users=wanted)
     kept = keep_part(part, out)
     if as_json:
         wire = {
@@ -112,7 +114,7 @@ def parse_users(text: str) -> list[int | range]:
         match = _USERS.fullmatch(part.strip())
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if match is None or first > last:
-            raise QuantityError(f"users {text!r}: not numbers and ranges such as 3,17,20-30")
+            raise QuantityError(f"only-users {text!r}: not numbers and ranges such as 3,17,20-30")
         found.append(range(first, last + 1) if match[2] else first)
     return found
 

@@ -32,9 +32,9 @@ SEEDS = 10  # draws
 
 #: Kinds of populations by name: fields of :class:`~scenarios.kinds.resample.ResampleConfig`.
 KINDS: dict[str, dict[str, Any]] = {
-    "draw": {"doing": "rigid", "scheduler": "recorded"},
-    "think-time, EASY": {"doing": "think-time"},
-    "think-time-windows, EASY": {"doing": "think-time-windows"},
+    "draw": {"users": "rigid", "scheduler": "recorded"},
+    "think-time, EASY": {"users": "think-time"},
+    "think-time-windows, EASY": {"users": "think-time-windows"},
 }
 
 #: The draw without day and hour, for comparison.

@@ -52,9 +52,9 @@ REQUESTED = "at-least:2x"  # requested times cover run times at half the speed, 
 
 #: Kinds of users: fields of :class:`~hpcrowd.scenarios.kinds.resample.ResampleConfig`.
 USERS: dict[str, dict[str, Any]] = {
-    "rigid": {"doing": "rigid"},
-    "think-time": {"doing": "think-time-windows"},
-    "semi-open": {"doing": "think-time-windows", "satisfaction": "habit"},
+    "rigid": {"users": "rigid"},
+    "think-time": {"users": "think-time-windows"},
+    "semi-open": {"users": "think-time-windows", "satisfaction": "habit"},
 }
 
 #: The replay that cannot show it: the same log once more, with think times.
@@ -124,8 +124,8 @@ def run_rebound(
                     progress(f"{name}, {speed:g}x, seed {seed}", done, total)
                 done += 1
                 run = resample(
-                    trace, speed=f"{speed:g}x", seed=seed, warmup=WARMUP, weeks=weeks,
-                    **common, **choices,
+                    trace, speed=f"{speed:g}x", seed=seed, warm_up=WARMUP * WEEK,
+                    days=None if weeks is None else 7 * weeks, **common, **choices,
                 )  # fmt: skip
                 found.setdefault(name, {}).setdefault(speed, []).append(run.population)
         if replayed:
@@ -168,7 +168,7 @@ def page_contents(traces: Path) -> tuple[dict[str, str], list[Picture]]:
     with progress_bar() as progress:
         found = run_rebound(trace, progress=progress)
         shapes = {
-            name: {"doing": "think-time-windows", **choices} for name, choices in VARIANTS.items()
+            name: {"users": "think-time-windows", **choices} for name, choices in VARIANTS.items()
         }
         variants = run_rebound(trace, shapes, VARIED_AT, replayed=False, progress=progress)
         draws = {STUDIED: draws_of(trace, progress=progress)}
