@@ -39,8 +39,8 @@ SMALL = Plan(cluster_replications=3, grid_replications=2, jobs=2_000, loads=(0.5
 TASKS = 3 * 3 + 2 * 2
 
 #: The same on the command line.
-WORDS = ["--replications", "3", "--grid-replications", "2", "--jobs", "2000", "--loads", "0.5,0.9",
-         "--grid-loads", "0.4,0.8", "--processes", "1"]  # fmt: skip
+WORDS = ["--seeds", "3", "--grid-seeds", "2", "--jobs", "2000", "--loads", "0.5,0.9",
+         "--grid-loads", "0.4,0.8", "--workers", "1"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

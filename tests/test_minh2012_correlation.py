@@ -207,7 +207,7 @@ def test_command_line_makes_the_plan(
     small_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Options reach the study; a wrong one ends in one line and exit code 2."""
-    words = ["--replications", "2", "--jobs", "120", "--processes", "1", "--seed", "3", "--json"]
+    words = ["--seeds", "2", "--jobs", "120", "--workers", "1", "--seed", "3", "--json"]
     command = ["hpcrowd", "reproduce", "minh2012-correlation", "--traces", str(small_folder)]
     monkeypatch.setattr("sys.argv", [*command, *words, "--loads", "0.6"])
     with pytest.raises(SystemExit) as ended:

@@ -65,6 +65,15 @@ def test_report_is_written_and_replaced(call: Call, runs: Path) -> None:
     assert {"both", "log.swf", "report.html"} == {path.name for path in runs.iterdir()}
 
 
+def test_json_names_the_file_and_the_runs(call: Call, runs: Path) -> None:
+    """One object: where the report is, and the metrics of each run."""
+    code, out, _ = call("both/rigid", "log.swf", "--json")
+    wire = json.loads(out)
+    assert (0, "report.html", None) == (code, wire["report"], wire["figures"])
+    assert ["rigid, easy, processors 2x", "recorded"] == [one["label"] for one in wire["runs"]]
+    assert 30 == wire["runs"][0]["metrics"]["jobs_in"]
+
+
 def test_same_bytes(call: Call, runs: Path) -> None:
     """Two reports on the same run differ in their own name only."""
     for name in ("a", "b"):

@@ -54,7 +54,16 @@ MORE_METRICS = (
 )
 
 #: What decides, besides the seed, who is in a resampled population.
-DRAWN_BY = ("files_sha256", "pool", "sessions", "unit", "days", "population", "arrivals", "full")
+DRAWN_BY = (
+    "files_sha256",
+    "pool",
+    "sessions",
+    "unit",
+    "days",
+    "population",
+    "user_arrivals",
+    "full",
+)
 
 #: Every metric of a comparison, in its order.
 ALL_METRICS = METRICS + MORE_METRICS

@@ -35,7 +35,7 @@ class PopulateConfig(Scenario):
         None, gt=0, description="offered load of the generated workload; the model's unless given"
     )
     model_processors: int | None = Field(
-        None, ge=1, description="processors the model is meant for; its own unless given"
+        None, ge=1, description="size of the machine that the model is for; its own unless given"
     )
     processors: Processors = Field(
         "1x", description="size of the machine: a number, or a multiple of the model's"

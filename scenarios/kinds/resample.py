@@ -74,12 +74,13 @@ class ResampleConfig(TraceScenario):
     consequences: Consequences = Field(
         Consequences(), description="what users make of their satisfaction"
     )
-    arrivals: Literal["poisson", "even"] = Field(
-        "poisson", description="temporary users per week: drawn around a mean, or as many each week"
+    user_arrivals: Literal["poisson", "even"] = Field(
+        "poisson",
+        description="temporary users who arrive per week: drawn around a mean, or the same number",
     )
     full: bool = Field(
         True,
-        description="who came before the first week and is not done is there at first, or nobody",
+        description="users who came earlier and are not done are there at the beginning",
     )
     pool: PoolRules = Field(PoolRules(), description="which users come into the pool, and as what")
     unit: Literal["sessions", "batches"] = Field(
@@ -137,7 +138,7 @@ class ResampleConfig(TraceScenario):
         """Return how many users there are and how they come."""
         count, multiple = _how_many(self.population)
         factor = count if multiple else count / len(pool.components)
-        return Openness(factor, self.arrivals, self.full)
+        return Openness(factor, self.user_arrivals, self.full)
 
     @override
     def label(self) -> str:

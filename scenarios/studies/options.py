@@ -61,7 +61,7 @@ class Option:
 TRACES = Option("Folder with the traces of the Parallel Workloads Archive.", kind=Path)
 
 #: How many processes share the work, and the seed.
-SHARED_BY = Option("Processes that share the work.", least=1)
+SHARED_BY = Option("Processes that share the work.", least=1, name="workers")
 SEED = Option("Seed of everything random.", least=0)
 
 

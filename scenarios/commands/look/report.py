@@ -15,9 +15,9 @@ from hpcrowd.analysis.report.runs import report_html, write_report_figures
 from hpcrowd.analysis.results import read_run, whole_folder
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.errors import HpcrowdError, ResultsError
-from hpcrowd.scenarios.commands.options import all_at_hand
+from hpcrowd.scenarios.commands.options import AsJson, all_at_hand
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
-from hpcrowd.scenarios.terminal import progress_bar, reading, say
+from hpcrowd.scenarios.terminal import print_json, progress_bar, reading, say
 from hpcrowd.scenarios.whole_file import check_folder, check_writable, write_whole
 
 #: Where a report says what made it, letters from the beginning.
@@ -51,6 +51,7 @@ def command(
             metavar="FOLDER", help="Also write every picture as PNG and SVG, its data as CSV."
         ),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Write one HTML file on a run, or on several side by side, for the screen and for paper.
 
@@ -78,6 +79,11 @@ def command(
             with whole_folder(figures) as place:
                 write_report_figures(comparison, place)
                 write_whole(out, page)
+    if as_json:
+        shown = [{"label": run.label, "metrics": run.metrics} for run in comparison.runs]
+        written = {"report": str(out), "figures": None if figures is None else str(figures)}
+        print_json({**written, "runs": shown})
+        return
     say(f"The report is {out} ({out.stat().st_size / 1e6:.1f} MB)")
     if figures is not None:
         say(f"Pictures and their data are in {figures}")

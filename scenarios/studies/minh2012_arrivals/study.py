@@ -358,10 +358,10 @@ def command(
     quick: Annotated[bool, Option("Fewer workloads of as many jobs: some minutes.")] = False,
     log: Annotated[str, Option("Log that arrivals are fitted to.")] = LOG,
     replications: Annotated[
-        int | None, Option("Workloads of each pattern on a cluster; 50, quick 10.")
+        int | None, Option("Workloads of each pattern on a cluster; 50, quick 10.", name="seeds")
     ] = None,
     grid_replications: Annotated[
-        int | None, Option("Sets of workloads on the grid; 25, quick 6.")
+        int | None, Option("Sets of workloads on the grid; 25, quick 6.", name="grid_seeds")
     ] = None,
     jobs: Annotated[int, Option("Jobs of a workload.")] = Plan.jobs,
     loads: Annotated[tuple[float, ...], loads_option("System loads of the cluster.")] = Plan.loads,

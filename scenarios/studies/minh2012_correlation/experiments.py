@@ -94,7 +94,9 @@ class Plan:
         Of the second one.
     """
 
-    replications: Annotated[int, Option("Workloads at each degree of correlation.")] = REPLICATIONS
+    replications: Annotated[
+        int, Option("Workloads at each degree of correlation.", name="seeds")
+    ] = REPLICATIONS
     jobs: Annotated[int, Option("Jobs of a workload.")] = WORKLOAD_JOBS
     loads: Annotated[tuple[float, ...], loads_option("System loads, 1 is all of the machine.")] = (
         LOADS

@@ -1,0 +1,140 @@
+"""One word for one thing: options of commands, settings of files and arguments in Python."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any
+
+import pytest
+import typer
+from hpcrowd.analysis.models.generation import generate
+from hpcrowd.analysis.models.judgement import judge
+from hpcrowd.analysis.models.model import fit
+from hpcrowd.environment.traces.window import window
+from hpcrowd.scenarios.cli import CommandFiles, app
+from hpcrowd.scenarios.kinds.files import KINDS
+
+#: What each option means, wherever it is: a pattern that its help has to match.
+MEANING = {
+    "--help": r"Show this message",
+    "--json": r"One JSON object",
+    "--seed": r"(?i)^seed of",
+    "--seeds": r"(?i)^(simulations|searches|seeds|workloads)\b",
+    "--workers": r"(?i)processes|^how many; as many as there are cores",
+    "--out": r"(?i)folder|file|trace|write what is left",
+    "--users": r"(?i)^how (all )?users behave|^behaviours",
+    "--population": r"^how many users",
+    "--only-users": r"^Only these users",
+    "--user": r"(?i)this user|number of the user",
+    "--processors": r"(?i)^size of the machine|^processors of the machine",
+    "--model-processors": r"^size of the machine that the model",
+    "--job-processors": r"^which processors field",
+    "--days": r"(?i)^(how many )?days",
+    "--warm-up": r"^time at the beginning",
+    "--jobs": r"(?i)^(how many )?jobs( of a workload)?\b",
+    "--which": r"^Jobs of the trace that count",
+    "--with-jobs": r"^Show the jobs",
+    "--from": r"(?i)^(first moment|jobs submitted from then on)",
+    "--to": r"(?i)^(end|jobs submitted before)",
+    "--load": r"(?i)^offered load",
+    "--sessions": r"(?i)^how sessions are told apart|time between submissions of a session",
+    "--scheduler": r"(?i)policy|fcfs, easy|decides about waits",
+    "--log-decisions": r"^Keep what each user decided",
+    "--list": r"^List .*end\.$",
+    "--show": r"^Print the completed",
+    "--strict": r"(?i)repair",
+    "--estimates": r"^what the scheduler believes of run times",
+    "--speed": r"^speed of the nodes",
+    "--requested": r"^requested times",
+    "--overrun": r"^jobs that outrun their requested time",
+    "--arrivals": r"^How jobs arrive",
+    "--split": r"(?i)jobs that train|submissions in the first part",
+    "--train": r"^Train",
+    "--budget": r"^How long to train",
+    "--loads": r"^System loads",
+    "--model": r"last-two, nearest",
+    "--traces": r"(?i)folder with",
+}
+
+
+def options() -> list[tuple[str, str, str]]:
+    """Every option with its command and its help."""
+    found = []
+
+    def look(command: Any, name: str) -> None:
+        for parameter in command.params:
+            found.extend(
+                (option, name, " ".join((parameter.help or "").split()))
+                for option in parameter.opts
+                if option.startswith("--")
+            )
+        inside = getattr(command, "commands", {})
+        for one in inside:
+            look(inside[one], f"{name} {one}")
+
+    for name, command in CommandFiles().items():
+        look(command, name)
+    return found
+
+
+OPTIONS = options()
+
+
+@pytest.mark.parametrize("option", MEANING)
+def test_an_option_means_the_same_everywhere(option: str) -> None:
+    """Whatever command has it; and there is one that has it."""
+    texts = {command: text for name, command, text in OPTIONS if name == option}
+    assert texts or option == "--help"
+    odd = {command: text for command, text in texts.items() if not re.search(MEANING[option], text)}
+    assert {} == odd
+
+
+def test_every_shared_option_is_listed_here() -> None:
+    """An option of several commands has one meaning, which is among those above."""
+    commands: dict[str, set[str]] = {}
+    for option, command, _ in OPTIONS:
+        commands.setdefault(option, set()).add(command)
+    assert [] == [name for name, some in commands.items() if len(some) > 1 and name not in MEANING]
+
+
+@pytest.mark.parametrize("old", [
+    "--nodes", "--machine", "--doing", "--weeks", "--warmup", "--processes", "--replications",
+    "--session-gap", "--html", "--share", "--empty",
+])  # fmt: skip
+def test_a_word_that_had_a_synonym_is_gone(old: str) -> None:
+    """One of the two is left."""
+    assert [] == [command for option, command, _ in OPTIONS if option == old]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_settings_are_options_by_their_names(kind: str) -> None:
+    """What a command takes of a kind of run has the name that a file and Python have for it."""
+    words = {option for option, command, _ in OPTIONS if command == kind}
+    wanted = {f"--{name.replace('_', '-')}" for name in KINDS[kind].settings()}
+    own = {"--json", "--out", "--gantt", "--window", "--log-decisions", "--help"}
+    assert words - own <= wanted
+    if kind != "grid":  # whose clusters stand in a file
+        assert wanted <= words
+
+
+@pytest.mark.parametrize(
+    ("command", "function", "others"),
+    [
+        ("generate", generate, {"source", "out", "as_json"}),
+        ("fit", fit, {"model", "trace", "out", "as_json", "which"}),
+        ("window", window, {"out", "as_json"}),
+        ("judge", judge, {"source", "workers", "which", "out", "as_json"}),
+    ],
+)
+def test_arguments_in_python_are_options(command: str, function: Any, others: set[str]) -> None:
+    """A function and the command for it share the names of what both can be given."""
+    parameters = {one.name for one in CommandFiles()[command].params} - others - {"help"}
+    assert parameters <= set(inspect.signature(function).parameters)
+
+
+def test_completion_is_there() -> None:
+    """The program offers completion for the usual shells."""
+    program: Any = typer.main.get_command(app)
+    names = {name for one in program.params for name in one.opts}
+    assert {"--version", "-V", "--install-completion", "--show-completion"} <= names
