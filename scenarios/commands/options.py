@@ -28,8 +28,13 @@ def all_at_hand(paths: list[Path] | None) -> list[Path] | None:
     return at_hand(paths) if paths else paths
 
 
+def sentence(text: str) -> str:
+    """Return the description of a setting as the help of an option."""
+    return f"{text[0].upper()}{text[1:]}."
+
+
 #: What a trace may be, in the words of a help text.
-TRACE_HELP = "Trace in any format (`hpcrowd convert --list`), or archive:NAME."
+TRACE_HELP = "Trace in any format (see `hpcrowd convert --list`), or archive:NAME."
 
 TracePath = Annotated[Path, typer.Argument(metavar="TRACE", help=TRACE_HELP, callback=_one_at_hand)]
 
@@ -45,7 +50,9 @@ TraceOrRun = Annotated[
 #: A workload model, for :func:`hpcrowd.analysis.models.model.model_of`.
 ModelSource = Annotated[
     str,
-    typer.Argument(metavar="M.json|NAME", help="File of a fitted model, or a published model."),
+    typer.Argument(
+        metavar="M.json|NAME", help="File of a fitted model, or name of a published one."
+    ),
 ]
 
 WhichJobs = Annotated[
@@ -73,6 +80,6 @@ LogDecisions = Annotated[
     bool,
     typer.Option(
         "--log-decisions",
-        help="Keep what each user decided and why, for `hpcrowd explain`; needs --out.",
+        help="Log what each user decided and why, for `hpcrowd explain`; needs --out.",
     ),
 ]

@@ -12,6 +12,7 @@ from pydantic.fields import FieldInfo
 
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.quantities import duration_text
+from hpcrowd.scenarios.commands.options import sentence
 from hpcrowd.scenarios.kinds.base import Scenario
 from hpcrowd.scenarios.kinds.fields import OF_DURATION
 
@@ -87,7 +88,7 @@ def _option(name: str, field: FieldInfo, *, given_by_file: bool) -> inspect.Para
             kind | None if default is None else kind,
             typer.Option(
                 f"{option}/--no-{option[2:]}" if default is True else option,
-                help=f"{about}.",
+                help=sentence(about),
                 metavar=metavar,
             ),
         ],

@@ -157,13 +157,15 @@ class GridConfig(Scenario):
         WorkloadConfig(), description="users of no cluster, who submit to the grid"
     )
     users: str | tuple[UsersConfig, ...] = Field(
-        "rigid", description="how all users behave: a name, or entries as in a population file"
+        "rigid", description="how users behave: a name, or entries as in a population file"
     )
-    sessions: Sessions = Field("arrival:60m", description="how sessions are told apart")
+    sessions: Sessions = Field(
+        "arrival:60m", description="how submissions form sessions, such as arrival:60m"
+    )
     components: int | None = Field(
         None,
-        description="jobs of the grid wider than this are split into components of at most so many "
-        "processors, which start together on several clusters; not given: none is split",
+        description="split jobs of the grid into components of at most this many processors, which "
+        "start together on several clusters; none is split unless given",
     )
 
     @model_validator(mode="before")

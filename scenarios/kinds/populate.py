@@ -40,7 +40,7 @@ class PopulateConfig(Scenario):
     processors: Processors = Field(
         "1x", description="size of the machine: a number, or a multiple of the model's"
     )
-    scheduler: SchedulerName = Field("easy", description="policy, as for replay")
+    scheduler: SchedulerName = Field("easy", description="scheduling policy, as for replay")
     oblivious: bool = Field(
         False,
         description="users do not wait for results, but act as if each job had started at once",

@@ -68,7 +68,7 @@ class Prepared:
 
 
 class ReplayConfig(TraceScenario):
-    """Replay a trace once, with users who react to what the cluster does to them."""
+    """Replay a trace with users who react to the scheduler."""
 
     AFTER: ClassVar[Mapping[str, str]] = {"platform": "overrun"}
     PREPARED_FROM: ClassVar[tuple[str, ...]] = (
@@ -79,10 +79,10 @@ class ReplayConfig(TraceScenario):
     users: Users = Field(
         "think-time",
         description=f"how users behave: {', '.join(BEHAVIOURS)}; or a population from FILE.toml. "
-        "`hpcrowd behaviours` tells what each does",
+        "`hpcrowd behaviours` describes them",
     )
     platform: PlatformConfig | None = Field(
-        None, description="FILE.toml with what changes of the platform during the run"
+        None, description="TOML file of what changes on the machine during the run"
     )
 
     @field_validator("users", mode="before")

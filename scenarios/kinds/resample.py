@@ -68,11 +68,12 @@ class ResampleConfig(TraceScenario):
     ] = Field("think-time-windows", description=f"how users behave: {', '.join(DOING)}")
     satisfaction: str = Field(
         NONE,
-        description="what users mind: none; habit (responses against those on record), requested "
-        "(waits against requested times), alea (waits that Alea takes as acceptable)",
+        description="what satisfies users: none (nothing matters), habit (responses compared with "
+        "recorded ones), requested (waits compared with requested times), alea (waits that Alea "
+        "treats as acceptable)",
     )
     consequences: Consequences = Field(
-        Consequences(), description="what users make of their satisfaction"
+        Consequences(), description="how satisfaction changes what users do"
     )
     user_arrivals: Literal["poisson", "even"] = Field(
         "poisson",
@@ -82,15 +83,17 @@ class ResampleConfig(TraceScenario):
         True,
         description="users who came earlier and are not done are there at the beginning",
     )
-    pool: PoolRules = Field(PoolRules(), description="which users come into the pool, and as what")
+    pool: PoolRules = Field(
+        PoolRules(), description="which users of the log are drawn, and which are long-term"
+    )
     unit: Literal["sessions", "batches"] = Field(
-        "sessions", description="what users submit at once and wait for"
+        "sessions", description="what users submit together and wait for"
     )
     warm_up: Duration = Field(
         4 * WEEK,
         ge=0,
         multiple_of=WEEK,
-        description="time at the beginning that throughput leaves out, whole weeks such as 28d",
+        description="time at the beginning that does not count for throughput, whole weeks",
     )
 
     @field_validator("satisfaction")

@@ -36,36 +36,36 @@ class TraceScenario(Scenario):
     trace: str | None = Field(None, description="trace in any format, or `archive:NAME`")
     sessions: Sessions = Field(
         "arrival:60m",
-        description="how sessions are told apart: arrival:60m, arrival:job, last:20m, max:20m, or "
-        "preceding (fields 17 and 18)",
+        description="how submissions form sessions: arrival:60m, arrival:job, last:20m, max:20m, "
+        "or preceding (fields 17 and 18)",
     )
     scheduler: str | Scheduler = Field(
         "easy",
-        description=f"{', '.join(SCHEDULER_NAMES)} (each job waits as long as recorded); with "
-        "options as name:option=value,option=value. `hpcrowd policies` tells what each does",
+        description=f"scheduling policy: {', '.join(SCHEDULER_NAMES)} (as long as recorded); "
+        "with options as name:option=value,option=value. `hpcrowd policies` describes them",
     )
     estimates: str | Estimates | Predictor = Field(
         "requested",
-        description="what the scheduler believes of run times: requested, exact, a multiple of the "
+        description="run times that the scheduler assumes: requested, exact, a multiple of the "
         "requested time such as 1.5x, or a predictor as in `hpcrowd predict`: last-two, nearest, "
-        "history:SDSC04, or a FILE.json",
+        "history:SDSC04, or FILE.json",
     )
     processors: Processors = Field(
-        "1x", description="size of the machine: a number, or a multiple of the trace's"
+        "1x", description="size of the machine: a number, or a multiple of the trace's such as 2x"
     )
-    speed: str = Field("1x", description="speed of the nodes; run times are divided by it")
+    speed: str = Field("1x", description="speed of the processors; run times are divided by it")
     requested: str = Field(
         "given",
         description="requested times: given; at-least:2x (at least twice the run time); or "
-        "tsafrir:18h or tsafrir:fitted (made up where there is none, +all: for every job)",
+        "tsafrir:18h or tsafrir:fitted (modelled where missing; with +all for every job)",
     )
     job_processors: Literal["requested", "allocated"] = Field(
-        "requested", description="which processors field of the trace counts"
+        "requested", description="which processors field of the trace is the size of a job"
     )
     overrun: Literal["keep", "kill"] = Field(
-        "keep", description="jobs that outrun their requested time go on, or are killed"
+        "keep", description="whether jobs that exceed their requested time go on or are killed"
     )
-    strict: bool = Field(False, description="repairs and drops of jobs are errors")
+    strict: bool = Field(False, description="fail instead of repairing or dropping jobs")
 
     @field_validator("scheduler")
     @classmethod

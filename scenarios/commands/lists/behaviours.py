@@ -66,6 +66,6 @@ def behaviours_command(*, as_json: bool) -> None:
 
 
 def command(as_json: AsJson = False) -> None:
-    """List the behaviours that users may have, and the parts that each is made of."""
+    """List the behaviours of users and the parts that each is made of."""
 
     behaviours_command(as_json=as_json)

@@ -16,7 +16,7 @@ from hpcrowd.scenarios.terminal import plain_table, print_json, standard_output
 
 
 def command(as_json: AsJson = False) -> None:
-    """List the workload models, and the ways in which jobs may arrive."""
+    """List the workload models and the models of arrivals."""
     kinds: dict[str, dict[str, dict[str, Any]]] = {"models": {}, "arrivals": {}}
     for name, kind in MODELS.items():
         part = job_model(name)

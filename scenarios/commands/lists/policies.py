@@ -142,9 +142,11 @@ def policies_command(name: str | None, *, as_json: bool) -> None:
 
 
 def command(
-    name: Annotated[str | None, typer.Argument(help="A policy whose options to tell.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Name of a policy, to list its options.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the policies of schedulers, or the options of one."""
+    """List the scheduling policies, or the options of one."""
 
     policies_command(name, as_json=as_json)

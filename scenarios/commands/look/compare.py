@@ -44,10 +44,10 @@ def command(
     out: Annotated[Path | None, typer.Option(help="Folder for the tables and pictures.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Set two or more runs side by side: metrics, users one by one.
+    """Compare two or more runs: metrics, and users one by one.
 
-    The others are set against the first. Runs that differ only in their seed become one line with a
-    confidence interval. hpcrowd report writes the same as a page.
+    The first run is the baseline. Runs that differ only in their seed are averaged, with a
+    confidence interval. `hpcrowd report` writes the same as a page.
 
     \b
     hpcrowd compare runs/rigid runs/fluid

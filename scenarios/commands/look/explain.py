@@ -43,11 +43,13 @@ def command(
     begin: Annotated[
         str | None,
         typer.Option(
-            "--from", metavar="MOMENT", help="First moment: 2d, 36h, or 1996-10-14 16:00."
+            "--from",
+            metavar="MOMENT",
+            help="Beginning of the time span: 2d, 36h, or 1996-10-14 16:00.",
         ),
     ] = None,
     end: Annotated[
-        str | None, typer.Option("--to", metavar="MOMENT", help="End; what comes then is left out.")
+        str | None, typer.Option("--to", metavar="MOMENT", help="End of the time span, exclusive.")
     ] = None,
     with_jobs: Annotated[
         bool,
@@ -55,7 +57,7 @@ def command(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Tell what a user of a run did, when and why.
+    """Show what a user of a run did, when and why.
 
     \b
     hpcrowd replay log.swf.gz --users fluid --log-decisions --out runs/fluid

@@ -28,18 +28,16 @@ def command(
     port: Annotated[
         int | None,
         typer.Option(
-            min=0, max=65535, help="Where the page listens: 8765 if it is free; 0 for any."
+            min=0, max=65535, help="Port of the page: 8765 if it is free; 0 for any free one."
         ),
     ] = None,
     host: Annotated[
         str,
         typer.Option(help="Address to listen on; any but the default lets other machines in."),
     ] = "127.0.0.1",
-    browser: Annotated[
-        bool, typer.Option("--open", help="Open the page in the browser of this machine.")
-    ] = False,
+    browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
-    """Look at users while they work, in a web page.
+    """Watch users while they work, in a web page.
 
     \b
     hpcrowd inspect log.swf.gz

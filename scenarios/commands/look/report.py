@@ -40,22 +40,25 @@ def command(
         ),
     ],
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="The HTML file; it may replace a report only.")
+        Path, typer.Option("--out", "-o", help="File for the report; replaces only another report.")
     ] = Path("report.html"),
     title: Annotated[
-        str, typer.Option(help="Heading; the names of the runs unless given.", show_default=False)
+        str,
+        typer.Option(
+            help="Title of the page; the names of the runs unless given.", show_default=False
+        ),
     ] = "",
     figures: Annotated[
         Path | None,
         typer.Option(
-            metavar="FOLDER", help="Also write every picture as PNG and SVG, its data as CSV."
+            metavar="FOLDER", help="Folder for every picture as PNG and SVG, and its data as CSV."
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write one HTML file on a run, or on several side by side, for the screen and for paper.
+    """Write a report on one or more runs as an HTML page.
 
-    It holds its pictures, loads nothing and has no scripts. The same runs give the same bytes.
+    The page is a single file without scripts, and prints well. The same runs give the same bytes.
 
     \b
     hpcrowd report runs/fluid

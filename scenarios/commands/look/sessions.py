@@ -17,7 +17,7 @@ from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.environment.quantities import format_duration, plural
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import jobs_from_trace
-from hpcrowd.scenarios.commands.options import AsJson, TracePath
+from hpcrowd.scenarios.commands.options import AsJson, TracePath, sentence
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
 from hpcrowd.scenarios.terminal import plain_table, print_json, standard_output
 
@@ -27,12 +27,13 @@ SESSIONS = ReplayConfig.model_fields["sessions"]
 
 def command(
     trace: TracePath,
-    definition: Annotated[
-        str, typer.Option("--sessions", help=f"{SESSIONS.description}.")
+    sessions: Annotated[
+        str, typer.Option(help=sentence(str(SESSIONS.description)))
     ] = SESSIONS.default,
     user: Annotated[int | None, typer.Option(help="Only this user.")] = None,
     dot: Annotated[
-        Path | None, typer.Option(help="Write the graph of --user for Graphviz; - is stdout.")
+        Path | None,
+        typer.Option(help="Write the graph of --user for Graphviz; - is standard output."),
     ] = None,
     png: Annotated[Path | None, typer.Option(help="Draw the graph of --user.")] = None,
     as_json: AsJson = False,
@@ -42,7 +43,7 @@ def command(
         raise QuantityError("--dot and --png draw one user's graph; say whose with --user")
     if as_json and str(dot) == "-":
         raise QuantityError("--json and --dot - both print to standard output; give --dot a file")
-    chosen = SessionDefinition.parse(definition)
+    chosen = SessionDefinition.parse(sessions)
     log = read_trace(trace)
     converted = jobs_from_trace(log, runnable=False)
     jobs = converted.jobs

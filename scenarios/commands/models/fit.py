@@ -17,16 +17,19 @@ from hpcrowd.scenarios.whole_file import check_writable
 
 def command(
     model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="Name, with options such as mugm:groups=2.")
+        str,
+        typer.Argument(
+            metavar="MODEL", help="Name of the model, with options such as mugm:groups=2."
+        ),
     ],
     trace: TraceOrRun,
     out: Annotated[Path, typer.Option("--out", "-o", help="File of the model, .json.")],
     arrivals: Annotated[
-        str | None, typer.Option(help="How jobs arrive; by default what goes with the model.")
+        str | None, typer.Option(help="Model of arrivals; the model's own unless given.")
     ] = None,
     cycle: Annotated[
         Literal["weekly", "daily"] | None,
-        typer.Option(help="Impose the trace's rhythm of the week, or of the mean day."),
+        typer.Option(help="Impose the trace's weekly or daily rhythm."),
     ] = None,
     which: WhichJobs = "completed",
     as_json: AsJson = False,

@@ -21,7 +21,8 @@ def command(
     source: ModelSource,
     out: Annotated[Path, typer.Option("--out", "-o", help="Trace to write, .swf or .swf.gz.")],
     jobs: Annotated[
-        int | None, typer.Option(help="How many jobs; by default as many as the trace has.")
+        int | None,
+        typer.Option(help="How many jobs; as many as the fitted trace has unless given."),
     ] = None,
     days: Annotated[float | None, typer.Option(help="How many days, instead of jobs.")] = None,
     load: Annotated[
@@ -32,7 +33,9 @@ def command(
     ] = None,
     correlation: Annotated[
         float | None,
-        typer.Option(help="Run time and processors: -1 to 1 times the largest correlation."),
+        typer.Option(
+            help="Correlation of run time and processors, -1 to 1 times the largest possible."
+        ),
     ] = None,
     seed: Seed = 0,
     as_json: AsJson = False,

@@ -44,14 +44,14 @@ from hpcrowd.scenarios.whole_file import check_writable, write_whole
 def command(
     source: ModelSource,
     trace: TraceOrRun,
-    seeds: Annotated[int, typer.Option(help="Workloads to generate.")] = 20,
+    seeds: Annotated[int, typer.Option(help="Workloads to generate, each with its own seed.")] = 20,
     which: WhichJobs = "completed",
     workers: Annotated[int, typer.Option(min=1, help="Processes that share the work.")] = 2,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the first workload.")] = 0,
     out: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Hold a model against a trace: features of generated workloads beside the trace's."""
+    """Compare a model with a trace: features of generated workloads and of the trace."""
     if out is not None:
         check_writable(out)
 

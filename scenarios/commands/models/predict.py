@@ -76,10 +76,10 @@ def command(
     ] = None,
     history: Annotated[
         str | None,
-        typer.Option(help="Which jobs are the last N: submission, completion, category."),
+        typer.Option(help="How the last N jobs are chosen: submission, completion, category."),
     ] = None,
     split: Annotated[
-        str, typer.Option(help="Jobs that train: a number, a share such as 0.5, or auto.")
+        str, typer.Option(help="Jobs to train on: a number, a share such as 0.5, or auto.")
     ] = "auto",
     years: Annotated[
         str | None, typer.Option(help="Only these calendar years: 2004, or 2005-2006.")
@@ -91,19 +91,20 @@ def command(
     evaluations: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Train with so many evaluations of each seed instead; repeatable."
+            min=1, help="Train with this many evaluations per seed instead, which is repeatable."
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Searches; the best counts.")] = 4,
+    seeds: Annotated[int, typer.Option(min=1, help="Searches, of which the best counts.")] = 4,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the first search.")] = 0,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE.json", help="File for the trained model.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Predict the run times of a trace from its past, and say how well.
+    """Predict the run times of jobs from earlier jobs, and measure how well.
 
-    Only jobs of status 1 are predicted, each at its submission, from those that had ended by then.
+    Only completed jobs (status 1) are predicted, each at its submission, from jobs that had ended
+    by then.
 
     \b
     hpcrowd predict log.swf.gz

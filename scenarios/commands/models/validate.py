@@ -37,12 +37,12 @@ def command(
     users: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME[,NAME...]", help="Behaviours, or TOML files; all presets unless given."
+            metavar="NAME[,NAME...]", help="Behaviours or TOML files; all presets unless given."
         ),
     ] = None,
-    split: Annotated[float, typer.Option(help="Share of submissions in the first part.")] = 0.5,
+    split: Annotated[float, typer.Option(help="Share of the submissions in the first part.")] = 0.5,
     scheduler: Annotated[
-        str, typer.Option(help="Who decides about waits in the second part: recorded, easy, fcfs.")
+        str, typer.Option(help="Scheduling policy in the second part: recorded, easy, fcfs.")
     ] = "recorded",
     pauses: Annotated[
         str,
@@ -53,12 +53,10 @@ def command(
     ] = "drawn",
     seeds: Annotated[int, typer.Option(help="Simulations of each model.")] = 1,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for data, table, picture and a page.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the results and a page.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fit user models to the first part of a trace, and test them on the second."""
+    """Fit user models to the first part of a trace and test them on the rest."""
     if not 0 < split < 1:
         raise QuantityError(
             f"split {split}: share of the submissions in the first part, between 0 and 1"

@@ -1,4 +1,4 @@
-"""Run a published study again and compare.
+"""Reproduce a published study and compare the figures.
 
 The commands are ``hpcrowd reproduce STUDY``, one for each published study. The studies declare
 their options themselves; a study is loaded when its command is asked for.
@@ -85,10 +85,10 @@ def command_of(name: str) -> Callable[..., None]:
 
 
 command = typer.Typer(
-    cls=Studies, help="Run a published study again and compare.", no_args_is_help=True
+    cls=Studies, help="Reproduce a published study and compare the figures.", no_args_is_help=True
 )
 
 
 @command.callback()
 def _reproduce() -> None:
-    """Run a published study again and compare."""
+    """Reproduce a published study and compare the figures."""

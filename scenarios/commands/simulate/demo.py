@@ -42,11 +42,11 @@ OVER_USERS = ("wait_mean_s", "response_mean_s", "bounded_slowdown_mean")
 
 def command(
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("hpcrowd-demo"),
-    days: Annotated[int, typer.Option(min=1, help="Days that the users work.")] = 28,
+    days: Annotated[int, typer.Option(min=1, help="Days in which the users work.")] = 28,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Let a small built-in population work for a month, with and without feedback."""
+    """Simulate a small built-in population for a month, with and without feedback."""
     say_if_compiling()
     with whole_folder(out) as place:
         runs = run_demo(days, seed)

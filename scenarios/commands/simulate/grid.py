@@ -15,14 +15,14 @@ from hpcrowd.scenarios.kinds.grid import GridConfig, read_grid
 @takes_settings(GridConfig, only=("broker", "grid_share", "components", "users", "seed"))
 def command(
     source: Annotated[
-        str, typer.Argument(metavar="FILE.toml|NAME", help="A grid of yours, or das3.")
+        str, typer.Argument(metavar="FILE.toml|NAME", help="Your own grid, or das3.")
     ],
     settings: dict[str, Any],
     out: ResultsFolder = None,
     log_decisions: LogDecisions = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run several clusters as a grid, with users of each and users of the grid.
+    """Simulate several clusters as a grid, with local users and users of the grid.
 
     \b
     hpcrowd grid das3

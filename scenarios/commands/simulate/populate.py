@@ -18,7 +18,7 @@ def command(
     log_decisions: LogDecisions = False,
     as_json: AsJson = False,
 ) -> None:
-    """Let users made from a model work on a cluster: each waits for a batch before the next.
+    """Simulate users generated from a workload model.
 
     \b
     hpcrowd populate M.json --days 28 --processors 2x

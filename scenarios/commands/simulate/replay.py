@@ -34,13 +34,14 @@ def command(
     window: Annotated[
         str | None,
         typer.Option(
-            metavar="FROM..TO", help="What the Gantt picture shows; the busiest day unless given."
+            metavar="FROM..TO",
+            help="Time window of the Gantt picture; the busiest day unless given.",
         ),
     ] = None,
     log_decisions: LogDecisions = False,
     as_json: AsJson = False,
 ) -> None:
-    """Replay a trace once, with users who react to what the cluster does to them."""
+    """Replay a trace with users who react to the scheduler."""
     from hpcrowd.environment.clock import Clock
     from hpcrowd.environment.traces.formats.registry import read_trace
 

@@ -18,10 +18,10 @@ def command(
     log_decisions: LogDecisions = False,
     as_json: AsJson = False,
 ) -> None:
-    """Let a population made from the users of a trace come and go on a cluster.
+    """Simulate a population drawn from the users of a trace, larger or smaller.
 
-    Long-term users of the trace are there at a random week of their record, temporary ones arrive;
-    day of the week and hour stay. Load is set by the number of users.
+    Long-term users start at a random week of their record; temporary users arrive over time.
+    Weekday and hour of their submissions stay. The number of users sets the load.
 
     \b
     hpcrowd resample log.swf.gz --population 1.5x

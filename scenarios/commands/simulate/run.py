@@ -14,15 +14,15 @@ from hpcrowd.scenarios.kinds.files import read_scenario, scenario_toml
 
 
 def command(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="TOML file with a [scenario].")],
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="TOML file of a scenario.")],
     out: ResultsFolder = None,
     show: Annotated[
-        bool, typer.Option("--show", help="Print the completed configuration as TOML, and end.")
+        bool, typer.Option("--show", help="Print the completed configuration as TOML, and exit.")
     ] = False,
     log_decisions: LogDecisions = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run the scenario in a TOML file once.
+    """Run one scenario from a TOML file.
 
     \b
     hpcrowd run upgrade.toml --out runs/upgrade

@@ -46,32 +46,34 @@ class RunsFailed(HpcrowdError):
 
 def command(
     path: Annotated[
-        Path, typer.Argument(metavar="STUDY", help="TOML file with a scenario and [axes].")
+        Path,
+        typer.Argument(metavar="STUDY", help="TOML file with a scenario and the axes to vary."),
     ],
     out: Annotated[Path | None, typer.Option(help="Folder for runs, tables and pictures.")] = None,
     executor: Annotated[
         str,
-        typer.Option(help="Who does the runs: processes, dask, or inline (this process alone)."),
+        typer.Option(help="What runs them: processes, dask, or inline (this process alone)."),
     ] = "processes",
     workers: Annotated[
-        int | None, typer.Option(min=1, help="How many; as many as there are cores unless given.")
+        int | None,
+        typer.Option(min=1, help="Processes that share the work; one per core unless given."),
     ] = None,
     address: Annotated[
         str | None,
-        typer.Option(help="Scheduler of a Dask cluster that is there: tcp://HOST:PORT."),
+        typer.Option(help="Address of the scheduler of a running Dask cluster: tcp://HOST:PORT."),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on in a folder; what is done is not done again.")
+        bool, typer.Option("--resume", help="Continue an interrupted sweep.")
     ] = False,
     show: Annotated[
-        bool, typer.Option("--show", help="Print the completed study as TOML, and end.")
+        bool, typer.Option("--show", help="Print the completed study as TOML, and exit.")
     ] = False,
     status: Annotated[
-        bool, typer.Option("--status", help="Tell how far the sweep in --out is, and end.")
+        bool, typer.Option("--status", help="Show the progress of the sweep in --out, and exit.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a scenario with many settings and seeds, in parallel; compare what comes out.
+    """Run a scenario with many settings and seeds in parallel, and compare the results.
 
     \b
     hpcrowd sweep study.toml --out sweeps/speed

@@ -34,36 +34,39 @@ def command(
         str | None,
         typer.Option(
             metavar="JOBS/TIME",
-            help="Bursts: jobs of a user in a stretch of time with more than so many, 500/1h.",
+            help="Flurries: more jobs of one user than JOBS within TIME, such as 500/1h.",
         ),
     ] = None,
     larger: Annotated[
         bool, typer.Option("--larger", help="Jobs larger than the machine: MaxProcs of the header.")
     ] = False,
     no_run_time: Annotated[
-        bool, typer.Option("--no-run-time", help="Jobs with a run time of 0 or less, or none.")
+        bool, typer.Option("--no-run-time", help="Jobs without a positive run time.")
     ] = False,
     no_user: Annotated[bool, typer.Option("--no-user", help="Jobs without a user.")] = False,
     first: Annotated[
         float | None,
-        typer.Option(metavar="DAYS", help="Jobs within so many days of the first submission."),
+        typer.Option(metavar="DAYS", help="Jobs in the first DAYS of the log."),
     ] = None,
     last: Annotated[
         float | None,
-        typer.Option(metavar="DAYS", help="Jobs within so many days of the last submission."),
+        typer.Option(metavar="DAYS", help="Jobs in the last DAYS of the log."),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="Write what is left; the name tells the format."
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="File for the remaining jobs; its name decides the format.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take jobs out of a trace by rules, and count what each takes; without -o, only show it.
+    """Remove jobs from a trace by rules. Without --out, only count what each rule removes.
 
-    Without a rule, show what each takes with its default. What is written has a true header.
-    Python: environment.clean.
+    Without a rule, every rule is tried with its defaults. The header of the new trace is updated.
+    In Python: hc.clean.
 
     \b
     hpcrowd clean log.swf.gz

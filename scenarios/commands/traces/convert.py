@@ -57,51 +57,55 @@ def command(
     target: Annotated[
         str | None,
         typer.Argument(
-            metavar="OUT", help="File, or - for standard output; .gz packs.", show_default=False
+            metavar="OUT",
+            help="File, or - for standard output; .gz compresses.",
+            show_default=False,
         ),
     ] = None,
     input_format: Annotated[
-        str | None, typer.Option(help="Format of IN; found from the content unless given.")
+        str | None, typer.Option(help="Format of IN; detected unless given.")
     ] = None,
     output_format: Annotated[
-        str | None, typer.Option(help="Format of OUT; found from its name unless given.")
+        str | None, typer.Option(help="Format of OUT; decided by its name unless given.")
     ] = None,
     mapping: Annotated[
         Path | None,
-        typer.Option("--map", help="TOML file: what the columns of a table of your own mean."),
+        typer.Option("--map", help="TOML file that maps the columns of your own table."),
     ] = None,
     zone: Annotated[
         str | None,
         typer.Option(help="Time zone of local times in IN, such as Europe/Stockholm; else UTC."),
     ] = None,
     queue: Annotated[
-        Literal["partition", "qos"], typer.Option(help="What of Slurm is the queue of a job.")
+        Literal["partition", "qos"],
+        typer.Option(help="What of Slurm to use as the queue of a job."),
     ] = "partition",
     processors: Annotated[
-        int | None, typer.Option(min=1, help="Processors of the machine, for the header.")
+        int | None, typer.Option(min=1, help="Size of the machine, for the header.")
     ] = None,
     anonymise: Annotated[
         bool,
         typer.Option(
-            "--anonymise", help="Pseudonyms instead of names of users, groups and programs."
+            "--anonymise", help="Replace names of users, groups and programs by pseudonyms."
         ),
     ] = False,
     salt: Annotated[
         str | None,
         typer.Option(
             envvar="HPCROWD_SALT",
-            help="Secret of pseudonyms: the same one gives the same; drawn and forgotten if none.",
+            help="Secret behind the pseudonyms; the same salt gives the same pseudonyms.",
         ),
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse what would repair, drop or lose anything.")
+        bool,
+        typer.Option("--strict", help="Fail instead of repairing, dropping or losing anything."),
     ] = False,
-    list_all: Annotated[bool, typer.Option("--list", help="List the formats, and end.")] = False,
+    list_all: Annotated[bool, typer.Option("--list", help="List the formats, and exit.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Turn a trace into another format, and tell what that one cannot hold.
+    """Convert a trace to another format, and report what that format cannot hold.
 
-    Users and the like become numbers where a format has no names; then OUT.names.csv keeps them.
+    Users, groups and queues become numbers where a format has no names; OUT.names.csv keeps them.
 
     \b
     sacct -aDP -S 2024-01-01 --format=ALL | hpcrowd convert - jobs.swf.gz --zone Europe/Paris

@@ -39,12 +39,12 @@ def command(
         list[str] | None,
         typer.Argument(
             metavar="NAME",
-            help="Logs, or how their names begin: KTH. Without one, the logs are listed.",
+            help="Names of logs, or how they begin, such as KTH. Lists all logs unless given.",
             show_default=False,
         ),
     ] = None,
     list_all: Annotated[
-        bool, typer.Option("--list", help="List the logs that can be fetched, and end.")
+        bool, typer.Option("--list", help="List the logs that can be downloaded, and exit.")
     ] = False,
     folder: Annotated[
         Path | None,
@@ -54,13 +54,13 @@ def command(
             show_default=False,
         ),
     ] = None,
-    timeout: Annotated[str, typer.Option(help="Longest time without a byte.")] = "30s",
+    timeout: Annotated[str, typer.Option(help="Longest time without receiving data.")] = "30s",
     as_json: AsJson = False,
 ) -> None:
-    """Fetch logs of the Parallel Workloads Archive, check them, and tell whom to acknowledge.
+    """Download logs of the Parallel Workloads Archive, and check them.
 
-    What is there already is not fetched again; what broke off goes on. The address of a mirror can
-    stand in HPCROWD_ARCHIVE. Python: environment.fetch.
+    Logs that are here already are not downloaded again, and interrupted downloads are resumed.
+    HPCROWD_ARCHIVE may hold the address of a mirror. In Python: hc.fetch.
 
     \b
     hpcrowd fetch --list

@@ -52,25 +52,30 @@ def command(
     ] = None,
     which: WhichJobs = "completed",
     time_scale: Annotated[
-        str, typer.Option(help="Interval that arrivals are counted in, for long range dependence.")
+        str,
+        typer.Option(
+            help="Length of the intervals in which arrivals are counted, for long-range dependence."
+        ),
     ] = "15m",
     bag_gap: Annotated[
-        str, typer.Option(help="Longest time between two jobs of a bag of tasks.")
+        str, typer.Option(help="Longest gap between two jobs of a bag of tasks.")
     ] = "100s",
     sessions: Annotated[
         str,
-        typer.Option(metavar="arrival:GAP", help="Longest time between submissions of a session."),
+        typer.Option(
+            metavar="arrival:GAP", help="Longest gap between two submissions of a session."
+        ),
     ] = "arrival:60m",
     distance: Annotated[
-        bool, typer.Option("--distance", help="How alike two traces are, against the first.")
+        bool, typer.Option("--distance", help="Show how far two traces are apart.")
     ] = False,
     out: ReportFile = None,
     list_all: Annotated[
-        bool, typer.Option("--list", help="List all features with definition and source, and end.")
+        bool, typer.Option("--list", help="List all features with definition and source, and exit.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Tell what workloads are like: arrivals, jobs, bags of tasks, users; side by side.
+    """Measure workloads: arrivals, jobs, bags of tasks, users.
 
     \b
     hpcrowd stats log.swf.gz

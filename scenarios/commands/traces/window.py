@@ -28,7 +28,10 @@ def command(
     out: Annotated[
         Path,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="The new trace; the name tells the format."
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="File for the new trace; its name decides the format.",
         ),
     ],
     begin: Annotated[
@@ -48,10 +51,10 @@ def command(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Cut a part out of a trace: the jobs submitted in a window, by some users or all.
+    """Extract the jobs submitted in a time window, or by some users.
 
-    Dates are local times of the log. Submit times are counted from the beginning of the window then
-    and the header says so. Python: environment.window.
+    Dates are local times of the log. Submit times of the new trace count from the beginning of the
+    window; its header says so. In Python: hc.window.
 
     \b
     hpcrowd window log.swf.gz --from 2004-01-01 --to 2004-02-01 -o january.swf.gz
