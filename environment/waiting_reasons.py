@@ -19,6 +19,7 @@ from hpcrowd.environment.grid.broker import GridBroker
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.schedulers.base import (
+    Look,
     ReasonCode,
     RunningJob,
     Scheduler,
@@ -63,9 +64,8 @@ def reasons_of(
     unseen = np.isin(waiting, engine.unseen)
     corrects = engine.predictor is not None or policy.plans
     running = running_jobs(jobs, engine.running, now, corrects=corrects)
-    told = explain(
-        policy, now, waiting_jobs(jobs, waiting[~unseen]), running, engine.free, engine.up
-    )
+    shown = waiting_jobs(jobs, waiting[~unseen])
+    told = explain(policy, Look(now, shown, running, engine.free, engine.up))
     new = _all(jobs, waiting[unseen], ReasonCode.ARRIVED, now, engine.free)
     return _shown(jobs, (one for part in (told, new) for one in part), rows, limit)
 
@@ -140,18 +140,12 @@ def reasons_at(
         policy.recall(now, jobs, ended, running, waiting)
         policy.windows = open_windows
         believed = running_jobs(jobs, running, now, corrects=predicted or policy.plans)
-        told = explain(policy, now, waiting_jobs(jobs, waiting), believed, free, processors)
+        look = Look(now, waiting_jobs(jobs, waiting), believed, free, processors)
+        told = explain(policy, look)
     return _shown(jobs, (one for part in (told, with_broker) for one in part), rows, limit)
 
 
-def explain(
-    policy: Scheduler,
-    now: int,
-    waiting: Sequence[WaitingJob],
-    running: Sequence[RunningJob],
-    free: int,
-    total: int,
-) -> Iterable[WaitingReason]:
+def explain(policy: Scheduler, look: Look) -> Iterable[WaitingReason]:
     """Return what a scheduler says of its waiting jobs, see ``Scheduler.reasons``.
 
     What explains another ``select`` than the one that decides is not asked: then only processors
@@ -162,7 +156,7 @@ def explain(
     told: Callable[..., Iterable[WaitingReason]] = policy.reasons
     if owner.select is not Scheduler.select and kind.select is not owner.select:
         told = partial(Scheduler.reasons, policy)
-    return told(now, waiting, running, free, total)
+    return told(look)
 
 
 def waiting_jobs(jobs: JobTable, rows: Int64s) -> list[WaitingJob]:

@@ -13,7 +13,7 @@ from hpcrowd.environment.engine.lock_step import LockStep
 from hpcrowd.environment.errors import SchedulerError
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.quantities import time_at_pace
-from hpcrowd.environment.schedulers.base import EndedJob, RunningJob, Scheduler, WaitingJob
+from hpcrowd.environment.schedulers.base import EndedJob, Look, RunningJob, Scheduler, WaitingJob
 from hpcrowd.environment.schedulers.estimates import Estimates, believed_end
 from hpcrowd.environment.stops import FOREVER, Stop
 
@@ -221,9 +221,8 @@ class PlainEngine(Engine):
         if self.windows and not scheduler.drains:
             shown = [job for job in shown if self._now + job.estimate <= self.closes]
         queue = {job.row: job for job in shown}
-        chosen = list(
-            scheduler.select(self._now, tuple(shown), self._expectations(), self._free, self.up)
-        )
+        look = Look(self._now, tuple(shown), self._expectations(), self._free, self.up)
+        chosen = list(scheduler.select(look))
         for job in chosen:
             if job.row not in queue:
                 raise SchedulerError(f"{scheduler.name}: job in row {job.row} is not waiting")

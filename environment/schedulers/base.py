@@ -176,6 +176,16 @@ class RunningJob(NamedTuple):
     queue: int = UNKNOWN
 
 
+class Look(NamedTuple):
+    """What a scheduler is shown when it is asked."""
+
+    now: int  #: the present second
+    waiting: Sequence[WaitingJob]  #: the queue by submission time, then job number
+    running: Sequence[RunningJob]  #: by expected end
+    free: int  #: processors without a job
+    total: int  #: processors of the whole machine
+
+
 class EndedJob(NamedTuple):
     """A job that is over."""
 
@@ -245,27 +255,8 @@ class Scheduler:
     def ended(self, now: int, jobs: Sequence[EndedJob]) -> None:
         """Hear which jobs ended at this instant; called before :meth:`select`."""
 
-    def select(
-        self,
-        now: int,
-        waiting: Sequence[WaitingJob],
-        running: Sequence[RunningJob],
-        free: int,
-        total: int,
-    ) -> Iterable[WaitingJob]:
-        """Return the jobs to start now, in order.
-
-        Parameters
-        ----------
-        now
-            The present second.
-        waiting
-            The queue by submission time, then job number.
-        running
-            The running jobs by expected end.
-        free, total
-            Processors without a job, and of the whole machine.
-        """
+    def select(self, look: Look) -> Iterable[WaitingJob]:
+        """Return the jobs to start now, in order."""
         raise NotImplementedError(f"{type(self).__name__} has to define select()")
 
     def changed(self, now: int) -> None:
@@ -288,14 +279,7 @@ class Scheduler:
         """Return when to ask again though nothing ends or arrives; None for no such time."""
         return None
 
-    def reasons(
-        self,
-        now: int,
-        waiting: Sequence[WaitingJob],
-        running: Sequence[RunningJob],
-        free: int,
-        total: int,
-    ) -> Iterable[WaitingReason]:
+    def reasons(self, look: Look) -> Iterable[WaitingReason]:
         """Return why each waiting job waits, the first in the queue first.
 
         For people who look at a run. It must change nothing of what :meth:`select` decides by. Told
@@ -305,28 +289,26 @@ class Scheduler:
 
         Parameters
         ----------
-        now, waiting, running, free, total
+        look
             As for :meth:`select`; of the waiting jobs all that it has been shown.
         """
-        for place, job in enumerate(waiting, 1):
-            yield self.reason(job, now, free, total, place)
+        for place, job in enumerate(look.waiting, 1):
+            yield self.reason(job, look, place)
 
-    def reason(
-        self, job: WaitingJob, now: int, free: int, total: int, place: int = UNKNOWN
-    ) -> WaitingReason:
+    def reason(self, job: WaitingJob, look: Look, place: int = UNKNOWN) -> WaitingReason:
         """Return why a job waits as far as processors and maintenance tell, see :meth:`reasons`."""
         up, when, note = UNKNOWN, UNKNOWN, ""
-        if job.processors > total:
-            code, up = ReasonCode.TOO_LARGE, total
-        elif job.processors > free:
+        if job.processors > look.total:
+            code, up = ReasonCode.TOO_LARGE, look.total
+        elif job.processors > look.free:
             code = ReasonCode.NO_ROOM
-        elif now + job.estimate > self.closes:
+        elif look.now + job.estimate > self.closes:
             code, when = ReasonCode.MAINTENANCE, self.closes
         else:
             code, note = ReasonCode.NOT_CHOSEN, self.name
         return WaitingReason(
-            job.row, code, now, job.processors, free, place, lasts=job.estimate, reserved=when,
-            up=up, note=note,
+            job.row, code, look.now, job.processors, look.free, place, lasts=job.estimate,
+            reserved=when, up=up, note=note,
         )  # fmt: skip
 
     def recall(

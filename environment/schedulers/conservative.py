@@ -14,6 +14,7 @@ import numpy as np
 
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.schedulers.base import (
+    Look,
     ReasonCode,
     RunningJob,
     Scheduler,
@@ -103,19 +104,12 @@ class PlanningScheduler(Scheduler):
     def changed(self, now: int) -> None:
         self.starts = {}
 
-    def _resume(
-        self,
-        now: int,
-        waiting: Sequence[WaitingJob],
-        running: Sequence[RunningJob],
-        free: int,
-        total: int,
-    ) -> None:
+    def _resume(self, look: Look) -> None:
         """Put what was planned into the profile of now, as far as it still holds."""
-        self._profile = Profile(now, free, running)
+        self._profile = Profile(look.now, look.free, look.running)
         for start, end in self.windows:
-            self._profile.add(start, end, -total)
-        reserved = [job for job in waiting if job.row in self.starts]
+            self._profile.add(start, end, -look.total)
+        reserved = [job for job in look.waiting if job.row in self.starts]
         self.starts = {job.row: self.starts[job.row] for job in reserved}
         for job in reserved:
             self._occupy(job, self.starts[job.row], -1)
@@ -157,28 +151,19 @@ class PlanningScheduler(Scheduler):
         return start
 
     @override
-    def reasons(
-        self,
-        now: int,
-        waiting: Sequence[WaitingJob],
-        running: Sequence[RunningJob],
-        free: int,
-        total: int,
-    ) -> Iterable[WaitingReason]:
-        for place, job in enumerate(waiting, 1):
+    def reasons(self, look: Look) -> Iterable[WaitingReason]:
+        for place, job in enumerate(look.waiting, 1):
             if job.row in self.starts:
-                yield self._planned(job, now, free, total, place)
+                yield self._planned(job, look, place)
                 continue
-            found = self.reason(job, now, free, total, place)
+            found = self.reason(job, look, place)
             fits = found.code == ReasonCode.NOT_CHOSEN
             yield found._replace(code=ReasonCode.CAN_START, note="") if fits else found
 
-    def _planned(
-        self, job: WaitingJob, now: int, free: int, total: int, place: int
-    ) -> WaitingReason:
+    def _planned(self, job: WaitingJob, look: Look, place: int) -> WaitingReason:
         """Return that a job has a reservation."""
         code = ReasonCode.PROMISED if self._recalled else ReasonCode.PLANNED
-        found = self.reason(job, now, free, total, place)
+        found = self.reason(job, look, place)
         start = self.starts[job.row]
         return found._replace(code=code, start=start, reserved=UNKNOWN, up=UNKNOWN, note="")
 
@@ -213,16 +198,9 @@ class Conservative(PlanningScheduler):
     compiled = "hpcrowd.environment.engine.passes.planned:PlannedPass"
 
     @override
-    def select(
-        self,
-        now: int,
-        waiting: Sequence[WaitingJob],
-        running: Sequence[RunningJob],
-        free: int,
-        total: int,
-    ) -> Iterable[WaitingJob]:
-        self._resume(now, waiting, running, free, total)
-        return [job for job in waiting if self._reserve(job) == now]
+    def select(self, look: Look) -> Iterable[WaitingJob]:
+        self._resume(look)
+        return [job for job in look.waiting if self._reserve(job) == look.now]
 
 
 def duration(job: WaitingJob) -> int:
@@ -247,8 +225,8 @@ class Holes:
 
     Parameters
     ----------
-    now, free, running
-        As for :class:`~hpcrowd.environment.schedulers.conservative.Profile`.
+    look
+        What the scheduler is shown.
     held
         The reservations, in the order of the queue.
     windows
@@ -262,19 +240,17 @@ class Holes:
 
     def __init__(
         self,
-        now: int,
-        free: int,
-        running: Iterable[RunningJob],
+        look: Look,
         held: Sequence[Reservation],
         windows: Sequence[tuple[int, int]] = (),
     ) -> None:
-        self.now = now
-        self.free_now = free
+        self.now = now = look.now
+        self.free_now = look.free
         self.held = held
         begins = [max(one.start, now) for one in held]
         ends = [begin + one.length for begin, one in zip(begins, held, strict=True)]
-        steps = [(now, free)]
-        steps += [(job.expected_end, job.processors) for job in running]
+        steps = [(now, look.free)]
+        steps += [(job.expected_end, job.processors) for job in look.running]
         steps += [(begin, -one.processors) for begin, one in zip(begins, held, strict=True)]
         steps += [(end, one.processors) for end, one in zip(ends, held, strict=True)]
         # Nobody runs into maintenance: processors are away for more than there are.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import override
 
@@ -13,8 +14,8 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.schedulers.base import (
     EndedJob,
+    Look,
     ReasonCode,
-    RunningJob,
     WaitingJob,
     WaitingReason,
 )
@@ -33,6 +34,7 @@ CATEGORIES = "1000/10001"
 SELECTIVE_PASS = "hpcrowd.environment.engine.passes.planned:SelectivePass"
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Selective(PlanningScheduler):
     """Selective backfilling (Srinivasan et al. 2002): whoever has waited long gets a reservation.
 
@@ -66,16 +68,16 @@ class Selective(PlanningScheduler):
     compiled = SELECTIVE_PASS
     remembers = True
 
-    def __init__(
-        self, *, threshold: str = "adaptive", categories: str = "none", bound: int = 1
-    ) -> None:
-        self.threshold = str(threshold)
-        self.categories = str(categories)
-        self.bound = bound
+    threshold: str = "adaptive"
+    categories: str = "none"
+    bound: int = 1
+
+    def __post_init__(self) -> None:
+        self.threshold, self.categories = str(self.threshold), str(self.categories)
         self.fixed = None if self.threshold == "adaptive" else _number(self.threshold)
         self.cuts = () if self.categories == "none" else _cuts(self.categories)
-        if bound < 1:
-            raise QuantityError(f"bound {bound}: must be at least 1 s")
+        if self.bound < 1:
+            raise QuantityError(f"bound {self.bound}: must be at least 1 s")
 
     @override
     def begin(self, total: int) -> None:
@@ -105,16 +107,9 @@ class Selective(PlanningScheduler):
         return self._slowdowns[category] / ended if ended else 1.0
 
     @override
-    def select(
-        self,
-        now: int,
-        waiting: Sequence[WaitingJob],
-        running: Sequence[RunningJob],
-        free: int,
-        total: int,
-    ) -> Iterable[WaitingJob]:
-        reserved = set(self.starts)
-        self._resume(now, waiting, running, free, total)
+    def select(self, look: Look) -> Iterable[WaitingJob]:
+        now, waiting, reserved = look.now, look.waiting, set(self.starts)
+        self._resume(look)
         started = [job for job in waiting if job.row in reserved and self._reserve(job) == now]
         for job in waiting:
             if job.row in reserved:
@@ -128,25 +123,19 @@ class Selective(PlanningScheduler):
         return started
 
     @override
-    def reasons(
-        self,
-        now: int,
-        waiting: Sequence[WaitingJob],
-        running: Sequence[RunningJob],
-        free: int,
-        total: int,
-    ) -> Iterable[WaitingReason]:
+    def reasons(self, look: Look) -> Iterable[WaitingReason]:
         held = [
             Reservation(job.row, job.processors, self.starts[job.row], duration(job))
-            for job in waiting
+            for job in look.waiting
             if job.row in self.starts
         ]
-        holes = Holes(now, free, running, held, self.windows)
-        for place, job in enumerate(waiting, 1):
+        holes = Holes(look, held, self.windows)
+        for place, job in enumerate(look.waiting, 1):
+            look = look._replace(free=holes.free_now)
             if job.row in self.starts:
-                yield self._planned(job, now, holes.free_now, total, place)
+                yield self._planned(job, look, place)
                 continue
-            found = self.reason(job, now, holes.free_now, total, place)
+            found = self.reason(job, look, place)
             if found.code == ReasonCode.NOT_CHOSEN:
                 blocker = holes.blocker(job.processors, duration(job))
                 if blocker is None:
@@ -157,10 +146,10 @@ class Selective(PlanningScheduler):
                     code=ReasonCode.WOULD_DELAY,
                     note="",
                     blocker=blocker.row,
-                    reserved=max(blocker.start, now),
+                    reserved=max(blocker.start, look.now),
                 )
             if found.code in (ReasonCode.NO_ROOM, ReasonCode.WOULD_DELAY):
-                found = found._replace(note=self._patience(job, now))
+                found = found._replace(note=self._patience(job, look.now))
             yield found
 
     def _factor(self, job: WaitingJob, now: int) -> float:
@@ -192,6 +181,7 @@ class Selective(PlanningScheduler):
         super().recall(now, jobs, ended, running, waiting[factors > needed])
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SelectiveCategorized(Selective):
     """Selective backfilling with a threshold for each of small, medium and large jobs.
 
@@ -201,11 +191,7 @@ class SelectiveCategorized(Selective):
 
     name = "selective-categorized"
     compiled = SELECTIVE_PASS
-
-    def __init__(
-        self, *, threshold: str = "adaptive", categories: str = CATEGORIES, bound: int = 1
-    ) -> None:
-        super().__init__(threshold=threshold, categories=categories, bound=bound)
+    categories: str = CATEGORIES
 
 
 def _number(text: str) -> float:
