@@ -18,7 +18,7 @@ from hpcrowd.agents.populations.openness import VISIT_MEANING, Happening, Visit
 from hpcrowd.analysis.accounts.reactions import MEANING as REACTION_MEANING
 from hpcrowd.analysis.accounts.reactions import table
 from hpcrowd.environment.errors import ResultsError
-from hpcrowd.environment.jobs import MEANING, UNKNOWN, Column, Int64s, JobTable, State
+from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.platform.timeline import MEANING as ATTEMPT_MEANING
 from hpcrowd.environment.platform.timeline import Attempt, attempt_columns
 
@@ -110,7 +110,7 @@ def write_jobs(jobs: JobTable, path: Path) -> None:
     columns["state"] = pa.DictionaryArray.from_arrays(
         pa.array(jobs.state, pa.int8()), pa.array(list(STATES))
     )
-    write_table(columns, {column.name.lower(): MEANING[column] for column in Column}, path)
+    write_table(columns, {column.name.lower(): column.meaning for column in Column}, path)
 
 
 def read_jobs(path: Path) -> JobTable:

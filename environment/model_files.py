@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcrowd.environment.errors import ModelFileError
+from hpcrowd.environment.whole_files import whole_file
 
 
 @dataclass(frozen=True)
@@ -44,17 +45,9 @@ class ModelFormat:
             When it cannot be written.
         """
         wire = {"format": self.name, "version": self.version, **content}
-        target = Path(path)
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
         text = json.dumps(wire, indent=2, allow_nan=False)
-        try:
+        with whole_file(path, ModelFileError) as temporary:
             temporary.write_text(text + "\n", encoding="utf-8")
-            temporary.replace(target)
-        except OSError as error:
-            told = error.strerror or error
-            raise ModelFileError(f"{target}: cannot be written: {told}") from error
-        finally:
-            temporary.unlink(missing_ok=True)
 
     def read(self, path: str | os.PathLike[str]) -> dict[str, Any]:
         """Return what a file holds, checked as far as its version.

@@ -56,6 +56,12 @@ class UnitTable:
         self._count = len(self.remaining)
         self.jobs.matrix[Column.UNIT, rows] = np.repeat(np.arange(self._count), self.remaining)
 
+    def as_recorded(self, unit: int, at: int) -> tuple[Int64s, Int64s]:
+        """Return the rows of a unit, and when each arrives from ``at`` on, apart as recorded."""
+        rows = self.rows[self.first[unit] : self.first[unit + 1]]
+        recorded = self.jobs.matrix[Column.RECORDED_SUBMIT, rows]
+        return rows, recorded - recorded[0] + at
+
     def add(self, rows: Int64s) -> int:
         """Define one more unit and return its number.
 

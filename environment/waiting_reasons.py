@@ -16,6 +16,7 @@ import numpy as np
 from hpcrowd.environment.cluster import Cluster
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.grid.broker import GridBroker
+from hpcrowd.environment.grid.policies import fits
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.schedulers.base import (
@@ -232,22 +233,14 @@ def _held_by(broker: GridBroker) -> Iterator[WaitingReason]:
         asks = jobs.processors[list(rows)].tolist()
         code, note = ReasonCode.GRID, ""
         if len(rows) > 1:
-            fits = spread_over(asks, rooms)
+            could = fits(asks, rooms)
             note = f"its {plural(len(rows), 'component')} are to start together"
         else:
-            fits = asks[0] <= most
-        if fits:
+            could = asks[0] <= most
+        if could:
             code, note = ReasonCode.CAN_START, ""
         for row, need in zip(rows, asks, strict=True):
             yield WaitingReason(row, code, now, need, most, place, note=note)
-
-
-def spread_over(asks: Sequence[int], rooms: Sequence[int]) -> bool:
-    """Return whether components fit each into another of the rooms."""
-    parts, places = sorted(asks, reverse=True), sorted(rooms, reverse=True)
-    return len(parts) <= len(places) and all(
-        part <= place for part, place in zip(parts, places, strict=False)
-    )
 
 
 def _shown(

@@ -209,8 +209,7 @@ class CompiledLockStep(LockStep):
                 allowed,
             )
             self.now = int(g[G.TIME])
-            if self.dispatch is not None:
-                self.dispatch.pass_to(self.now)
+            self.dispatch.pass_to(self.now)
             if stop == Stop.FINISHED:
                 self.finished = self._units[: g[G.UNITS]].tolist()
             elif stop == Stop.ROOM:

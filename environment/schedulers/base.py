@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from hpcrowd.environment.clock import moment
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
@@ -200,7 +200,29 @@ class EndedJob(NamedTuple):
     queue: int = UNKNOWN
 
 
-class Scheduler:
+class Announced:
+    """Whoever knows of maintenance that is announced and not over.
+
+    Attributes
+    ----------
+    windows
+        (start, end) in s since the origin, in order.
+    """
+
+    windows: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def closes(self) -> int:
+        """When the next of it begins, or began; FOREVER for none."""
+        return self.windows[0][0] if self.windows else FOREVER
+
+    @property
+    def reopens(self) -> int:
+        """When the next of it ends, FOREVER for none."""
+        return self.windows[0][1] if self.windows else FOREVER
+
+
+class Scheduler(Announced):
     """Decides which waiting jobs start. Subclass it and write :meth:`select`.
 
     What a policy can be told are keyword arguments of its constructor, each kept as an attribute of
@@ -235,7 +257,6 @@ class Scheduler:
     plans = False
     remembers = False
     promises: dict[int, int]
-    windows: tuple[tuple[int, int], ...] = ()
     drains = False
     compiled: ClassVar[str] = ""
 
@@ -264,16 +285,6 @@ class Scheduler:
 
         The processors of the machine, estimates and windows may be others too.
         """
-
-    @property
-    def closes(self) -> int:
-        """When the next maintenance that is announced begins, FOREVER for none."""
-        return self.windows[0][0] if self.windows else FOREVER
-
-    @property
-    def reopens(self) -> int:
-        """When the next maintenance that is announced ends, FOREVER for none."""
-        return self.windows[0][1] if self.windows else FOREVER
 
     def wake(self, now: int) -> int | None:
         """Return when to ask again though nothing ends or arrives; None for no such time."""
@@ -342,7 +353,7 @@ def _text(value: object) -> str:
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
-def options_of(policy: type[Scheduler]) -> dict[str, object]:
+def options_of(policy: type[Any]) -> dict[str, object]:
     """Return the options of a policy with their defaults: keyword arguments of its constructor."""
     if policy.__init__ is object.__init__:
         return {}

@@ -194,7 +194,8 @@ class OrderedScheduler(Scheduler):
         return reservation(now, processors, free, ends)
 
     def _in_order(self, look: Look) -> list[WaitingJob]:
-        return sorted(look.waiting, key=lambda job: self.key(job, look.now))
+        now = look.now
+        return sorted(look.waiting, key=lambda job: self.key(job, now))
 
     def _walk(self, look: Look, note: Callable[..., None] | None = None) -> Iterator[WaitingJob]:
         """Yield the jobs to start now, in order.

@@ -28,8 +28,9 @@ from typing import Any, TextIO
 
 from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.quantities import plural
+from hpcrowd.environment.whole_files import UNFINISHED
 from hpcrowd.scenarios.sweeps.worker import DONE, Outcome, read_row
-from hpcrowd.scenarios.whole_file import UNFINISHED, land_bytes
+from hpcrowd.scenarios.whole_file import land_bytes
 
 #: Format of a folder; it counts up when a version could no longer go on with what another began.
 FORMAT = 1

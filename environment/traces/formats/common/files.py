@@ -5,10 +5,9 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
-import stat
 import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -19,6 +18,7 @@ from hpcrowd.environment.errors import ParseError, TraceError
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.traces.formats.common.names import is_number
 from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.environment.whole_files import is_stream, whole_file
 
 #: Bytes; a longer line is not one of a trace. Comments of accounting logs hold some thousand.
 LONGEST_LINE = 2**20
@@ -103,31 +103,8 @@ def write_file(data: bytes, path: str | os.PathLike[str]) -> None:
     """
     if os.fspath(path).endswith(".gz"):
         data = gzip.compress(data, compresslevel=6, mtime=0)
-    if is_stream(path):
-        try:
-            Path(path).write_bytes(data)
-        except OSError as error:
-            raise TraceError(f"{path}: cannot be written: {error.strerror or error}") from error
-        return
-    target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
+    with whole_file(path, TraceError) as temporary:
         temporary.write_bytes(data)
-        temporary.replace(target)
-    except OSError as error:
-        raise TraceError(f"{path}: cannot be written: {error.strerror or error}") from error
-    finally:
-        with suppress(OSError):  # it may not even have a name that is short enough
-            temporary.unlink()
-
-
-def is_stream(path: str | os.PathLike[str]) -> bool:
-    """Return whether a path is there but no file and no folder: a pipe, a device."""
-    try:
-        mode = Path(path).stat().st_mode
-    except OSError:
-        return False
-    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
 @contextmanager

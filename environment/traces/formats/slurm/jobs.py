@@ -41,7 +41,7 @@ from hpcrowd.environment.traces.formats.slurm.values import (
     ENDED,
     LAST_TIME,
     NO_TIME,
-    RUN_AGAIN,
+    STATES,
     count_tasks,
     local,
     parse_requested_memory,
@@ -172,7 +172,7 @@ def find_jobs(rows: Rows, states: list[str], user: Int64s, submit: Int64s, start
     one, other = order[:-1], order[1:]
     same = keys[one] == keys[other]
     if same.any():
-        again = np.array([name in RUN_AGAIN for name in states], bool)[state]
+        again = np.array([STATES[name].runs_again for name in states], bool)[state]
         twice = same & (user[one] == user[other]) & (submit[one] != NO_TIME)
         twice &= (submit[one] == submit[other]) & (start[one] == start[other])
         twice &= (start[one] != NO_TIME) | ~again[one]
