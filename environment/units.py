@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from hpcrowd.environment.errors import SimulationError
-from hpcrowd.environment.jobs import Column, Int64s, JobTable
+from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable
 
 #: Units there is room for when the first is added.
 FIRST_ROOM = 256
@@ -82,6 +82,11 @@ class UnitTable:
         self.remaining[unit] = len(rows)
         self.jobs.matrix[Column.UNIT, rows] = unit
         return unit
+
+    def awaited(self, rows: list[int]) -> list[int]:
+        """Return those of the rows that users wait for."""
+        unit = self.jobs.unit
+        return [row for row in rows if unit[row] != UNKNOWN]
 
     def count_over(self, rows: Iterable[int]) -> list[int]:
         """Count jobs as over, in this order, and return the units that are over by that."""

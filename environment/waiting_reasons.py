@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from hpcrowd.environment.cluster import Cluster
+from hpcrowd.environment.engine.plain import WAITING
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.grid.broker import GridBroker
 from hpcrowd.environment.grid.policies import fits
@@ -162,10 +163,7 @@ def explain(policy: Scheduler, look: Look) -> Iterable[WaitingReason]:
 
 def waiting_jobs(jobs: JobTable, rows: Int64s) -> list[WaitingJob]:
     """Return jobs as a scheduler sees them that wait, in the order of ``rows``."""
-    columns = (
-        rows, jobs.processors[rows], jobs.estimate[rows], jobs.enqueued[rows],
-        jobs.requested_time[rows], jobs.user[rows], jobs.group[rows], jobs.queue[rows],
-    )  # fmt: skip
+    columns = (rows, *jobs.matrix[WAITING[:, np.newaxis], rows])
     return list(map(WaitingJob, *(column.tolist() for column in columns)))
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpcrowd.environment.errors import HpcrowdError
+from hpcrowd.environment.files import is_stream
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
 from hpcrowd.environment.traces.formats.common.files import write_file
@@ -17,7 +18,6 @@ from hpcrowd.environment.traces.formats.common.names import names_table
 from hpcrowd.environment.traces.formats.registry import FORMATS, format_by_name
 from hpcrowd.environment.traces.formats.swf import SWF
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.environment.whole_files import is_stream
 from hpcrowd.scenarios.whole_file import check_writable, write_whole
 
 if TYPE_CHECKING:

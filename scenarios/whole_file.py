@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hpcrowd.analysis.results import check_replaceable
 from hpcrowd.environment.errors import HpcrowdError
-from hpcrowd.environment.whole_files import whole_file
+from hpcrowd.environment.files import whole_file
 
 
 def check_writable(path: Path, option: str = "--html") -> None:

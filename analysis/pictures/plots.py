@@ -19,8 +19,8 @@ from hpcrowd.analysis.curves import WEEK_HOURS, time_ticks
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import DAY, DAYS, HOUR, Clock
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
+from hpcrowd.environment.files import whole_file
 from hpcrowd.environment.jobs import Int64s
-from hpcrowd.environment.whole_files import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

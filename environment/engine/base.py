@@ -81,8 +81,6 @@ class Engine(Announced, ABC):
         the speed never changes.
     timeline
         What changes of the platform and when; None for nothing.
-    scheduler
-        The policy in its plain form; None for the recorded schedule.
     finished
         Units that are over at this instant, after :attr:`~hpcrowd.environment.stops.Stop.FINISHED`.
     """
@@ -204,8 +202,7 @@ class Engine(Announced, ABC):
         """Change of the platform what changes now; return the rows over that users wait for."""
         if self.timeline is None:
             return []
-        rows = self.timeline.apply(self.now)
-        return [row for row in rows if self.jobs.unit[row] != UNKNOWN]
+        return self.units.awaited(self.timeline.apply(self.now))
 
     @property
     @abstractmethod
@@ -309,11 +306,6 @@ class Engine(Announced, ABC):
                 predictor.arrived(rows, now)
                 jobs.estimate[rows] = predictor.predict(rows, now)
 
-    @staticmethod
-    def _by_submission(jobs: JobTable, rows: Int64s) -> Int64s:
-        ordered: Int64s = rows[np.lexsort((rows, jobs.enqueued[rows]))]
-        return ordered
-
     def _take(self, rows: Int64s) -> None:
         """Note that jobs are submitted here, and let them need as long as they do here."""
         self._catch_up()
@@ -334,8 +326,8 @@ class Engine(Announced, ABC):
         if self.timeline is not None:
             self.timeline.catch_up(self.now)
 
-    def _check_switch(self, recorded: bool) -> None:
-        if recorded:
+    def _check_switch(self) -> None:
+        if self.scheduler is None:
             raise QuantityError(
                 "switch from the recorded schedule: it knows no processors; begin with a scheduler"
             )

@@ -135,7 +135,7 @@ class PlainEngine(Engine):
                 del self._running[bisect_left(self._running, (expected, row), key=_by_end)]
                 self._ended.append(row)
             over.append(row)
-        return self._awaited(over)
+        return self.units.awaited(over) if over else over
 
     @override
     def arrive(self) -> list[int]:
@@ -161,14 +161,7 @@ class PlainEngine(Engine):
                 jobs.enqueued[row] = self.now
                 self._estimate(row)
                 self._arrived.append(row)
-        return self._awaited(over)
-
-    def _awaited(self, rows: list[int]) -> list[int]:
-        """Return those of the rows that users wait for."""
-        if not rows:
-            return rows
-        unit = self.jobs.unit
-        return [row for row in rows if unit[row] != UNKNOWN]
+        return self.units.awaited(over) if over else over
 
     def _estimate(self, row: int) -> None:
         if isinstance(self.estimates, Estimates):
@@ -229,7 +222,7 @@ class PlainEngine(Engine):
 
     @override
     def switch(self, scheduler: Scheduler) -> None:
-        self._check_switch(recorded=self.scheduler is None)
+        self._check_switch()
         self.settle()
         waiting, running = self.waiting, self.running
         self.scheduler = scheduler

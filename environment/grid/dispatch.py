@@ -157,6 +157,7 @@ class Dispatch(BrokerQueue):
     @override
     def arrive(self) -> list[int]:
         jobs, over = self.jobs, []
+        sizes = [site.processors for site in self.sites]
         while self._arrivals and self._arrivals[0][0] == self.now:
             row = heapq.heappop(self._arrivals)[1]
             self.events += 1
@@ -165,16 +166,12 @@ class Dispatch(BrokerQueue):
                 jobs.state[rows] = State.RENOUNCED
                 jobs.submit[rows] = jobs.cluster[rows] = UNKNOWN
                 over += rows
-            elif not self._could_run(job := grid_job(jobs, rows)):
+            elif not fits((job := grid_job(jobs, rows)).components, sizes):
                 jobs.state[rows] = State.REJECTED
                 over += rows
             else:
                 insort(self._waiting, job, key=lambda one: (one.submit, one.row))
-        return [row for row in over if jobs.unit[row] != UNKNOWN]
-
-    def _could_run(self, job: GridJob) -> bool:
-        """Return whether the clusters are large enough, were they all free."""
-        return fits(job.components, [site.processors for site in self.sites])
+        return self.units.awaited(over)
 
     @override
     def place(self) -> list[Engine]:
@@ -201,20 +198,17 @@ class Dispatch(BrokerQueue):
                 f"name as many sites, all different, not {[site.name for site in sites]}"
             )
         self._waiting.remove(job)
-        if len(job.rows) == 1:
-            self._deliver(job, sites[0])
-        else:
+        if len(job.rows) > 1:
             self._claim(job, sites)
-        return [site.engine for site in sites]
-
-    def _deliver(self, job: GridJob, site: Site) -> None:
-        if job.processors > site.processors:
+        elif job.processors > sites[0].processors:
             raise SchedulerError(
                 f"{self.policy.name}: job in row {job.row} needs {job.processors} processors, "
-                f"{site.name} has {site.processors}"
+                f"{sites[0].name} has {sites[0].processors}"
             )
-        site.engine.deliver(job.row)
-        site.pending.append(job.row)
+        else:
+            sites[0].engine.deliver(job.row)
+            sites[0].pending.append(job.row)
+        return [site.engine for site in sites]
 
     def _claim(self, job: GridJob, sites: Sequence[Site]) -> None:
         """Start the components of a job; all last as long as the slowest."""

@@ -10,8 +10,8 @@ the speed and the policy change, maintenance is announced, processors go down, m
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -80,16 +80,6 @@ MEANING: dict[str, str] = {
     name: hint.__metadata__[0]
     for name, hint in get_type_hints(Attempt, include_extras=True).items()
 }
-
-
-def attempt_columns(attempts: Iterable[Attempt]) -> dict[str, Any]:
-    """Return attempts as arrays by column, numbers as int64, words as they are."""
-    attempts = list(attempts)
-    columns: dict[str, Any] = {}
-    for field in fields(Attempt):
-        values = [getattr(attempt, field.name) for attempt in attempts]
-        columns[field.name] = values if field.name in ("cause", "fate") else np.array(values, int)
-    return columns
 
 
 class Timeline:

@@ -74,8 +74,14 @@ class Adaptive(Scheduler):
             raise QuantityError(f"every {self.every!r}: must be at least 1 s")
         if not (math.isfinite(self.overload) and self.overload >= 0):
             raise QuantityError(f"overload {self.overload}: must be 0 or more")
+        from hpcrowd.environment.schedulers.names import parse_scheduler
+
         for policy in self.policies:
-            _check(policy)
+            made = parse_scheduler(policy)
+            if made is None or isinstance(made, Adaptive):
+                raise QuantityError(
+                    f"adaptive with {policy!r}: not a policy to switch to; choose another"
+                )
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -108,12 +114,3 @@ class Adaptive(Scheduler):
     def select(self, look: Look) -> Iterable[WaitingJob]:
         """Refuse: the cluster lets the policy that is in charge select."""
         raise SchedulerError("adaptive: it picks policies and no jobs; give it to a Simulation")
-
-
-def _check(policy: str) -> None:
-    """Make sure that a policy can be in charge."""
-    from hpcrowd.environment.schedulers.names import parse_scheduler
-
-    made = parse_scheduler(policy)
-    if made is None or isinstance(made, Adaptive):
-        raise QuantityError(f"adaptive with {policy!r}: not a policy to switch to; choose another")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, override
+from typing import Any, NamedTuple, override
 
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN
@@ -36,30 +36,26 @@ def slowdown(job: WaitingJob, now: int) -> float:
     return (now - job.submit + job.estimate) / max(job.estimate, 1)
 
 
-#: The keys by name. Ties go by submission, then by job number.
-KEYS: dict[str, Callable[[WaitingJob, int], float]] = {
-    "submit": lambda job, now: float(job.submit),
-    "estimate": lambda job, now: float(job.estimate),
-    "requested": lambda job, now: float(job.requested_time),
-    "processors": lambda job, now: float(job.processors),
-    "area": lambda job, now: float(job.processors * job.estimate),
-    "slowdown": slowdown,
-    "user": lambda job, now: float(job.user),
-    "group": lambda job, now: float(job.group),
-    "queue": lambda job, now: float(job.queue),
-}
+class Key(NamedTuple):
+    """What a queue may be ordered by."""
 
-#: What each key is.
-KEY_MEANING = {
-    "submit": "when it was submitted, s",
-    "estimate": "run time that the scheduler believes, s",
-    "requested": "run time that the user asked for, s",
-    "processors": "processors",
-    "area": "processors x estimate",
-    "slowdown": "expansion factor so far, (wait + estimate) / estimate; changes as time goes on",
-    "user": "number of the user",
-    "group": "number of the group",
-    "queue": "number of the queue",
+    meaning: str
+    of: Callable[[WaitingJob, int], float]  #: of a job at a second
+
+
+#: The keys by name. Ties go by submission, then by job number.
+KEYS = {
+    "submit": Key("when it was submitted, s", lambda job, now: job.submit),
+    "estimate": Key("run time that the scheduler believes, s", lambda job, now: job.estimate),
+    "requested": Key("run time that the user asked for, s", lambda job, now: job.requested_time),
+    "processors": Key("processors", lambda job, now: job.processors),
+    "area": Key("processors x estimate", lambda job, now: job.processors * job.estimate),
+    "slowdown": Key(
+        "expansion factor so far, (wait + estimate) / estimate; changes as time goes on", slowdown
+    ),
+    "user": Key("number of the user", lambda job, now: job.user),
+    "group": Key("number of the group", lambda job, now: job.group),
+    "queue": Key("number of the queue", lambda job, now: job.queue),
 }
 
 
@@ -80,7 +76,7 @@ class QueueOrder:
 
     def key(self, job: WaitingJob, now: int) -> float:
         """Return the place of a job: the smallest is first."""
-        key = KEYS[self.name](job, now)
+        key = float(KEYS[self.name].of(job, now))
         return -key if self.descending else key
 
     @property
@@ -190,8 +186,27 @@ class OrderedScheduler(Scheduler):
     def reserve(
         self, now: int, processors: int, free: int, ends: Iterable[tuple[int, int]]
     ) -> tuple[int, int]:
-        """Return the shadow time of the head and the spare processors, see :func:`reservation`."""
-        return reservation(now, processors, free, ends)
+        """Return (shadow time, spare processors) of a job that needs ``processors``.
+
+        Where they will not all be back, because part of the machine is down, the shadow time never
+        comes (``hpcrowd.environment.stops.FOREVER``) and nothing is spare then.
+
+        Parameters
+        ----------
+        now, free
+            The present second and the processors without a job.
+        ends
+            (expected end, processors) of the running jobs.
+        """
+        shadow = now
+        for end, freed in sorted(ends):
+            if free >= processors and end > shadow:
+                break
+            free += freed
+            shadow = max(shadow, end)
+        if free < processors:
+            return FOREVER, 0
+        return shadow, free - processors
 
     def _in_order(self, look: Look) -> list[WaitingJob]:
         now = look.now
@@ -298,29 +313,3 @@ class KeyScheduler(OrderedScheduler):
     @override
     def order_words(self) -> str:
         return self.queue_order.words
-
-
-def reservation(
-    now: int, processors: int, free: int, ends: Iterable[tuple[int, int]]
-) -> tuple[int, int]:
-    """Return (shadow time, spare processors) of a job that needs ``processors``.
-
-    Where they will not all be back, because part of the machine is down, the shadow time never
-    comes (``hpcrowd.environment.stops.FOREVER``) and nothing is spare then.
-
-    Parameters
-    ----------
-    now, free
-        The present second and the processors without a job.
-    ends
-        (expected end, processors) of the running jobs.
-    """
-    shadow = now
-    for end, freed in sorted(ends):
-        if free >= processors and end > shadow:
-            break
-        free += freed
-        shadow = max(shadow, end)
-    if free < processors:
-        return FOREVER, 0
-    return shadow, free - processors

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import override
 
@@ -19,12 +20,7 @@ from hpcrowd.environment.schedulers.base import (
     WaitingJob,
     WaitingReason,
 )
-from hpcrowd.environment.schedulers.conservative import (
-    Holes,
-    PlanningScheduler,
-    Reservation,
-    duration,
-)
+from hpcrowd.environment.schedulers.conservative import PlanningScheduler, duration
 
 #: s; small jobs are shorter than the first, large ones not shorter than the second: medium are
 #: those "from 1,000 to 10,000 seconds" (Minh 2012, section 7.2.2).
@@ -124,32 +120,42 @@ class Selective(PlanningScheduler):
 
     @override
     def reasons(self, look: Look) -> Iterable[WaitingReason]:
-        held = [
-            Reservation(job.row, job.processors, self.starts[job.row], duration(job))
-            for job in look.waiting
-            if job.row in self.starts
-        ]
-        holes = Holes(look, held, self.windows)
+        now = look.now
+        held = [job for job in look.waiting if job.row in self.starts]
+        profile = self._drawn(look, held)
+
+        @cache
+        def last_over(time: int) -> WaitingJob | None:
+            """Return the last in the queue whose reservation holds processors at a time.
+
+            Where there would be too few processors for several, that one loses it.
+            """
+            for job in reversed(held):
+                start = max(self.starts[job.row], now)
+                if start <= time < start + duration(job):
+                    return job
+            return None
+
         for place, job in enumerate(look.waiting, 1):
-            look = look._replace(free=holes.free_now)
             if job.row in self.starts:
                 yield self._planned(job, look, place)
                 continue
             found = self.reason(job, look, place)
             if found.code == ReasonCode.NOT_CHOSEN:
-                blocker = holes.blocker(job.processors, duration(job))
+                blocker = last_over(profile.shortage(job.processors, duration(job)))
                 if blocker is None:
-                    holes.fill(job.processors, duration(job))
+                    profile.add(now, now + duration(job), -job.processors)
+                    look = look._replace(free=look.free - job.processors)
                     yield found._replace(code=ReasonCode.CAN_START, note="")
                     continue
                 found = found._replace(
                     code=ReasonCode.WOULD_DELAY,
                     note="",
                     blocker=blocker.row,
-                    reserved=max(blocker.start, look.now),
+                    reserved=max(self.starts[blocker.row], now),
                 )
             if found.code in (ReasonCode.NO_ROOM, ReasonCode.WOULD_DELAY):
-                found = found._replace(note=self._patience(job, look.now))
+                found = found._replace(note=self._patience(job, now))
             yield found
 
     def _factor(self, job: WaitingJob, now: int) -> float:

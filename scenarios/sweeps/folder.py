@@ -27,8 +27,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from hpcrowd.environment.errors import HpcrowdError
+from hpcrowd.environment.files import UNFINISHED
 from hpcrowd.environment.quantities import plural
-from hpcrowd.environment.whole_files import UNFINISHED
 from hpcrowd.scenarios.sweeps.worker import DONE, Outcome, read_row
 from hpcrowd.scenarios.whole_file import land_bytes
 

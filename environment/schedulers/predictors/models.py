@@ -13,7 +13,7 @@ import os
 from typing import Any
 
 from hpcrowd.environment.errors import HpcrowdError, ModelFileError, QuantityError
-from hpcrowd.environment.model_files import ModelFormat
+from hpcrowd.environment.files import ModelFormat
 from hpcrowd.environment.schedulers.names import parse_options
 from hpcrowd.environment.schedulers.predictors.history import (
     Group,

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from hpcrowd.environment.errors import HpcrowdError
+from hpcrowd.environment.files import is_stream
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions
@@ -29,7 +30,6 @@ from hpcrowd.environment.traces.formats.tables.mapping import read_mapping
 from hpcrowd.environment.traces.formats.tables.text import listed
 from hpcrowd.environment.traces.headers import parse_zone, with_values
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.environment.whole_files import is_stream
 from hpcrowd.scenarios.commands.options import AsJson, at_hand
 from hpcrowd.scenarios.terminal import plain_table, print_json, progress_bar, say, standard_output
 from hpcrowd.scenarios.trace_files import (

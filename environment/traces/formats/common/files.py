@@ -15,10 +15,10 @@ from typing import IO
 import numpy as np
 
 from hpcrowd.environment.errors import ParseError, TraceError
+from hpcrowd.environment.files import is_stream, whole_file
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.traces.formats.common.names import is_number
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.environment.whole_files import is_stream, whole_file
 
 #: Bytes; a longer line is not one of a trace. Comments of accounting logs hold some thousand.
 LONGEST_LINE = 2**20
@@ -166,6 +166,8 @@ class CommentedLines:
         Line end of the job lines.
     line_number
         From the place of a job to its line in the file, counted from 1.
+    source, title
+        The file, and the format that it should be of, for messages.
     """
 
     header: Header
@@ -173,6 +175,39 @@ class CommentedLines:
     jobs: list[bytes]
     newline: bytes
     line_number: Callable[[int], int]
+    source: str
+    title: str
+
+    def explain(
+        self, rows: Sequence[Sequence[bytes]], fields: Sequence[str], numeric: Collection[str]
+    ) -> None:
+        """Raise the error of the first malformed job, if there is one.
+
+        Parameters
+        ----------
+        rows
+            The words of each job.
+        fields, numeric
+            What the words stand for, and which of them are numbers.
+
+        Raises
+        ------
+        ParseError
+            For a word that is no number where one is needed, a zero byte, or other than so many
+            words.
+        """
+        for job, words in enumerate(rows):
+            line = self.line_number(job)
+            for name, word in zip(fields, words, strict=False):
+                if name in numeric and not is_number(word):
+                    rule = "not a number; -1 stands for unknown"
+                    raise ParseError(self.source, line, name, shown(word), rule)
+                if b"\0" in word:
+                    rule = "holds a NUL byte, which no text does"
+                    raise ParseError(self.source, line, name, shown(word), rule)
+            if len(words) != len(fields):
+                rule = f"{len(words)} fields; a job of the {self.title} has {len(fields)}"
+                raise ParseError(self.source, line, None, shown(b" ".join(words)), rule)
 
 
 def split_lines(data: bytes, source: str, title: str, mark: bytes = MARK) -> CommentedLines:
@@ -219,7 +254,9 @@ def split_lines(data: bytes, source: str, title: str, mark: bytes = MARK) -> Com
         comments = [(before[i], comment(lines[i])) for i in after if not is_job[i]]
     header = Header([comment(line) for line in lines[:first]])
     newline = b"\r\n" if jobs[0].endswith(b"\r") else b"\n"
-    return CommentedLines(header, comments, jobs, newline, lambda job: int(places[job]) + 1)
+    return CommentedLines(
+        header, comments, jobs, newline, lambda job: int(places[job]) + 1, source, title
+    )
 
 
 def join_lines(trace: Trace, jobs: list[bytes], mark: bytes = MARK) -> bytes:
@@ -237,42 +274,3 @@ def join_lines(trace: Trace, jobs: list[bytes], mark: bytes = MARK) -> bytes:
         position = before
     parts += [job + tail for job in jobs[position:]]
     return b"\n".join(parts) + b"\n"
-
-
-def explain(
-    rows: Sequence[Sequence[bytes]],
-    line_number: Callable[[int], int],
-    source: str,
-    title: str,
-    fields: Sequence[str],
-    numeric: Collection[str],
-) -> None:
-    """Raise the error of the first malformed job, if there is one.
-
-    Parameters
-    ----------
-    rows
-        The words of each job.
-    line_number
-        From the place of a job to its line.
-    source, title
-        The file, and the format that it should be of, for messages.
-    fields, numeric
-        What the words stand for, and which of them are numbers.
-
-    Raises
-    ------
-    ParseError
-        For a word that is no number where one is needed, a zero byte, or other than so many words.
-    """
-    for job, words in enumerate(rows):
-        for name, word in zip(fields, words, strict=False):
-            if name in numeric and not is_number(word):
-                rule = "not a number; -1 stands for unknown"
-                raise ParseError(source, line_number(job), name, shown(word), rule)
-            if b"\0" in word:
-                rule = "holds a NUL byte, which no text does"
-                raise ParseError(source, line_number(job), name, shown(word), rule)
-        if len(words) != len(fields):
-            rule = f"{len(words)} fields; a job of the {title} has {len(fields)}"
-            raise ParseError(source, line_number(job), None, shown(b" ".join(words)), rule)
