@@ -1,7 +1,7 @@
 """The folder a run leaves behind, whole or absent: written, and read back; recorded traces as runs.
 
 =================== ==============================================================================
-jobs.parquet        every job, the columns of :data:`hpcrowd.environment.jobs.MEANING`
+jobs.parquet        every job, the columns of :class:`hpcrowd.environment.jobs.Column`
 reactions.parquet   what reactions did to jobs, if there were any, the columns of
                     :data:`hpcrowd.analysis.accounts.reactions.MEANING`
 attempts.parquet    runs of jobs that the platform stopped, if there were any, the columns of

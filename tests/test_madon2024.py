@@ -9,7 +9,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pytest
 from hpcrowd.environment.errors import TraceError
-from hpcrowd.environment.schedulers.base import RunningJob, WaitingJob
+from hpcrowd.environment.schedulers.base import Look, RunningJob, WaitingJob
 from hpcrowd.environment.traces.formats.swf import parse_swf, write_swf
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.madon2024 import sensitivity
@@ -326,5 +326,6 @@ def test_last_predecessor_counts_alone() -> None:
 def test_shadow_only_does_not_use_spare_processors() -> None:
     """A long job beside the head's reservation starts under EASY, but not under the footnote."""
     queue = [WaitingJob(1, 6, 50, 0), WaitingJob(2, 1, 500, 1), WaitingJob(3, 2, 100, 2)]
-    started = sensitivity.ShadowOnly().select(0, queue, [RunningJob(0, 5, 100)], 3, 8)
+    look = Look(0, queue, [RunningJob(0, 5, 100)], 3, 8)
+    started = sensitivity.ShadowOnly().select(look)
     assert [3] == [job.row for job in started]

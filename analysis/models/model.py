@@ -26,7 +26,7 @@ from hpcrowd.analysis.models.parts.cycle import Cycle
 from hpcrowd.analysis.models.parts.users import Requests
 from hpcrowd.analysis.results import versions
 from hpcrowd.environment.errors import HpcrowdError, ModelFileError, QuantityError, UnavailableError
-from hpcrowd.environment.model_files import ModelFormat
+from hpcrowd.environment.files import ModelFormat
 
 
 @dataclass(frozen=True)

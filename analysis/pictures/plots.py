@@ -19,6 +19,7 @@ from hpcrowd.analysis.curves import WEEK_HOURS, time_ticks
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import DAY, DAYS, HOUR, Clock
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
+from hpcrowd.environment.files import whole_file
 from hpcrowd.environment.jobs import Int64s
 
 if TYPE_CHECKING:
@@ -402,13 +403,6 @@ def write_picture(figure: Figure, path: str | os.PathLike[str]) -> None:
 
     check_picture(path)
     file = Path(path)
-    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     FigureCanvasAgg(figure)
-    try:
-        with rc_context({"svg.hashsalt": SALT}):
-            figure.savefig(temporary, **FORMATS[file.suffix.lower()])
-        temporary.replace(file)
-    except OSError as error:
-        raise HpcrowdError(f"{file}: cannot be written: {error.strerror or error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    with whole_file(file) as temporary, rc_context({"svg.hashsalt": SALT}):
+        figure.savefig(temporary, **FORMATS[file.suffix.lower()])

@@ -22,8 +22,8 @@ from hpcrowd.analysis.models.arrivals.poisson import Poisson
 from hpcrowd.analysis.models.arrivals.wavelet import Wavelet, WaveletZeros
 from hpcrowd.analysis.models.parts.base import ArrivalModel
 from hpcrowd.environment.errors import ModelFileError, QuantityError
+from hpcrowd.environment.files import ModelFormat
 from hpcrowd.environment.jobs import Int64s, JobTable
-from hpcrowd.environment.model_files import ModelFormat
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.formats.registry import read_trace
