@@ -41,14 +41,14 @@ VARIABLES: dict[str, Variable] = {
     "interarrival": Variable("interarrival time", arrivals.gaps, "s"),
     "run_time": Variable("run time", lambda w: w.run_time, "s"),
     "processors": Variable("processors", lambda w: w.processors),
-    "requested_time": Variable("requested time", sizes.requested_times, "s"),
-    "wait": Variable("wait", sizes.waits, "s"),
+    "requested_time": Variable("requested time", sizes.requested_time, "s"),
+    "wait": Variable("wait", sizes.wait, "s"),
     "run_length": Variable("run length", repetition.repetitions),
     "bag_size": Variable("bag size", bag_features.bag_sizes),
     "bag_interarrival": Variable("time between bags", bag_features.bag_gaps, "s"),
-    "jobs_per_user": Variable("jobs of a user", users.jobs_of_users),
-    "jobs_per_session": Variable("jobs of a session", users.session_sizes),
-    "think_time": Variable("think time", users.think_times, "s"),
+    "jobs_per_user": Variable("jobs of a user", users.jobs_per_user),
+    "jobs_per_session": Variable("jobs of a session", users.jobs_per_session),
+    "think_time": Variable("think time", users.think_time, "s"),
 }
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hpcrowd.analysis.curves import time_ticks
 from hpcrowd.analysis.features import sizes
-from hpcrowd.analysis.features.arrivals import arrival_correlation, gaps, hours_of_week, span
+from hpcrowd.analysis.features.arrivals import arrival_correlation, gaps, hours_of_week, span_s
 from hpcrowd.analysis.features.bags import (
     PARAMETERS,
     TITLES,
@@ -40,7 +40,7 @@ from hpcrowd.analysis.features.panels import (
     nothing,
     percent,
 )
-from hpcrowd.analysis.features.users import jobs_of_users, responses_thought_about, think_times
+from hpcrowd.analysis.features.users import batch_response, jobs_per_user, think_time
 from hpcrowd.analysis.features.workload import Floats, Workload
 from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, TITLE
 from hpcrowd.environment.clock import DAY, WEEK
@@ -121,7 +121,7 @@ def week_shares(workload: Workload) -> Floats:
     """Return submissions in each local hour of the week over those of the mean hour, (7, 24)."""
     if abs(workload.submit).max(initial=0) > MOST_DAYS * DAY:
         raise UnavailableError("longer than a century")
-    if span(workload) < WEEK:
+    if span_s(workload) < WEEK:
         raise UnavailableError("shorter than a week")
     hours = hours_of_week(workload)
     if hours.mean() <= 0:
@@ -275,10 +275,10 @@ COLUMNS = {
     ),
     "requested_time": Column(
         "Jobs whose requested time was longer than ...", "requested time",
-        sizes.requested_times, True, "requested time above 1 s",
+        sizes.requested_time, True, "requested time above 1 s",
     ),
     "wait": Column(
-        "Jobs that waited longer than ...", "wait", sizes.waits, True, "wait above 1 s",
+        "Jobs that waited longer than ...", "wait", sizes.wait, True, "wait above 1 s",
     ),
 }  # fmt: skip
 
@@ -504,7 +504,7 @@ def draw_ranks(
 ) -> None:
     """Draw the jobs of each user against the user's rank, on logarithmic axes."""
     begin(axes, title)
-    drawn, missing = drawable(workloads, jobs_of_users)
+    drawn, missing = drawable(workloads, jobs_per_user)
     if not drawn:
         return nothing(axes, missing)
     for one in drawn:
@@ -520,7 +520,7 @@ def draw_user_shares(
 ) -> None:
     """Draw the share of the jobs that the busiest users have together, by how many they are."""
     begin(axes, title)
-    drawn, missing = drawable(workloads, jobs_of_users)
+    drawn, missing = drawable(workloads, jobs_per_user)
     if not drawn:
         return nothing(axes, missing)
     for one in drawn:
@@ -545,8 +545,8 @@ def think_quartiles(workload: Workload) -> Floats:
     UnavailableError
         When no bin has :data:`FEWEST` batches.
     """
-    response = np.maximum(responses_thought_about(workload), 1)
-    think = np.maximum(think_times(workload), 1)
+    response = np.maximum(batch_response(workload), 1)
+    think = np.maximum(think_time(workload), 1)
     place = np.floor(np.log10(response) * BINS).astype(np.int64)
     bins, count = np.unique(place, return_counts=True)
     kept = bins[count >= FEWEST]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from hpcrowd.environment.errors import QuantityError, UnavailableError
@@ -19,6 +21,12 @@ Scaling = Literal["time", "rate", "none", "calendar"]
 
 #: That by the unit of a feature; others stay as they are.
 SCALINGS: dict[str, Scaling] = {"s": "time", "1/h": "rate"}
+
+#: What returns a feature for a workload.
+Measure = Callable[["Workload"], float]
+
+#: What returns statistics of values, by their names in :data:`STATISTICS`.
+Kinds = Mapping[str, Callable[[Any], Any]]
 
 #: What of a quantity may be a feature, by the end of its name: in words, and what it is; the mean
 #: is described by what it is of.
@@ -61,7 +69,7 @@ class Feature:
     title: str
     definition: str
     source: str
-    measure: Callable[[Workload], float]
+    measure: Measure
     unit: str = ""
     by_order: bool = False
     calendar: bool = False
@@ -73,49 +81,93 @@ class Feature:
         return "calendar" if self.calendar else SCALINGS.get(self.unit, "none")
 
 
-def statistics_of(
-    name: str,
-    title: str,
-    definition: str,
-    source: str,
-    measures: Mapping[str, Callable[[Workload], float]],
-    unit: str = "",
-) -> tuple[Feature, ...]:
-    """Return features of one quantity, such as its mean and median.
-
-    Parameters
-    ----------
-    name, title, definition, source, unit
-        Of the quantity, as the attributes of a feature.
-    measures
-        What returns each of :data:`STATISTICS`.
-    """
-    found = []
-    for kind, measure in measures.items():
-        words, meaning = STATISTICS[kind]
-        in_unit = unit if kind != "cv" else ""
-        called = f"{name}_{kind}_{in_unit}" if in_unit else f"{name}_{kind}"
-        found.append(
-            Feature(called, f"{title}, {words}", meaning or definition, source, measure, in_unit)
-        )
-    return tuple(found)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Group:
-    """Features that are shown together.
+    """Features that are shown together, each declared where it is measured.
 
     Attributes
     ----------
     name, title
         Of the group.
+    by_order
+        Whether its features depend on the order of jobs submitted in the same second, unless one
+        says otherwise.
     features
-        In the order they are shown in.
+        In the order they are declared and shown in.
     """
 
     name: str
     title: str
-    features: tuple[Feature, ...]
+    by_order: bool = False
+    features: list[Feature] = field(default_factory=list)
+
+    def add(
+        self, name: str, title: str, definition: str, source: str, measure: Measure, **others: Any
+    ) -> None:
+        """Add a feature with these attributes; a name that ends with ``_s`` has the unit s."""
+        others = {"by_order": self.by_order, "unit": "s" if name.endswith("_s") else ""} | others
+        self.features.append(Feature(name, title, definition, source, measure, **others))
+
+    def feature[Measured: Measure](
+        self, title: str, source: str, **others: Any
+    ) -> Callable[[Measured], Measured]:
+        """Declare what a function returns as a feature.
+
+        The feature has the name of the function; the first paragraph of its documentation is the
+        definition.
+
+        Parameters
+        ----------
+        title, source, **others
+            As the attributes of a feature.
+        """
+
+        def declare(measure: Measured) -> Measured:
+            self.add(measure.__name__, title, _definition(measure), source, measure, **others)
+            return measure
+
+        return declare
+
+    def statistics[Values: Callable[[Workload], Any]](
+        self, title: str, source: str, kinds: Kinds, unit: str = ""
+    ) -> Callable[[Values], Values]:
+        """Declare statistics of what a function returns as features, such as mean and median.
+
+        Parameters
+        ----------
+        title, source, unit
+            Of the quantity, as the attributes of a feature.
+        kinds
+            Which of :data:`STATISTICS`, and what returns each of the values.
+        """
+
+        def declare(values: Values) -> Values:
+            for kind, reduce in kinds.items():
+                words, meaning = STATISTICS[kind]
+                name = f"{values.__name__}_{kind}"
+                self.add(
+                    f"{name}_{unit}" if unit and kind != "cv" else name,
+                    f"{title}, {words}",
+                    meaning or _definition(values),
+                    source,
+                    partial(_statistic, values, reduce),
+                )
+            return values
+
+        return declare
+
+
+def _statistic(
+    values: Callable[[Workload], Any], reduce: Callable[[Any], Any], workload: Workload
+) -> float:
+    return float(reduce(values(workload)))
+
+
+def _definition(function: Callable[..., Any]) -> str:
+    """Return what the documentation of a function says first, as words within a sentence."""
+    first = inspect.cleandoc(function.__doc__ or "").partition("\n\n")[0]
+    words = " ".join(first.split()).removesuffix(".")
+    return words if words[1:2].isupper() else words[:1].lower() + words[1:]
 
 
 @dataclass(frozen=True)

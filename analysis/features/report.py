@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hpcrowd.analysis.features import draw
-from hpcrowd.analysis.features.arrivals import span
+from hpcrowd.analysis.features.arrivals import span_s
 from hpcrowd.analysis.features.draw import MOST_DAYS
 from hpcrowd.analysis.features.feature import Feature, Features, Group, Value
 from hpcrowd.analysis.features.panels import LETTERS, name_of, nothing, plain_name, title_of
@@ -381,7 +381,7 @@ def _lead(workload: Workload) -> str:
     if users:
         words += f" of {plural(users, 'user')}"
     with suppress(UnavailableError):
-        words += f" in {format_duration(span(workload))}"
+        words += f" in {format_duration(span_s(workload))}"
     return words + (f", on {workload.machine:,} processors." if workload.machine else ".")
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -122,25 +123,13 @@ class Workload:
     notes: tuple[str, ...] = ()
     settings: Settings = field(default_factory=Settings)
     remarks: list[str] = field(default_factory=list, repr=False)
-    _known: dict[str, Any] = field(default_factory=dict, repr=False)
+    _known: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.submit)
 
     def __repr__(self) -> str:
         return f"<Workload {self.name}: {len(self):,} jobs>"
-
-    def once[Found](self, name: str, find: Callable[[], Found]) -> Found:
-        """Return what ``find`` gives, found only once; the reason why there is none is kept too."""
-        if name not in self._known:
-            try:
-                self._known[name] = find()
-            except UnavailableError as error:
-                self._known[name] = error
-        found = self._known[name]
-        if isinstance(found, UnavailableError):
-            raise UnavailableError(str(found))
-        return found  # type: ignore[no-any-return]
 
     def take(self, places: Int64s) -> Workload:
         """Return the jobs at ``places``, whose submissions must stay in order."""
@@ -359,6 +348,27 @@ class Workload:
             queue=jobs.queue,
             **others,
         )
+
+
+def once[**Which, Found](
+    find: Callable[Concatenate[Workload, Which], Found],
+) -> Callable[Concatenate[Workload, Which], Found]:
+    """Find something of a workload only once; the reason why there is none is kept too."""
+
+    @wraps(find)
+    def kept(workload: Workload, /, *which: Which.args, **named: Which.kwargs) -> Found:
+        place = (find.__module__, find.__qualname__, *which, *named.items())
+        if place not in workload._known:
+            try:
+                workload._known[place] = find(workload, *which, **named)
+            except UnavailableError as error:
+                workload._known[place] = error
+        found = workload._known[place]
+        if isinstance(found, UnavailableError):
+            raise UnavailableError(str(found))
+        return found  # type: ignore[no-any-return]
+
+    return kept
 
 
 #: Columns that are times.

@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 from pydantic import Field, NonNegativeFloat, PositiveFloat, model_validator
 
-from hpcrowd.analysis.features.locality import run_time_classes
+from hpcrowd.analysis.features.locality import classes_of_run_times
 from hpcrowd.analysis.features.workload import RESOLUTION_S, Workload
 from hpcrowd.analysis.models.parts.base import Floats, Numbers
 from hpcrowd.environment.errors import ModelFitError, UnavailableError
@@ -69,7 +69,7 @@ class JobClasses(Numbers):
         if not len(workload):
             raise ModelFitError(f"model {model}: 0 jobs", "one at least is needed")
         try:
-            found = run_time_classes(workload)
+            found = classes_of_run_times(workload)
         except UnavailableError as error:
             raise ModelFitError(f"model {model}: classes of run times", str(error)) from None
         used, labels = np.unique(found.labels, return_inverse=True)

@@ -18,7 +18,7 @@ from pydantic import Field, field_validator, model_validator
 
 from hpcrowd.analysis.features.locality import zipf_exponent
 from hpcrowd.analysis.features.sizes import is_power_of_two
-from hpcrowd.analysis.features.workload import Workload
+from hpcrowd.analysis.features.workload import Workload, once
 from hpcrowd.analysis.models.arrivals.poisson import Poisson
 from hpcrowd.analysis.models.jobs.lublin import Exponentials, fit_linear_mixture
 from hpcrowd.analysis.models.parts.base import ArrivalModel, Drawn, Floats, JobModel
@@ -179,28 +179,24 @@ class Found:
         return found.exponent, []
 
 
+@once
 def find_runs(workload: Workload) -> Found:
     """Return the repeated executions of a workload.
 
     A repetition is a job that asks for as many processors and has the same executable as the job
     before it of the same user, whenever it comes. Unknown executables count as the same; jobs of
-    unknown users as those of one.
+    unknown users as those of one. Arrivals and jobs are fitted to the same runs.
     """
-
-    def find() -> Found:
-        order = np.argsort(workload.user, kind="stable")
-        begins = np.ones(len(order), bool)
-        begins[1:] = False
-        for column in (workload.user, workload.executable, workload.processors):
-            begins[1:] |= np.diff(column[order]) != 0
-        first = np.flatnonzero(begins)
-        lengths = np.diff(first, append=len(order))
-        place = order[first]
-        by_arrival = np.argsort(place, kind="stable")
-        return Found(place[by_arrival], lengths[by_arrival])
-
-    # Arrivals and jobs are fitted to the same runs.
-    return workload.once("repeated executions", find)
+    order = np.argsort(workload.user, kind="stable")
+    begins = np.ones(len(order), bool)
+    begins[1:] = False
+    for column in (workload.user, workload.executable, workload.processors):
+        begins[1:] |= np.diff(column[order]) != 0
+    first = np.flatnonzero(begins)
+    lengths = np.diff(first, append=len(order))
+    place = order[first]
+    by_arrival = np.argsort(place, kind="stable")
+    return Found(place[by_arrival], lengths[by_arrival])
 
 
 def cut_runs(start: Int64s, lengths: Int64s, run_time: Int64s, jobs: int) -> Int64s:

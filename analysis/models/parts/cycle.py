@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from pydantic import Field, field_validator
 
 from hpcrowd.analysis.curves import DAY_HOURS, WEEK_HOURS
-from hpcrowd.analysis.features.arrivals import hours_of_week, span
+from hpcrowd.analysis.features.arrivals import hours_of_week, span_s
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.parts.base import Floats, Part
 from hpcrowd.environment.clock import HOUR, WEEK
@@ -59,7 +59,7 @@ class Cycle(Part):
             When the workload is shorter than a week.
         """
         try:
-            length = span(workload)
+            length = span_s(workload)
             hours = hours_of_week(workload)
         except UnavailableError as error:
             raise ModelFitError(f"cycle of {workload.name}", str(error)) from None
