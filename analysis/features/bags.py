@@ -117,13 +117,17 @@ def bags(workload: Workload) -> Bags:
     """
     if not len(workload):
         raise UnavailableError("no jobs")
-    new = np.ones(len(workload), bool)
-    new[1:] = np.diff(workload.submit) > workload.settings.bag_gap_s
-    for name in SAME:
-        column = getattr(workload, name)
-        new[1:] |= column[1:] != column[:-1]
-    first = np.flatnonzero(new)
+    first = np.flatnonzero(begins_bag(workload, np.arange(len(workload))))
     return Bags(workload, first, np.diff(first, append=len(workload)))
+
+
+def begins_bag(workload: Workload, order: Int64s) -> NDArray[np.bool_]:
+    """Return which jobs begin a bag when they are neighbours in an order, shape (jobs,)."""
+    new = np.ones(len(order), bool)
+    new[1:] = np.diff(workload.submit[order]) > workload.settings.bag_gap_s
+    for name in SAME:
+        new[1:] |= np.diff(getattr(workload, name)[order]) != 0
+    return new
 
 
 def real_bags(workload: Workload) -> Bags:
@@ -147,8 +151,7 @@ def same_job_gaps(workload: Workload) -> Floats:
     """
     same = np.ones(max(len(workload) - 1, 0), bool)
     for name in SAME:
-        column = getattr(workload, name)
-        same &= column[1:] == column[:-1]
+        same &= np.diff(getattr(workload, name)) == 0
     end = workload.submit + workload.wait + workload.run_time
     ended = (workload.wait[:-1] >= 0) & (end[:-1] < workload.submit[1:])
     return series.interarrivals(workload.submit)[same & ~ended]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from hpcrowd.analysis.features.bags import SAME, bags
+from hpcrowd.analysis.features.bags import bags, begins_bag
 from hpcrowd.analysis.features.locality import zipf_exponent
 from hpcrowd.analysis.features.workload import Settings, Workload
 from hpcrowd.analysis.models.jobs.classes import JobClasses
@@ -435,11 +435,7 @@ def user_bags(workload: Workload) -> tuple[Int64s, Int64s, float]:
         Share of their jobs, but for last ones, whose next one is not the next of the workload.
     """
     order = np.argsort(workload.user, kind="stable")
-    new = np.ones(len(order), bool)
-    new[1:] = np.diff(workload.submit[order]) > workload.settings.bag_gap_s
-    for name in SAME:
-        column = getattr(workload, name)[order]
-        new[1:] |= column[1:] != column[:-1]
+    new = begins_bag(workload, order)
     first = np.flatnonzero(new)
     size = np.diff(first, append=len(order))
     size_of_job = np.empty(len(order), np.int64)

@@ -61,14 +61,7 @@ class Table:
 def _one(chance: float, begin: int, end: int, ends: Int64s) -> int:
     """Return the place in a table of one of the counts from ``begin`` to ``end``."""
     wanted = begin + min(int(chance * (end - begin)), end - begin - 1)
-    low, high = 0, len(ends) - 1
-    while low < high:
-        middle = (low + high) // 2
-        if ends[middle] > wanted:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    return np.searchsorted(ends, wanted, side="right")  # type: ignore[return-value]
 
 
 @compiled  # type: ignore[untyped-decorator]

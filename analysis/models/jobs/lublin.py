@@ -548,15 +548,13 @@ class LublinJobs(JobModel):
     @override
     def draw(self, count: int, arrivals: ArrivalModel, machine: int, streams: Streams) -> Drawn:
         times, kinds = arrivals.times_and_kinds(count, streams.generator("arrivals"))
-        return self._of_kinds(times, kinds, machine, streams)
+        return self.jobs(times, machine, streams, kinds)
 
     @override
-    def jobs(self, arrivals: Floats, machine: int, streams: Streams) -> Drawn:
-        return self._of_kinds(arrivals, None, machine, streams)
-
-    def _of_kinds(
-        self, arrivals: Floats, kinds: Int64s | None, machine: int, streams: Streams
+    def jobs(
+        self, arrivals: Floats, machine: int, streams: Streams, kinds: Int64s | None = None
     ) -> Drawn:
+        """Return a job for each arrival; ``kinds`` are those of the arrivals, where they tell."""
         count = len(arrivals)
         random = streams.generator("jobs")
         quick = np.zeros(count, bool)
