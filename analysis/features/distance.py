@@ -159,13 +159,18 @@ def distance_of(first: Features, second: Features) -> Distance:
         Measured with the same features; the first is the one that is held against, such as the
         trace that a model was fitted to.
     """
+    return Distance(first, second, distributions_of(first.workload, second.workload))
+
+
+def distributions_of(first: Workload, second: Workload) -> dict[str, Apart | str]:
+    """Return how far all distributions of two workloads are apart, as :class:`Distance` has it."""
     found: dict[str, Apart | str] = {}
     for name, variable in VARIABLES.items():
         try:
-            found[name] = apart(variable.values(first.workload), variable.values(second.workload))
+            found[name] = apart(variable.values(first), variable.values(second))
         except UnavailableError as error:
             found[name] = str(error)
-    return Distance(first, second, found)
+    return found
 
 
 def apart(first: ArrayLike, second: ArrayLike) -> Apart:

@@ -158,7 +158,10 @@ class Parts:
         TraceError
             When a part has no session, or nobody is in both.
         """
-        check_split(share)
+        if not 0 < share < 1:
+            raise QuantityError(
+                f"split {share:g}: share of the submissions in the first part, between 0 and 1"
+            )
         work = Work.of(jobs)
         sessions = work.sessions
         submit = np.sort(jobs.recorded_submit)
@@ -268,20 +271,6 @@ class Parts:
             return HeldOut(behaviour, known, self.since, pool)
 
         return make
-
-
-def check_split(share: float) -> None:
-    """Make sure that a share parts a trace.
-
-    Raises
-    ------
-    QuantityError
-        When it is not between 0 and 1.
-    """
-    if not 0 < share < 1:
-        raise QuantityError(
-            f"split {share:g}: share of the submissions in the first part, between 0 and 1"
-        )
 
 
 def check_waits(wait: Int64s, source: str) -> None:

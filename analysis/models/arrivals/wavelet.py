@@ -125,7 +125,9 @@ class Wavelet(ArrivalModel):
 
     @classmethod
     @override
-    def fit(cls, submit: Floats, *, time_scale_s: float = Settings.time_scale_s) -> Self:
+    def fit(
+        cls, submit: Floats, *, time_scale_s: float = Settings.time_scale_s, **others: Any
+    ) -> Self:
         """Return the model of recorded arrivals.
 
         Parameters
@@ -134,6 +136,8 @@ class Wavelet(ArrivalModel):
             s, rising, shape (jobs,).
         time_scale_s
             s; T, over which arrivals are counted. The thesis: 15 min to 3 h.
+        **others
+            As for :meth:`of_scales`.
 
         Raises
         ------
@@ -142,7 +146,7 @@ class Wavelet(ArrivalModel):
         UnavailableError
             When PyWavelets is not installed.
         """
-        return cls.of_scales(scales_of(submit, time_scale_s, cls.name))
+        return cls.of_scales(scales_of(submit, time_scale_s, cls.name), **others)
 
     @classmethod
     @override
@@ -368,27 +372,8 @@ class WaveletZeros(Wavelet):
 
     @classmethod
     @override
-    def fit(
-        cls,
-        submit: Floats,
-        *,
-        time_scale_s: float = Settings.time_scale_s,
-        weighing: Weighing = "length",
-    ) -> Self:
-        """Return the model of recorded arrivals.
-
-        Parameters
-        ----------
-        submit, time_scale_s
-            As for the wavelet model, with its errors.
-        weighing
-            How runs of empty intervals count.
-        """
-        return cls.of_scales(scales_of(submit, time_scale_s, cls.name), weighing=weighing)
-
-    @classmethod
-    @override
     def of_scales(cls, scales: Scales, *, weighing: Weighing = "length", **others: Any) -> Self:
+        """Return the model of a transformed series; ``weighing`` is how runs count."""
         shares = zero_shares(scales.counts, len(scales.scaling), weighing)
         return super().of_scales(scales, zeros=shares, weighing=weighing, **others)
 
