@@ -261,30 +261,9 @@ def value_of(feature: Feature, workload: Workload) -> Value:
     return Value(int(number) if isinstance(number, int) else float(number))
 
 
-def measure(
-    workload: Workload,
-    features: Iterable[Feature],
-    progress: Callable[[str, int, int], Any] | None = None,
-) -> Features:
+def measure(workload: Workload, features: Iterable[Feature]) -> Features:
     """Measure features of a workload.
 
-    Parameters
-    ----------
-    workload
-        What to measure.
-    features
-        Which.
-    progress
-        Called before each with its title, how many are done, and how many there are.
-
-    Notes
-    -----
     A feature that cannot be measured is told as such, with the reason; it never stops the others.
     """
-    wanted = list(features)
-    values = {}
-    for place, feature in enumerate(wanted):
-        if progress is not None:
-            progress(feature.title, place, len(wanted))
-        values[feature.name] = value_of(feature, workload)
-    return Features(workload, values)
+    return Features(workload, {one.name: value_of(one, workload) for one in features})

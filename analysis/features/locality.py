@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -171,8 +171,8 @@ def classify(
         ordered = ordered[(2 * np.arange(sample) + 1) * len(ordered) // (2 * sample)]
     if ordered[0] == ordered[-1]:
         return _one_class(given, ordered[0] * resolution, resolution, most, len(ordered))
-    with _one_thread():
-        mixtures = {len(mixture.weights_): mixture for mixture in _mixtures(ordered, most)}
+    with fitting() as kind:
+        mixtures = {len(one.weights_): one for one in _mixtures(kind, ordered, most)}
         bic = {number: float(found.bic(ordered[:, None])) for number, found in mixtures.items()}
         best = mixtures[min(bic, key=bic.__getitem__)]
         component = best.predict(distinct[:, None])
@@ -256,28 +256,31 @@ def zipf_exponent(lengths: ArrayLike, what: str = "lengths") -> Zipf:
     return Zipf(exponent, step / float(np.sqrt(len(numbers) * around)), len(numbers))
 
 
-def _one_thread() -> AbstractContextManager[Any]:
-    """Return the context of fits: threads would gain nothing here, and may differ in last digits.
+@contextmanager
+def fitting() -> Iterator[Any]:
+    """Give the class of mixtures to fit: in one thread, without a word on what does not converge.
+
+    More threads would gain nothing here, and may differ in the last digits of sums. Some numbers of
+    components are hopeless, and lose by BIC.
 
     Raises
     ------
     UnavailableError
-        When scikit-learn, which brings the library for it, is not installed.
+        When scikit-learn, which brings the library for threads, is not installed.
     """
     try:
-        import sklearn  # noqa: F401
+        from sklearn import exceptions
+        from sklearn.mixture import GaussianMixture
         from threadpoolctl import threadpool_limits
     except ImportError:
         raise UnavailableError(missing("scikit-learn")) from None
-    limits: AbstractContextManager[Any] = threadpool_limits(limits=1)
-    return limits
+    with threadpool_limits(limits=1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", exceptions.ConvergenceWarning)
+        yield GaussianMixture
 
 
-def _mixtures(ordered: Floats, most: int) -> Iterator[Any]:
+def _mixtures(kind: Any, ordered: Floats, most: int) -> Iterator[Any]:
     """Give fitted mixtures of 1, 2, ... components, those that groups of values can start."""
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.mixture import GaussianMixture
-
     tried: set[int] = set()
     for quantiles in range(1, QUANTILES_PER_COMPONENT * most + 1):
         cuts = _cuts(ordered, quantiles)
@@ -291,7 +294,7 @@ def _mixtures(ordered: Floats, most: int) -> Iterator[Any]:
         count = np.bincount(group)
         mean = np.bincount(group, ordered) / count
         variance = np.bincount(group, (ordered - mean[group]) ** 2) / count + ROUNDING
-        mixture = GaussianMixture(
+        mixture = kind(
             number,
             # One dimension has one kind of variance; "full" is the one without cancellation.
             covariance_type="full",
@@ -302,10 +305,7 @@ def _mixtures(ordered: Floats, most: int) -> Iterator[Any]:
             tol=TOLERANCE,
             max_iter=MOST_STEPS,
         )
-        with warnings.catch_warnings():
-            # Told by Classes.converged; some numbers of components are hopeless, and lose by BIC.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            yield mixture.fit(ordered[:, None])
+        yield mixture.fit(ordered[:, None])
 
 
 def _cuts(ordered: Floats, quantiles: int) -> Floats:

@@ -22,7 +22,7 @@ from hpcrowd.analysis.features.feature import Feature, Features, Group, Value
 from hpcrowd.analysis.features.panels import LETTERS, name_of, nothing, plain_name, title_of
 from hpcrowd.analysis.features.stats import GROUPS
 from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.analysis.html import Picture, figure_of, html_page, small_print, table_html
+from hpcrowd.analysis.html import Picture, figure_of, html_page, rows_table, small_print, table_html
 from hpcrowd.analysis.pictures.plots import figure_png, legend_figure, new_figure, tidy
 from hpcrowd.analysis.results import version_of, versions
 from hpcrowd.environment.clock import DAY
@@ -382,14 +382,10 @@ def _facts_table(workloads: Sequence[Workload]) -> str:
         (name, [of_one.get(name, "0" if name.startswith("left out") else "") for of_one in facts])
         for name in dict.fromkeys(name for of_one in facts for name in of_one)
     ]
-    head = "".join(f'<th scope="col">{escape(plain_name(workload))}</th>' for workload in workloads)
-    lines = [
-        f'<tr><th scope="row" class="title">{escape(name)}</th>'
-        + "".join(f"<td>{escape(value)}</td>" for value in values)
-        + "</tr>"
-        for name, values in rows
-    ]
-    return table_html(f"<th></th>{head}", lines)
+    names = [plain_name(workload) for workload in workloads]
+    return rows_table(
+        ("", *names), ((name, *values) for name, values in rows), words=1 + len(names)
+    )
 
 
 def _facts(workload: Workload) -> Iterator[tuple[str, str]]:

@@ -16,7 +16,7 @@ from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError, TraceError, UnavailableError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
 from hpcrowd.environment.quantities import round_half_up
-from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.environment.traces.trace import Trace, tally
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
@@ -243,10 +243,8 @@ class Workload:
         notes: list[str] = []
 
         def leave_out(reason: str, those: NDArray[np.bool_]) -> None:
-            count = int(np.count_nonzero(those & keep))
-            if count:
-                left_out[reason] = count
-                keep[those] = False
+            tally(left_out, reason, those & keep)
+            keep[those] = False
 
         completed = trace["status"] == COMPLETED
         if which == "completed" and completed.any():
@@ -273,10 +271,7 @@ class Workload:
             allocated=_whole(np.where(allocated > 0, allocated, requested)[keep]),
             requested_time=_or_unknown(trace["requested_time"][keep]),
             wait=_or_unknown(trace["wait"][keep]),
-            user=trace["user"][keep],
-            group=trace["group"][keep],
-            executable=trace["executable"][keep],
-            queue=trace["queue"][keep],
+            **{name: trace[name][keep] for name in NUMBERS},
             clock=Clock.of(trace.header),
             machine=header,
             sha256=trace.sha256,
@@ -342,10 +337,7 @@ class Workload:
             number=jobs.number,
             requested_time=jobs.requested_time,
             wait=jobs.start - jobs.submit,
-            user=jobs.user,
-            group=jobs.group,
-            executable=jobs.executable,
-            queue=jobs.queue,
+            **{name: getattr(jobs, name) for name in NUMBERS},
             **others,
         )
 
@@ -373,6 +365,9 @@ def once[**Which, Found](
 
 #: Columns that are times.
 TIMES = ("submit", "run_time", "requested_time", "wait")
+
+#: Columns that say whose and what a job is.
+NUMBERS = ("user", "group", "executable", "queue")
 
 
 def _whole(processors: NDArray[Any]) -> Int64s:

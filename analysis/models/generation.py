@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hpcrowd.agents.generative.pool_users import BatchPool, PoolMember
-from hpcrowd.analysis.features.workload import Settings, Workload
+from hpcrowd.analysis.features.workload import NUMBERS, Settings, Workload
 from hpcrowd.analysis.models.jobs.locality import Correlated
 from hpcrowd.analysis.models.model import WorkloadModel
 from hpcrowd.analysis.models.parts.base import ArrivalModel, Drawn, Floats
@@ -19,7 +19,7 @@ from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.streams import Streams
-from hpcrowd.environment.traces.trace import FIELDS, Trace, smallest
+from hpcrowd.environment.traces.trace import Trace, all_columns
 
 #: A target counts as met within this.
 TOLERANCE = 0.01
@@ -78,10 +78,7 @@ class Generated:
             jobs.processors,
             name=f"{self.model.name}, seed {self.seed}",
             requested_time=jobs.requested_time,
-            user=jobs.user,
-            group=jobs.group,
-            executable=jobs.executable,
-            queue=jobs.queue,
+            **{name: getattr(jobs, name) for name in NUMBERS},
             clock=Clock(known=True),  # it begins on a Monday, because it says so
             machine=self.machine,
             settings=settings or Settings(),
@@ -107,16 +104,11 @@ class Generated:
             "requested_processors": jobs.processors,
             "requested_time": requested,
             "status": np.full(size, COMPLETED),
-            "user": jobs.user,
-            "group": jobs.group,
-            "executable": jobs.executable,
-            "queue": jobs.queue,
+            **{name: getattr(jobs, name) for name in NUMBERS},
             "preceding": np.where(jobs.follows < 0, UNKNOWN, jobs.follows + 1),
             "think_time": np.where(jobs.follows < 0, UNKNOWN, 0),
         }
-        columns = {
-            name: smallest(np.asarray(known.get(name, np.full(size, UNKNOWN)))) for name in FIELDS
-        }
+        columns = all_columns(known, size)
         return Trace(Header(self._header()), columns, source=f"{self.model.name}, generated")
 
     def _header(self) -> list[bytes]:

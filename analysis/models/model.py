@@ -194,7 +194,7 @@ def fit(
     return WorkloadModel(
         name=name,
         machine=workload.machine or int(workload.processors.max(initial=1)),
-        arrivals=times.fit_workload(arrived),
+        arrivals=times.fit(arrived),
         jobs=jobs.fit(workload, **(options or {})),
         cycle=rhythm,
         requests=Requests.fit(workload),

@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import Field, field_validator, model_validator
 
 from hpcrowd.analysis.features.series import counts
-from hpcrowd.analysis.features.workload import Settings, Workload
+from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.parts.base import ArrivalModel, Floats
 from hpcrowd.environment.errors import ModelFitError, UnavailableError, missing
 
@@ -125,17 +125,13 @@ class Wavelet(ArrivalModel):
 
     @classmethod
     @override
-    def fit(
-        cls, submit: Floats, *, time_scale_s: float = Settings.time_scale_s, **others: Any
-    ) -> Self:
-        """Return the model of recorded arrivals.
+    def fit(cls, workload: Workload, **others: Any) -> Self:
+        """Return the model of the arrivals of a workload.
 
         Parameters
         ----------
-        submit
-            s, rising, shape (jobs,).
-        time_scale_s
-            s; T, over which arrivals are counted. The thesis: 15 min to 3 h.
+        workload
+            Whose settings have T, over which arrivals are counted. The thesis: 15 min to 3 h.
         **others
             As for :meth:`of_scales`.
 
@@ -146,12 +142,7 @@ class Wavelet(ArrivalModel):
         UnavailableError
             When PyWavelets is not installed.
         """
-        return cls.of_scales(scales_of(submit, time_scale_s, cls.name), **others)
-
-    @classmethod
-    @override
-    def fit_workload(cls, workload: Workload) -> ArrivalModel:
-        return cls.fit(workload.submit, time_scale_s=workload.settings.time_scale_s)
+        return cls.of_scales(scales_of(workload, cls.name), **others)
 
     @classmethod
     def of_scales(cls, scales: Scales, **others: Any) -> Self:
@@ -245,15 +236,13 @@ def split(scaling: Floats, multiplier: Floats) -> Floats:
     return found
 
 
-def scales_of(submit: Floats, time_scale_s: float, name: str) -> Scales:
+def scales_of(workload: Workload, name: str) -> Scales:
     """Return arrivals counted over T, cut to C x 2^S, and their Haar transform (Eqs. 4.1, 4.2).
 
     Parameters
     ----------
-    submit
-        s, rising.
-    time_scale_s
-        s; T.
+    workload
+        Whose settings have T.
     name
         The model that errors speak of.
 
@@ -264,12 +253,13 @@ def scales_of(submit: Floats, time_scale_s: float, name: str) -> Scales:
     UnavailableError
         When PyWavelets is not installed.
     """
+    time_scale_s = workload.settings.time_scale_s
     try:
         import pywt
     except ImportError:
         raise UnavailableError(missing("PyWavelets")) from None
     try:
-        counted = counts(submit, time_scale_s)
+        counted = counts(workload.submit, time_scale_s)
     except UnavailableError as error:
         raise ModelFitError(f"arrivals {name}", str(error)) from None
     if len(counted) < 2 * FEWEST_COARSE:

@@ -7,7 +7,6 @@ k-medoids; the model of a group is a mixture of normal distributions in log2.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self, override
@@ -15,11 +14,12 @@ from typing import Any, ClassVar, Literal, Self, override
 import numpy as np
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
+from hpcrowd.analysis.features.locality import fitting
 from hpcrowd.analysis.features.sizes import is_power_of_two
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.parts.base import Drawn, Floats, JobModel, Numbers
 from hpcrowd.analysis.models.parts.users import draw_from
-from hpcrowd.environment.errors import ModelFitError, QuantityError, missing
+from hpcrowd.environment.errors import ModelFitError, QuantityError, UnavailableError, missing
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.streams import Streams
 
@@ -303,26 +303,20 @@ class Mixture(Numbers):
 def _best(logs: Floats, components: int, least_variance: float, seed: int) -> Any:
     """Return the mixture of scikit-learn with the smallest BIC."""
     try:
-        from sklearn.exceptions import ConvergenceWarning
-        from sklearn.mixture import GaussianMixture
-        from threadpoolctl import threadpool_limits
-    except ImportError:
-        raise ModelFitError("model mugm", missing("scikit-learn")) from None
-    # One thread: the last digits of sums may depend on how many there are.
-    with threadpool_limits(limits=1), warnings.catch_warnings():
-        # Some numbers of components are hopeless; they lose by BIC.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        found = [
-            GaussianMixture(
-                number,
-                covariance_type="full",
-                reg_covar=least_variance,
-                max_iter=MOST_STEPS,
-                random_state=seed,
-            ).fit(logs)
-            for number in range(1, components + 1)
-        ]
-        return min(found, key=lambda mixture: mixture.bic(logs))
+        with fitting() as kind:
+            found = [
+                kind(
+                    number,
+                    covariance_type="full",
+                    reg_covar=least_variance,
+                    max_iter=MOST_STEPS,
+                    random_state=seed,
+                ).fit(logs)
+                for number in range(1, components + 1)
+            ]
+            return min(found, key=lambda mixture: mixture.bic(logs))
+    except UnavailableError as error:
+        raise ModelFitError("model mugm", str(error)) from None
 
 
 #: Groups of users (section V-A: 4 cover the workloads) and clusters of run times (section IV-B:
