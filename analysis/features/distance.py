@@ -126,17 +126,17 @@ class Distance:
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain data, fit for JSON."""
-        features: dict[str, Any] = {}
-        missing: dict[str, str] = {}
-        for name, one in self.differences.items():
-            if isinstance(one, str):
-                missing[name] = one
-            else:
-                more = {"difference": one.difference, "relative": one.relative}
-                features[name] = asdict(one) | more
-        for name, apart in self.distributions.items():
-            if isinstance(apart, str):
-                missing[f"{name} (distribution)"] = apart
+        features = {
+            name: asdict(one) | {"difference": one.difference, "relative": one.relative}
+            for name, one in self.differences.items()
+            if not isinstance(one, str)
+        }
+        missing = {name: one for name, one in self.differences.items() if isinstance(one, str)}
+        missing |= {
+            f"{name} (distribution)": one
+            for name, one in self.distributions.items()
+            if isinstance(one, str)
+        }
         return {
             "first": self.first.workload.name,
             "second": self.second.workload.name,

@@ -185,20 +185,16 @@ def spearman(first: ArrayLike, second: ArrayLike) -> float:
     """
     from scipy.stats import rankdata
 
-    return pearson(rankdata(_pairs(first)), rankdata(_pairs(second)))
+    return pearson(rankdata(_series(first, least=3)), rankdata(_series(second, least=3)))
 
 
 def pearson(first: ArrayLike, second: ArrayLike) -> float:
     """Return Pearson's correlation of two series; Eq. 2.2. Raises as :func:`spearman`."""
-    one, other = _pairs(first), _pairs(second)
+    one, other = _series(first, least=3), _series(second, least=3)
     for series in (one, other):
         if (series == series[0]).all():
             raise UnavailableError("one of the two does not vary")
     return float(np.clip(np.corrcoef(one, other)[0, 1], -1, 1))
-
-
-def _pairs(values: ArrayLike) -> Floats:
-    return _series(values, least=3)
 
 
 def _series(values: ArrayLike, least: int) -> Floats:

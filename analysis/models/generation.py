@@ -9,7 +9,7 @@ import numpy as np
 
 from hpcrowd.agents.generative.pool_users import BatchPool, PoolMember
 from hpcrowd.analysis.features.workload import NUMBERS, Settings, Workload
-from hpcrowd.analysis.models.jobs.locality import Correlated
+from hpcrowd.analysis.models.jobs.locality import with_correlation
 from hpcrowd.analysis.models.model import WorkloadModel
 from hpcrowd.analysis.models.parts.base import ArrivalModel, Drawn, Floats
 from hpcrowd.analysis.models.parts.cycle import Cycle
@@ -177,15 +177,12 @@ def generate(
         raise QuantityError(f"days {days}: must be positive")
     if load is not None and not 0 < load < float("inf"):
         raise QuantityError(f"load {load}: must be positive, for example 0.7")
-    source = model
-    if correlation is not None:
-        jobs_drawn = Correlated(model.jobs, correlation)
-        source = replace(model, jobs=jobs_drawn)  # type: ignore[arg-type]
+    source = _Source(model, processors, seed, correlation)
     if jobs is not None:
-        drawn = _drawn(source, jobs, processors, seed, load)
+        drawn = _drawn(source, jobs, load)
     else:
         assert days is not None
-        drawn = _drawn_days(source, days, processors, seed, load)
+        drawn = _drawn_days(source, days, load)
     drawn = _in_seconds(drawn)
     if model.requests is not None:
         random = Streams(seed).generator("requests")
@@ -228,40 +225,50 @@ class _Stretched:
         return (stretched if self.cycle is None else self.cycle.warp(stretched)), kinds
 
 
-def _draw(model: WorkloadModel, jobs: int, machine: int, seed: int, factor: float = 1.0) -> Drawn:
-    arrivals = _Stretched(model.arrivals, factor, model.cycle)
-    return model.jobs.draw(jobs, arrivals, machine, Streams(seed))  # type: ignore[arg-type]
+@dataclass(frozen=True)
+class _Source:
+    """What jobs are drawn from, again and again; the same streams give the same jobs each time."""
+
+    model: WorkloadModel
+    machine: int
+    seed: int
+    correlation: float | None
+
+    def draw(self, jobs: int, factor: float = 1.0) -> Drawn:
+        arrivals = _Stretched(self.model.arrivals, factor, self.model.cycle)
+        streams = Streams(self.seed)
+        drawn = self.model.jobs.draw(jobs, arrivals, self.machine, streams)  # type: ignore[arg-type]
+        if self.correlation is None:
+            return drawn
+        return with_correlation(drawn, self.correlation, streams.generator("correlation"))
 
 
-def _drawn(model: WorkloadModel, jobs: int, machine: int, seed: int, load: float | None) -> Drawn:
+def _drawn(source: _Source, jobs: int, load: float | None) -> Drawn:
     """Return so many jobs; the times between first submissions are stretched to reach a load.
 
-    The same streams give the same jobs each time. Where some jobs follow others, which stretching
-    does not change, one step is not enough.
+    Where some jobs follow others, which stretching does not change, one step is not enough.
     """
-    drawn, factor = _draw(model, jobs, machine, seed), 1.0
+    drawn, factor = source.draw(jobs), 1.0
     for _ in range(MOST_STEPS):
-        found = offered_load(drawn, machine)
+        found = offered_load(drawn, source.machine)
         if load is None or not 0 < found < float("inf") or abs(found / load - 1) <= NEAR:
             break
         factor *= found / load
-        drawn = _draw(model, jobs, machine, seed, factor)
+        drawn = source.draw(jobs, factor)
     return drawn
 
 
-def _drawn_days(
-    model: WorkloadModel, days: float, machine: int, seed: int, load: float | None
-) -> Drawn:
+def _drawn_days(source: _Source, days: float, load: float | None) -> Drawn:
     """Return the jobs of so many days: more are drawn than fit, and the rest is left out."""
     wanted = days * DAY
     jobs = FIRST_DRAW
     while True:
-        drawn = _draw(model, jobs, machine, seed)
+        drawn = source.draw(jobs)
         if load is None:
             share = float(drawn.submit[-1]) / wanted
         else:
             work = float((drawn.run_time * drawn.processors).sum())
-            share = work / (load * machine * wanted)
+            share = work / (load * source.machine * wanted)
         if share >= 1 or jobs >= MOST_JOBS:
             break
         jobs = min(MOST_JOBS, int(jobs * max(2.0, MARGIN / max(share, 1e-3))))
@@ -270,7 +277,7 @@ def _drawn_days(
         # The jobs whose work makes the load, stretched over the days. More than one step is needed
         # where jobs depend on arrivals.
         so_far = np.cumsum(drawn.run_time * drawn.processors)
-        count = int(np.searchsorted(so_far, (load or 0.0) * machine * wanted)) + 1
+        count = int(np.searchsorted(so_far, (load or 0.0) * source.machine * wanted)) + 1
         last = float(drawn.submit[min(count, jobs) - 1])
         off = abs(last / wanted - 1)
         if off < nearest[0]:
@@ -278,7 +285,7 @@ def _drawn_days(
         if last <= 0 or off <= NEAR:
             break
         factor *= wanted / last
-        drawn = _draw(model, jobs, machine, seed, factor)
+        drawn = source.draw(jobs, factor)
     drawn = nearest[1]
     return drawn.first(max(1, int(np.searchsorted(drawn.submit, wanted, side="right"))))
 
@@ -343,14 +350,11 @@ def population(made: Generated) -> Population:
     end = np.maximum.reduceat(submit + run, first[:-1])
     user, group = jobs.user[order][first[:-1]], jobs.group[order][first[:-1]]
 
-    pools = {}
+    pools, sizes = {}, np.diff(first)
     for number in np.unique(group).tolist():
-        bags = np.flatnonzero(group == number)
-        sizes = np.diff(first)[bags]
-        rows = np.repeat(first[bags] - np.append(0, np.cumsum(sizes)[:-1]), sizes)
-        rows = rows + np.arange(int(sizes.sum()))
+        rows = np.flatnonzero(np.repeat(group, sizes) == number)
         pools[number] = BatchPool(
-            np.append(0, np.cumsum(sizes)).astype(np.int64),
+            np.append(0, np.cumsum(sizes[group == number])).astype(np.int64),
             run[rows],
             requested[rows],
             processors[rows],

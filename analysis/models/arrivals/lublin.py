@@ -10,7 +10,7 @@ from pydantic import Field, field_validator, model_validator
 
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.parts.base import ArrivalModel, Floats
-from hpcrowd.analysis.models.parts.cycle import checked_rates, clock_times, operational_times
+from hpcrowd.analysis.models.parts.cycle import Rates, clock_times, operational_times
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import ModelFitError, QuantityError
 from hpcrowd.environment.jobs import Int64s
@@ -73,7 +73,7 @@ class Lublin(ArrivalModel):
     cap_log_s: float = Field(
         13.0, gt=0, description="ln(s); gaps whose log is larger are drawn again (5.1 days)"
     )
-    weights: tuple[float, ...] = Field(
+    weights: Rates = Field(
         (),
         description="measured rate in each half hour from 00:00 on, over the mean; "
         "none: from anum and bnum",
@@ -84,7 +84,7 @@ class Lublin(ArrivalModel):
     def _of_a_day(cls, weights: tuple[float, ...]) -> tuple[float, ...]:
         if len(weights) not in (0, BUCKETS):
             raise ValueError(f"weights must be {BUCKETS}, or none")
-        return checked_rates(weights)
+        return weights
 
     @model_validator(mode="after")
     def _can_be_drawn(self) -> Self:

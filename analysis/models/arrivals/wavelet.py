@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self, override
 
 import numpy as np
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, PositiveFloat, model_validator
 
 from hpcrowd.analysis.features.series import counts
 from hpcrowd.analysis.features.workload import Workload
@@ -108,20 +108,13 @@ class Wavelet(ArrivalModel):
     coarse: int = Field(ge=1, description="C; coefficients of the coarsest scale")
     mean: float = Field(gt=0, description="mu_c; mean of the coarse scaling coefficients")
     sd: float = Field(ge=0, description="sigma_c; their standard deviation, with n - 1")
-    p: tuple[float, ...] = Field(
+    p: tuple[PositiveFloat, ...] = Field(
         min_length=1, description="beta parameter of the multipliers of each scale, coarsest first"
     )
     events: Literal["exact", "poisson"] = Field(
         "exact",
         description="exact: integrate and fire; poisson: at random with the rate",
     )
-
-    @field_validator("p")
-    @classmethod
-    def _positive(cls, p: tuple[float, ...]) -> tuple[float, ...]:
-        if min(p) <= 0:
-            raise ValueError("beta parameters must be positive")
-        return p
 
     @classmethod
     @override

@@ -20,7 +20,7 @@ from pydantic import Field, NonNegativeFloat, model_validator
 from hpcrowd.analysis.features.locality import run_lengths
 from hpcrowd.analysis.features.workload import RESOLUTION_S, Workload
 from hpcrowd.analysis.models.jobs.classes import JobClasses
-from hpcrowd.analysis.models.parts.base import ArrivalModel, Drawn, Floats, JobModel
+from hpcrowd.analysis.models.parts.base import Drawn, Floats, JobModel
 from hpcrowd.analysis.models.parts.users import UserShares
 from hpcrowd.environment.compilation import compiled
 from hpcrowd.environment.errors import QuantityError
@@ -309,16 +309,3 @@ def with_correlation(drawn: Drawn, degree: float, random: np.random.Generator) -
     (dealt,) = control_correlation(whole, drawn.processors, [degree], random)
     note = f"processors are dealt out anew to {degree:+g} times the largest correlation"
     return replace(drawn, processors=dealt, notes=[*drawn.notes, note])
-
-
-@dataclass(frozen=True)
-class Correlated:
-    """Jobs of a model with another correlation; it stands in for the model when it draws."""
-
-    jobs: JobModel
-    degree: float
-
-    def draw(self, count: int, arrivals: ArrivalModel, machine: int, streams: Streams) -> Drawn:
-        """Return the jobs; see :meth:`hpcrowd.analysis.models.parts.base.JobModel.draw`."""
-        drawn = self.jobs.draw(count, arrivals, machine, streams)
-        return with_correlation(drawn, self.degree, streams.generator("correlation"))

@@ -7,6 +7,7 @@ k-medoids; the model of a group is a mixture of normal distributions in log2.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self, override
@@ -186,6 +187,28 @@ MOST_STEPS = 300
 TRIES = 100
 
 
+@dataclass(frozen=True)
+class Fitting:
+    """How mixtures are fitted.
+
+    Attributes
+    ----------
+    components
+        Mixtures of 1 to this many are tried.
+    least_variance
+        (log2 units)^2; added to each variance.
+    sample
+        Most jobs that one is fitted to.
+    seed
+        Draws the sample and where fits start.
+    """
+
+    components: int = COMPONENTS
+    least_variance: float = LEAST_VARIANCE
+    sample: int = MIXTURE_SAMPLE
+    seed: int = 0
+
+
 class Mixture(Numbers):
     """Normal distributions of (log2 processors, log2 run time), each with its full covariance."""
 
@@ -212,45 +235,32 @@ class Mixture(Numbers):
         return self
 
     @classmethod
-    def fit(
-        cls,
-        logs: Floats,
-        *,
-        components: int = COMPONENTS,
-        least_variance: float = LEAST_VARIANCE,
-        sample: int = MIXTURE_SAMPLE,
-        seed: int = 0,
-    ) -> Self:
+    def fit(cls, logs: Floats, how: Fitting) -> Self:
         """Return the likeliest mixture, its number of components by BIC.
 
         Parameters
         ----------
         logs
             log2 processors and log2 run time of jobs, shape (jobs, 2); at least one.
-        components
-            Mixtures of 1 to this many are tried.
-        least_variance
-            Added to each variance.
-        sample
-            Most jobs that it is fitted to.
-        seed
-            Draws the sample and where fits start.
+        how
+            It is fitted.
 
         Raises
         ------
         ModelFitError
             When scikit-learn is not installed.
         """
-        if len(logs) > sample:
-            logs = logs[np.random.default_rng(seed).choice(len(logs), sample, replace=False)]
+        if len(logs) > how.sample:
+            chosen = np.random.default_rng(how.seed).choice(len(logs), how.sample, replace=False)
+            logs = logs[chosen]
         different = len(np.unique(logs, axis=0))
         if different == 1:
             return cls(
                 weights=(1.0,),
                 means=(tuple(logs[0].tolist()),),
-                covariances=((least_variance, 0.0, least_variance),),
+                covariances=((how.least_variance, 0.0, how.least_variance),),
             )
-        best = _best(logs, min(components, different), least_variance, seed)
+        best = _best(logs, min(how.components, different), how)
         # A component that no job belongs to may end with a share of 0.
         there = best.weights_ > 0
         weights, spread = best.weights_[there], best.covariances_[there]
@@ -300,7 +310,7 @@ class Mixture(Numbers):
         return logs
 
 
-def _best(logs: Floats, components: int, least_variance: float, seed: int) -> Any:
+def _best(logs: Floats, components: int, how: Fitting) -> Any:
     """Return the mixture of scikit-learn with the smallest BIC."""
     try:
         with fitting() as kind:
@@ -308,9 +318,9 @@ def _best(logs: Floats, components: int, least_variance: float, seed: int) -> An
                 kind(
                     number,
                     covariance_type="full",
-                    reg_covar=least_variance,
+                    reg_covar=how.least_variance,
                     max_iter=MOST_STEPS,
-                    random_state=seed,
+                    random_state=how.seed,
                 ).fit(logs)
                 for number in range(1, components + 1)
             ]
@@ -438,11 +448,8 @@ class Mugm(JobModel):
         label = submitted.groups(groups)
         if label.max() + 1 < groups:
             notes.append(f"{label.max() + 1} groups of users instead of {groups}: too few differ")
-        return cls.of_groups(
-            workload, label, medoids,
-            notes=notes, powers=powers, components=components, least_variance=least_variance,
-            mixture_sample=mixture_sample, seed=seed,
-        )  # fmt: skip
+        how = Fitting(components, least_variance, mixture_sample, seed)
+        return cls.of_groups(workload, label, medoids, how, notes=notes, powers=powers)
 
     @classmethod
     def of_groups(
@@ -450,13 +457,10 @@ class Mugm(JobModel):
         workload: Workload,
         label: Int64s,
         medoids: Floats,
+        how: Fitting,
         *,
-        notes: list[str],
+        notes: Sequence[str] = (),
         powers: Powers = "met",
-        components: int = COMPONENTS,
-        least_variance: float = LEAST_VARIANCE,
-        mixture_sample: int = MIXTURE_SAMPLE,
-        seed: int = 0,
     ) -> Self:
         """Return the model of a workload whose users are grouped already.
 
@@ -468,9 +472,11 @@ class Mugm(JobModel):
             Group of each user in the order of user numbers, from 0 on, shape (users,).
         medoids
             Of run times, log2 s.
+        how
+            Mixtures are fitted.
         notes
             What is to be told.
-        powers, components, least_variance, mixture_sample, seed
+        powers
             As for :meth:`fit`.
         """
         user, processors, run_time, _ = jobs_of(workload)
@@ -484,16 +490,9 @@ class Mugm(JobModel):
         made = []
         for group in np.argsort(-total, kind="stable").tolist():
             mine = of_job == group
-            mixture = Mixture.fit(
-                logs[mine],
-                components=components,
-                least_variance=least_variance,
-                sample=mixture_sample,
-                seed=seed,
-            )
-            _, drawn = mixture.draw(
-                mixture_sample, np.random.default_rng(seed), machine=machine, longest_s=longest
-            )
+            mixture = Mixture.fit(logs[mine], how)
+            random = np.random.default_rng(how.seed)
+            _, drawn = mixture.draw(how.sample, random, machine=machine, longest_s=longest)
             counts = np.bincount(place[mine])
             made.append(
                 UserGroup(
