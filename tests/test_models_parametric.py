@@ -259,7 +259,8 @@ def test_what_cannot_be_fitted() -> None:
     assert "new" == Feitelson1996.fit(poisson_workload(9, 1, 1), repeats="new").repeats
     good = Feitelson1997.published(8).model_dump()
     for change, message in (
-        ({"means": (2.0, 1.0, 3.0)}, "positive and rising"),
+        ({"means": (2.0, 1.0, 3.0)}, "must be rising"),
+        ({"means": (0.0, 1.0, 3.0)}, "greater than 0"),
         ({"shares_small": (0.5, 0.5)}, "2 shares for 3 means"),
         ({"shares_large": (0.5, 0.5, 0.5)}, "add up to 1"),
     ):

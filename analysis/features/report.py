@@ -334,7 +334,8 @@ def features_html(measured: Sequence[Features], *, again: str = "") -> str:
     """
     workloads = [features.workload for features in measured]
     names = [plain_name(workload) for workload in workloads]
-    groups = [group for group in GROUPS if _features_in(group, measured)]
+    named = {name for features in measured for name in features}
+    groups = [group for group in GROUPS if any(one.name in named for one in group.features)]
     links = [f'<a href="#{group.name}">{escape(group.title)}</a>' for group in groups]
     parts = [
         f"<p>{' · '.join([*links, '<a href="#origin">Where this comes from</a>'])}</p>",
@@ -358,10 +359,6 @@ def pictures_of(group: Group, workloads: Sequence[Workload]) -> list[str]:
         for picture in PICTURES.values()
         if picture.group == group.name
     ]
-
-
-def _features_in(group: Group, measured: Sequence[Features]) -> bool:
-    return any(one.name in features for one in group.features for features in measured)
 
 
 def _lead(workload: Workload) -> str:

@@ -63,21 +63,18 @@ def read_workload(
 
 def measure_all(
     workloads: Iterable[Workload],
-    features: Iterable[Feature] = FEATURES.values(),
     progress: Callable[[str, int, int], Any] | None = None,
 ) -> list[Features]:
-    """Measure several workloads.
+    """Measure all features of several workloads.
 
     Parameters
     ----------
     workloads
         Which.
-    features
-        What; by default everything.
     progress
         Called before each feature with what is measured, how many are done, and how many there are.
     """
-    all_of_them, wanted = list(workloads), list(features)
+    all_of_them, wanted = list(workloads), list(FEATURES.values())
     total = len(all_of_them) * len(wanted)
     found = []
     for place, workload in enumerate(all_of_them):

@@ -183,7 +183,8 @@ def generate(
     else:
         assert days is not None
         drawn = _drawn_days(source, days, load)
-    drawn = _in_seconds(drawn)
+    for times in (drawn.submit, drawn.run_time):
+        times[:] = _whole(times)
     if model.requests is not None:
         random = Streams(seed).generator("requests")
         drawn = replace(drawn, requested_time=model.requests.times(drawn, random))
@@ -288,14 +289,6 @@ def _drawn_days(source: _Source, days: float, load: float | None) -> Drawn:
         drawn = source.draw(jobs, factor)
     drawn = nearest[1]
     return drawn.first(max(1, int(np.searchsorted(drawn.submit, wanted, side="right"))))
-
-
-def _in_seconds(drawn: Drawn) -> Drawn:
-    return replace(
-        drawn,
-        submit=_whole(drawn.submit).astype(np.float64),
-        run_time=_whole(drawn.run_time).astype(np.float64),
-    )
 
 
 def _whole(times: Floats) -> Int64s:

@@ -17,7 +17,6 @@ from hpcrowd.analysis.features.workload import RESOLUTION_S, Workload
 from hpcrowd.analysis.models.parts.base import Floats, Numbers
 from hpcrowd.environment.errors import ModelFitError, UnavailableError
 from hpcrowd.environment.jobs import Int64s
-from hpcrowd.environment.quantities import round_half_up
 
 
 class JobClasses(Numbers):
@@ -94,30 +93,6 @@ class JobClasses(Numbers):
         counts = np.asarray(self.processors, np.int64)
         ordered: Int64s = counts[np.lexsort((counts[:, 1], counts[:, 0]))]
         return ordered
-
-    @cached_property
-    def parallelism(self) -> dict[int, int]:
-        """The class of parallelism of each number of processors (section 5.1.3).
-
-        It is log2 of how many jobs need so many, rounded, and 1: numbers of processors about as
-        common as each other are in one class.
-        """
-        processors, place = np.unique(self._counts[:, 1], return_inverse=True)
-        jobs = np.bincount(place, self._counts[:, 2])
-        labels = round_half_up(np.log2(jobs)) + 1
-        return dict(zip(processors.tolist(), np.asarray(labels).tolist(), strict=True))
-
-    @cached_property
-    def conditional(self) -> Floats:
-        """Pr(c, l) of Algorithm 1, shape (classes of parallelism from 1 on, classes of run time).
-
-        The probability that a job has label c of the parallelism when its run time has label l.
-        """
-        label = np.array([self.parallelism[p] for p in self._counts[:, 1].tolist()])
-        table = np.zeros((int(label.max()), len(self)))
-        np.add.at(table, (label - 1, self._counts[:, 0]), self._counts[:, 2])
-        shares: Floats = table / table.sum(axis=0)
-        return shares
 
     def draw_run_times(
         self,

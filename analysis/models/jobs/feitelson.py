@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, Self, override
 
 import numpy as np
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, PositiveFloat, model_validator
 
 from hpcrowd.analysis.features.locality import zipf_exponent
 from hpcrowd.analysis.features.sizes import is_power_of_two
@@ -280,7 +280,7 @@ class Feitelson(JobModel):
         POWER_FACTOR, gt=0, description="how many times likelier powers of two are (unconfirmed)"
     )
     unit_s: float = Field(1.0, gt=0, description="s; unit of the mean run times")
-    means: tuple[float, ...] = Field(
+    means: tuple[PositiveFloat, ...] = Field(
         min_length=1, description="unit_s; mean run time of each stage, rising (unconfirmed)"
     )
     shares_small: tuple[float, ...] = Field(
@@ -307,15 +307,10 @@ class Feitelson(JobModel):
     )  # fmt: skip
     users: UserShares = Field(description="who submits; every series has one user")
 
-    @field_validator("means")
-    @classmethod
-    def _positive(cls, means: tuple[float, ...]) -> tuple[float, ...]:
-        if min(means) <= 0 or any(np.diff(means) < 0):
-            raise ValueError("must be positive and rising")
-        return means
-
     @model_validator(mode="after")
     def _as_many(self) -> Self:
+        if np.any(np.diff(self.means) < 0):
+            raise ValueError("means: must be rising")
         for name in ("shares_small", "shares_large"):
             shares = getattr(self, name)
             if len(shares) != len(self.means):

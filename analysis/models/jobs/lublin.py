@@ -7,7 +7,6 @@ the models of Feitelson (:mod:`.feitelson`) use them, too.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self, override
 
@@ -39,47 +38,37 @@ NEWTON_STEPS = 6
 MOST_SHAPE = 1e6
 
 
-class Family(ABC):
-    """A kind of distribution that mixtures are made of; parameters have shape (components, ...)."""
-
-    #: Parameters of any one component.
-    blank: ClassVar[Floats]
-
-    @abstractmethod
-    def log_density(self, values: Floats, parameters: Floats) -> Floats:
-        """Return the log of the density, shape (components, values)."""
-
-    @abstractmethod
-    def likeliest(self, values: Floats, weights: Floats, before: Floats) -> Floats:
-        """Return the likeliest parameters; ``weights`` has shape (components, values)."""
-
-
 @dataclass(frozen=True)
-class Exponentials(Family):
+class Exponentials:
     """Exponential distributions by their means, shape (components,), none below ``least``."""
 
     least: float
+
+    #: Parameters of any one component.
     blank: ClassVar[Floats] = np.ones(1)
 
-    @override
     def log_density(self, values: Floats, parameters: Floats) -> Floats:
+        """Return the log of the density, shape (components, values)."""
         return -np.log(parameters)[:, None] - values / parameters[:, None]
 
-    @override
     def likeliest(self, values: Floats, weights: Floats, before: Floats) -> Floats:
-        """Return weighted means; a component without weight stays as it was."""
+        """Return weighted means; a component without weight stays as it was.
+
+        ``weights`` has shape (components, values).
+        """
         total = weights.sum(axis=1)
         mean = np.divide(weights @ values, total, out=before.copy(), where=total > 0)
         return np.maximum(mean, self.least)
 
 
-class Gammas(Family):
+class Gammas:
     """Gamma distributions by shape and scale, shape (components, 2); of positive values."""
 
+    #: Parameters of any one component.
     blank: ClassVar[Floats] = np.ones((1, 2))
 
-    @override
     def log_density(self, values: Floats, parameters: Floats) -> Floats:
+        """Return the log of the density, shape (components, values)."""
         from scipy.special import gammaln
 
         shape, scale = parameters[:, :1], parameters[:, 1:]
@@ -88,7 +77,6 @@ class Gammas(Family):
         )
         return found
 
-    @override
     def likeliest(self, values: Floats, weights: Floats, before: Floats) -> Floats:
         """Return the likeliest shapes and scales, by Newton's method (Minka 2002)."""
         from scipy.special import digamma, polygamma
@@ -140,7 +128,7 @@ class LinearMixture:
 
 
 def fit_linear_mixture(
-    values: Floats, size: Floats, family: Family, components: int
+    values: Floats, size: Floats, family: Exponentials | Gammas, components: int
 ) -> LinearMixture:
     """Return the likeliest mixture that is reached from equal parts of the values by their rank.
 

@@ -121,11 +121,6 @@ class Submissions:
         jobs = count.sum(axis=1)
         return cls(users, place, count / jobs[:, None], jobs)
 
-    @cached_property
-    def most_active(self) -> Int64s:
-        """Places of the users that medoids are sought among."""
-        return np.sort(np.argsort(-self.jobs, kind="stable")[:MOST_USERS])
-
     def distance(self, users: Int64s, others: Int64s) -> Floats:
         """Return ||a - a'|| times (jobs of both) / (all jobs), shape (users, others)."""
         from scipy.spatial.distance import cdist
@@ -148,7 +143,7 @@ class Submissions:
         everyone = np.arange(len(self.users))
         if len(everyone) <= count:
             return everyone
-        sought = self.most_active
+        sought = np.sort(np.argsort(-self.jobs, kind="stable")[:MOST_USERS])
         medoids = sought[_medoids(self.distance(sought, sought), count)]
         nearest = self.distance(everyone, medoids).argmin(axis=1)
         found: Int64s = np.unique(nearest, return_inverse=True)[1]
@@ -594,6 +589,4 @@ def jobs_of(workload: Workload) -> tuple[Int64s, Int64s, Floats, list[str]]:
 
 def nearest_power(processors: Int64s, machine: int) -> Int64s:
     """Return the nearest power of two in log2, within the machine."""
-    nearest = np.floor(np.log2(processors) + 0.5)
-    most = np.floor(np.log2(machine))
-    return (2 ** np.minimum(nearest, most)).astype(np.int64)
+    return 2 ** np.minimum(parallelism_class(processors), int(np.log2(machine)))
