@@ -85,10 +85,6 @@ class Bags:
         found: Floats = np.add.reduceat(of_jobs, self.first)
         return found
 
-    def of_first(self, of_jobs: NDArray[np.float64] | Int64s) -> NDArray[np.float64]:
-        """Return what the first job of each bag has."""
-        return np.asarray(of_jobs[self.first], np.float64)
-
 
 @once
 def bags(workload: Workload) -> Bags:
@@ -488,14 +484,14 @@ def bag_size_run_time_spearman(workload: Workload) -> float:
 def bag_size_processors_spearman(workload: Workload) -> float:
     """Correlation of ranks of a bag's size and requested processors."""
     found = real_bags(workload)
-    return series.spearman(found.size[found.real], found.of_first(workload.processors)[found.real])
+    return series.spearman(found.size[found.real], workload.processors[found.first][found.real])
 
 
 @GROUP.feature("bag size and estimate (Spearman)", "Minh 2012, Table 3.16")
 def bag_size_requested_time_spearman(workload: Workload) -> float:
     """Correlation of ranks of a bag's size and requested time, of bags that have one."""
     found = real_bags(workload)
-    asked = found.of_first(workload.requested_time)
+    asked = workload.requested_time[found.first]
     use = found.real & (asked > 0)
     if not use.any():
         raise UnavailableError("no requested times recorded")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import UserDict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -189,7 +190,7 @@ class Value:
         return f"not available: {self.reason}" if self.number is None else f"{self.number:g}"
 
 
-class Features(Mapping[str, Value]):
+class Features(UserDict[str, Value]):
     """The features of one workload by name.
 
     Parameters
@@ -201,26 +202,14 @@ class Features(Mapping[str, Value]):
     """
 
     def __init__(self, workload: Workload, values: Mapping[str, Value]) -> None:
+        super().__init__(values)
         self.workload = workload
-        self._values = dict(values)
 
-    def __getitem__(self, name: str) -> Value:
-        try:
-            return self._values[name]
-        except KeyError:
-            raise QuantityError(f"feature {name!r}: not measured, or not known") from None
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._values
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
+    def __missing__(self, name: str) -> Value:
+        raise QuantityError(f"feature {name!r}: not measured, or not known")
 
     def __repr__(self) -> str:
-        known = sum(value.number is not None for value in self._values.values())
+        known = sum(value.number is not None for value in self.values())
         return f"<Features of {self.workload.name}: {known} of {len(self)} available>"
 
     def number(self, name: str) -> float:
@@ -241,10 +230,8 @@ class Features(Mapping[str, Value]):
     def to_json(self) -> dict[str, Any]:
         """Return numbers by name, and the reasons of those that are not available."""
         return {
-            "features": {name: value.number for name, value in self._values.items()},
-            "not_available": {
-                name: value.reason for name, value in self._values.items() if value.reason
-            },
+            "features": {name: value.number for name, value in self.items()},
+            "not_available": {name: value.reason for name, value in self.items() if value.reason},
         }
 
 

@@ -13,7 +13,7 @@ from hpcrowd.analysis.features.distance import VARIABLES, Apart, distributions_o
 from hpcrowd.analysis.features.feature import Feature, Features, Value, measure
 from hpcrowd.analysis.features.report import format_value, pictures_of
 from hpcrowd.analysis.features.stats import FEATURES, GROUPS
-from hpcrowd.analysis.features.workload import Settings, Workload
+from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.html import html_page, small_print, table_of
 from hpcrowd.analysis.models.generation import generate
 from hpcrowd.analysis.models.model import WorkloadModel
@@ -163,8 +163,8 @@ class Judgement:
 
 def generated(model: WorkloadModel, trace: Workload, seed: int) -> Workload:
     """Return a generated workload with as many jobs as a trace, measured with its settings."""
-    settings: Settings = trace.settings
-    return generate(model, jobs=len(trace), machine=trace.machine, seed=seed).workload(settings)
+    made = generate(model, jobs=len(trace), machine=trace.machine, seed=seed)
+    return made.workload(trace.settings)
 
 
 def judge(

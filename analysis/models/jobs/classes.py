@@ -19,6 +19,12 @@ from hpcrowd.environment.errors import ModelFitError, UnavailableError
 from hpcrowd.environment.jobs import Int64s
 
 
+def pair_counts(first: Int64s, second: Int64s) -> tuple[tuple[int, int, int], ...]:
+    """Return the distinct pairs with how often each comes."""
+    pairs, counts = np.unique(np.stack([first, second]), axis=1, return_counts=True)
+    return tuple(zip(*pairs.tolist(), counts.tolist(), strict=True))
+
+
 class JobClasses(Numbers):
     """A mixture of run times, and the processors of the jobs of each class.
 
@@ -72,15 +78,12 @@ class JobClasses(Numbers):
         except UnavailableError as error:
             raise ModelFitError(f"model {model}: classes of run times", str(error)) from None
         used, labels = np.unique(found.labels, return_inverse=True)
-        pairs, counts = np.unique(
-            np.stack([labels, workload.processors]), axis=1, return_counts=True
-        )
         weights = found.weights[used] / found.weights[used].sum()
         classes = cls(
             weights=tuple(weights.tolist()),
             means_s=tuple(np.maximum(found.means[used], 0).tolist()),
             sds_s=tuple(found.sds[used].tolist()),
-            processors=tuple(zip(*pairs.tolist(), counts.tolist(), strict=True)),
+            processors=pair_counts(labels, workload.processors),
         )
         return classes, labels.astype(np.int64)
 

@@ -19,7 +19,7 @@ from pydantic import Field, NonNegativeFloat, model_validator
 
 from hpcrowd.analysis.features.locality import run_lengths
 from hpcrowd.analysis.features.workload import RESOLUTION_S, Workload
-from hpcrowd.analysis.models.jobs.classes import JobClasses
+from hpcrowd.analysis.models.jobs.classes import JobClasses, pair_counts
 from hpcrowd.analysis.models.parts.base import Drawn, Floats, JobModel
 from hpcrowd.analysis.models.parts.users import UserShares
 from hpcrowd.environment.compilation import compiled
@@ -185,9 +185,9 @@ class Locality(JobModel):
         np.maximum.at(most, labels, whole)
         return cls(
             classes=classes,
-            run_lengths=_counts(of_run, lengths),
+            run_lengths=pair_counts(of_run, lengths),
             # Without an end, so that each class has one that comes next.
-            next_classes=_counts(of_run, np.roll(of_run, -1)),
+            next_classes=pair_counts(of_run, np.roll(of_run, -1)),
             least_s=tuple(least.tolist()),
             most_s=tuple(most.tolist()),
             users=UserShares.fit(workload),
@@ -220,12 +220,6 @@ class Locality(JobModel):
             bag=run,
             notes=self.classes.notes_on(machine),
         )
-
-
-def _counts(first: Int64s, second: Int64s) -> Counts:
-    """Return the distinct pairs with how often each comes."""
-    pairs, counts = np.unique(np.stack([first, second]), axis=1, return_counts=True)
-    return tuple(zip(*pairs.tolist(), counts.tolist(), strict=True))
 
 
 def control_correlation(

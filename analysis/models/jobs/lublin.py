@@ -111,8 +111,6 @@ class LinearMixture:
         Shares of the components at relative size 0 and 1, shape (components,).
     parameters
         Of the components, as the family says.
-    log_likelihood
-        Mean over the values.
     steps
         That it took.
     converged
@@ -122,7 +120,6 @@ class LinearMixture:
     small: Floats
     large: Floats
     parameters: Floats
-    log_likelihood: float
     steps: int
     converged: bool
 
@@ -173,7 +170,7 @@ def fit_linear_mixture(
             _shares(large * (part @ size), large),
         )
         parameters = family.likeliest(values, belongs, parameters)
-    return LinearMixture(small, large, parameters, likelihood, steps, converged)
+    return LinearMixture(small, large, parameters, steps, converged)
 
 
 def _shares(weights: Floats, before: Floats) -> Floats:
@@ -202,11 +199,6 @@ class HyperGamma(Numbers):
     def share(self, processors: Int64s) -> Floats:
         """Return the probability of the first gamma."""
         return np.clip(self.pa * processors + self.pb, 0, 1)
-
-    def mean_log(self, processors: Int64s) -> Floats:
-        """Return the mean of ln(run time in s), before anything is drawn again."""
-        first = self.share(processors)
-        return first * self.a1 * self.b1 + (1 - first) * self.a2 * self.b2
 
     def draw(self, processors: Int64s, random: np.random.Generator) -> Floats:
         """Return run times in whole s, at least 1, shape (jobs,)."""
@@ -342,12 +334,6 @@ class TwoStage(Numbers):
                 below(upper) - below(lower),
             ]
         )
-        return found
-
-    def probability(self, machine: int) -> Floats:
-        """Return the probability of 1, 2, ..., ``machine`` processors, shape (machine,)."""
-        shares = np.array([self.serial, self.power, 1 - self.serial - self.power])
-        found: Floats = shares @ self.ways(np.arange(1, machine + 1), machine)
         return found
 
 
