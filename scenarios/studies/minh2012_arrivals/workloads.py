@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from hpcrowd.analysis.features.workload import Workload
+from hpcrowd.analysis.features.workload import Settings, Workload
 from hpcrowd.analysis.models.arrivals.poisson import Poisson
 from hpcrowd.analysis.models.arrivals.wavelet import Wavelet, WaveletZeros
 from hpcrowd.analysis.models.parts.base import ArrivalModel
@@ -227,10 +227,11 @@ def fit_arrivals(submit: NDArray[np.float64], log: Mapping[str, Any]) -> Arrival
     UnavailableError
         When PyWavelets is not installed.
     """
+    workload = Workload.of(submit, 0, settings=Settings(time_scale_s=TIME_SCALE_S))
     models: dict[str, ArrivalModel] = {
-        "N": Poisson.fit(submit),
-        "L": Wavelet.fit(submit, time_scale_s=TIME_SCALE_S),
-        "LB": WaveletZeros.fit(submit, time_scale_s=TIME_SCALE_S),
+        "N": Poisson.fit(workload),
+        "L": Wavelet.fit(workload),
+        "LB": WaveletZeros.fit(workload),
     }
     return Arrivals(models, log)
 

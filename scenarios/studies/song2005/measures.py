@@ -18,6 +18,7 @@ from hpcrowd.analysis.features.workload import Floats, Workload
 from hpcrowd.analysis.models.jobs.mugm import (
     CLUSTERS,
     GROUPS,
+    Fitting,
     Mugm,
     Submissions,
     jobs_of,
@@ -229,7 +230,7 @@ class Jobs:
         label = self.groups(1 if kind == ONE else GROUPS, medoids)
         if kind == SHUFFLED:
             label = np.random.default_rng(seed).permutation(label)
-        model = Mugm.of_groups(self.workload, label, medoids, notes=[], seed=seed)
+        model = Mugm.of_groups(self.workload, label, medoids, Fitting(seed=seed))
         size = len(self.user)
         made = model.jobs(np.arange(float(size)), model.machine, Streams(seed))
         return Quality(
