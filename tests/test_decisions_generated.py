@@ -26,7 +26,6 @@ from hpcrowd.agents.generative.pool_users import (
     BatchPool,
     DrawFromPool,
     PoolMember,
-    PoolUser,
     add_pool_users,
 )
 from hpcrowd.agents.populations.openness import Visits
@@ -209,14 +208,15 @@ class Hasty(DrawFromPool):
     def finished(self, user: Any, unit: int, now: int) -> None:
         """Go on at once."""
         if now < 4 * WEEK:
-            user.wake(unit)
+            self.wake(user, unit)
 
 
 def test_what_made_an_alarm_late_is_forgotten() -> None:
     """Only what an alarm submits was late with it: what follows without one is not."""
     model = Simulation(JobTable(), 1)
     pool = BatchPool(*(np.array(values) for values in ([0, 1], [WEEK], [WEEK], [1])))
-    user = PoolUser(model, Hasty(), PoolMember(1, 1, 5, np.array([10])), pool, horizon=5 * WEEK)
+    hasty = Hasty([PoolMember(1, 1, 5, np.array([10]))], {1: pool})
+    user = GeneratedUser(model, 1, hasty, group=1, horizon=5 * WEEK)
     user.absent_until = 10
     book = DecisionLog()
     note_generating(book, [user])

@@ -158,16 +158,8 @@ class SiteUser(GeneratedUser):
             count, number=np.arange(number, number + count), user=self.number, group=self.group
         )
         table.matrix[COPIED, first : first + count] = record[jobs].T
-        unit = self.model.submit(self, rows, at)
-        table.batch[first:] = unit
-        self.submitted += 1
-        self.asked[unit] = at[0]
-        if after is not None:
-            self.after[unit] = after
-        if self.log is not None:
-            self.note_submitted(unit, after)
         self._batch = slice(first, first + count)
-        return unit
+        return self.hand_in(rows, at, after)
 
     def response_of_last(self) -> int:
         """Return the response time of the job of its batch that ended last, s.
