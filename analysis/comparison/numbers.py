@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -296,12 +296,7 @@ class Comparison:
     @cached_property
     def metrics(self) -> pd.DataFrame:
         """Rows (metric, group): ``mean`` over seeds, ``low``, ``high``, ``runs``."""
-        rows = [
-            {"metric": name, "group": group.label, **_estimate(estimate)}
-            for name, estimates in self.estimates.items()
-            for group, estimate in zip(self.groups, estimates, strict=True)
-        ]
-        return _frame(rows, METRIC_COLUMNS)
+        return _frame(self.groups, self.estimates, _estimate, METRIC_COLUMNS)
 
     @cached_property
     def differences(self) -> pd.DataFrame:
@@ -310,25 +305,14 @@ class Comparison:
         ``low`` and ``high`` bound the difference; ``by`` says over what, see
         :class:`~hpcrowd.analysis.paired.Difference`.
         """
-        rows = [
-            {"metric": name, "group": group.label, **_difference(difference)}
-            for name, differences in self.seed_differences.items()
-            for group, difference in zip(self.groups[1:], differences, strict=True)
-        ]
-        return _frame(rows, DIFFERENCE_COLUMNS)
+        return _frame(self.groups[1:], self.seed_differences, _difference, DIFFERENCE_COLUMNS)
 
     @cached_property
     def users(self) -> pd.DataFrame:
         """Rows (metric, group): users against the first, see
         :class:`~hpcrowd.analysis.paired.UserDifference`; groups of other work are left out.
         """
-        rows = [
-            {"metric": name, "group": group.label, **_users(difference)}
-            for name, differences in self.user_differences.items()
-            for group, difference in zip(self.groups[1:], differences, strict=True)
-            if difference is not None
-        ]
-        return _frame(rows, USER_COLUMNS)
+        return _frame(self.groups[1:], self.user_differences, _users, USER_COLUMNS)
 
     def per_user(self, metric: str) -> pd.DataFrame:
         """Return a metric of each user (rows) in each group (columns); NaN where it has none.
@@ -433,7 +417,7 @@ class Comparison:
                         for name, differences in self.seed_differences.items()
                     },
                     "users": {
-                        name: None if (one := differences[place]) is None else _users(one)
+                        name: _users(differences[place])
                         for name, differences in self.user_differences.items()
                     },
                 }
@@ -498,9 +482,21 @@ def jobs_left_out(group: Group) -> list[str]:
     return found
 
 
-def _frame(rows: list[dict[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
+def _frame[T](
+    groups: Sequence[Group],
+    found: Mapping[str, Sequence[T | None]],
+    cells_of: Callable[[T | None], dict[str, Any] | None],
+    columns: Sequence[str],
+) -> pd.DataFrame:
+    """Return what was found for each metric and group as rows; what has no cells is left out."""
     import pandas as pd
 
+    rows = [
+        {"metric": name, "group": group.label, **cells}
+        for name, values in found.items()
+        for group, one in zip(groups, values, strict=True)
+        if (cells := cells_of(one)) is not None
+    ]
     frame = pd.DataFrame(rows, columns=["metric", "group", *columns])
     unknown = [name for name in columns if frame[name].isna().any()]
     return frame.astype(dict.fromkeys(unknown, float)).set_index(["metric", "group"])
@@ -521,7 +517,9 @@ def _difference(difference: Difference | None) -> dict[str, Any]:
     return dict(zip(DIFFERENCE_COLUMNS, values, strict=True))
 
 
-def _users(found: UserDifference) -> dict[str, Any]:
+def _users(found: UserDifference | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
     estimate = found.estimate
     values = (estimate.count, found.first, found.other, estimate.mean, estimate.low, estimate.high)
     shares = (found.median, found.better, found.worse, found.only_first, found.only_other)

@@ -20,12 +20,12 @@ from hpcrowd.analysis.pictures.over_time import TIME_BINS, draw_profiles
 from hpcrowd.analysis.pictures.plots import (
     COLOURS,
     LEGEND,
-    TITLE,
     label_at,
     label_week,
     legend_figure,
     look_of,
     new_figure,
+    panels,
     say_nothing,
     shortened,
     tidy,
@@ -120,10 +120,10 @@ def queues(
     several = any(len(group.runs) > 1 for group in groups)
     subtitle = "dark: mean over the seeds, pale: the longest of any seed" if several else ""
     figure = new_figure(12, height, title, subtitle)
-    grid = figure.add_gridspec(max(1, len(groups)), 1, left=0.055, right=0.985, hspace=0.35)
-    grid.update(bottom=0.5 / height, top=1 - 0.85 / height)
+    places = {"bottom": 0.5 / height, "top": 1 - 0.85 / height, "hspace": 0.35}
     span = span_of_groups(groups)
     if span is None:
+        grid = figure.add_gridspec(max(1, len(groups)), 1, left=0.055, right=0.985, **places)
         axes = figure.add_subplot(grid[0, 0])
         tidy(axes)
         say_nothing(axes, "nothing was submitted")
@@ -132,18 +132,16 @@ def queues(
     levels = [np.stack([curves.jobs_waiting(run.jobs, edges) for run in g.runs]) for g in groups]
     highest = max(1.0, *(float(level.max()) for level in levels))
     clock = with_shared_clock(groups)
-    for place, (group, level) in enumerate(zip(groups, levels, strict=True)):
-        axes = figure.add_subplot(grid[place, 0])
-        tidy(axes)
+    drawn = panels(figure, len(groups), 1, **places)
+    for place, (axes, group, level) in enumerate(zip(drawn, groups, levels, strict=True)):
+        tidy(axes, shortened(group.title, 150))
         colour = COLOURS[colours[place % len(colours)]]
         if len(level) > 1:
             axes.stairs(level.max(axis=0), edges, fill=True, color=colour, alpha=0.3)
         axes.stairs(level.mean(axis=0), edges, fill=True, color=colour)
         axes.set_ylim(0, 1.05 * highest)
-        axes.set_title(shortened(group.title, 150), **TITLE)
-        is_lowest = place == len(groups) - 1
-        time_axis(axes, clock, *span, named=is_lowest)
-        if not is_lowest:
+        time_axis(axes, clock, *span, named=axes is drawn[-1])
+        if axes is not drawn[-1]:
             axes.tick_params(labelbottom=False)
     return figure
 
@@ -159,9 +157,8 @@ def mean_waits(run: Run, groups: Mapping[int, str]) -> dict[str, float | None]:
 
 def _draw_bars(axes: Axes, runs: Sequence[Run], bar: Bars, *, named: bool) -> None:
     values = [run.metrics[bar.metric] for run in runs]
-    tidy(axes)
+    tidy(axes, bar.title)
     axes.grid(visible=False)
-    axes.set_title(bar.title, **TITLE)
     lengths = [0.0 if value is None else value / bar.scale for value in values]
     places = range(len(runs))
     axes.barh(places, lengths, color=[COLOURS[colour_of(place)] for place in places], height=0.72)
@@ -180,8 +177,7 @@ def _draw_bars(axes: Axes, runs: Sequence[Run], bar: Bars, *, named: bool) -> No
 def _draw_group_waits(axes: Axes, runs: Sequence[Run], groups: Mapping[int, str]) -> None:
     waits = [mean_waits(run, groups) for run in runs]
     names = ["all", *groups.values()]
-    tidy(axes)
-    axes.set_title("Mean wait by kind of user" if groups else "Mean wait", **TITLE)
+    tidy(axes, "Mean wait by kind of user" if groups else "Mean wait")
     known = [wait for of_run in waits for wait in of_run.values() if wait]
     if not known:
         return say_nothing(axes, "nobody waited")
@@ -248,10 +244,9 @@ def bars(groups: Sequence[Group], title: str = "At a glance") -> Figure:
     several = any(len(group.runs) > 1 for group in groups)
     subtitle = "black lines: 95 % interval of the mean over seeds" if several else ""
     figure = new_figure(12, height, title, subtitle)
-    grid = figure.add_gridspec(1, len(GROUP_BARS), left=0.19, right=0.985, wspace=0.12)
-    grid.update(bottom=0.12 / height, top=1 - 0.85 / height)
-    for place, bar in enumerate(GROUP_BARS):
-        axes = figure.add_subplot(grid[0, place])
+    bottom, top = 0.12 / height, 1 - 0.85 / height
+    drawn = panels(figure, 1, len(GROUP_BARS), left=0.19, bottom=bottom, top=top, wspace=0.12)
+    for place, (axes, bar) in enumerate(zip(drawn, GROUP_BARS, strict=True)):
         _draw_group_bars(axes, groups, bar)
         labels = [wrapped(group.title, 27, 2) if not place else "" for group in groups]
         axes.set_yticks(range(len(groups)), labels)
@@ -270,13 +265,17 @@ def course(groups: Sequence[Group], title: str = "The course of the work") -> Fi
         Of the picture.
     """
     record = _record(groups)
-    figure, bottom, top = headed_figure(12, 6.4, title, groups, record=record is not None)
+    titles = [group.title for group in groups]
+    figure, bottom, top = legend_figure(12, 6.4, title, titles, record=record is not None)
+    span = span_of_groups(groups)
+    if span is None:
+        axes = figure.add_axes((0.05, 0.1, 0.9, 0.6))
+        tidy(axes)
+        say_nothing(axes, "nothing was submitted")
+        return figure
     grid = figure.add_gridspec(
         2, 2, left=0.06, right=0.985, bottom=bottom, top=top, hspace=0.3, wspace=0.16
     )
-    span = span_of_groups(groups)
-    if span is None:
-        return _nothing(figure, "nothing was submitted")
     edges = curves.time_edges(*span, TIME_BINS // 2)
     comparable = [work_of(group.first) == work_of(groups[0].first) for group in groups]
     whose: tuple[tuple[str, Callable[[Run], Int64s]], ...] = (
@@ -290,8 +289,8 @@ def course(groups: Sequence[Group], title: str = "The course of the work") -> Fi
             for group in groups
         ]
         base = levels[0].mean(axis=0)
-        tidy(above)
-        tidy(below)
+        tidy(above, name)
+        tidy(below, f"The same, difference to {shortened(groups[0].label, 50)}")
         if column == 0 and record is not None:
             counts = curves.cumulative(record, edges)
             above.plot(edges, counts, color=COLOURS["grey"], linewidth=3)
@@ -301,8 +300,6 @@ def course(groups: Sequence[Group], title: str = "The course of the work") -> Fi
             if comparable[place]:
                 _draw_band(below, edges, level - base, place)
         above.set_ylim(bottom=0)
-        above.set_title(name, **TITLE)
-        below.set_title(f"The same, difference to {shortened(groups[0].label, 50)}", **TITLE)
         for axes in (above, below):
             time_axis(axes, with_shared_clock(groups), *span, labels=7, named=axes is below)
     return figure
@@ -327,8 +324,10 @@ def weeks(groups: Sequence[Group], title: str = "Submissions over the week") -> 
         fontsize=9.5,
         color="#444444",
     )
-    grid = figure.add_gridspec(rows, columns, left=0.04, right=0.985, hspace=0.42, wspace=0.09)
-    grid.update(bottom=0.5 / height, top=1 - 0.95 / height)
+    bottom, top = 0.5 / height, 1 - 0.95 / height
+    grid = figure.add_gridspec(
+        rows, columns, left=0.04, right=0.985, bottom=bottom, top=top, hspace=0.42, wspace=0.09
+    )
     profiles = [
         100 * np.stack([weekly_profile(run.jobs.submit, run.clock) for run in group.runs])
         for group in groups
@@ -337,10 +336,9 @@ def weeks(groups: Sequence[Group], title: str = "Submissions over the week") -> 
     highest = 1.05 * max(float(one.max()) for one in (*profiles, *greys)) or 1.0
     for place, (group, profile, grey) in enumerate(zip(groups, profiles, greys, strict=True)):
         axes = figure.add_subplot(grid[place // columns, place % columns])
-        tidy(axes)
         distance = group.estimate("week_distance")
         far = "" if distance is None else f"; {distance.mean:.2f} from the record"
-        axes.set_title(shortened(group.title, 90 if columns == 1 else 52) + far, **TITLE)
+        tidy(axes, shortened(group.title, 90 if columns == 1 else 52) + far)
         if not profile.any():
             say_nothing(axes, "nothing was submitted")
             continue
@@ -352,17 +350,9 @@ def weeks(groups: Sequence[Group], title: str = "Submissions over the week") -> 
     return figure
 
 
-def _nothing(figure: Figure, why: str) -> Figure:
-    axes = figure.add_axes((0.05, 0.1, 0.9, 0.6))
-    tidy(axes)
-    say_nothing(axes, why)
-    return figure
-
-
 def _draw_group_bars(axes: Axes, groups: Sequence[Group], bar: Bars) -> None:
-    tidy(axes)
+    tidy(axes, bar.title)
     axes.grid(visible=False)
-    axes.set_title(bar.title, **TITLE)
     estimates = [group.estimate(bar.metric) for group in groups]
     ends = [0.0]
     for place, estimate in enumerate(estimates):
@@ -438,16 +428,13 @@ def users_apart(groups: Sequence[Group], title: str = "From user to user") -> Fi
 
     Both count users, not jobs; a value is a user's mean over jobs, and over runs.
     """
-    figure, bottom, top = headed_figure(12, 4.4, title, groups)
-    grid = figure.add_gridspec(1, 2, left=0.055, right=0.985, bottom=bottom, top=top, wspace=0.14)
-    late, wait = (figure.add_subplot(grid[0, column]) for column in (0, 1))
-    tidy(late)
-    late.set_title("Share of users who submit less late than ..., against the record", **TITLE)
+    figure, bottom, top = legend_figure(12, 4.4, title, [group.title for group in groups])
+    late, wait = panels(figure, 1, 2, bottom=bottom, top=top, wspace=0.14)
+    tidy(late, "Share of users who submit less late than ..., against the record")
     lines = [(group.users["lateness_mean_s"][1], place) for place, group in enumerate(groups)]
     _draw_shares(late, lines, "a user's mean lateness", "no record to be late against")
-    tidy(wait)
+    tidy(wait, "Share of users whose mean wait is longer by less than ...")
     first = groups[0]
-    wait.set_title("Share of users whose mean wait is longer by less than ...", **TITLE)
     differences = []
     for place, group in enumerate(groups):
         if place and work_of(group.first) == work_of(first.first):
@@ -490,13 +477,6 @@ def _draw_shares(axes: Axes, lines: Sequence[tuple[Floats, int]], name: str, not
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.set_xlabel(name, fontsize=8.5)
     return None
-
-
-def headed_figure(
-    width: float, body: float, title: str, groups: Sequence[Group], *, record: bool = False
-) -> tuple[Figure, float, float]:
-    """Return a figure with a legend of the groups below its title, and where its body may be."""
-    return legend_figure(width, body, title, [group.title for group in groups], record=record)
 
 
 def span_of_groups(groups: Sequence[Group]) -> tuple[int, int] | None:

@@ -7,7 +7,7 @@ are coloured by user, queue, state or cluster (:func:`looks_of`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +61,9 @@ OF_STATES = {
     State.RENOUNCED: "green",
     State.FAILED: "sky",
 }
+
+#: What jobs may be coloured by.
+COLOURED_BY = ("user", "queue", "cluster", "state")
 
 #: Most entries of a legend.
 MOST_ENTRIES = 9
@@ -131,7 +134,10 @@ def looks_of(jobs: JobTable, by: str) -> Looks:
     """
     if by not in COLOURED_BY:
         raise QuantityError(f"coloured by {by!r}: not known; choose {', '.join(COLOURED_BY)}")
-    return COLOURED_BY[by](jobs)
+    if by == "state":
+        looks = [Look(COLOURS[OF_STATES[state]], "", state.name.lower()) for state in State]
+        return Looks(looks, jobs.state.copy(), "")
+    return _by_work(getattr(jobs, by), jobs, by)
 
 
 def _by_work(column: Int64s, jobs: JobTable, what: str) -> Looks:
@@ -147,7 +153,11 @@ def _by_work(column: Int64s, jobs: JobTable, what: str) -> Looks:
     coloured = len(HUES) * len(HATCHES)
     order = np.argsort(-work, kind="stable") if len(numbers) > coloured else np.arange(len(numbers))
     looks = [
-        Look(COLOURS[hue], hatch, _name(what, int(numbers[place])))
+        Look(
+            COLOURS[hue],
+            hatch,
+            f"{what} {'unknown' if numbers[place] == UNKNOWN else numbers[place]}",
+        )
         for place, (hatch, hue) in zip(
             order[:coloured].tolist(), ((h, c) for h in HATCHES for c in HUES), strict=False
         )
@@ -159,35 +169,6 @@ def _by_work(column: Int64s, jobs: JobTable, what: str) -> Looks:
     looks += [Look(grey) for grey in GREYS]
     return Looks(looks, look[which], f"other {what}s")
 
-
-def _name(what: str, number: int) -> str:
-    return f"{what} unknown" if number == UNKNOWN else f"{what} {number}"
-
-
-def _by_user(jobs: JobTable) -> Looks:
-    return _by_work(jobs.user, jobs, "user")
-
-
-def _by_queue(jobs: JobTable) -> Looks:
-    return _by_work(jobs.queue, jobs, "queue")
-
-
-def _by_cluster(jobs: JobTable) -> Looks:
-    return _by_work(jobs.cluster, jobs, "cluster")
-
-
-def _by_state(jobs: JobTable) -> Looks:
-    looks = [Look(COLOURS[OF_STATES[state]], "", state.name.lower()) for state in State]
-    return Looks(looks, jobs.state.copy(), "")
-
-
-#: What jobs may be coloured by.
-COLOURED_BY: dict[str, Callable[[JobTable], Looks]] = {
-    "user": _by_user,
-    "queue": _by_queue,
-    "cluster": _by_cluster,
-    "state": _by_state,
-}
 
 #: First and last moment, s; None where the run begins or ends.
 Window = tuple[int | None, int | None]

@@ -5,7 +5,7 @@ Most pictures have a function that gives what they show as columns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ import numpy as np
 from hpcrowd.agents.populations.openness import LEAVING, Happening
 from hpcrowd.analysis import curves
 from hpcrowd.analysis.accounts.platform import sizes_of
-from hpcrowd.analysis.curves import size_steps, weekly_profile
+from hpcrowd.analysis.curves import Floats, size_steps, weekly_profile
 from hpcrowd.analysis.metrics import submitted
 from hpcrowd.analysis.pictures.platform_marks import draw_marks
 from hpcrowd.analysis.pictures.plots import (
@@ -29,12 +29,13 @@ from hpcrowd.analysis.pictures.plots import (
     label_week,
     legend_at_right,
     new_figure,
+    panels,
     say_nothing,
     tidy,
     time_axis,
 )
 from hpcrowd.analysis.run import Run
-from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 
 if TYPE_CHECKING:
@@ -166,8 +167,7 @@ def draw_exceedance(
     axes: Axes, lines: Sequence[Line], title: str = "Share of jobs that waited longer than ..."
 ) -> None:
     """Draw the exceedance of waits (s): for each line its label, waits, colour and width."""
-    tidy(axes)
-    axes.set_title(title, **TITLE)
+    tidy(axes, title)
     found = [(line, curves.exceedance(line[1])) for line in lines]
     drawn = [(line, curve) for line, curve in found if curve is not None]
     if not drawn:
@@ -189,28 +189,36 @@ def draw_exceedance(
 
 def draw_week(axes: Axes, run: Run) -> None:
     """Draw the submissions per hour over a mean week."""
-    recorded = run.jobs.recorded_submit
-    draw_profiles(axes, run, lines_of(run, recorded[recorded != UNKNOWN], run.jobs.submit))
+    draw_profiles(axes, run, _submissions(run))
 
 
-def draw_profiles(axes: Axes, run: Run, lines: Sequence[Line]) -> None:
+def draw_profiles(
+    axes: Axes,
+    run: Run,
+    lines: Sequence[Line],
+    title: str = "Jobs submitted per h over a mean week",
+    profile_of: Callable[[Int64s, Clock], Floats | None] = curves.weekly_rates,
+) -> None:
     """Draw weekly profiles of submissions: for each line its label, times, colour and width."""
-    tidy(axes)
-    axes.set_title("Jobs submitted per h over a mean week", **TITLE)
-    found = [(line, curves.weekly_rates(line[1], run.clock)) for line in lines]
-    hours = np.arange(curves.WEEK_HOURS + 1)
-    empty = True
-    for (name, _, colour, width), profile in found:
-        if profile is not None:
-            empty = False
-            axes.stairs(
-                profile, hours, color=COLOURS[colour], linewidth=width, label=name, baseline=None
-            )
-    if empty:
+    tidy(axes, title)
+    profiles = [(line, profile_of(line[1], run.clock)) for line in lines]
+    found = [(line, profile) for line, profile in profiles if profile is not None]
+    if not found:
         return say_nothing(axes, "nothing was submitted")
+    hours = np.arange(curves.WEEK_HOURS + 1)
+    for (name, _, colour, width), profile in found:
+        axes.stairs(
+            profile, hours, color=COLOURS[colour], linewidth=width, label=name, baseline=None
+        )
     label_week(axes, run.clock)
     axes.set_ylim(0, 1.2 * axes.get_ylim()[1])  # room for the legend
     axes.legend(**LEGEND, loc="upper right", ncols=len(found))
+
+
+def _submissions(run: Run) -> list[Line]:
+    """Return the lines of submissions, recorded and simulated."""
+    recorded = run.jobs.recorded_submit
+    return lines_of(run, recorded[recorded != UNKNOWN], run.jobs.submit)
 
 
 #: Columns of a picture as data: names with their units, and values of equal length.
@@ -235,8 +243,7 @@ def use_over_time(run: Run) -> Figure:
     Changes of the platform are marked, see :mod:`hpcrowd.analysis.pictures.platform_marks`.
     """
     figure = new_figure(12, 5.4, "Processors in use and the queue", run.label)
-    grid = figure.add_gridspec(2, 1, left=0.055, right=0.985, bottom=0.085, top=0.85, hspace=0.36)
-    above, below = (figure.add_subplot(grid[row]) for row in (0, 1))
+    above, below = panels(figure, 2, 1, bottom=0.085, top=0.85, hspace=0.36)
     draw_usage(above, run)
     draw_queue(below, run)
     span = curves.span_of(run.jobs)
@@ -283,11 +290,9 @@ def submissions_over_time(run: Run) -> Figure:
     """
     title = "Submissions, and how late they are" if is_late(run) else "Submissions"
     figure = new_figure(12, 3.9, title, run.label)
-    grid = figure.add_gridspec(1, 2, left=0.06, right=0.985, bottom=0.13, top=0.78, wspace=0.16)
-    left, right = (figure.add_subplot(grid[place]) for place in (0, 1))
+    left, right = panels(figure, 1, 2, left=0.06, bottom=0.13, top=0.78, wspace=0.16)
     draw_submissions(left, run)
-    draw = _draw_lateness if is_late(run) else _draw_rate
-    draw(right, run)
+    (_draw_lateness if is_late(run) else _draw_rate)(right, run)
     return figure
 
 
@@ -315,35 +320,24 @@ def week_of(run: Run) -> Figure:
     """Return which share of the jobs comes in each hour of the week, recorded and simulated."""
     figure = new_figure(12, 3.2, "The week of the users", run.label)
     axes = figure.add_axes((0.045, 0.15, 0.94, 0.59))
-    tidy(axes)
-    axes.set_title("Share of all jobs submitted in each hour of the week, %", **TITLE)
-    found = _weeks(run)
-    if not found:
-        say_nothing(axes, "nothing was submitted")
-        return figure
-    hours = np.arange(curves.WEEK_HOURS + 1)
-    for (name, _, colour, width), share in found:
-        axes.stairs(share, hours, color=COLOURS[colour], linewidth=width, label=name, baseline=None)
-    label_week(axes, run.clock)
-    axes.set_ylim(0, 1.2 * axes.get_ylim()[1])  # room for the legend
-    axes.legend(**LEGEND, loc="upper right", ncols=len(found))
+    title = "Share of all jobs submitted in each hour of the week, %"
+    draw_profiles(axes, run, _submissions(run), title, _percent)
     return figure
 
 
 def week_data(run: Run) -> Columns:
     """Return what :func:`week_of` shows, for each hour of the week from Monday 00:00 on."""
+    found = [(name, _percent(times, run.clock)) for name, times, *_ in _submissions(run)]
     return {
         "hour_of_week": np.arange(curves.WEEK_HOURS),
-        **{f"{line[0]}_percent": share for line, share in _weeks(run)},
+        **{f"{name}_percent": share for name, share in found if share is not None},
     }
 
 
-def _weeks(run: Run) -> list[tuple[Line, Any]]:
-    """Return the lines of :func:`week_of` with their values, %."""
-    recorded = run.jobs.recorded_submit
-    lines = lines_of(run, recorded[recorded != UNKNOWN], run.jobs.submit)
-    found = [(line, 100 * weekly_profile(line[1], run.clock)) for line in lines]
-    return [(line, share) for line, share in found if share.any()]
+def _percent(times: Int64s, clock: Clock) -> Floats | None:
+    """Return the share of submissions in each hour of the week, %; None without any."""
+    share: Floats = 100 * weekly_profile(times, clock)
+    return share if share.any() else None
 
 
 def has_record(run: Run) -> bool:
@@ -420,8 +414,7 @@ def _draw_lateness(axes: Axes, run: Run) -> None:
 
 def _draw_rate(axes: Axes, run: Run) -> None:
     """Draw the submissions per day."""
-    tidy(axes)
-    axes.set_title("Jobs submitted per day", **TITLE)
+    tidy(axes, "Jobs submitted per day")
     known = run.jobs.submit[run.jobs.submit != UNKNOWN]
     if not len(known):
         return say_nothing(axes, "nothing was submitted")
@@ -446,17 +439,15 @@ VISITS = {
 def comings_and_goings(run: Run) -> Figure:
     """Return how many users are there over time, and who came and left in each week."""
     figure = new_figure(12, 4.6, "Users who come and go", run.label)
-    grid = figure.add_gridspec(2, 1, left=0.055, right=0.985, bottom=0.1, top=0.82, hspace=0.42)
-    above, below = (figure.add_subplot(grid[row]) for row in (0, 1))
+    above, below = panels(figure, 2, 1, bottom=0.1, top=0.82, hspace=0.42)
     times, there = users_there(run)
     first, last = curves.span_of(run.jobs) or (0, WEEK)
     last = max(last, int(times[-1]) if len(times) else 0)
-    tidy(above)
+    tidy(above, "Users who are there")
     above.stairs(there, np.append(times, max(last, times[-1] + 1)), fill=True, color=COLOURS["sky"])
     above.set_ylim(0, 1.08 * max(1, int(there.max())))
-    above.set_title("Users who are there", **TITLE)
     time_axis(above, run, first, last, named=False)
-    tidy(below)
+    tidy(below, "Users per week: upward who come, downward who leave")
     edges, counts = _by_week(run, first, last)
     up, down = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
     for what, (colour, hatch) in VISITS.items():
@@ -471,7 +462,6 @@ def comings_and_goings(run: Run) -> Figure:
         )  # fmt: skip
         up, down = (up, top) if leaves else (top, down)
     below.axhline(0, color="black", linewidth=0.8)
-    below.set_title("Users per week: upward who come, downward who leave", **TITLE)
     time_axis(below, run, first, last)
     kinds = len(below.get_legend_handles_labels()[0])
     if kinds:

@@ -133,6 +133,12 @@ def legend_figure(
     return figure, 0.55 / height, 1 - (0.75 + 0.2 * rows) / height
 
 
+def panels(figure: Figure, rows: int, columns: int, **places: Any) -> list[Axes]:
+    """Return the panels of a figure, row by row; ``places`` are those of a grid of matplotlib."""
+    grid = figure.add_gridspec(rows, columns, **({"left": 0.055, "right": 0.985} | places))
+    return [figure.add_subplot(grid[place]) for place in range(rows * columns)]
+
+
 def legend_above(figure: Figure, panel: Axes, below: float = 0.56) -> None:
     """Put the legend of a panel under the title of its figure, ``below`` inches from the top."""
     handles, labels = panel.get_legend_handles_labels()
@@ -191,8 +197,10 @@ def wrapped(text: str, width: int, lines: int) -> str:
 # ---- panels and their axes ----------------------------------------------------------------------
 
 
-def tidy(axes: Axes) -> None:
+def tidy(axes: Axes, title: str = "") -> None:
     """Give axes the common look; what the vertical axis counts stands in the title."""
+    if title:
+        axes.set_title(title, **TITLE)
     axes.tick_params(labelsize=8, length=3, color="#888888")
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color("#888888")

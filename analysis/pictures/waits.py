@@ -27,6 +27,7 @@ from hpcrowd.analysis.pictures.plots import (
     legend_at_right,
     new_figure,
     paler,
+    panels,
     say_nothing,
     tidy,
 )
@@ -115,11 +116,10 @@ def users_waits(run: Run) -> Figure:
     """Return the mean wait of each user against the user's work, as recorded, too, where known."""
     figure = new_figure(12, 4.6, "Users: how long they wait, by their work", run.label)
     axes = figure.add_axes((0.065, 0.11, 0.85, 0.71))
-    tidy(axes)
+    tidy(axes, "Mean wait of a user; size of a dot: jobs")
     found = users_data(run)
     work, wait = found["work_processor_h"], found["wait_mean_s"]
     known = (work > 0) & ~np.isnan(wait)
-    axes.set_title("Mean wait of a user; size of a dot: jobs", **TITLE)
     if not known.any():
         say_nothing(axes, "no job ran")
         return figure
@@ -144,8 +144,7 @@ def users_waits(run: Run) -> Figure:
 def waits_apart(run: Run) -> Figure:
     """Return which share of the jobs, and of the users, waited longer than so long."""
     figure = new_figure(12, 3.5, "How long jobs and users wait", run.label)
-    grid = figure.add_gridspec(1, 2, left=0.06, right=0.985, bottom=0.14, top=0.76, wspace=0.14)
-    left, right = (figure.add_subplot(grid[place]) for place in (0, 1))
+    left, right = panels(figure, 1, 2, left=0.06, bottom=0.14, top=0.76, wspace=0.14)
     draw_waits(left, run)
     draw_exceedance(
         right,
@@ -331,26 +330,18 @@ def waits_by_class(run: Run) -> Figure:
     found = wait_classes(run)
     height = 1.65 + 0.43 * len(found.sizes)
     figure = new_figure(12, height, "Who waits", run.label)
-    grid = figure.add_gridspec(1, 2, left=0.11, right=0.99, wspace=0.04)
-    grid.update(bottom=0.62 / height, top=1 - 0.95 / height)
-    for place, (values, title, colours) in enumerate(
-        (
-            (found.wait, "Mean wait (jobs)", "Blues"),
-            (found.slowdown, "Mean bounded slowdown (jobs)", "Oranges"),
-        )
-    ):
-        axes = figure.add_subplot(grid[place])
-        axes.set_title(title, **TITLE)
-        if not found.jobs.any():
+    bottom, top = 0.62 / height, 1 - 0.95 / height
+    left, right = panels(figure, 1, 2, left=0.11, right=0.99, bottom=bottom, top=top, wspace=0.04)
+    left.set_title("Mean wait (jobs)", **TITLE)
+    right.set_title("Mean bounded slowdown (jobs)", **TITLE)
+    if not found.jobs.any():
+        for axes in (left, right):
             say_nothing(axes, "no job ran")
-            continue
-        form = _short_time if place == 0 else _short_number
-        _draw_cells(axes, found, values, colours, form)
-        axes.set_xlabel(found.by, fontsize=8.5)
-        if place:
-            axes.set_yticks([])
-        else:
-            axes.set_ylabel("processors", fontsize=8.5)
+        return figure
+    _draw_cells(left, found, found.wait, "Blues", _short_time)
+    _draw_cells(right, found, found.slowdown, "Oranges", _short_number)
+    left.set_ylabel("processors", fontsize=8.5)
+    right.set_yticks([])
     return figure
 
 
@@ -392,6 +383,7 @@ def _draw_cells(axes: Axes, found: WaitClasses, values: Floats, colours: str, fo
     axes.set(xlim=(0, columns), ylim=(rows, 0))
     axes.axhline(rows - 1, color="black", linewidth=1)
     axes.axvline(columns - 1, color="black", linewidth=1)
+    axes.set_xlabel(found.by, fontsize=8.5)
     axes.set_xticks(np.arange(columns) + 0.5, found.times, fontsize=8)
     axes.set_yticks(np.arange(rows) + 0.5, found.sizes, fontsize=8)
     axes.tick_params(length=0)

@@ -388,8 +388,7 @@ def submissions_picture(
             words += f", of the last day {format_duration(late.recent)}"
     figure = figure_at(moment, "Submissions", width, height, words)
     axes = figure.add_axes((0.7 / width, 0.5 / height, 1 - 0.85 / width, 1 - 1.6 / height))
-    tidy(axes)
-    axes.set_title("Jobs submitted until then", **TITLE)
+    tidy(axes, "Jobs submitted until then")
     times, past = frame["time_s"].to_numpy(), frame["time_s"].to_numpy() <= moment.now
     if not frame["recorded"].any() and not frame["simulated"].any():
         say_nothing(axes, "nothing was submitted")

@@ -19,7 +19,6 @@ from hpcrowd.analysis.curves import WEEK_HOURS
 from hpcrowd.analysis.pictures.plots import (
     COLOURS,
     LEGEND,
-    TITLE,
     count_axis,
     label_week,
     say_nothing,
@@ -146,8 +145,7 @@ def week_picture(moment: Moment, user: int, *, width: float = 9.0, height: float
         words += f", {int(recorded.sum()):,} as recorded"
     figure = figure_at(moment, f"Week of user {user}", width, height, words)
     axes = figure.add_axes((0.6 / width, 0.5 / height, 1 - 0.75 / width, 1 - 1.62 / height))
-    tidy(axes)
-    axes.set_title("Jobs submitted in each hour of the week", **TITLE)
+    tidy(axes, "Jobs submitted in each hour of the week")
     edges = np.arange(WEEK_HOURS + 1)
     pieces = hours_of(moment.users.get(user)).pieces or []
     top = 1.15 * max(1, int(recorded.max()), int(simulated.max()))
