@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, override
 
 import numpy as np
 
-from hpcrowd.agents.behaviours.activity import ActivityWindow, WeeklyWindow
+from hpcrowd.agents.behaviours.activity import ActivityWindow, WeeklyWindow, joined
 from hpcrowd.agents.behaviours.declared import setting
 from hpcrowd.environment.clock import WEEK, Clock, Moment, second_of
 from hpcrowd.environment.errors import QuantityError, SignalError
@@ -77,19 +77,18 @@ class Periods(Trigger):
     def begin(self, user: ReplayUser) -> None:
         if self._clock is not user.model.clock:
             self._clock = user.model.clock
-            self._begins, self._ends = _joined(self._seconds(user.model.clock))
+            self._begins, self._ends = joined(self._seconds(user.model.clock))
 
     @override
     def which(self, user: ReplayUser, intention: Intention) -> NDArray[np.bool_]:
-        return np.array([self._is_active(at) for at in intention.at.tolist()])
+        begins, ends = self._begins, self._ends
+        places = [bisect_right(begins, at) - 1 for at in intention.at.tolist()]
+        until = np.array([ends[place] if place >= 0 else UNKNOWN for place in places])
+        return intention.at < until
 
     @override
     def until(self, user: ReplayUser, at: int) -> int:
         return self._ends[bisect_right(self._begins, at) - 1]
-
-    def _is_active(self, at: int) -> bool:
-        place = bisect_right(self._begins, at) - 1
-        return place >= 0 and at < self._ends[place]
 
     def _seconds(self, clock: Clock) -> list[tuple[int, int]]:
         """Return the periods, s of the run."""
@@ -338,19 +337,6 @@ class Patience(Trigger):
             return waits > self.wait * len(jobs)
         assert self.times is not None
         return waits > self.times * sum(run for _, _, run in jobs)
-
-
-def _joined(periods: Sequence[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    """Return where periods begin and end, s of the run, those that touch made one."""
-    begins: list[int] = []
-    ends: list[int] = []
-    for begin, end in sorted(periods):
-        if ends and begin <= ends[-1]:
-            ends[-1] = max(ends[-1], end)
-        else:
-            begins.append(begin)
-            ends.append(end)
-    return begins, ends
 
 
 def _comparable(begin: Moment, end: Moment) -> bool:

@@ -29,7 +29,12 @@ from typing import TYPE_CHECKING, ClassVar, Literal, cast, override
 import numpy as np
 
 from hpcrowd.agents.behaviours.activity import Activity, Shifts, WorkPattern
-from hpcrowd.agents.behaviours.think import LONGEST_BREAK, Continuation, ContinuationLaw
+from hpcrowd.agents.behaviours.think import (
+    LONGEST_BREAK,
+    Continuation,
+    ContinuationLaw,
+    response_time,
+)
 from hpcrowd.agents.behaviours.when import Reason, Release
 from hpcrowd.agents.generative.empirical import (
     DAYS,
@@ -265,7 +270,8 @@ class ShmueliFeitelson(Generating):
     def finished(self, user: GeneratedUser, unit: int, now: int) -> None:
         """Stay in the session, or take a break."""
         user = cast(SiteUser, user)
-        stays = user.stream.random() < self.model.law.probability(user.response_of_last())
+        response = response_time(user.model.jobs, user.batch)
+        stays = user.stream.random() < self.model.law.probability(response)
         user.rests = not stays
         if stays and user.think:
             pause = draw(user.think, user.stream)

@@ -65,6 +65,8 @@ class SiteUser(GeneratedUser):
         s after local midnight at which its days begin.
     day
         The day on which it came last, counted from a Monday; -1 none.
+    batch
+        Rows of the jobs that it submitted last.
     """
 
     unasked = Why.FIRST
@@ -97,7 +99,7 @@ class SiteUser(GeneratedUser):
         self.turn = 0
         self.day = UNKNOWN
         self._job, self._left = UNKNOWN, 0
-        self._batch = slice(0, 0)
+        self.batch = slice(0, 0)
 
     def day_of(self, second: int) -> int:
         """Return the day of a second, counted from a Monday; days begin at :attr:`turn`."""
@@ -158,16 +160,5 @@ class SiteUser(GeneratedUser):
             count, number=np.arange(number, number + count), user=self.number, group=self.group
         )
         table.matrix[COPIED, first : first + count] = record[jobs].T
-        self._batch = slice(first, first + count)
+        self.batch = slice(first, first + count)
         return self.hand_in(rows, at, after)
-
-    def response_of_last(self) -> int:
-        """Return the response time of the job of its batch that ended last, s.
-
-        A job that never ran (rejected) was answered at once: 0. Ties go to the later job.
-        """
-        matrix, batch = self.model.jobs.matrix, self._batch
-        ends = matrix[Column.END, batch]
-        last = len(ends) - 1 - int(ends[::-1].argmax())
-        end = int(ends[last])
-        return end - int(matrix[Column.SUBMIT, batch][last]) if end != UNKNOWN else 0

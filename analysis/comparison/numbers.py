@@ -174,16 +174,12 @@ def group_runs(runs: Sequence[Run]) -> list[Group]:
             words = group.label.split(", ")
             group.label = ", ".join(word for word in words if not word.startswith("seed "))
     _tell_apart(groups)
-    _share_records(groups)
-    return groups
-
-
-def _share_records(groups: Sequence[Group]) -> None:
-    """Give groups without a record that of another group of the same work."""
+    # Groups without a record get that of another group of the same work.
     known = {work_of(group.first): group.record for group in groups if group.record is not None}
     for group in groups:
         if group.record is None:
             group.record = known.get(work_of(group.first))
+    return groups
 
 
 def _tell_apart(groups: Sequence[Group]) -> None:

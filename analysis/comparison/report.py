@@ -239,10 +239,19 @@ def write_tables(comparison: Comparison, place: Path) -> None:
 def comparison_tables(comparison: Comparison) -> Iterator[Section]:
     """Yield the tables as sections of a page."""
     groups = comparison.groups
-    yield Section("numbers", "Metrics", [_metrics_table(comparison)])
+    titles, names = [group.title for group in groups], shown_metrics(comparison)
+    meanings = {metric.name: metric.meaning for metric in ALL_METRICS}
+    means, differences = comparison.estimates, comparison.seed_differences
+    rows = [
+        (name, [format_estimate(name, e) for e in means[name]], meanings[name]) for name in names
+    ]
+    yield Section("numbers", "Metrics", [table_of(titles, rows, "meaning")])
     if len(groups) > 1:
+        rows = [
+            (name, [format_difference(name, d) for d in differences[name]], "") for name in names
+        ]
         title = f"Differences to {groups[0].label}"
-        yield Section("differences", title, [_differences_table(comparison)])
+        yield Section("differences", title, [table_of(titles[1:], rows, "")])
     if not comparison.users.empty:
         told = (
             "The same user on both sides; each counts once, however many jobs. Better off are "
@@ -261,24 +270,6 @@ def group_origins(groups: Sequence[Group]) -> tuple[list[str], list[dict[str, An
             one = one | {"configuration": one["configuration"] | {"seed": group.seeds}}
         found.append(one)
     return [group.label for group in groups], found
-
-
-def _metrics_table(comparison: Comparison) -> str:
-    meanings = {metric.name: metric.meaning for metric in ALL_METRICS}
-    rows = [
-        (name, [format_estimate(name, e) for e in comparison.estimates[name]], meanings[name])
-        for name in shown_metrics(comparison)
-    ]
-    return table_of([group.title for group in comparison.groups], rows, "meaning")
-
-
-def _differences_table(comparison: Comparison) -> str:
-    found = comparison.seed_differences
-    rows = [
-        (name, [format_difference(name, difference) for difference in found[name]], "")
-        for name in shown_metrics(comparison)
-    ]
-    return table_of([group.title for group in comparison.groups[1:]], rows, "")
 
 
 def _users_table(comparison: Comparison) -> str:

@@ -433,11 +433,15 @@ def sweep_figure(result: SweepResult, metric: str) -> Figure:
         say_nothing(axes, "no run has this metric")
         return figure
     places = _places(result.axes[axis] if result.varied else [result.name])
+    gaps = [after - before for before, after in pairwise(sorted(places.values()))]
+    nearest = min(gaps, default=1.0)
     for number, members in enumerate(list(groups.values())[:MOST_LINES]):
         shift = APART * (number - (min(len(groups), MOST_LINES) - 1) / 2) / len(groups)
-        _draw(axes, members, axis, places, shift * _step(places), scale, look_of(number))
+        _draw(axes, members, axis, places, shift * nearest, scale, look_of(number))
     axes.set_xticks(list(places.values()), [shortened(str(value), 24) for value in places])
-    axes.set_xlabel(_axis_title(axis, result), fontsize=9)
+    seeds = len(result.axes.get(SEED, ()))
+    bars = f"bars: {100 * result.confidence:g} % interval of the mean over {seeds} seeds"
+    axes.set_xlabel(f"{axis}; {bars}" if seeds > 1 else axis, fontsize=9)
     axes.margins(x=0.04 if len(places) > 1 else 0.5, y=0.08)
     if len(groups) > MOST_LINES:
         axes.set_title(
@@ -474,22 +478,6 @@ def _size(value: Any) -> float | None:
     """Return the number that a value is, also as a multiple such as 2x; None for a word."""
     found = _NUMBER.match(str(value))
     return None if found is None else float(found[0])
-
-
-def _step(places: dict[Any, float]) -> float:
-    """Return the smallest distance of two values."""
-    ordered = sorted(places.values())
-    gaps = [after - before for before, after in pairwise(ordered)]
-    return min(gaps, default=1.0)
-
-
-def _axis_title(axis: str, result: SweepResult) -> str:
-    seeds = len(result.axes.get("seed", ()))
-    if seeds > 1:
-        return (
-            f"{axis}; bars: {100 * result.confidence:g} % interval of the mean over {seeds} seeds"
-        )
-    return axis
 
 
 def _meaning(metric: str) -> str:

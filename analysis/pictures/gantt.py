@@ -280,7 +280,7 @@ def gantt(
     looks = looks_of(run.jobs, by)
     first, last = find_window(run, window)
     jobs = run.jobs
-    figure = new_figure(WIDTH, HEIGHT, title or run.label, "")
+    figure = new_figure(WIDTH, HEIGHT, title or run.label)
     grid = figure.add_gridspec(
         3, 1, left=0.06, right=0.985, bottom=0.085, top=0.855, hspace=0.24, height_ratios=(5, 1, 1)
     )
@@ -295,13 +295,13 @@ def gantt(
     there = processor_seconds(run.processors, sizes_of(run.platform), first, last)
     share = work.sum() / there if there else 0.0
     there_were = f"{fewest:,} to {most:,}" if fewest < most else f"{most:,}"
-    _subtitle(
-        figure,
-        run,
-        f"{window_name(run, first, last)}: {plural(len(rows), 'job')} of "
+    of = "" if run.source is None else f"{run.source['source']}, "
+    text = (
+        f"{of}{window_name(run, first, last)}: {plural(len(rows), 'job')} of "
         f"{plural(len(np.unique(jobs.user[rows])), 'user')} ran on {there_were} processors, "
-        f"{100 * share:.1f} % of them in use",
+        f"{100 * share:.1f} % of them in use"
     )
+    figure.text(0.012, 1 - 0.36 / HEIGHT, text, va="top", fontsize=9.5, color="#444444")
     tidy(machine)
     machine.grid(visible=False)
     bounded = fewest < most or where.rows > most
@@ -541,8 +541,3 @@ def levels(
     if len(edges) > MOST_STEPS:
         edges = np.unique(np.linspace(first, last, 1200).astype(np.int64))
     return edges, curves.mean_level(begin, end, height, edges)
-
-
-def _subtitle(figure: Figure, run: Run, text: str) -> None:
-    of = "" if run.source is None else f"{run.source['source']}, "
-    figure.text(0.012, 1 - 0.36 / HEIGHT, f"{of}{text}", va="top", fontsize=9.5, color="#444444")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -315,7 +316,8 @@ def wait_classes(run: Run) -> WaitClasses:
     number, waits, slows = (one[np.ix_(rows, columns)] for one in sums)
     with np.errstate(invalid="ignore"):
         means = waits / number, slows / number
-    sizes = [*(_size(place) for place in range(count)), ALL]
+    powers = [STEP**place for place in range(count)]
+    sizes = ["1", *(f"{low + 1:,} to {high:,}" for low, high in pairwise(powers)), ALL]
     return WaitClasses(
         [sizes[place] for place in rows],
         [[*names, ALL][place] for place in columns],
@@ -394,14 +396,6 @@ def _with_all(sums: Floats) -> Floats:
     """Return sums with one more row and column, which hold those of all."""
     wider = np.hstack([sums, sums.sum(axis=1, keepdims=True)])
     return np.vstack([wider, wider.sum(axis=0, keepdims=True)])
-
-
-def _size(place: int) -> str:
-    """Return the name of a class of sizes."""
-    if not place:
-        return "1"
-    low, high = STEP ** (place - 1) + 1, STEP**place
-    return f"{low:,} to {high:,}"
 
 
 def _short_time(seconds: float) -> str:

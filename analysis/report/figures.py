@@ -58,7 +58,6 @@ from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.jobs import UNKNOWN, State
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -176,18 +175,13 @@ def think_against_response(run: Run) -> Figure:
         axes.fill_between(middle, low, high, **band)
     every = np.hstack(list(found.values()))
     logarithmic_times(axes, every[0].min() / 1.8, every[0].max() * 1.8)
-    _label_think_times(axes, max(every[1].min() / 1.4, 0.8), every[3].max() * 1.4)
+    low, high = max(every[1].min() / 1.4, 0.8), every[3].max() * 1.4
+    axes.set(yscale="log", ylim=(low, high))
+    label_at(axes.yaxis, {second: text for second, text in MARKS.items() if low <= second <= high})
     axes.set_ylabel("think time", fontsize=LETTERS)
     axes.set_xlabel("response time of the batch before, from submission to end", fontsize=LETTERS)
     legend_at_right(figure, axes, 2)
     return figure
-
-
-def _label_think_times(axes: Axes, low: float, high: float) -> None:
-    """Make the vertical axis logarithmic, with labels that people read."""
-    axes.set_yscale("log")
-    axes.set_ylim(low, high)
-    label_at(axes.yaxis, {s: text for s, text in MARKS.items() if low <= s <= high})
 
 
 def think_times_of(run: Run) -> dict[str, Floats]:

@@ -228,7 +228,7 @@ def _origin(comparison: Comparison, again: Sequence[str]) -> Section:
     groups = comparison.groups
     parts = []
     for group in groups:
-        lines = left_out(group.first)
+        lines = left_out(group.first) or ["nothing was dropped or repaired"]
         head = f"<h3>Reading the trace{'' if len(groups) == 1 else f', {escape(group.label)}'}</h3>"
         parts += [head, list_of(lines)]
     labels, found = group_origins(groups)
@@ -335,7 +335,8 @@ def users_part(run: Run) -> list[str]:
         ("lateness_mean_s", "mean lateness"),
     ):
         if name in found:
-            columns[title] = [_known(name, found[name][n]) for n in shown]
+            values = [None if np.isnan(value) else float(value) for value in found[name]]
+            columns[title] = [format_metric(name, values[n]) for n in shown]
     if "behaviour" in found:
         columns["behaviour"] = [found["behaviour"][n] for n in shown]
     rest = 100 * (1 - float(found["share_of_work"][: len(shown)].sum()))
@@ -388,8 +389,3 @@ def _decisions(run: Run) -> list[str]:
     dropped = run.decisions.dropped
     lost = f"The log was full: {plural(dropped, 'later decision')} not kept."
     return [table, *([list_of([lost])] if dropped else [])]
-
-
-def _known(name: str, value: float) -> str:
-    """Return a number of a user for people; a dash where there is none."""
-    return format_metric(name, None if np.isnan(value) else float(value))

@@ -17,7 +17,7 @@ from hpcrowd.analysis.pictures.plots import (
     say_nothing,
     tidy,
 )
-from hpcrowd.analysis.views.frames import figure_at, mark_now
+from hpcrowd.analysis.views.frames import figure_at, mark_now, where_known
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.platform.placement import Placement, place
@@ -126,10 +126,8 @@ def gantt_table(moment: Moment, back: int = BACK, most: int | None = None) -> pd
             "processors": jobs.processors[rows],
             "submitted_s": jobs.submit[rows],
             "start_s": jobs.start[rows],
-            "end_s": pd.arrays.IntegerArray(np.where(running, 0, jobs.end[rows]), running),
-            "expected_end_s": pd.arrays.IntegerArray(
-                jobs.start[rows] + estimate, estimate == UNKNOWN
-            ),
+            "end_s": where_known(jobs.end[rows], ~running),
+            "expected_end_s": where_known(jobs.start[rows] + estimate, estimate != UNKNOWN),
         }
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND
-from hpcrowd.analysis.views.frames import figure_at
+from hpcrowd.analysis.views.frames import figure_at, where_known
 from hpcrowd.analysis.views.units import OwnUnits, own_units
 from hpcrowd.environment.clock import DAYS, WEEK
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
@@ -149,7 +149,7 @@ def graph_table(moment: Moment, user: int, most: int | None = MOST) -> pd.DataFr
     submitted = own.submitted[shown]
     due = (graph.state == FREE) & (begin != UNKNOWN)
     processors = moment.jobs.processors[own.rows]
-    size = np.maximum.reduceat(processors, own.first[:-1]) if len(own) else processors
+    size = np.maximum.reduceat(processors, own.first[:-1])
     numbers = own.numbers[shown]
     waits_for, awaiting = _names(own, graph.shown)
     return pd.DataFrame(
@@ -159,9 +159,9 @@ def graph_table(moment: Moment, user: int, most: int | None = MOST) -> pd.DataFr
             "state": STATE_NAMES[graph.state],
             "jobs": np.diff(own.first)[shown],
             "processors": size[shown],
-            "submitted_s": _known(begin, submitted),
-            "due_s": _known(begin, due),
-            "ended_s": _known(end, end != UNKNOWN),
+            "submitted_s": where_known(begin, submitted),
+            "due_s": where_known(begin, due),
+            "ended_s": where_known(end, end != UNKNOWN),
             "waits_for": pd.Series(waits_for, dtype="str"),
             "awaiting": pd.Series(awaiting, dtype="str"),
         }
@@ -212,12 +212,6 @@ def _listed(numbers: Int64s, places: Int64s, shown: range) -> list[str]:
         more = end - begin - MOST_NAMES
         texts.append(f"{text} and {more:,} more" if more > 0 else text)
     return texts
-
-
-def _known(values: Int64s, known: np.ndarray) -> pd.api.extensions.ExtensionArray:
-    import pandas as pd
-
-    return pd.arrays.IntegerArray(np.where(known, values, 0), ~known)
 
 
 #: Colour, marker, letter and words of each state, so that none is told by colour alone.

@@ -92,7 +92,7 @@ def load_table(moment: Moment, window: int | None = WINDOW) -> pd.DataFrame:
             "processors_in_use": curves.processors_in_use(jobs, edges)
             + curves.processors_in_use(stopped, edges),
             "jobs_waiting": curves.jobs_waiting(jobs, edges),
-            "processors_asked": curves.processors_asked(jobs, edges),
+            "processors_asked": curves.jobs_waiting(jobs, edges, jobs.processors),
         }
     )
     if len(moment.clusters) > 1:
@@ -249,18 +249,10 @@ def queue_table(moment: Moment, most: int | None = None) -> pd.DataFrame:
         }
     )
     if len(moment.clusters) > 1:
-        frame.insert(4, "cluster", pd.Series(_where(moment, rows), dtype="str"))
+        names = np.array([*moment.clusters, BROKER])
+        where = names[np.where(moment.held[rows], len(moment.clusters), jobs.cluster[rows])]
+        frame.insert(4, "cluster", pd.Series(where.tolist(), dtype="str"))
     return frame
-
-
-def _where(moment: Moment, rows: Int64s) -> list[str]:
-    """Return where jobs wait, in words."""
-    names = list(moment.clusters)
-    clusters, held = moment.jobs.cluster[rows].tolist(), moment.held[rows].tolist()
-    return [
-        BROKER if with_broker else names[cluster]
-        for cluster, with_broker in zip(clusters, held, strict=True)
-    ]
 
 
 def _word(name: str, value: Any) -> str:

@@ -15,7 +15,7 @@ from hpcrowd.agents.generative.shmueli import ShmueliFeitelson
 from hpcrowd.agents.generative.site_users import Doing, SiteUser
 from hpcrowd.agents.populations.satisfaction import Minding
 from hpcrowd.agents.presets import preset_of
-from hpcrowd.analysis.views.frames import table_picture
+from hpcrowd.analysis.views.frames import table_picture, where_known
 from hpcrowd.environment.clock import moment as local_moment
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, State
 from hpcrowd.environment.quantities import format_duration, plural
@@ -162,7 +162,7 @@ def users_table(moment: Moment) -> pd.DataFrame:
             "wait_mean_s": _means(sums(started, wait), starts),
             "lateness_mean_s": _means(sums(recorded, late), sums(recorded)),
             "mood": mood,
-            "next_submission_s": pd.arrays.IntegerArray(np.where(known, following, 0), ~known),
+            "next_submission_s": where_known(following, known),
             "behaviour": _named(numbers, behaviours_of(moment.users)),
             "submits_to": _named(numbers, places_of(moment.users)),
         }
