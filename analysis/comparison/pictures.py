@@ -62,6 +62,13 @@ BARS = (
     Bars("utilization", "Utilization, %", 0.01, "{:.0f}"),
 )
 
+#: What :func:`bars` shows.
+GROUP_BARS = (
+    *BARS[1:],
+    Bars("lateness_mean_s", "Mean lateness, days", DAY, "{:,.1f}"),
+    Bars("week_distance", "Weekly distance, 0 to 1", 1, "{:.2f}"),
+)
+
 
 def colour_of(place: int) -> str:
     """Return the name of the colour of the run at ``place``."""
@@ -97,11 +104,7 @@ def draw_runs(
     return figure
 
 
-def queues(
-    runs: Sequence[Run | Group],
-    title: str = "Jobs in the queue",
-    colours: Sequence[str] = RUN_COLOURS,
-) -> Figure:
+def queues(runs: Sequence[Run | Group], colours: Sequence[str] = RUN_COLOURS) -> Figure:
     """Return the queue over time of several runs, one below the other, to the same scale.
 
     Of a group of several seeds the mean is drawn, and pale above it the longest queue of any.
@@ -110,8 +113,6 @@ def queues(
     ----------
     runs
         Runs, or groups of runs that differ only in their seed.
-    title
-        Of the picture.
     colours
         Names of colours, in the order of the runs.
     """
@@ -119,7 +120,7 @@ def queues(
     height = 1.1 + 1.35 * max(1, len(groups))
     several = any(len(group.runs) > 1 for group in groups)
     subtitle = "dark: mean over the seeds, pale: the longest of any seed" if several else ""
-    figure = new_figure(12, height, title, subtitle)
+    figure = new_figure(12, height, "Jobs in the queue", subtitle)
     places = {"bottom": 0.5 / height, "top": 1 - 0.85 / height, "hspace": 0.35}
     span = span_of_groups(groups)
     if span is None:
@@ -227,23 +228,13 @@ def _draw_weeks(axes: Axes, runs: Sequence[Run]) -> None:
         axes.legend(**LEGEND, loc="upper right")
 
 
-#: What :func:`bars` shows.
-GROUP_BARS = (
-    Bars("wait_mean_s", "Mean wait, h", HOUR, "{:.1f}"),
-    Bars("bounded_slowdown_mean", "Mean bounded slowdown", 1, "{:,.0f}"),
-    Bars("utilization", "Utilization, %", 0.01, "{:.0f}"),
-    Bars("lateness_mean_s", "Mean lateness, days", DAY, "{:,.1f}"),
-    Bars("week_distance", "Weekly distance, 0 to 1", 1, "{:.2f}"),
-)
-
-
-def bars(groups: Sequence[Group], title: str = "At a glance") -> Figure:
+def bars(groups: Sequence[Group]) -> Figure:
     """Return bars of the chief metrics, with the intervals of groups of several seeds."""
     rows = 0.42 * len(groups)
     height = 1.1 + rows
     several = any(len(group.runs) > 1 for group in groups)
     subtitle = "black lines: 95 % interval of the mean over seeds" if several else ""
-    figure = new_figure(12, height, title, subtitle)
+    figure = new_figure(12, height, "At a glance", subtitle)
     bottom, top = 0.12 / height, 1 - 0.85 / height
     drawn = panels(figure, 1, len(GROUP_BARS), left=0.19, bottom=bottom, top=top, wspace=0.12)
     for place, (axes, bar) in enumerate(zip(drawn, GROUP_BARS, strict=True)):
@@ -254,19 +245,18 @@ def bars(groups: Sequence[Group], title: str = "At a glance") -> Figure:
     return figure
 
 
-def course(groups: Sequence[Group], title: str = "The course of the work") -> Figure:
+def course(groups: Sequence[Group]) -> Figure:
     """Return how many jobs were submitted and had ended by when, and by how many more than first.
 
     Parameters
     ----------
     groups
         At least one; the others' differences are to the first, where they are of the same work.
-    title
-        Of the picture.
     """
     record = _record(groups)
     titles = [group.title for group in groups]
-    figure, bottom, top = legend_figure(12, 6.4, title, titles, record=record is not None)
+    head = "The course of the work"
+    figure, bottom, top = legend_figure(12, 6.4, head, titles, record=record is not None)
     span = span_of_groups(groups)
     if span is None:
         axes = figure.add_axes((0.05, 0.1, 0.9, 0.6))
@@ -305,7 +295,7 @@ def course(groups: Sequence[Group], title: str = "The course of the work") -> Fi
     return figure
 
 
-def weeks(groups: Sequence[Group], title: str = "Submissions over the week") -> Figure:
+def weeks(groups: Sequence[Group]) -> Figure:
     """Return the weekly profile of each group, local time, with the record in grey.
 
     Where there is no record, the first group stands in its place.
@@ -313,17 +303,10 @@ def weeks(groups: Sequence[Group], title: str = "Submissions over the week") -> 
     columns = 1 if len(groups) <= 3 else 2
     rows = -(-len(groups) // columns)
     height = 1.1 + 1.75 * rows
-    figure = new_figure(12, height, title)
     has_record = any(group.record is not None for group in groups)
     behind = "grey: recorded" if has_record else f"grey: {groups[0].label}"
-    figure.text(
-        0.012,
-        1 - 0.40 / height,
-        f"Share of all jobs in each hour of the week, %; {shortened(behind, 100)}",
-        va="top",
-        fontsize=9.5,
-        color="#444444",
-    )
+    text = f"Share of all jobs in each hour of the week, %; {shortened(behind, 100)}"
+    figure = new_figure(12, height, "Submissions over the week", text)
     bottom, top = 0.5 / height, 1 - 0.95 / height
     grid = figure.add_gridspec(
         rows, columns, left=0.04, right=0.985, bottom=bottom, top=top, hspace=0.42, wspace=0.09
@@ -423,12 +406,13 @@ MARKS = {
 LINEAR = (HOUR, 600)
 
 
-def users_apart(groups: Sequence[Group], title: str = "From user to user") -> Figure:
+def users_apart(groups: Sequence[Group]) -> Figure:
     """Return how late users are against the record, and how their waits differ from the first.
 
     Both count users, not jobs; a value is a user's mean over jobs, and over runs.
     """
-    figure, bottom, top = legend_figure(12, 4.4, title, [group.title for group in groups])
+    titles = [group.title for group in groups]
+    figure, bottom, top = legend_figure(12, 4.4, "From user to user", titles)
     late, wait = panels(figure, 1, 2, bottom=bottom, top=top, wspace=0.14)
     tidy(late, "Share of users who submit less late than ..., against the record")
     lines = [(group.users["lateness_mean_s"][1], place) for place, group in enumerate(groups)]

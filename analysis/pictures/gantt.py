@@ -7,7 +7,6 @@ are coloured by user, queue, state or cluster (:func:`looks_of`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +20,13 @@ from hpcrowd.analysis.pictures.plots import (
     COLOURS,
     DPI,
     LEGEND,
-    TITLE,
     count_axis,
+    draw_size,
     is_dark,
     label_hours,
     new_figure,
     paler,
+    panels,
     say_nothing,
     tidy,
 )
@@ -249,7 +249,6 @@ def gantt(
     window: Window | None = None,
     *,
     by: str = "user",
-    names: Mapping[int, str] | None = None,
     promises: bool = False,
     title: str = "",
 ) -> Figure:
@@ -265,8 +264,6 @@ def gantt(
         or the end of the run, None as the window for the :func:`busiest_day`.
     by
         What colours tell: ``user``, ``queue``, ``cluster`` or ``state``.
-    names
-        Names of jobs by job number; the others have their number.
     promises
         Mark the start that each job was first promised, where it started earlier or later.
     title
@@ -281,10 +278,8 @@ def gantt(
     first, last = find_window(run, window)
     jobs = run.jobs
     figure = new_figure(WIDTH, HEIGHT, title or run.label)
-    grid = figure.add_gridspec(
-        3, 1, left=0.06, right=0.985, bottom=0.085, top=0.855, hspace=0.24, height_ratios=(5, 1, 1)
-    )
-    machine, count, asked = (figure.add_subplot(grid[place]) for place in range(3))
+    places = {"left": 0.06, "bottom": 0.085, "top": 0.855, "hspace": 0.24}
+    machine, count, asked = panels(figure, 3, 1, height_ratios=(5, 1, 1), **places)
     rows = running_between(jobs, first, last)
     begin, end = jobs.start[rows], _ends(jobs, last)[rows]
     steps = size_steps(run.processors, sizes_of(run.platform), first, last)
@@ -302,13 +297,10 @@ def gantt(
         f"{100 * share:.1f} % of them in use"
     )
     figure.text(0.012, 1 - 0.36 / HEIGHT, text, va="top", fontsize=9.5, color="#444444")
-    tidy(machine)
-    machine.grid(visible=False)
     bounded = fewest < most or where.rows > most
     dashed = "; dashed: all there are" if bounded else ""
-    machine.set_title(
-        f"Processors; which of them a job holds is drawn by first fit{dashed}", **TITLE
-    )
+    tidy(machine, f"Processors; which of them a job holds is drawn by first fit{dashed}")
+    machine.grid(visible=False)
     label_hours(machine, run.clock, first, last, named=False)
     machine.set_ylim(0, max(where.rows, most, 1))
     count_axis(machine)
@@ -319,16 +311,14 @@ def gantt(
             _draw_killed(machine, jobs, rows, where)
         if promises:
             draw_promises(machine, jobs, rows, where)
-        _draw_names(machine, jobs, rows, (begin, end), where, looks, names or {})
+        _draw_names(machine, jobs, rows, (begin, end), where, looks)
         _draw_legend(
             figure, looks.legend(work, rows), bool((jobs.state[rows] == State.KILLED).any())
         )
     else:
         say_nothing(machine, "nothing ran then")
     if bounded:
-        times, sizes = zip(*steps, (last, steps[-1][1]), strict=True)
-        style: dict[str, Any] = {"color": "black", "linewidth": 1, "linestyle": (0, (4, 3))}
-        machine.step(times, sizes, where="post", **style)
+        draw_size(machine, steps, last, 1)
     draw_queue_steps(count, asked, run, first, last)
     return figure
 
@@ -436,9 +426,8 @@ def _draw_names(
     times: tuple[Int64s, Int64s],
     where: Placement,
     looks: Looks,
-    names: Mapping[int, str],
 ) -> None:
-    """Write the name of each job into its largest piece, where it has room."""
+    """Write the number of each job into its largest piece, where it has room."""
     if len(rows) > MOST_NAMES:
         return
     left, right = axes.get_xlim()
@@ -447,8 +436,7 @@ def _draw_names(
     for job, row in enumerate(rows.tolist()):
         mine = np.flatnonzero(where.job == job)
         piece = mine[where.height[mine].argmax()]
-        number = int(jobs.number[row])
-        text = names.get(number, str(number))
+        text = str(jobs.number[row])
         width = (end[job] - begin[job]) * wide
         if width < LETTER[0] * (len(text) + 1) or where.height[piece] * tall < LETTER[1]:
             continue
@@ -508,10 +496,9 @@ def draw_queue_steps(count: Axes, asked: Axes, run: Run, first: int, last: int) 
         (count, np.ones(len(rows), np.int64), "Jobs in the queue", "orange"),
         (asked, processors, "Processors that the queue asks for", "vermilion"),
     ):
-        tidy(axes)
+        tidy(axes, title)
         edges, level = levels(begin, end, height, first, last)
         axes.stairs(level, edges, fill=True, color=COLOURS[colour])
-        axes.set_title(title, **TITLE)
         axes.set_ylim(0, max(1.0, 1.08 * float(level.max(initial=0))))
         count_axis(axes)
         label_hours(axes, run.clock, first, last, named=axes is asked)

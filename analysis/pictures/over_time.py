@@ -24,6 +24,7 @@ from hpcrowd.analysis.pictures.plots import (
     TITLE,
     WAIT_LABELS,
     averaged,
+    draw_size,
     figure_png,
     label_at,
     label_week,
@@ -93,10 +94,8 @@ def draw_usage(axes: Axes, run: Run) -> None:
     level = curves.processors_in_use(run.jobs, edges)
     axes.stairs(level, edges, fill=True, color=COLOURS["sky"])
     steps = size_steps(run.processors, sizes_of(run.platform), *span)
-    times, sizes = zip(*steps, (span[1], steps[-1][1]), strict=True)
-    style: dict[str, Any] = {"color": "black", "linewidth": 0.8, "linestyle": (0, (4, 3))}
-    axes.step(times, sizes, where="post", **style)
-    axes.set_ylim(0, 1.08 * max(1, *sizes))
+    draw_size(axes, steps, span[1])
+    axes.set_ylim(0, 1.08 * max(1, *(size for _, size in steps)))
     axes.set_title(f"Processors in use, {averaged(edges)}; dashed: all", **TITLE)
     time_axis(axes, run, *span, named=False)
 

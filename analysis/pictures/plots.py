@@ -209,6 +209,15 @@ def tidy(axes: Axes, title: str = "") -> None:
     axes.yaxis.set_major_formatter("{x:,.10g}")
 
 
+def draw_size(
+    axes: Axes, steps: Sequence[tuple[int, int]], last: int, linewidth: float = 0.8
+) -> None:
+    """Draw a dashed line at the number of processors from each second of ``steps`` to ``last``."""
+    times, sizes = zip(*steps, (last, steps[-1][1]), strict=True)
+    dashes: Any = (0, (4, 3))
+    axes.step(times, sizes, where="post", color="black", linewidth=linewidth, linestyle=dashes)
+
+
 def say_nothing(axes: Axes, why: str) -> None:
     """Say in an empty picture why it is empty."""
     axes.set(xticks=[], yticks=[])

@@ -53,11 +53,6 @@ def where_known(values: Int64s, known: Any) -> pd.api.extensions.ExtensionArray:
     return pd.arrays.IntegerArray(np.where(known, values, 0), ~known)
 
 
-def mark_now(axes: Axes, moment: Moment) -> None:
-    """Draw a vertical line at the moment."""
-    axes.axvline(moment.now, color="black", linewidth=1.0)
-
-
 def table_picture(
     moment: Moment,
     what: str,

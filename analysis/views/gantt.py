@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpcrowd.analysis.pictures.gantt import Looks, corners_of, draw_pieces, legend_handles, looks_of
+from hpcrowd.analysis.pictures.gantt import Looks, draw_pieces, legend_handles, looks_of
 from hpcrowd.analysis.pictures.plots import (
     LEGEND,
-    TITLE,
     count_axis,
     label_hours,
     paler,
     say_nothing,
     tidy,
 )
-from hpcrowd.analysis.views.frames import figure_at, mark_now, where_known
+from hpcrowd.analysis.views.frames import figure_at, where_known
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.platform.placement import Placement, place
@@ -134,11 +133,8 @@ def gantt_table(moment: Moment, back: int = BACK, most: int | None = None) -> pd
 
 def gantt_picture(
     moment: Moment,
-    back: int = BACK,
-    ahead: int = AHEAD,
     *,
     most: int = MOST,
-    user: int | None = None,
     width: float = 9.0,
     height: float = 4.6,
 ) -> Figure:
@@ -152,17 +148,13 @@ def gantt_picture(
     ----------
     moment
         The moment.
-    back, ahead
-        s before and after it.
     most
         Most jobs, see :func:`recent_jobs`.
-    user
-        A user whose jobs have a black edge.
     width, height
         Inches.
     """
     jobs, now = moment.jobs, moment.now
-    recent = recent_jobs(moment, back, most)
+    recent = recent_jobs(moment, most=most)
     rows, begin, end = recent.rows, recent.begin, recent.end
     size = max(one.size for one in moment.steps if one.at <= now)
     where = place(begin, end, jobs.processors[rows], size)
@@ -172,11 +164,10 @@ def gantt_picture(
         words += f"; drawn: the largest {len(rows):,}, {100 * recent.share:.1f} % of the work"
     figure = figure_at(moment, "Who runs", width, height, words)
     axes = figure.add_axes((0.7 / width, 0.62 / height, 1 - 0.85 / width, 1 - 1.9 / height))
-    tidy(axes)
-    axes.grid(visible=False)
     dashed = "; dashed: all there are" if where.rows > size else ""
-    axes.set_title(f"Processors, by first fit; pale: as expected{dashed}", **TITLE)
-    label_hours(axes, moment.clock, now - back, now + ahead, named=True, most=int(1.3 * width))
+    tidy(axes, f"Processors, by first fit; pale: as expected{dashed}")
+    axes.grid(visible=False)
+    label_hours(axes, moment.clock, now - BACK, now + AHEAD, named=True, most=int(1.3 * width))
     axes.set_ylim(0, max(where.rows, size))
     count_axis(axes)
     if not len(rows):
@@ -189,12 +180,10 @@ def gantt_picture(
     ahead_of = runs[where.job]
     later = Placement(where.job[ahead_of], where.row[ahead_of], where.height[ahead_of], where.rows)
     draw_pieces(axes, _pale(looks), rows, (np.maximum(begin, now), end), later)
-    if user is not None:
-        _edge(axes, jobs.user[rows] == user, (begin, end), where)
     if where.rows > size:
         axes.axhline(size, color="black", linewidth=0.8, linestyle=(0, (4, 3)))
-    mark_now(axes, moment)
-    work = jobs.processors[rows] * (past - np.maximum(begin, now - back)).astype(float)
+    axes.axvline(now, color="black", linewidth=1.0)
+    work = jobs.processors[rows] * (past - np.maximum(begin, now - BACK)).astype(float)
     figure.legend(
         handles=legend_handles(looks.legend(work, rows)),
         loc="upper left",
@@ -213,13 +202,3 @@ def _pale(looks: Looks) -> Looks:
 
     pale = [replace(look, colour=to_hex(paler(look.colour, PALE))) for look in looks.looks]
     return replace(looks, looks=pale)
-
-
-def _edge(axes: Any, mine: Any, times: tuple[Int64s, Int64s], where: Placement) -> None:
-    """Draw a black edge around the pieces of some jobs."""
-    from matplotlib.collections import PolyCollection
-
-    begin, end = (time[where.job] for time in times)
-    shapes = corners_of(begin, end, where)[mine[where.job]]
-    look: dict[str, Any] = {"facecolors": "none", "edgecolors": "black", "linewidths": 1.2}
-    axes.add_collection(PolyCollection(list(shapes), **look), autolim=False)

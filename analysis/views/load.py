@@ -12,14 +12,13 @@ from hpcrowd.analysis.pictures.over_time import TIME_BINS
 from hpcrowd.analysis.pictures.plots import (
     COLOURS,
     LEGEND,
-    TITLE,
     averaged,
     count_axis,
     label_hours,
     say_nothing,
     tidy,
 )
-from hpcrowd.analysis.views.frames import figure_at, fill_steps, mark_now, table_picture
+from hpcrowd.analysis.views.frames import figure_at, fill_steps, table_picture
 from hpcrowd.analysis.views.moment import at_second, averages
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
@@ -146,9 +145,8 @@ def load_picture(
     for place, (column, colour, title) in enumerate(titles):
         axes = figure.add_subplot(grid[place])
         level = frame[column].to_numpy()
-        tidy(axes)
+        tidy(axes, title)
         fill_steps(axes, edges, level, colour)
-        axes.set_title(title, **TITLE)
         axes.set_ylim(0, max(1.0, 1.08 * float(level.max())))
         count_axis(axes)
         label_hours(
@@ -298,27 +296,17 @@ class Lateness(NamedTuple):
     recent: float | None  #: of those submitted in the last day
 
 
-def lateness_now(moment: Moment, recent: int = DAY) -> Lateness:
-    """Return how late users are, as far as there is a record.
-
-    Parameters
-    ----------
-    moment
-        The moment.
-    recent
-        s; what counts as recent.
-    """
+def lateness_now(moment: Moment) -> Lateness:
+    """Return how late users are, as far as there is a record."""
     jobs = moment.jobs
     rows = np.flatnonzero(moment.submitted & (jobs.recorded_submit != UNKNOWN))
     submit = jobs.submit[rows]
     late = submit - jobs.recorded_submit[rows]
-    last = late[submit >= moment.now - recent]
+    last = late[submit >= moment.now - DAY]
     return Lateness(*(float(some.mean()) if len(some) else None for some in (late, last)))
 
 
-def submissions_table(
-    moment: Moment, window: int | None = None, *, ahead: float = AHEAD
-) -> pd.DataFrame:
+def submissions_table(moment: Moment, window: int | None = None) -> pd.DataFrame:
     """Return how many jobs were submitted until when.
 
     Parameters
@@ -327,8 +315,6 @@ def submissions_table(
         The moment.
     window
         s before the moment; None for the whole run so far.
-    ahead
-        How far the record is followed beyond now, as a part of that length.
 
     Returns
     -------
@@ -348,7 +334,7 @@ def submissions_table(
     if window is not None:
         begin = max(begin, now - window)
     begin = min(begin, now - HOUR)
-    last = now + int(ahead * (now - begin)) if known.any() else now
+    last = now + int(AHEAD * (now - begin)) if known.any() else now
     last = max(now, min(last, int(recorded.max(initial=now))))
     times = np.union1d(curves.time_edges(begin, last, TIME_BINS // 2), [begin, now, last])
     times = times[(times >= begin) & (times <= last)]
@@ -366,12 +352,11 @@ def submissions_picture(
     moment: Moment,
     window: int | None = None,
     *,
-    ahead: float = AHEAD,
     width: float = 6.5,
     height: float = 3.4,
 ) -> Figure:
     """Return a picture of :func:`submissions_table`; sizes in inches."""
-    frame = submissions_table(moment, window, ahead=ahead)
+    frame = submissions_table(moment, window)
     late = lateness_now(moment)
     words = "nothing of it is on record"
     if late.mean is not None:
@@ -396,6 +381,6 @@ def submissions_picture(
     label_hours(
         axes, moment.clock, int(times[0]), int(times[-1]), named=True, most=int(1.3 * width)
     )
-    mark_now(axes, moment)
+    axes.axvline(moment.now, color="black", linewidth=1.0)
     axes.legend(**LEGEND, loc="upper left")
     return figure

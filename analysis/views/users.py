@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcrowd.agents.behaviours.composed import Composed, Rigid, ThinkTime
+from hpcrowd.agents.behaviours.composed import Composed, Rigid
 from hpcrowd.agents.behaviours.decisions import DecisionLog, Decisions
 from hpcrowd.agents.behaviours.user import User
 from hpcrowd.agents.generative.generated import GeneratedUser
@@ -59,8 +59,6 @@ def behaviour_words(behaviour: Any) -> str:
         return behaviour_words(behaviour.inner)
     if isinstance(behaviour, Rigid):
         return "rigid"
-    if isinstance(behaviour, ThinkTime):
-        return "think-time"
     if isinstance(behaviour, ShmueliFeitelson):
         return "generative" if behaviour.model.presence == "recorded" else "shmueli-feitelson"
     if not isinstance(behaviour, Composed):
