@@ -53,8 +53,10 @@ VERSIONS_OF = ("hpcrowd", "mesa", "numpy", "numba", "networkx", "pyarrow")
 
 #: What reads the tables that a folder may hold, by the attribute of the run.
 MORE_TABLES: dict[str, Callable[[Path], Any]] = {
-    "decisions": tables.read_decisions, "attempts": tables.read_attempts, "visits": tables.read_visits,
-}  # fmt: skip
+    "decisions": tables.read_decisions,
+    "attempts": tables.read_attempts,
+    "visits": tables.read_visits,
+}
 
 #: Files that make a folder one of results.
 FILES = ("jobs.parquet", "summary.json", "provenance.json")

@@ -16,22 +16,8 @@ from hpcrowd.analysis import curves
 from hpcrowd.analysis.comparison.numbers import Group, work_of
 from hpcrowd.analysis.curves import Floats, weekly_profile
 from hpcrowd.analysis.paired import paired_values
+from hpcrowd.analysis.pictures import plots
 from hpcrowd.analysis.pictures.over_time import TIME_BINS, draw_profiles
-from hpcrowd.analysis.pictures.plots import (
-    COLOURS,
-    LEGEND,
-    label_at,
-    label_week,
-    legend_figure,
-    look_of,
-    new_figure,
-    panels,
-    say_nothing,
-    shortened,
-    tidy,
-    time_axis,
-    wrapped,
-)
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
@@ -90,7 +76,7 @@ def draw_runs(
         Of the picture.
     """
     rows = 0.24 * len(runs)
-    figure = new_figure(12, 4.7 + rows, title)
+    figure = plots.new_figure(12, 4.7 + rows, title)
     top = 1 - 0.75 / (4.7 + rows)
     middle = top - (0.3 + rows) / (4.7 + rows)
     bars = figure.add_gridspec(1, len(BARS), left=0.16, right=0.985, bottom=middle, top=top)
@@ -120,28 +106,28 @@ def queues(runs: Sequence[Run | Group], colours: Sequence[str] = RUN_COLOURS) ->
     height = 1.1 + 1.35 * max(1, len(groups))
     several = any(len(group.runs) > 1 for group in groups)
     subtitle = "dark: mean over the seeds, pale: the longest of any seed" if several else ""
-    figure = new_figure(12, height, "Jobs in the queue", subtitle)
+    figure = plots.new_figure(12, height, "Jobs in the queue", subtitle)
     places = {"bottom": 0.5 / height, "top": 1 - 0.85 / height, "hspace": 0.35}
     span = span_of_groups(groups)
     if span is None:
         grid = figure.add_gridspec(max(1, len(groups)), 1, left=0.055, right=0.985, **places)
         axes = figure.add_subplot(grid[0, 0])
-        tidy(axes)
-        say_nothing(axes, "nothing was submitted")
+        plots.tidy(axes)
+        plots.say_nothing(axes, "nothing was submitted")
         return figure
     edges = curves.time_edges(*span, 700)
     levels = [np.stack([curves.jobs_waiting(run.jobs, edges) for run in g.runs]) for g in groups]
     highest = max(1.0, *(float(level.max()) for level in levels))
     clock = with_shared_clock(groups)
-    drawn = panels(figure, len(groups), 1, **places)
+    drawn = plots.panels(figure, len(groups), 1, **places)
     for place, (axes, group, level) in enumerate(zip(drawn, groups, levels, strict=True)):
-        tidy(axes, shortened(group.title, 150))
-        colour = COLOURS[colours[place % len(colours)]]
+        plots.tidy(axes, plots.shortened(group.title, 150))
+        colour = plots.COLOURS[colours[place % len(colours)]]
         if len(level) > 1:
             axes.stairs(level.max(axis=0), edges, fill=True, color=colour, alpha=0.3)
         axes.stairs(level.mean(axis=0), edges, fill=True, color=colour)
         axes.set_ylim(0, 1.05 * highest)
-        time_axis(axes, clock, *span, named=axes is drawn[-1])
+        plots.time_axis(axes, clock, *span, named=axes is drawn[-1])
         if axes is not drawn[-1]:
             axes.tick_params(labelbottom=False)
     return figure
@@ -158,11 +144,13 @@ def mean_waits(run: Run, groups: Mapping[int, str]) -> dict[str, float | None]:
 
 def _draw_bars(axes: Axes, runs: Sequence[Run], bar: Bars, *, named: bool) -> None:
     values = [run.metrics[bar.metric] for run in runs]
-    tidy(axes, bar.title)
+    plots.tidy(axes, bar.title)
     axes.grid(visible=False)
     lengths = [0.0 if value is None else value / bar.scale for value in values]
     places = range(len(runs))
-    axes.barh(places, lengths, color=[COLOURS[colour_of(place)] for place in places], height=0.72)
+    axes.barh(
+        places, lengths, color=[plots.COLOURS[colour_of(place)] for place in places], height=0.72
+    )
     longest = max([*lengths, 0.0]) or 1.0
     for place, value in enumerate(values):
         text = "-" if value is None else bar.form.format(lengths[place])
@@ -178,10 +166,10 @@ def _draw_bars(axes: Axes, runs: Sequence[Run], bar: Bars, *, named: bool) -> No
 def _draw_group_waits(axes: Axes, runs: Sequence[Run], groups: Mapping[int, str]) -> None:
     waits = [mean_waits(run, groups) for run in runs]
     names = ["all", *groups.values()]
-    tidy(axes, "Mean wait by kind of user" if groups else "Mean wait")
+    plots.tidy(axes, "Mean wait by kind of user" if groups else "Mean wait")
     known = [wait for of_run in waits for wait in of_run.values() if wait]
     if not known:
-        return say_nothing(axes, "nobody waited")
+        return plots.say_nothing(axes, "nobody waited")
     for place, of_run in enumerate(waits):
         offset = 0.16 * (place - (len(runs) - 1) / 2)
         points = [(wait, row + offset) for row, name in enumerate(names) if (wait := of_run[name])]
@@ -191,13 +179,13 @@ def _draw_group_waits(axes: Axes, runs: Sequence[Run], groups: Mapping[int, str]
             linestyle="none",
             marker="o",
             markersize=6.5,
-            color=COLOURS[colour_of(place)],
+            color=plots.COLOURS[colour_of(place)],
         )
     axes.set_xscale("log")
     axes.set_xlim(0.6 * min(known), 1.7 * max(known))
     marks = {60: "1 min", 600: "10 min", HOUR: "1 h", 3 * HOUR: "3 h", 10 * HOUR: "10 h"}
     marks |= {DAY: "1 day", 10 * DAY: "10 days"}
-    label_at(axes.xaxis, marks)
+    plots.label_at(axes.xaxis, marks)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_yticks(range(len(names)), names)
     axes.grid(visible=False, axis="y")
@@ -218,14 +206,14 @@ def _draw_weeks(axes: Axes, runs: Sequence[Run]) -> None:
         else:
             lines.append(([run.label], times, place))
     if not runs:
-        return say_nothing(axes, "nothing was submitted")
+        return plots.say_nothing(axes, "nothing was submitted")
     draw_profiles(
         axes,
         runs[0],
         [(" = ".join(names), times, colour_of(place), 1.5) for names, times, place in lines],
     )
     if axes.get_legend() is not None:
-        axes.legend(**LEGEND, loc="upper right")
+        axes.legend(**plots.LEGEND, loc="upper right")
 
 
 def bars(groups: Sequence[Group]) -> Figure:
@@ -234,12 +222,12 @@ def bars(groups: Sequence[Group]) -> Figure:
     height = 1.1 + rows
     several = any(len(group.runs) > 1 for group in groups)
     subtitle = "black lines: 95 % interval of the mean over seeds" if several else ""
-    figure = new_figure(12, height, "At a glance", subtitle)
+    figure = plots.new_figure(12, height, "At a glance", subtitle)
     bottom, top = 0.12 / height, 1 - 0.85 / height
-    drawn = panels(figure, 1, len(GROUP_BARS), left=0.19, bottom=bottom, top=top, wspace=0.12)
+    drawn = plots.panels(figure, 1, len(GROUP_BARS), left=0.19, bottom=bottom, top=top, wspace=0.12)
     for place, (axes, bar) in enumerate(zip(drawn, GROUP_BARS, strict=True)):
         _draw_group_bars(axes, groups, bar)
-        labels = [wrapped(group.title, 27, 2) if not place else "" for group in groups]
+        labels = [plots.wrapped(group.title, 27, 2) if not place else "" for group in groups]
         axes.set_yticks(range(len(groups)), labels)
         axes.tick_params(axis="y", length=0, labelsize=9, labelcolor="black")
     return figure
@@ -256,12 +244,12 @@ def course(groups: Sequence[Group]) -> Figure:
     record = _record(groups)
     titles = [group.title for group in groups]
     head = "The course of the work"
-    figure, bottom, top = legend_figure(12, 6.4, head, titles, record=record is not None)
+    figure, bottom, top = plots.legend_figure(12, 6.4, head, titles, record=record is not None)
     span = span_of_groups(groups)
     if span is None:
         axes = figure.add_axes((0.05, 0.1, 0.9, 0.6))
-        tidy(axes)
-        say_nothing(axes, "nothing was submitted")
+        plots.tidy(axes)
+        plots.say_nothing(axes, "nothing was submitted")
         return figure
     grid = figure.add_gridspec(
         2, 2, left=0.06, right=0.985, bottom=bottom, top=top, hspace=0.3, wspace=0.16
@@ -279,19 +267,19 @@ def course(groups: Sequence[Group]) -> Figure:
             for group in groups
         ]
         base = levels[0].mean(axis=0)
-        tidy(above, name)
-        tidy(below, f"The same, difference to {shortened(groups[0].label, 50)}")
+        plots.tidy(above, name)
+        plots.tidy(below, f"The same, difference to {plots.shortened(groups[0].label, 50)}")
         if column == 0 and record is not None:
             counts = curves.cumulative(record, edges)
-            above.plot(edges, counts, color=COLOURS["grey"], linewidth=3)
-            below.plot(edges, counts - base, color=COLOURS["grey"], linewidth=3)
+            above.plot(edges, counts, color=plots.COLOURS["grey"], linewidth=3)
+            below.plot(edges, counts - base, color=plots.COLOURS["grey"], linewidth=3)
         for place, level in enumerate(levels):
             _draw_band(above, edges, level, place)
             if comparable[place]:
                 _draw_band(below, edges, level - base, place)
         above.set_ylim(bottom=0)
         for axes in (above, below):
-            time_axis(axes, with_shared_clock(groups), *span, labels=7, named=axes is below)
+            plots.time_axis(axes, with_shared_clock(groups), *span, labels=7, named=axes is below)
     return figure
 
 
@@ -305,8 +293,8 @@ def weeks(groups: Sequence[Group]) -> Figure:
     height = 1.1 + 1.75 * rows
     has_record = any(group.record is not None for group in groups)
     behind = "grey: recorded" if has_record else f"grey: {groups[0].label}"
-    text = f"Share of all jobs in each hour of the week, %; {shortened(behind, 100)}"
-    figure = new_figure(12, height, "Submissions over the week", text)
+    text = f"Share of all jobs in each hour of the week, %; {plots.shortened(behind, 100)}"
+    figure = plots.new_figure(12, height, "Submissions over the week", text)
     bottom, top = 0.5 / height, 1 - 0.95 / height
     grid = figure.add_gridspec(
         rows, columns, left=0.04, right=0.985, bottom=bottom, top=top, hspace=0.42, wspace=0.09
@@ -321,20 +309,20 @@ def weeks(groups: Sequence[Group]) -> Figure:
         axes = figure.add_subplot(grid[place // columns, place % columns])
         distance = group.estimate("week_distance")
         far = "" if distance is None else f"; {distance.mean:.2f} from the record"
-        tidy(axes, shortened(group.title, 90 if columns == 1 else 52) + far)
+        plots.tidy(axes, plots.shortened(group.title, 90 if columns == 1 else 52) + far)
         if not profile.any():
-            say_nothing(axes, "nothing was submitted")
+            plots.say_nothing(axes, "nothing was submitted")
             continue
         hours = np.arange(curves.WEEK_HOURS + 1)
         axes.stairs(grey, hours, fill=True, color="#cccccc")
         _draw_steps(axes, hours, profile, place)
         axes.set_ylim(0, highest)
-        label_week(axes, group.first.clock, named=place >= len(groups) - columns)
+        plots.label_week(axes, group.first.clock, named=place >= len(groups) - columns)
     return figure
 
 
 def _draw_group_bars(axes: Axes, groups: Sequence[Group], bar: Bars) -> None:
-    tidy(axes, bar.title)
+    plots.tidy(axes, bar.title)
     axes.grid(visible=False)
     estimates = [group.estimate(bar.metric) for group in groups]
     ends = [0.0]
@@ -342,7 +330,7 @@ def _draw_group_bars(axes: Axes, groups: Sequence[Group], bar: Bars) -> None:
         if estimate is None:
             continue
         mean = estimate.mean / bar.scale
-        axes.barh(place, mean, color=look_of(place)["color"], height=0.7)
+        axes.barh(place, mean, color=plots.look_of(place)["color"], height=0.7)
         ends.append(mean)
         if estimate.low is not None and estimate.high is not None:
             interval = estimate.low / bar.scale, estimate.high / bar.scale
@@ -364,7 +352,7 @@ def _draw_group_bars(axes: Axes, groups: Sequence[Group], bar: Bars) -> None:
 
 def _draw_band(axes: Axes, x: Int64s, levels: Floats, place: int) -> None:
     """Draw the mean over runs, levels of shape (runs, x), with a band between the outer ones."""
-    look = look_of(place)
+    look = plots.look_of(place)
     if len(levels) > 1:
         low, high = levels.min(axis=0), levels.max(axis=0)
         axes.fill_between(x, low, high, color=look["color"], alpha=0.22, linewidth=0)
@@ -373,7 +361,7 @@ def _draw_band(axes: Axes, x: Int64s, levels: Floats, place: int) -> None:
 
 def _draw_steps(axes: Axes, edges: Int64s, levels: Floats, place: int) -> None:
     """Draw the same as steps, levels of shape (runs, bins)."""
-    look = look_of(place)
+    look = plots.look_of(place)
     if len(levels) > 1:
         low, high = levels.min(axis=0), levels.max(axis=0)
         axes.stairs(high, edges, baseline=low, fill=True, color=look["color"], alpha=0.3)
@@ -412,19 +400,19 @@ def users_apart(groups: Sequence[Group]) -> Figure:
     Both count users, not jobs; a value is a user's mean over jobs, and over runs.
     """
     titles = [group.title for group in groups]
-    figure, bottom, top = legend_figure(12, 4.4, "From user to user", titles)
-    late, wait = panels(figure, 1, 2, bottom=bottom, top=top, wspace=0.14)
-    tidy(late, "Share of users who submit less late than ..., against the record")
+    figure, bottom, top = plots.legend_figure(12, 4.4, "From user to user", titles)
+    late, wait = plots.panels(figure, 1, 2, bottom=bottom, top=top, wspace=0.14)
+    plots.tidy(late, "Share of users who submit less late than ..., against the record")
     lines = [(group.users["lateness_mean_s"][1], place) for place, group in enumerate(groups)]
     _draw_shares(late, lines, "a user's mean lateness", "no record to be late against")
-    tidy(wait, "Share of users whose mean wait is longer by less than ...")
+    plots.tidy(wait, "Share of users whose mean wait is longer by less than ...")
     first = groups[0]
     differences = []
     for place, group in enumerate(groups):
         if place and work_of(group.first) == work_of(first.first):
             mine, theirs = paired_values(first.users["wait_mean_s"], group.users["wait_mean_s"])
             differences.append((theirs - mine, place))
-    name = f"a user's mean wait, difference to {shortened(first.label, 48)}"
+    name = f"a user's mean wait, difference to {plots.shortened(first.label, 48)}"
     _draw_shares(wait, differences, name, "no users to be paired")
     return figure
 
@@ -435,7 +423,7 @@ def _draw_shares(axes: Axes, lines: Sequence[tuple[Floats, int]], name: str, not
 
     drawn = [(np.sort(values), place) for values, place in lines if len(values)]
     if not drawn:
-        return say_nothing(axes, nothing)
+        return plots.say_nothing(axes, nothing)
     furthest = max(float(np.abs(values).max()) for values, _ in drawn)
     linear = LINEAR[0] if furthest > DAY else LINEAR[1]
     furthest = max(furthest, linear)
@@ -443,7 +431,7 @@ def _draw_shares(axes: Axes, lines: Sequence[tuple[Floats, int]], name: str, not
         # From the left edge to the right one, a step at each user.
         x = np.concatenate([[-2 * furthest], values, [2 * furthest]])
         share = np.concatenate([[0], np.arange(1, len(values) + 1) / len(values), [1]])
-        axes.step(x, share, where="post", linewidth=1.5, **look_of(place))
+        axes.step(x, share, where="post", linewidth=1.5, **plots.look_of(place))
     axes.axvline(0, color="black", linewidth=0.8)
     axes.set_xscale("symlog", linthresh=linear, linscale=0.6)
     low = min(float(values[0]) for values, _ in drawn)
@@ -456,7 +444,7 @@ def _draw_shares(axes: Axes, lines: Sequence[tuple[Floats, int]], name: str, not
         for second, text in marks.items()
         if axes.get_xlim()[0] <= second <= axes.get_xlim()[1] and abs(second) >= linear
     }
-    label_at(axes.xaxis, shown)
+    plots.label_at(axes.xaxis, shown)
     axes.set_ylim(0, 1.01)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.set_xlabel(name, fontsize=8.5)

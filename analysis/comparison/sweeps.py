@@ -27,15 +27,7 @@ from hpcrowd.analysis.accounts.platform import sizes_of
 from hpcrowd.analysis.curves import processor_seconds
 from hpcrowd.analysis.metrics import METRICS, PER_USER, PERCENTILES, summarize
 from hpcrowd.analysis.paired import CONFIDENCE, Estimate, t_interval
-from hpcrowd.analysis.pictures.plots import (
-    COLOURS,
-    legend_figure,
-    look_of,
-    new_figure,
-    say_nothing,
-    shortened,
-    tidy,
-)
+from hpcrowd.analysis.pictures import plots
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError
@@ -422,23 +414,23 @@ def sweep_figure(result: SweepResult, metric: str) -> Figure:
         name = ", ".join(f"{other} {line.point[other]}" for other in others)
         groups.setdefault(name, []).append(line)
     if len(groups) > 1:
-        figure, bottom, top = legend_figure(
-            9, 3.6, shortened(title, 100), list(groups)[:MOST_LINES]
+        figure, bottom, top = plots.legend_figure(
+            9, 3.6, plots.shortened(title, 100), list(groups)[:MOST_LINES]
         )
     else:
-        figure, bottom, top = new_figure(9, 4.2, shortened(title, 100)), 0.12, 0.88
+        figure, bottom, top = plots.new_figure(9, 4.2, plots.shortened(title, 100)), 0.12, 0.88
     axes = figure.add_axes((0.08, bottom, 0.9, top - bottom))
-    tidy(axes)
+    plots.tidy(axes)
     if not lines:
-        say_nothing(axes, "no run has this metric")
+        plots.say_nothing(axes, "no run has this metric")
         return figure
     places = _places(result.axes[axis] if result.varied else [result.name])
     gaps = [after - before for before, after in pairwise(sorted(places.values()))]
     nearest = min(gaps, default=1.0)
     for number, members in enumerate(list(groups.values())[:MOST_LINES]):
         shift = APART * (number - (min(len(groups), MOST_LINES) - 1) / 2) / len(groups)
-        _draw(axes, members, axis, places, shift * nearest, scale, look_of(number))
-    axes.set_xticks(list(places.values()), [shortened(str(value), 24) for value in places])
+        _draw(axes, members, axis, places, shift * nearest, scale, plots.look_of(number))
+    axes.set_xticks(list(places.values()), [plots.shortened(str(value), 24) for value in places])
     seeds = len(result.axes.get(SEED, ()))
     bars = f"bars: {100 * result.confidence:g} % interval of the mean over {seeds} seeds"
     axes.set_xlabel(f"{axis}; {bars}" if seeds > 1 else axis, fontsize=9)
@@ -446,7 +438,7 @@ def sweep_figure(result: SweepResult, metric: str) -> Figure:
     if len(groups) > MOST_LINES:
         axes.set_title(
             f"the first {MOST_LINES} of {len(groups)} settings; all are in summary.csv",
-            fontsize=8.5, loc="left", color=COLOURS["grey"],
+            fontsize=8.5, loc="left", color=plots.COLOURS["grey"],
         )  # fmt: skip
     return figure
 

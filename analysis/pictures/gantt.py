@@ -16,20 +16,7 @@ from numpy.typing import NDArray
 from hpcrowd.analysis import curves
 from hpcrowd.analysis.accounts.platform import sizes_of
 from hpcrowd.analysis.curves import processor_seconds, size_steps
-from hpcrowd.analysis.pictures.plots import (
-    COLOURS,
-    DPI,
-    LEGEND,
-    count_axis,
-    draw_size,
-    is_dark,
-    label_hours,
-    new_figure,
-    paler,
-    panels,
-    say_nothing,
-    tidy,
-)
+from hpcrowd.analysis.pictures import plots
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import QuantityError
@@ -135,7 +122,7 @@ def looks_of(jobs: JobTable, by: str) -> Looks:
     if by not in COLOURED_BY:
         raise QuantityError(f"coloured by {by!r}: not known; choose {', '.join(COLOURED_BY)}")
     if by == "state":
-        looks = [Look(COLOURS[OF_STATES[state]], "", state.name.lower()) for state in State]
+        looks = [Look(plots.COLOURS[OF_STATES[state]], "", state.name.lower()) for state in State]
         return Looks(looks, jobs.state.copy(), "")
     return _by_work(getattr(jobs, by), jobs, by)
 
@@ -154,7 +141,7 @@ def _by_work(column: Int64s, jobs: JobTable, what: str) -> Looks:
     order = np.argsort(-work, kind="stable") if len(numbers) > coloured else np.arange(len(numbers))
     looks = [
         Look(
-            COLOURS[hue],
+            plots.COLOURS[hue],
             hatch,
             f"{what} {'unknown' if numbers[place] == UNKNOWN else numbers[place]}",
         )
@@ -277,9 +264,9 @@ def gantt(
     looks = looks_of(run.jobs, by)
     first, last = find_window(run, window)
     jobs = run.jobs
-    figure = new_figure(WIDTH, HEIGHT, title or run.label)
+    figure = plots.new_figure(WIDTH, HEIGHT, title or run.label)
     places = {"left": 0.06, "bottom": 0.085, "top": 0.855, "hspace": 0.24}
-    machine, count, asked = panels(figure, 3, 1, height_ratios=(5, 1, 1), **places)
+    machine, count, asked = plots.panels(figure, 3, 1, height_ratios=(5, 1, 1), **places)
     rows = running_between(jobs, first, last)
     begin, end = jobs.start[rows], _ends(jobs, last)[rows]
     steps = size_steps(run.processors, sizes_of(run.platform), first, last)
@@ -299,11 +286,11 @@ def gantt(
     figure.text(0.012, 1 - 0.36 / HEIGHT, text, va="top", fontsize=9.5, color="#444444")
     bounded = fewest < most or where.rows > most
     dashed = "; dashed: all there are" if bounded else ""
-    tidy(machine, f"Processors; which of them a job holds is drawn by first fit{dashed}")
+    plots.tidy(machine, f"Processors; which of them a job holds is drawn by first fit{dashed}")
     machine.grid(visible=False)
-    label_hours(machine, run.clock, first, last, named=False)
+    plots.label_hours(machine, run.clock, first, last, named=False)
     machine.set_ylim(0, max(where.rows, most, 1))
-    count_axis(machine)
+    plots.count_axis(machine)
     if len(rows):
         draw_pieces(machine, looks, rows, (begin, end), where)
         killed = by != "state" and bool((jobs.state[rows] == State.KILLED).any())
@@ -316,9 +303,9 @@ def gantt(
             figure, looks.legend(work, rows), bool((jobs.state[rows] == State.KILLED).any())
         )
     else:
-        say_nothing(machine, "nothing ran then")
+        plots.say_nothing(machine, "nothing ran then")
     if bounded:
-        draw_size(machine, steps, last, 1)
+        plots.draw_size(machine, steps, last, 1)
     draw_queue_steps(count, asked, run, first, last)
     return figure
 
@@ -358,7 +345,7 @@ def draw_pieces(
             axes.add_collection(
                 PolyCollection(
                     corners[mine],
-                    facecolors=paler(look.colour, PALE)
+                    facecolors=plots.paler(look.colour, PALE)
                     if look.hatch and not hatched
                     else look.colour,
                     edgecolors="white",
@@ -385,7 +372,9 @@ def _pixels(axes: Axes) -> tuple[float, float]:
     width, height = figure.get_size_inches()
     left, right = axes.get_xlim()
     low, high = axes.get_ylim()
-    return box.width * width * DPI / (right - left), box.height * height * DPI / (high - low)
+    return box.width * width * plots.DPI / (right - left), box.height * height * plots.DPI / (
+        high - low
+    )
 
 
 def _draw_killed(axes: Axes, jobs: JobTable, rows: Int64s, where: Placement) -> None:
@@ -453,7 +442,7 @@ def _draw_names(
 
 def text_look(look: Look) -> dict[str, Any]:
     """Return how to write on a look: light on dark colours, on hatches with a box behind."""
-    found: dict[str, Any] = {"color": "white" if is_dark(look.colour) else "black"}
+    found: dict[str, Any] = {"color": "white" if plots.is_dark(look.colour) else "black"}
     if look.hatch:
         found["bbox"] = {"facecolor": look.colour, "edgecolor": "none", "pad": 1.5}
     return found
@@ -483,7 +472,7 @@ def _draw_legend(figure: Figure, shown: list[Look], killed: bool) -> None:
         ncols=len(handles),
         columnspacing=1.2,
         handletextpad=0.4,
-        **LEGEND,
+        **plots.LEGEND,
     )
 
 
@@ -496,12 +485,12 @@ def draw_queue_steps(count: Axes, asked: Axes, run: Run, first: int, last: int) 
         (count, np.ones(len(rows), np.int64), "Jobs in the queue", "orange"),
         (asked, processors, "Processors that the queue asks for", "vermilion"),
     ):
-        tidy(axes, title)
+        plots.tidy(axes, title)
         edges, level = levels(begin, end, height, first, last)
-        axes.stairs(level, edges, fill=True, color=COLOURS[colour])
+        axes.stairs(level, edges, fill=True, color=plots.COLOURS[colour])
         axes.set_ylim(0, max(1.0, 1.08 * float(level.max(initial=0))))
-        count_axis(axes)
-        label_hours(axes, run.clock, first, last, named=axes is asked)
+        plots.count_axis(axes)
+        plots.label_hours(axes, run.clock, first, last, named=axes is asked)
 
 
 def waits_between(jobs: JobTable, first: int, last: int) -> tuple[Int64s, Int64s, Int64s]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from hpcrowd.analysis.curves import Floats
 from hpcrowd.analysis.metrics import bounded_slowdown, per_user
+from hpcrowd.analysis.pictures import plots
 from hpcrowd.analysis.pictures.over_time import (
     Columns,
     draw_exceedance,
@@ -18,19 +19,6 @@ from hpcrowd.analysis.pictures.over_time import (
     lines_of,
     recorded_jobs,
     waits_of,
-)
-from hpcrowd.analysis.pictures.plots import (
-    COLOURS,
-    TITLE,
-    WAIT_LABELS,
-    is_dark,
-    label_at,
-    legend_at_right,
-    new_figure,
-    paler,
-    panels,
-    say_nothing,
-    tidy,
 )
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import DAY, HOUR
@@ -115,37 +103,37 @@ def behaviours_of(run: Run) -> dict[int, str]:
 
 def users_waits(run: Run) -> Figure:
     """Return the mean wait of each user against the user's work, as recorded, too, where known."""
-    figure = new_figure(12, 4.6, "Users: how long they wait, by their work", run.label)
+    figure = plots.new_figure(12, 4.6, "Users: how long they wait, by their work", run.label)
     axes = figure.add_axes((0.065, 0.11, 0.85, 0.71))
-    tidy(axes, "Mean wait of a user; size of a dot: jobs")
+    plots.tidy(axes, "Mean wait of a user; size of a dot: jobs")
     found = users_data(run)
     work, wait = found["work_processor_h"], found["wait_mean_s"]
     known = (work > 0) & ~np.isnan(wait)
     if not known.any():
-        say_nothing(axes, "no job ran")
+        plots.say_nothing(axes, "no job ran")
         return figure
     before = "recorded_wait_mean_s" in found
     if before:
         _draw_recorded(axes, work, wait, found["recorded_wait_mean_s"], known)
     size = 8 + 60 * found["jobs"][known] / found["jobs"].max()
     axes.scatter(
-        work[known], np.maximum(wait[known], LEAST), s=size, color=COLOURS["blue"], alpha=0.75,
-        linewidth=0.4, edgecolor="white", label="recorded" if run.is_record else "simulated",
-        zorder=3,
+        work[known], np.maximum(wait[known], LEAST), s=size, color=plots.COLOURS["blue"],
+        alpha=0.75, linewidth=0.4, edgecolor="white",
+        label="recorded" if run.is_record else "simulated", zorder=3,
     )  # fmt: skip
     _axes_of_waits(axes, wait[known], (found["recorded_wait_mean_s"] if before else wait)[known])
     _axis_of_work(axes, work[known])
     axes.set_xlabel("work of the user, processor-hours", fontsize=8.5)
     named = np.flatnonzero(known)[:NAMED]
     _name_users(axes, found["user"][named], work[named], np.maximum(wait[named], LEAST))
-    legend_at_right(figure, axes, 2)
+    plots.legend_at_right(figure, axes, 2)
     return figure
 
 
 def waits_apart(run: Run) -> Figure:
     """Return which share of the jobs, and of the users, waited longer than so long."""
-    figure = new_figure(12, 3.5, "How long jobs and users wait", run.label)
-    left, right = panels(figure, 1, 2, left=0.06, bottom=0.14, top=0.76, wspace=0.14)
+    figure = plots.new_figure(12, 3.5, "How long jobs and users wait", run.label)
+    left, right = plots.panels(figure, 1, 2, left=0.06, bottom=0.14, top=0.76, wspace=0.14)
     draw_waits(left, run)
     draw_exceedance(
         right,
@@ -215,9 +203,9 @@ def _axes_of_waits(axes: Axes, *waits: Floats) -> None:
     longest = max(float(np.nanmax(one)) if len(one) else 0.0 for one in waits)
     axes.set_yscale("log")
     axes.set_ylim(0.6 * LEAST, max(1.8 * longest, 60))
-    shown = {second: text for second, text in WAIT_LABELS.items() if second <= 1.8 * longest}
+    shown = {second: text for second, text in plots.WAIT_LABELS.items() if second <= 1.8 * longest}
     shown[LEAST] = "1 s or less"
-    label_at(axes.yaxis, shown)
+    plots.label_at(axes.yaxis, shown)
 
 
 def _axis_of_work(axes: Axes, work: Floats) -> None:
@@ -229,7 +217,7 @@ def _axis_of_work(axes: Axes, work: Floats) -> None:
     shown = [mark for mark in marks if low <= mark <= high]
     axes.set_xscale("log")
     axes.set_xlim(low, high)
-    label_at(axes.xaxis, {mark: f"{mark:,.10g}" for mark in shown})
+    plots.label_at(axes.xaxis, {mark: f"{mark:,.10g}" for mark in shown})
 
 
 def _placed(users: Int64s, owners: Int64s, values: Floats) -> Floats:
@@ -331,14 +319,16 @@ def waits_by_class(run: Run) -> Figure:
     """Return mean waits and mean bounded slowdowns by class, each cell with its jobs."""
     found = wait_classes(run)
     height = 1.65 + 0.43 * len(found.sizes)
-    figure = new_figure(12, height, "Who waits", run.label)
+    figure = plots.new_figure(12, height, "Who waits", run.label)
     bottom, top = 0.62 / height, 1 - 0.95 / height
-    left, right = panels(figure, 1, 2, left=0.11, right=0.99, bottom=bottom, top=top, wspace=0.04)
-    left.set_title("Mean wait (jobs)", **TITLE)
-    right.set_title("Mean bounded slowdown (jobs)", **TITLE)
+    left, right = plots.panels(
+        figure, 1, 2, left=0.11, right=0.99, bottom=bottom, top=top, wspace=0.04
+    )
+    left.set_title("Mean wait (jobs)", **plots.TITLE)
+    right.set_title("Mean bounded slowdown (jobs)", **plots.TITLE)
     if not found.jobs.any():
         for axes in (left, right):
-            say_nothing(axes, "no job ran")
+            plots.say_nothing(axes, "no job ran")
         return figure
     _draw_cells(left, found, found.wait, "Blues", _short_time)
     _draw_cells(right, found, found.slowdown, "Oranges", _short_number)
@@ -371,12 +361,12 @@ def _draw_cells(axes: Axes, found: WaitClasses, values: Floats, colours: str, fo
         if not count:
             continue
         few = count < FEW
-        colour = paler(colormaps[colours](float(shade[row, column])), PALE if few else 0)
+        colour = plots.paler(colormaps[colours](float(shade[row, column])), PALE if few else 0)
         look: dict[str, Any] = {"facecolor": colour, "edgecolor": "white"}
         axes.add_patch(
             Rectangle((column, row), 1, 1, linewidth=1, hatch="///" if few else None, **look)
         )
-        ink: dict[str, Any] = {"color": "white" if is_dark(colour) else "black"}
+        ink: dict[str, Any] = {"color": "white" if plots.is_dark(colour) else "black"}
         ink |= {"ha": "center", "va": "center"}
         middle = column + 0.5
         axes.text(middle, row + 0.33, form(values[row, column]), fontsize=8.5, **ink)

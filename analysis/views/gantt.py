@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hpcrowd.analysis.pictures import plots
 from hpcrowd.analysis.pictures.gantt import Looks, draw_pieces, legend_handles, looks_of
-from hpcrowd.analysis.pictures.plots import (
-    LEGEND,
-    count_axis,
-    label_hours,
-    paler,
-    say_nothing,
-    tidy,
-)
 from hpcrowd.analysis.views.frames import figure_at, where_known
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
@@ -165,13 +158,15 @@ def gantt_picture(
     figure = figure_at(moment, "Who runs", width, height, words)
     axes = figure.add_axes((0.7 / width, 0.62 / height, 1 - 0.85 / width, 1 - 1.9 / height))
     dashed = "; dashed: all there are" if where.rows > size else ""
-    tidy(axes, f"Processors, by first fit; pale: as expected{dashed}")
+    plots.tidy(axes, f"Processors, by first fit; pale: as expected{dashed}")
     axes.grid(visible=False)
-    label_hours(axes, moment.clock, now - BACK, now + AHEAD, named=True, most=int(1.3 * width))
+    plots.label_hours(
+        axes, moment.clock, now - BACK, now + AHEAD, named=True, most=int(1.3 * width)
+    )
     axes.set_ylim(0, max(where.rows, size))
-    count_axis(axes)
+    plots.count_axis(axes)
     if not len(rows):
-        say_nothing(axes, "nothing ran then")
+        plots.say_nothing(axes, "nothing ran then")
         return figure
     looks = looks_of(jobs, "user")
     past = np.minimum(end, now)
@@ -191,7 +186,7 @@ def gantt_picture(
         ncols=11,
         columnspacing=0.7,
         handletextpad=0.3,
-        **LEGEND,
+        **plots.LEGEND,
     )
     return figure
 
@@ -200,5 +195,5 @@ def _pale(looks: Looks) -> Looks:
     """Return the same looks with more white in them."""
     from matplotlib.colors import to_hex
 
-    pale = [replace(look, colour=to_hex(paler(look.colour, PALE))) for look in looks.looks]
+    pale = [replace(look, colour=to_hex(plots.paler(look.colour, PALE))) for look in looks.looks]
     return replace(looks, looks=pale)
