@@ -226,6 +226,9 @@ def read_results(folder: str | os.PathLike[str]) -> Run:
         )
     summary = _read_json(place / "summary.json")
     try:
+        source = stored["trace"]  # name and checksum of the trace that a run replays
+        if source is not None:
+            source = {name: str(source[name]) for name in ("source", "sha256")}
         run = Run(
             jobs=tables.read_jobs(place / "jobs.parquet"),
             processors=int(summary["processors"]),
@@ -238,7 +241,7 @@ def read_results(folder: str | os.PathLike[str]) -> Run:
             repaired=Counter(stored["jobs_repaired"]),
             dropped=Counter(stored["jobs_dropped"]),
             wall_s=dict(stored.get("wall_s", {})),
-            stored=stored | {"trace": _source(stored["trace"])},
+            stored=stored | {"trace": source},
         )
         run.accounts = dict(summary.get("reactions", {}))
         if (place / "reactions.parquet").is_file():
@@ -314,13 +317,6 @@ def _read_json(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ResultsError(f"{path}: no JSON object; run it again with --out")
     return found
-
-
-def _source(written: dict[str, Any] | None) -> dict[str, str] | None:
-    """Return name and checksum of the trace that a run replays."""
-    if written is None:
-        return None
-    return {name: str(written[name]) for name in ("source", "sha256")}
 
 
 def _clock(written: dict[str, Any]) -> Clock:

@@ -6,7 +6,7 @@ what                    a row says
 submitted               a unit of work was submitted; exactly one for each unit, but for those that
                         were renounced as a whole
 waits                   something puts the submission off, by ``seconds``, beyond the think time
-delayed, degraded, ...  a reaction did something to a job of the unit, see :mod:`responses`
+delayed, degraded, ...  a reaction did something to a job of the unit, see :mod:`reactions`
 there, arrived, ...     the user came or left, see :mod:`hpcrowd.agents.populations.openness`
 lost                    a running job of the unit was stopped; it comes again ``seconds`` later
 ======================= ============================================================================

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpcrowd.agents.behaviours import activity, profiles, responses, think, triggers, when
+from hpcrowd.agents.behaviours import activity, profiles, reactions, think, triggers, when
 
 #: Parts that decide which work comes next; each is made from recorded work.
 WHEN: dict[str, type[when.When]] = {
@@ -26,14 +26,14 @@ ACTIVITIES: tuple[type[activity.Activity], ...] = (
 WINDOWS = {part.name: part for part in ACTIVITIES if not part.given}
 
 #: What users do instead of submitting as usual.
-RESPONSES: dict[str, type[responses.Response]] = {
+RESPONSES: dict[str, type[reactions.Response]] = {
     part.response: part
     for part in (
-        responses.Delay,
-        responses.Degrade,
-        responses.Reconfigure,
-        responses.Renounce,
-        responses.Switch,
+        reactions.Delay,
+        reactions.Degrade,
+        reactions.Reconfigure,
+        reactions.Renounce,
+        reactions.Switch,
     )
 }
 

@@ -9,7 +9,7 @@ class              active                                judged
 :class:`Patience`  while the user has waited too long    when the unit of work is due
 ================== ===================================== =======================================
 
-A trigger is one part of a reaction of :mod:`hpcrowd.agents.behaviours.responses`.
+A trigger is one part of a reaction of :mod:`hpcrowd.agents.behaviours.reactions`.
 """
 
 from __future__ import annotations
@@ -323,20 +323,15 @@ class Patience(Trigger):
 
     @override
     def which(self, user: ReplayUser, intention: Intention) -> NDArray[np.bool_]:
-        return np.full(len(intention.rows), self.is_lost(user, user.model.time))
-
-    def is_lost(self, user: ReplayUser, now: int) -> bool:
-        """Return whether a user has no patience left."""
         jobs = self._jobs[user.number]
-        while self.memory is not None and jobs and jobs[0][0] < now - self.memory:
+        since = 0 if self.memory is None else user.model.time - self.memory
+        while jobs and jobs[0][0] < since:
             jobs.popleft()
-        if len(jobs) < self.last:
-            return False
-        waits = sum(wait for _, wait, _ in jobs)
-        if self.wait is not None:
-            return waits > self.wait * len(jobs)
-        assert self.times is not None
-        return waits > self.times * sum(run for _, _, run in jobs)
+        most: float = (self.wait or 0) * len(jobs)
+        if self.times is not None:
+            most = self.times * sum(run for _, _, run in jobs)
+        has_lost = len(jobs) == self.last and sum(wait for _, wait, _ in jobs) > most
+        return np.full(len(intention.rows), has_lost)
 
 
 def _comparable(begin: Moment, end: Moment) -> bool:

@@ -21,8 +21,7 @@ from typing import override
 from hpcrowd.agents.behaviours.user import Behaviour
 from hpcrowd.agents.generative.generated import GeneratedUser
 from hpcrowd.agents.generative.pool_users import BatchPool, DrawFromPool, PoolMember
-from hpcrowd.agents.generative.shmueli import ShmueliFeitelson, SiteModel
-from hpcrowd.agents.generative.site_users import SiteUser
+from hpcrowd.agents.generative.shmueli import ShmueliFeitelson, SiteModel, SiteUser
 from hpcrowd.agents.populations.component_users import ComponentUser, Member
 from hpcrowd.agents.populations.components import Pool
 from hpcrowd.agents.populations.openness import Happening, Visits

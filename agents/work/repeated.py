@@ -45,6 +45,11 @@ class Chains:
     repaired: Counter[str] = field(default_factory=Counter)
 
     @classmethod
+    def at_once(cls, follows: Int64s) -> Chains:
+        """Return jobs that follow in the very second in which the one before ends."""
+        return cls(np.asarray(follows, np.int64), np.zeros(len(follows), np.int64))
+
+    @classmethod
     def of(cls, trace: Trace, converted: Conversions, *, strict: bool = False) -> Chains:
         """Return what fields 17 and 18 of a trace say of the jobs to simulate.
 

@@ -17,13 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hpcrowd.analysis.curves import (
-    Floats,
-    activity_lengths,
-    profile_distance,
-    unevenness,
-    weekly_profile,
-)
+from hpcrowd.analysis import curves
 from hpcrowd.analysis.metrics import METRICS, PER_USER, Metric, per_user
 from hpcrowd.analysis.paired import (
     CONFIDENCE,
@@ -45,19 +39,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-#: Metrics of a comparison beyond those of a run.
-MORE_METRICS = (
+#: What decides, besides the seed, who is in a resampled population.
+DRAWN_BY = ("files_sha256", "pool", "sessions", "unit", "weeks", "users", "arrivals", "full")
+
+#: Every metric of a comparison, in its order: those of a run, and one more.
+ALL_METRICS = (
+    *METRICS,
     Metric(
         "week_distance",
         "distance of the weekly profiles of submissions, simulated and recorded, 0 to 1",
     ),
 )
-
-#: What decides, besides the seed, who is in a resampled population.
-DRAWN_BY = ("files_sha256", "pool", "sessions", "unit", "weeks", "users", "arrivals", "full")
-
-#: Every metric of a comparison, in its order.
-ALL_METRICS = METRICS + MORE_METRICS
 
 
 @dataclass
@@ -120,7 +112,7 @@ class Group:
         return t_interval(values) if values else None
 
     @cached_property
-    def users(self) -> dict[str, tuple[Int64s, Floats]]:
+    def users(self) -> dict[str, tuple[Int64s, curves.Floats]]:
         """For each metric that users have, user numbers and values, averaged over the runs."""
         found = [per_user(run.jobs) for run in self.runs]
         return {name: mean_by_user([one[name] for one in found]) for name in found[0]}
@@ -136,8 +128,10 @@ def week_distance(run: Run, record: Int64s | None) -> float | None:
     """Return :func:`~hpcrowd.analysis.curves.profile_distance` to a record; None without one."""
     if record is None:
         return None
-    profiles = [weekly_profile(times, run.clock) for times in (run.jobs.submit, record)]
-    return profile_distance(*profiles) if all(profile.any() for profile in profiles) else None
+    profiles = [curves.weekly_profile(times, run.clock) for times in (run.jobs.submit, record)]
+    return (
+        curves.profile_distance(*profiles) if all(profile.any() for profile in profiles) else None
+    )
 
 
 def recorded(run: Run) -> Int64s | None:
@@ -541,17 +535,17 @@ def measure(run: Run) -> Measures:
     with, and are left out of the last two.
     """
     jobs = run.jobs
-    simulated = weekly_profile(jobs.submit, run.clock)
-    recorded = weekly_profile(jobs.recorded_submit, run.clock)
-    before = activity_lengths(jobs.user, jobs.recorded_submit)
-    after = activity_lengths(jobs.user, jobs.submit)
+    simulated = curves.weekly_profile(jobs.submit, run.clock)
+    recorded = curves.weekly_profile(jobs.recorded_submit, run.clock)
+    before = curves.activity_lengths(jobs.user, jobs.recorded_submit)
+    after = curves.activity_lengths(jobs.user, jobs.submit)
     ratio = after[before > 0] / before[before > 0]
     return Measures(
         wait_mean_s=run.metrics["wait_mean_s"],
         makespan_s=run.metrics["makespan_s"],
         lateness_mean_s=run.metrics["lateness_mean_s"],
-        profile_distance=profile_distance(simulated, recorded),
-        unevenness=unevenness(simulated),
+        profile_distance=curves.profile_distance(simulated, recorded),
+        unevenness=curves.unevenness(simulated),
         activity_p50=float(np.percentile(ratio, 50)),
         activity_p90=float(np.percentile(ratio, 90)),
     )

@@ -132,19 +132,15 @@ def format_users(name: str, difference: UserDifference) -> tuple[str, str, str, 
     estimate = difference.estimate
     interval = "-"
     if estimate.low is not None and estimate.high is not None:
-        _, _, unit = format_metric(name, max(estimate.low, estimate.high, key=abs)).partition(" ")
-        ends = (_in_unit(name, end, unit) for end in (estimate.low, estimate.high))
+        low, high = estimate.low, estimate.high
+        _, _, unit = format_metric(name, max(low, high, key=abs)).partition(" ")
+        ends = [signed(name, end) for end in (low, high)]
+        if unit in TIME_UNITS:
+            digits, size = 0 if unit == "s" else 1, TIME_UNITS[unit]
+            ends = [_with_sign(f"{abs(end) / size:,.{digits}f}", end) for end in (low, high)]
         interval = f"{' to '.join(ends)} {unit}".rstrip()
     better, worse = (f"{100 * share:.0f} %" for share in (difference.better, difference.worse))
     return signed(name, estimate.mean), interval, better, worse
-
-
-def _in_unit(name: str, value: float, unit: str) -> str:
-    """Return a value with its sign as a number of ``unit``."""
-    if unit not in TIME_UNITS:
-        return signed(name, value)
-    digits = 0 if unit == "s" else 1
-    return _with_sign(f"{abs(value) / TIME_UNITS[unit]:,.{digits}f}", value)
 
 
 def signed(name: str, value: float) -> str:

@@ -479,8 +479,12 @@ def _draw_legend(figure: Figure, shown: list[Look], killed: bool) -> None:
 def draw_queue_steps(count: Axes, asked: Axes, run: Run, first: int, last: int) -> None:
     """Draw the jobs that wait, and the processors that they ask for, in two pictures."""
     jobs = run.jobs
-    begin, end, rows = waits_between(jobs, first, last)
-    processors = jobs.processors[rows]
+    # Jobs that left without running count as never having waited.
+    started = jobs.start != UNKNOWN
+    waits = (jobs.submit != UNKNOWN) & (started | (jobs.state == State.UNFINISHED))
+    until = np.where(started, jobs.start, max(last, int(jobs.submit.max(initial=0))))
+    rows = np.flatnonzero(waits & (jobs.submit < last) & (until > first) & (until > jobs.submit))
+    begin, end, processors = jobs.submit[rows], until[rows], jobs.processors[rows]
     for axes, height, title, colour in (
         (count, np.ones(len(rows), np.int64), "Jobs in the queue", "orange"),
         (asked, processors, "Processors that the queue asks for", "vermilion"),
@@ -491,18 +495,6 @@ def draw_queue_steps(count: Axes, asked: Axes, run: Run, first: int, last: int) 
         axes.set_ylim(0, max(1.0, 1.08 * float(level.max(initial=0))))
         plots.count_axis(axes)
         plots.label_hours(axes, run.clock, first, last, named=axes is asked)
-
-
-def waits_between(jobs: JobTable, first: int, last: int) -> tuple[Int64s, Int64s, Int64s]:
-    """Return when jobs that waited in a window began and ceased to wait, s, and their rows.
-
-    Jobs that left without running count as never having waited.
-    """
-    started = jobs.start != UNKNOWN
-    waits = (jobs.submit != UNKNOWN) & (started | (jobs.state == State.UNFINISHED))
-    until = np.where(started, jobs.start, max(last, int(jobs.submit.max(initial=0))))
-    rows = np.flatnonzero(waits & (jobs.submit < last) & (until > first) & (until > jobs.submit))
-    return jobs.submit[rows], until[rows], rows
 
 
 def levels(

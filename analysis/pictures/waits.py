@@ -11,15 +11,7 @@ import numpy as np
 
 from hpcrowd.analysis.curves import Floats
 from hpcrowd.analysis.metrics import bounded_slowdown, per_user
-from hpcrowd.analysis.pictures import plots
-from hpcrowd.analysis.pictures.over_time import (
-    Columns,
-    draw_exceedance,
-    draw_waits,
-    lines_of,
-    recorded_jobs,
-    waits_of,
-)
+from hpcrowd.analysis.pictures import over_time, plots
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
@@ -42,7 +34,7 @@ FEW_TENS = 4
 LEAST = 1
 
 
-def users_data(run: Run) -> Columns:
+def users_data(run: Run) -> over_time.Columns:
     """Return a row for each user, most work first.
 
     Returns
@@ -59,7 +51,7 @@ def users_data(run: Run) -> Columns:
     work = np.bincount(which, jobs.processors * held, len(users)) / HOUR
     order = np.lexsort((users, -work))
     total = float(work.sum())
-    found: Columns = {
+    found: over_time.Columns = {
         "user": users[order],
         "jobs": np.bincount(which, minlength=len(users))[order],
         "work_processor_h": work[order],
@@ -68,7 +60,7 @@ def users_data(run: Run) -> Columns:
     of_users = per_user(jobs)
     for name in ("wait_mean_s", "bounded_slowdown_mean"):
         found[name] = _placed(users, *of_users[name])[order]
-    before = recorded_jobs(run)
+    before = over_time.recorded_jobs(run)
     if before is not None:
         wait = (before.start - before.submit).astype(float)
         owners, whose = np.unique(before.user, return_inverse=True)
@@ -134,20 +126,20 @@ def waits_apart(run: Run) -> Figure:
     """Return which share of the jobs, and of the users, waited longer than so long."""
     figure = plots.new_figure(12, 3.5, "How long jobs and users wait", run.label)
     left, right = plots.panels(figure, 1, 2, left=0.06, bottom=0.14, top=0.76, wspace=0.14)
-    draw_waits(left, run)
-    draw_exceedance(
+    over_time.draw_waits(left, run)
+    over_time.draw_exceedance(
         right,
-        lines_of(run, *_means(run)),
+        over_time.lines_of(run, *_means(run)),
         "Share of users whose mean wait is longer than ...; each counts once",
     )
     return figure
 
 
-def waits_data(run: Run) -> Columns:
+def waits_data(run: Run) -> over_time.Columns:
     """Return the shares that :func:`waits_apart` shows."""
     at = np.concatenate([[0], np.unique(np.round(np.geomspace(1, 1e7, 141)).astype(np.int64))])
-    found: Columns = {"wait_s": at}
-    both = zip(("jobs", "users"), (waits_of(run), _means(run)), strict=True)
+    found: over_time.Columns = {"wait_s": at}
+    both = zip(("jobs", "users"), (over_time.waits_of(run), _means(run)), strict=True)
     for what, (recorded, simulated) in both:
         for name, values in (("recorded", recorded), ("simulated", simulated)):
             if len(values) and not (run.is_record and name == "simulated"):
@@ -337,7 +329,7 @@ def waits_by_class(run: Run) -> Figure:
     return figure
 
 
-def classes_data(run: Run) -> Columns:
+def classes_data(run: Run) -> over_time.Columns:
     """Return what :func:`waits_by_class` shows, a row for each cell."""
     found = wait_classes(run)
     rows, columns = np.indices(found.jobs.shape).reshape(2, -1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpcrowd.analysis.pictures import plots
-from hpcrowd.analysis.pictures.gantt import Looks, draw_pieces, legend_handles, looks_of
+from hpcrowd.analysis.pictures.gantt import draw_pieces, legend_handles, looks_of
 from hpcrowd.analysis.views.frames import figure_at, where_known
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
@@ -146,6 +146,8 @@ def gantt_picture(
     width, height
         Inches.
     """
+    from matplotlib.colors import to_hex
+
     jobs, now = moment.jobs, moment.now
     recent = recent_jobs(moment, most=most)
     rows, begin, end = recent.rows, recent.begin, recent.end
@@ -174,7 +176,9 @@ def gantt_picture(
     runs = end > now
     ahead_of = runs[where.job]
     later = Placement(where.job[ahead_of], where.row[ahead_of], where.height[ahead_of], where.rows)
-    draw_pieces(axes, _pale(looks), rows, (np.maximum(begin, now), end), later)
+    pale = [replace(one, colour=to_hex(plots.paler(one.colour, PALE))) for one in looks.looks]
+    paler = replace(looks, looks=pale)
+    draw_pieces(axes, paler, rows, (np.maximum(begin, now), end), later)
     if where.rows > size:
         axes.axhline(size, color="black", linewidth=0.8, linestyle=(0, (4, 3)))
     axes.axvline(now, color="black", linewidth=1.0)
@@ -189,11 +193,3 @@ def gantt_picture(
         **plots.LEGEND,
     )
     return figure
-
-
-def _pale(looks: Looks) -> Looks:
-    """Return the same looks with more white in them."""
-    from matplotlib.colors import to_hex
-
-    pale = [replace(look, colour=to_hex(plots.paler(look.colour, PALE))) for look in looks.looks]
-    return replace(looks, looks=pale)

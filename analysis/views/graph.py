@@ -41,25 +41,6 @@ FINISHED, RUNNING, QUEUED, FREE, WAITS = range(len(STATE_NAMES))
 MOST, BEHIND = 60, 0.4
 
 
-def unit_states(own: OwnUnits) -> Int64s:
-    """Return the place of the state of each unit in :data:`STATE_NAMES`, shape (units,)."""
-    return np.select(
-        [own.over, own.started, own.submitted, own.free],
-        [FINISHED, RUNNING, QUEUED, FREE],
-        WAITS,
-    ).astype(np.int64)
-
-
-def window_around_now(own: OwnUnits, most: int | None = MOST) -> range:
-    """Return the places of at most ``most`` units around the first one that is not over."""
-    if most is None or len(own) <= most:
-        return range(len(own))
-    open_ones = np.flatnonzero(~own.over)
-    at = int(open_ones[0]) if len(open_ones) else len(own)
-    begin = max(0, min(at - int(BEHIND * most), len(own) - most))
-    return range(begin, begin + most)
-
-
 #: Most units that are named in a cell of a table.
 MOST_NAMES = 12
 
@@ -112,13 +93,20 @@ def graph_now(moment: Moment, user: int, most: int | None = MOST) -> GraphNow:
         When there is no such user.
     """
     own = own_units(moment, user)
-    shown = window_around_now(own, most)
+    shown = range(len(own))
+    if most is not None and len(own) > most:
+        open_ones = np.flatnonzero(~own.over)
+        at = int(open_ones[0]) if len(open_ones) else len(own)
+        begin = max(0, min(at - int(BEHIND * most), len(own) - most))
+        shown = range(begin, begin + most)
+    done = [own.over, own.started, own.submitted, own.free]
+    states = np.select(done, [FINISHED, RUNNING, QUEUED, FREE], WAITS).astype(np.int64)
     inside = (own.before >= shown.start) & (own.before < shown.stop)
     inside &= (own.after >= shown.start) & (own.after < shown.stop)
     return GraphNow(
         own,
         shown,
-        unit_states(own)[shown.start : shown.stop],
+        states[shown.start : shown.stop],
         own.before[inside] - shown.start,
         own.after[inside] - shown.start,
     )

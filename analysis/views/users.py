@@ -11,8 +11,7 @@ from hpcrowd.agents.behaviours.composed import Composed, Rigid
 from hpcrowd.agents.behaviours.decisions import DecisionLog, Decisions
 from hpcrowd.agents.behaviours.user import User
 from hpcrowd.agents.generative.generated import GeneratedUser
-from hpcrowd.agents.generative.shmueli import ShmueliFeitelson
-from hpcrowd.agents.generative.site_users import Doing, SiteUser
+from hpcrowd.agents.generative.shmueli import Doing, ShmueliFeitelson, SiteUser
 from hpcrowd.agents.populations.satisfaction import Minding
 from hpcrowd.agents.presets import preset_of
 from hpcrowd.analysis.views.frames import table_picture, where_known
