@@ -11,6 +11,7 @@ from archetype_cases import PLAIN_OFFICE, fixed
 from decision_cases import check_gone, check_sums
 from hpcrowd.agents.behaviours.decisions import Decision, DecisionLog, Decisions, What, Why
 from hpcrowd.agents.behaviours.hooks import note_generating
+from hpcrowd.agents.behaviours.think import ContinuationLaw
 from hpcrowd.agents.behaviours.user import Behaviour
 from hpcrowd.agents.generative.archetypes import (
     Debugger,
@@ -169,7 +170,7 @@ def test_office_worker_thinks_into_the_evening(hears: bool) -> None:
 
 def test_session_of_a_debugger() -> None:
     """Inside a session a debugger thinks, and nothing is left of the wait before it."""
-    habits = DebuggerHabits(**STEADY, patience=1.0, impatience=0.0)
+    habits = DebuggerHabits(**STEADY, law=ContinuationLaw(1.0, 0.0))
     at = [8 * HOUR + each * (HOUR + 60) for each in range(10)]
     rows = told(Debugger(habits), days=1)
     assert [(0, What.WAITS, Why.WINDOW, 0, -1, 8 * HOUR)] == rows[:1]
@@ -181,7 +182,7 @@ def test_session_of_a_debugger() -> None:
 
 def test_break_of_a_debugger() -> None:
     """Who does not go on takes a break, and comes back in its hours."""
-    habits = DebuggerHabits(**STEADY, pause=fixed(6 * HOUR), patience=0.0)
+    habits = DebuggerHabits(**STEADY, pause=fixed(6 * HOUR), law=ContinuationLaw(0.0))
     second = 14 * HOUR + 60
     assert [
         (second, What.SUBMITTED, Why.BREAK, 1, 0, 6 * HOUR),

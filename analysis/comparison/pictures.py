@@ -241,7 +241,8 @@ def course(groups: Sequence[Group]) -> Figure:
     groups
         At least one; the others' differences are to the first, where they are of the same work.
     """
-    record = _record(groups)
+    comparable = [work_of(group.first) == work_of(groups[0].first) for group in groups]
+    record = groups[0].record if all(comparable) else None
     titles = [group.title for group in groups]
     head = "The course of the work"
     figure, bottom, top = plots.legend_figure(12, 6.4, head, titles, record=record is not None)
@@ -255,7 +256,6 @@ def course(groups: Sequence[Group]) -> Figure:
         2, 2, left=0.06, right=0.985, bottom=bottom, top=top, hspace=0.3, wspace=0.16
     )
     edges = curves.time_edges(*span, TIME_BINS // 2)
-    comparable = [work_of(group.first) == work_of(groups[0].first) for group in groups]
     whose: tuple[tuple[str, Callable[[Run], Int64s]], ...] = (
         ("Jobs submitted until then", lambda run: run.jobs.submit),
         ("Jobs ended until then", lambda run: run.jobs.end),
@@ -375,13 +375,6 @@ def _grey_profile(group: Group, first: Group, has_record: bool) -> Floats:
         return np.zeros(curves.WEEK_HOURS)
     profile: Floats = 100 * weekly_profile(times, group.first.clock)
     return profile
-
-
-def _record(groups: Sequence[Group]) -> Int64s | None:
-    """Return the recorded submissions that the groups share; None without."""
-    first = groups[0]
-    same = all(work_of(group.first) == work_of(first.first) for group in groups[1:])
-    return first.record if same else None
 
 
 #: Where the axis of differences between users is labelled, s.

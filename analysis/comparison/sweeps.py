@@ -267,26 +267,24 @@ class SweepResult:
     def lines(self) -> list[Line]:
         """The summary, by metric, then in the order of the design, without runs that failed."""
         found: list[Line] = []
+
+        def add(
+            point: tuple[Any, ...], against: tuple[str, Any] | None, numbers: list[float]
+        ) -> None:
+            settings = dict(zip(self.varied, point, strict=True))
+            found.append(Line(settings, metric, against, t_interval(numbers, self.confidence)))
+
         for metric in self.metrics:
             values = self._values(metric)
             for point, by_seed in values.items():
-                mean = t_interval(list(by_seed.values()), self.confidence)
-                found.append(Line(dict(zip(self.varied, point, strict=True)), metric, None, mean))
+                add(point, None, list(by_seed.values()))
             for place, axis in enumerate(self.varied):
                 first = self.axes[axis][0]
                 for point, by_seed in values.items():
                     base = values.get((*point[:place], first, *point[place + 1 :]), {})
                     pairs = [by_seed[seed] - base[seed] for seed in by_seed if seed in base]
-                    if point[place] == first or not pairs:
-                        continue
-                    found.append(
-                        Line(
-                            dict(zip(self.varied, point, strict=True)),
-                            metric,
-                            (axis, first),
-                            t_interval(pairs, self.confidence),
-                        )
-                    )
+                    if point[place] != first and pairs:
+                        add(point, (axis, first), pairs)
         return found
 
     def _values(self, metric: str) -> dict[tuple[Any, ...], dict[Any, float]]:

@@ -73,14 +73,10 @@ def recent_jobs(moment: Moment, back: int = BACK, most: int | None = MOST) -> Re
     begin, processors = jobs.start[rows], jobs.processors[rows]
     held = np.where(running, now, jobs.end[rows]) - np.maximum(begin, now - back)
     work = processors * held.astype(float)
-    total = len(rows)
+    total, kept = len(rows), np.arange(len(rows))
     if most is not None and total > most:
-        rows = np.sort(rows[np.argsort(-work, kind="stable")[:most]])
-        running, begin = moment.running[rows], jobs.start[rows]
-    drawn = work.sum()
-    if len(rows) < total:
-        kept = np.where(running, now, jobs.end[rows]) - np.maximum(begin, now - back)
-        drawn = (jobs.processors[rows] * kept.astype(float)).sum()
+        kept = np.sort(np.argsort(-work, kind="stable")[:most])
+    rows, running, begin, drawn = rows[kept], running[kept], begin[kept], work[kept].sum()
     # What a scheduler expects has passed where a job outran it.
     expected = np.maximum(begin + np.maximum(jobs.estimate[rows], 0), now + 1)
     end = np.where(running, expected, jobs.end[rows])
