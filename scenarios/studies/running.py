@@ -134,7 +134,7 @@ def log_name(path: Path) -> str:
 
 
 def run_study(
-    reproduce: Callable[[Progress | None], PublishedStudy[Any]],
+    reproduce: Callable[[Progress | None], PublishedStudy],
     *,
     out: Path | None,
     as_json: bool,

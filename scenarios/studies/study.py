@@ -10,23 +10,17 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Protocol,
-    Self,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.scenarios.studies import render
 from hpcrowd.scenarios.studies.render import Picture, Rows, Table
 
@@ -38,20 +32,20 @@ if TYPE_CHECKING:
 Finding = tuple[dict[str, float], str, bool | None]
 
 
-class Judged(Protocol):
-    """Something that holds or does not."""
+#: What was found of requirements and statements, and their names in the data of a study.
+STATED = {"statements": "claims", "required": "requirements", "reached": "reached"}
 
-    @property
-    def holds(self) -> bool | None:
-        """Whether it holds; None when nothing was asked of it, or it stays open."""
+#: The same of the studies that begin with what is required.
+REQUIRED_FIRST = {"required": "requirements", "claims": "claims", "reached": "reached"}
 
 
-class PublishedStudy[Need: Judged](ABC):
+class PublishedStudy(ABC):
     """A published study that has been run again, and the declaration of all that is shown of it.
 
     Subclasses are dataclasses of what was found. They set the names below, and define what of
     :meth:`tables`, :meth:`pictures`, :meth:`claims`, :meth:`requirements`, :meth:`data`,
-    :meth:`rows` and :meth:`origin` they have.
+    :meth:`rows` and :meth:`origin` they have. Most have a field ``traces``: what was found of each
+    log or trace, by name.
 
     Attributes
     ----------
@@ -67,6 +61,12 @@ class PublishedStudy[Need: Judged](ABC):
         Where each table of its folder ``published`` comes from.
     setting
         What its data call the setting of a statement or a requirement.
+    rules
+        Statements of the text that are checked on every trace.
+    listed
+        The logs or traces that the paper has.
+    verdict_names
+        What its data call statements, requirements, and whether all are reached.
     statements_listed
         Whether a terminal lists the statements, each with its text; a study with many of them
         declares a grid among its tables.
@@ -83,21 +83,26 @@ class PublishedStudy[Need: Judged](ABC):
     source: ClassVar[str]
     published: ClassVar[Mapping[str, str]] = {}
     setting: ClassVar[str] = "setting"
+    rules: ClassVar[Sequence[Rule]] = ()
+    listed: ClassVar[Collection[str]] = ()
+    verdict_names: ClassVar[Mapping[str, str]] = STATED
     statements_listed: ClassVar[bool] = True
     stored_digits: ClassVar[int | None] = None
     picture_colours: ClassVar[int | None] = None
 
+    traces: Mapping[str, Any]
+
     # ---- declared by each study ----
 
-    @property
-    @abstractmethod
-    def requirements(self) -> Sequence[Need]:
-        """What has to be reached."""
+    @cached_property
+    def requirements(self) -> Sequence[Requirement]:
+        """What has to be reached, of each trace in turn."""
+        return [need for one in self.traces.values() for need in one.requirements]
 
-    @property
+    @cached_property
     def claims(self) -> Sequence[Claim]:
-        """Every statement of the text in every setting."""
-        return ()
+        """Every statement of the text in every setting that it is about."""
+        return claims_of(self.rules, self.traces) if self.rules else ()
 
     @abstractmethod
     def tables(self) -> Sequence[Table]:
@@ -122,14 +127,6 @@ class PublishedStudy[Need: Judged](ABC):
     @abstractmethod
     def origin(self) -> dict[str, Any]:
         """Return where the figures come from: traces, and settings if there are any."""
-
-    def verdicts(self) -> dict[str, Any]:
-        """Return statements and requirements as plain data, the end of :meth:`to_json`."""
-        return {
-            "statements": as_data(self.claims, self.setting),
-            "required": as_data(self.requirements, self.setting),
-            "reached": self.reached,
-        }
 
     def more_parts(self, traces: Path) -> dict[str, str]:
         """Return generated parts of its page that need runs of their own, in Markdown by name.
@@ -165,7 +162,7 @@ class PublishedStudy[Need: Judged](ABC):
     # ---- the same for all ----
 
     @property
-    def failures(self) -> list[Need]:
+    def failures(self) -> list[Requirement]:
         """What was not reached."""
         return [one for one in self.requirements if not one.holds]
 
@@ -180,10 +177,32 @@ class PublishedStudy[Need: Judged](ABC):
         required = len(self.requirements)
         return f"{required - len(self.failures)} of {required}"
 
+    @property
+    def absent(self) -> list[str]:
+        """Logs or traces of the paper that were not there."""
+        return [name for name in self.listed if name not in self.traces]
+
+    @property
+    def verdicts(self) -> Counter[bool | None]:
+        """How many statements hold, do not hold, and stay open (None)."""
+        return Counter(claim.holds for claim in self.claims)
+
+    @property
+    def checked(self) -> str:
+        """How many of the statements that do not stay open hold, in words."""
+        hold = self.verdicts[True]
+        return f"{hold} of {hold + self.verdicts[False]} checked statements hold"
+
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain data, fit for JSON."""
+        verdicts = {
+            "claims": as_data(self.claims, self.setting),
+            "requirements": as_data(self.requirements, self.setting),
+            "reached": self.reached,
+        }
         sources = {"sources": dict(self.published)} if self.published else {"source": self.source}
-        return {"study": self.name, **sources, **self.data(), **self.verdicts()}
+        last = {name: verdicts[what] for name, what in self.verdict_names.items()}
+        return {"study": self.name, **sources, **self.data(), **last}
 
     def show(self, console: Console) -> None:
         """Print tables, statements and a summary on a ``rich`` console."""
@@ -251,23 +270,55 @@ class Claim:
 
 @dataclass(frozen=True)
 class Rule:
-    """How a statement is checked; each study adds by what.
+    """How a statement is checked.
 
     Attributes
     ----------
     name, section, what
         As in :class:`Claim`.
+    check
+        Measures what was found of a setting; may raise :class:`UnavailableError`.
+    settings
+        Of which settings, such as logs, the text says so; None for all.
+    applies
+        Whether the text says so of what was found of a setting; None for all.
     """
 
     name: str
     section: str
     what: str
+    check: Callable[..., Finding]
+    settings: Collection[str] | None = None
+    applies: Callable[..., bool] | None = None
 
-    def claim(self, setting: str, found: Finding) -> Claim:
-        """Return the statement with what was found in a setting."""
-        numbers, text, holds = found
+    def claim(self, setting: str, *found: Any) -> Claim:
+        """Return the statement on what was found of a setting; open where that does not tell."""
+        try:
+            numbers, text, holds = self.check(*found)
+        except UnavailableError as error:
+            numbers, text, holds = {}, f"not available: {error}", None
         holds = None if holds is None else bool(holds)  # comparisons of arrays give numpy's
         return Claim(self.name, self.section, self.what, setting, numbers, text, holds)
+
+
+def claims_of(rules: Iterable[Rule], found: Mapping[str, Any]) -> list[Claim]:
+    """Return every statement in every setting that it is about, statement by statement.
+
+    Parameters
+    ----------
+    rules
+        The statements.
+    found
+        What is measured, by setting; a tuple is several arguments of a check.
+    """
+    places = {name: one if isinstance(one, tuple) else (one,) for name, one in found.items()}
+    return [
+        rule.claim(setting, *place)
+        for rule in rules
+        for setting, place in places.items()
+        if rule.settings is None or setting in rule.settings
+        if rule.applies is None or rule.applies(*place)
+    ]
 
 
 def as_data(ones: Iterable[Any], setting: str | None) -> list[dict[str, Any]]:

@@ -66,7 +66,7 @@ BROKER = "first-fit"
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be run; see :class:`~scenarios.studies.minh2012_arrivals.measures.Experiments`.
+    """What is to be run; see :class:`~.study.Minh2012Arrivals`.
 
     Attributes
     ----------

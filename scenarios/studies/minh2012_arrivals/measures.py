@@ -5,9 +5,7 @@ Slowdown is the mean response time over the mean run time (section 5.2.5), not a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,37 +109,3 @@ def log_ratio(over: Floats, under: Floats) -> Estimate:
     Slowdowns of bursty workloads are skewed over replications; ratios are much less so.
     """
     return interval(np.log(over) - np.log(under))
-
-
-@dataclass
-class Experiments:
-    """All that was run.
-
-    Attributes
-    ----------
-    cluster, grid
-        Sections 6.4.1 and 6.4.2.
-    jobs, seed
-        Jobs of each workload, and the seed of everything.
-    settings
-        What else was chosen, by name.
-    log
-        The log that arrivals were fitted to.
-    """
-
-    cluster: ClusterRuns
-    grid: GridRuns
-    jobs: int
-    seed: int
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    log: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def cluster_replications(self) -> int:
-        """Workloads of each pattern on the cluster."""
-        return int(self.cluster.slowdown.shape[-1])
-
-    @property
-    def grid_replications(self) -> int:
-        """Workloads of each kind on the grid."""
-        return int(self.grid.slowdown.shape[-1])

@@ -10,8 +10,8 @@ within a tenth of 1, and does not when it lies outside. Everything else stays op
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from math import exp, log
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from hpcrowd.scenarios.studies.minh2012_arrivals.measures import (
     LEIDEN,
     POLICIES,
     ClusterRuns,
-    Experiments,
     Floats,
     GridRuns,
     interval,
@@ -35,7 +34,11 @@ from hpcrowd.scenarios.studies.minh2012_correlation.statements import (
     decided,
     load_name,
 )
-from hpcrowd.scenarios.studies.study import Claim, Finding, Rule
+from hpcrowd.scenarios.studies.study import Claim, Finding, Rule, claims_of
+
+if TYPE_CHECKING:
+    from hpcrowd.scenarios.studies.minh2012_arrivals.study import Minh2012Arrivals
+
 
 #: System load from which on Conservative is better with N (section 6.4.1).
 CONSERVATIVE_FROM = 0.8
@@ -43,30 +46,6 @@ CONSERVATIVE_FROM = 0.8
 #: Grid load from which on background patterns no longer matter to grid jobs, by the grid's own
 #: pattern (section 6.4.2, question 3).
 GONE_FROM = {"N": 0.8, "L": 0.6, "LB": 0.4}
-
-
-@dataclass(frozen=True)
-class ClusterRule(Rule):
-    """How a statement on the single cluster is checked at a load.
-
-    Attributes
-    ----------
-    check
-        Measures the runs at a load.
-    applies
-        At which loads.
-    """
-
-    check: Callable[[ClusterRuns, float], Finding]
-    applies: Callable[[float], bool] = lambda load: True
-
-
-@dataclass(frozen=True)
-class GridRule(Rule):
-    """How a statement on the grid is checked at a grid load; see :class:`ClusterRule`."""
-
-    check: Callable[[GridRuns, float], Finding]
-    applies: Callable[[float], bool] = lambda load: True
 
 
 def digits(value: float) -> str:
@@ -164,45 +143,46 @@ def weaker(own: str) -> Ratio[GridRuns]:
     return lambda runs, load: log_ratio(effect(runs, load, "N"), effect(runs, load, own))
 
 
-def below_load(bound: float) -> Callable[[float], bool]:
+def below_load(bound: float) -> Callable[..., bool]:
     """Return which loads are below one."""
-    return lambda load: load < bound
+    return lambda _, load: load < bound
 
 
-def from_load(bound: float) -> Callable[[float], bool]:
+def from_load(bound: float) -> Callable[..., bool]:
     """Return which loads are at least one."""
-    return lambda load: load >= bound
+    return lambda _, load: load >= bound
 
 
 # ---- the statements --------------------------------------------------------------------------
 
 
-def _cluster_rules() -> Iterator[ClusterRule]:
+def _cluster_rules() -> Iterator[Rule]:
     for policy in ("fcfs", "easy"):
         label = POLICIES[policy].label
-        yield ClusterRule(
+        yield Rule(
             f"dependence harms: {policy}", "6.4.1, Fig. 6.1",
             f"{label}: dependence degrades performance: slowdown of b_L over b_N; above 1",
             is_larger(patterns(policy, "L", "N")),
         )  # fmt: skip
-        yield ClusterRule(
+        yield Rule(
             f"bursts harm more: {policy}", "6.4.1, Fig. 6.1",
             f"{label}: bursts besides make the worst: slowdown of b_LB over b_L; above 1",
             is_larger(patterns(policy, "LB", "L")),
         )  # fmt: skip
-    yield ClusterRule(
+    yield Rule(
         "N: similar below 0.8", "6.4.1, Fig. 6.2",
         "b_N: Conservative and Aggressive are similar at loads below 0.8: slowdown of the one over "
         "the other; 1 up to a tenth",
-        are_alike(policies("N", "conservative", "easy")), below_load(CONSERVATIVE_FROM),
+        are_alike(policies("N", "conservative", "easy")), applies=below_load(CONSERVATIVE_FROM),
     )  # fmt: skip
-    yield ClusterRule(
+    yield Rule(
         "N: Conservative better above 0.8", "6.4.1, Fig. 6.2",
         "b_N: Conservative is better at loads above 0.8: slowdown of Aggressive over Conservative; "
         "above 1",
-        is_larger(policies("N", "easy", "conservative")), lambda load: load > CONSERVATIVE_FROM,
+        is_larger(policies("N", "easy", "conservative")),
+        applies=lambda _, load: load > CONSERVATIVE_FROM,
     )  # fmt: skip
-    yield ClusterRule(
+    yield Rule(
         "LB: Aggressive better", "6.4.1, Fig. 6.2",
         "b_LB: Aggressive tends to be slightly better: slowdown of Conservative over Aggressive; "
         "above 1",
@@ -228,25 +208,25 @@ def _others(runs: GridRuns, load: float) -> Finding:
     return numbers, ", ".join(texts), holds
 
 
-def _grid_rules() -> Iterator[GridRule]:
+def _grid_rules() -> Iterator[Rule]:
     for own in PATTERNS:
         for first, second, words in (
             ("L", "N", "dependence degrades"),
             ("LB", "L", "bursts degrade further"),
         ):
-            yield GridRule(
+            yield Rule(
                 f"LU, g_{own}: {first}/{second}", "6.4.2, 1",
                 f"LU with g_{own}: in the background {words}: slowdown of local jobs with "
                 f"b_{first} over b_{second}; above 1",
                 is_larger(backgrounds(LEIDEN, own, first, second)),
             )  # fmt: skip
-    yield GridRule(
+    yield Rule(
         "other clusters", "6.4.2, footnote 2",
         "The other clusters are similar: slowdown of local jobs with b_L and b_LB over b_N, mean "
         "of the grid's patterns; all above 1", _others,
     )  # fmt: skip
     for behind in PATTERNS:
-        yield GridRule(
+        yield Rule(
             f"LU, b_{behind}: unmoved", "6.4.2, 2",
             f"LU with b_{behind}: the grid's pattern changes nothing: slowdown of local jobs with "
             "g_L and g_LB over g_N; both 1 up to a tenth",
@@ -254,21 +234,22 @@ def _grid_rules() -> Iterator[GridRule]:
         )  # fmt: skip
     for own, bound in GONE_FROM.items():
         steps = (("L", "N"), ("LB", "L"))
-        yield GridRule(
+        yield Rule(
             f"grid, g_{own}: background harms", "6.4.2, 3",
             f"Grid with g_{own}: below grid load {bound:g} b_LB is worst, then b_L, then b_N: "
             "slowdown of grid jobs with b_L over b_N, and with b_LB over b_L; both above 1",
-            are_in_order(*(backgrounds("grid", own, *step) for step in steps)), below_load(bound),
+            are_in_order(*(backgrounds("grid", own, *step) for step in steps)),
+            applies=below_load(bound),
         )  # fmt: skip
-        yield GridRule(
+        yield Rule(
             f"grid, g_{own}: effect disappears", "6.4.2, 3",
             f"Grid with g_{own}: from grid load {bound:g} on the effect of the background "
             "disappears: slowdown of grid jobs with b_L and b_LB over b_N; both 1 up to a tenth",
             are_alike(*(backgrounds("grid", own, first, "N") for first in ("L", "LB"))),
-            from_load(bound),
+            applies=from_load(bound),
         )  # fmt: skip
     for own in ("L", "LB"):
-        yield GridRule(
+        yield Rule(
             f"grid, g_{own}: alleviates", "6.4.2, 3",
             f"g_{own} alleviates the impact of the background on the grid: slowdown of grid jobs "
             f"with b_LB over b_N, with g_N over that with g_{own}; above 1",
@@ -276,7 +257,7 @@ def _grid_rules() -> Iterator[GridRule]:
         )  # fmt: skip
     for behind in PATTERNS:
         for first, second in (("L", "N"), ("LB", "L")):
-            yield GridRule(
+            yield Rule(
                 f"grid, b_{behind}: {first}/{second}", "6.4.2, 4",
                 f"Grid with b_{behind}: grid jobs do worse when they are dependent and bursty: "
                 f"slowdown with g_{first} over g_{second}; above 1",
@@ -294,18 +275,10 @@ def grid_load_name(load: float) -> str:
     return f"grid {load_name(load)}"
 
 
-def claims_of(study: Experiments) -> list[Claim]:
+def all_claims(study: Minh2012Arrivals) -> list[Claim]:
     """Return every statement at every load that it is about."""
-    return [*_on_cluster(study.cluster), *_on_grid(study.grid)]
-
-
-def _on_cluster(runs: ClusterRuns) -> Iterator[Claim]:
-    for rule in CLUSTER_RULES:
-        for load in filter(rule.applies, runs.loads):
-            yield rule.claim(load_name(load), rule.check(runs, load))
-
-
-def _on_grid(runs: GridRuns) -> Iterator[Claim]:
-    for rule in GRID_RULES:
-        for load in filter(rule.applies, runs.loads):
-            yield rule.claim(grid_load_name(load), rule.check(runs, load))
+    cluster, grid = study.cluster, study.grid
+    return [
+        *claims_of(CLUSTER_RULES, {load_name(load): (cluster, load) for load in cluster.loads}),
+        *claims_of(GRID_RULES, {grid_load_name(load): (grid, load) for load in grid.loads}),
+    ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -26,13 +26,12 @@ from hpcrowd.scenarios.studies.minh2012_arrivals.measures import (
     POLICIES,
     SERVED,
     ClusterRuns,
-    Experiments,
     Floats,
     GridRuns,
     interval,
     log_ratio,
 )
-from hpcrowd.scenarios.studies.minh2012_arrivals.statements import claims_of, grid_load_name
+from hpcrowd.scenarios.studies.minh2012_arrivals.statements import all_claims, grid_load_name
 from hpcrowd.scenarios.studies.minh2012_arrivals.workloads import LOG, arrivals_of
 from hpcrowd.scenarios.studies.minh2012_correlation.statements import load_name, number
 from hpcrowd.scenarios.studies.options import SEED, SHARED_BY, Option, loads_option
@@ -67,14 +66,43 @@ GRID_TABLES = {
 
 
 @dataclass
-class Minh2012Arrivals(Experiments, PublishedStudy[Requirement]):
-    """All experiments of chapter 6."""
+class Minh2012Arrivals(PublishedStudy):
+    """All experiments of chapter 6.
+
+    Attributes
+    ----------
+    cluster, grid
+        Sections 6.4.1 and 6.4.2.
+    jobs, seed
+        Jobs of each workload, and the seed of everything.
+    settings
+        What else was chosen, by name.
+    log
+        The log that arrivals were fitted to.
+    """
 
     name = "minh2012-arrivals"
     about = "Minh 2012, chapter 6: what arrivals do to a cluster and to the grid DAS-3."
     title = "Arrivals, clusters and grids, reproduced"
     source = f"{MINH}, chapter 6"
     stored_digits = 5
+
+    cluster: ClusterRuns
+    grid: GridRuns
+    jobs: int
+    seed: int
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    log: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def cluster_replications(self) -> int:
+        """Workloads of each pattern on the cluster."""
+        return int(self.cluster.slowdown.shape[-1])
+
+    @property
+    def grid_replications(self) -> int:
+        """Workloads of each kind on the grid."""
+        return int(self.grid.slowdown.shape[-1])
 
     @cached_property
     def requirements(self) -> list[Requirement]:
@@ -121,7 +149,7 @@ class Minh2012Arrivals(Experiments, PublishedStudy[Requirement]):
     @cached_property
     def claims(self) -> list[Claim]:
         """Every statement at every load."""
-        return claims_of(self)
+        return all_claims(self)
 
     def tables(self) -> Sequence[Table]:
         """Return what is required, the slowdowns of cluster and grid, and the statements."""
@@ -157,7 +185,7 @@ class Minh2012Arrivals(Experiments, PublishedStudy[Requirement]):
 
     def summary(self) -> list[str]:
         """Return what was reached and what holds."""
-        verdicts = Counter(claim.holds for claim in self.claims)
+        verdicts = self.verdicts
         return [
             f"{self.score} required orders reached; "
             f"of {len(self.claims)} statements, each at each load, {verdicts[True]} hold, "
@@ -222,7 +250,7 @@ def _required(
     return [Requirement(setting, what, f"{low:.3g} to {high:.3g} times", required, holds)]
 
 
-def cluster_rows(study: Experiments) -> tuple[list[str], list[list[str]]]:
+def cluster_rows(study: Minh2012Arrivals) -> tuple[list[str], list[list[str]]]:
     """Return the mean slowdown of each policy with each pattern as headings and rows."""
     runs = study.cluster
     rows = [
@@ -236,7 +264,7 @@ def cluster_rows(study: Experiments) -> tuple[list[str], list[list[str]]]:
     return ["policy, pattern", *map(load_name, runs.loads)], rows
 
 
-def grid_rows(study: Experiments, measure: str) -> tuple[list[str], list[list[str]]]:
+def grid_rows(study: Minh2012Arrivals, measure: str) -> tuple[list[str], list[list[str]]]:
     """Return the mean of a measure by both patterns as headings and rows."""
     runs = study.grid
     rows = [
@@ -272,7 +300,7 @@ def verdict_rows(claims: Sequence[Claim]) -> tuple[list[str], list[list[str]]]:
     return ["statement", "loads at which it holds", "does not", "open"], rows
 
 
-def simulation_rows(study: Experiments) -> Iterator[tuple[Any, ...]]:
+def simulation_rows(study: Minh2012Arrivals) -> Iterator[tuple[Any, ...]]:
     """Yield every slowdown as a row of :data:`SIMULATION`."""
     cluster, grid = study.cluster, study.grid
     for policy in cluster.policies:

@@ -80,7 +80,7 @@ CASES = (
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be run; see :class:`~.measures.Experiments`.
+    """What is to be run; see :class:`~.study.Minh2012Correlation`.
 
     Attributes
     ----------

@@ -5,18 +5,15 @@ Slowdown is the mean response time over the mean run time (section 5.2.5), not a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.analysis.paired import Estimate, t_interval
 from hpcrowd.environment.jobs import JobTable
-from hpcrowd.scenarios.studies.minh2012_correlation.foretold import ForetoldSigns
-from hpcrowd.scenarios.studies.published import Printed, published_rows
+from hpcrowd.scenarios.studies.published import Printed
 
 Floats = NDArray[np.float64]
 
@@ -134,73 +131,3 @@ class Correlation(NamedTuple):
     published_deviation: Printed
     mean: float
     deviation: float  #: of the workloads, with n - 1
-
-
-@dataclass
-class Experiments:
-    """All that was run.
-
-    Attributes
-    ----------
-    correlation
-        Section 7.3.1.
-    locality
-        Section 7.3.2.
-    weeks
-        Section 7.4, by log.
-    jobs, seed
-        Jobs of each workload, and the seed of everything.
-    logs
-        Facts about each log, by name.
-    absent
-        Logs that were not there.
-    """
-
-    correlation: CorrelationRuns
-    locality: Sequence[LocalityRuns]
-    weeks: Mapping[str, ForetoldSigns]
-    jobs: int
-    seed: int
-    logs: Mapping[str, dict[str, Any]] = field(default_factory=dict)
-    absent: Sequence[str] = ()
-
-    @property
-    def replications(self) -> int:
-        """Workloads of each kind."""
-        return int(self.correlation.correlation.shape[1])
-
-    @cached_property
-    def table(self) -> list[Correlation]:
-        """Table 7.1 with ours, for the degrees that were run."""
-        found = []
-        for row in published_rows("minh2012_table7_1"):
-            degree = float(row["degree"])
-            if degree not in self.correlation.degrees:
-                continue
-            ours = self.correlation.correlation[self.correlation.degrees.index(degree)]
-            found.append(
-                Correlation(
-                    row["workload"],
-                    degree,
-                    Printed(row["correlation_mean"]),
-                    Printed(row["correlation_deviation"]),
-                    float(ours.mean()),
-                    float(ours.std(ddof=1)),
-                )
-            )
-        return found
-
-    @property
-    def within(self) -> float:
-        """How far from Table 7.1 our correlations may be.
-
-        Three standard deviations of Spearman's correlation of a workload whose run times and
-        processors have nothing to do with each other; our own acceptance, set beforehand.
-        """
-        return 3 / float(np.sqrt(self.jobs - 1))
-
-    @property
-    def foretold(self) -> float | None:
-        """Mean over logs of the share of weeks whose sign was foretold; None without any."""
-        shares = [signs.share for signs in self.weeks.values() if signs.share is not None]
-        return float(np.mean(shares)) if shares else None

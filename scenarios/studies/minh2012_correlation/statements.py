@@ -8,9 +8,9 @@ share run times and arrivals.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,12 +19,15 @@ from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
     FORETOLD,
     POLICIES,
     CorrelationRuns,
-    Experiments,
     Floats,
     LocalityRuns,
     interval,
 )
-from hpcrowd.scenarios.studies.study import Claim, Finding, Rule
+from hpcrowd.scenarios.studies.study import Claim, Finding, Rule, claims_of
+
+if TYPE_CHECKING:
+    from hpcrowd.scenarios.studies.minh2012_correlation.study import Minh2012Correlation
+
 
 #: Weeks are foretold as well as in the thesis if the share is no farther from it than this.
 FORETOLD_WITHIN = 0.1
@@ -33,28 +36,9 @@ FORETOLD_WITHIN = 0.1
 OVERLOADED = 1.0
 
 
-@dataclass(frozen=True)
-class LoadRule(Rule):
-    """How a statement on correlation is checked at a load.
-
-    Attributes
-    ----------
-    policies
-        Those it needs.
-    check
-        Measures the runs at a load.
-    """
-
-    policies: tuple[str, ...]
-    check: Callable[[CorrelationRuns, float], Finding]
-
-
-@dataclass(frozen=True)
-class LocalityRule(Rule):
-    """How a statement on locality is checked on a kind of workload; see :class:`LoadRule`."""
-
-    policy: str
-    check: Callable[[LocalityRuns], Finding]
+def needs(*policies: str) -> Callable[..., bool]:
+    """Return whether runs have these policies."""
+    return lambda runs, *_: set(policies) <= set(runs.policies)
 
 
 def above(estimate: Estimate) -> bool:
@@ -179,49 +163,57 @@ def _locality(policy: str, overloaded: bool, harms: bool) -> Callable[[LocalityR
     return check
 
 
+def _weeks(study: Minh2012Correlation) -> Finding:
+    share = study.foretold or 0.0
+    text = f"{100 * share:.0f} % over {len(study.weeks)} logs"
+    return {"share": share}, text, abs(share - FORETOLD) <= FORETOLD_WITHIN
+
+
 def span(estimate: Estimate) -> str:
     """Return a mean with its interval."""
     half = estimate.half_width
     return f"{estimate.mean:+.3g}" + ("" if half is None else f" ± {half:.2g}")
 
 
-def _load_rules() -> Iterator[LoadRule]:
+def _load_rules() -> Iterator[Rule]:
     for policy, (_, label, _) in POLICIES.items():
-        yield LoadRule(
+        yield Rule(
             f"larger correlation, larger slowdown: {policy}", "7.3.1",
             f"{label}: a larger correlation leads to a larger slowdown: slowdown at -1, 0, +1, and "
-            "steps between degrees; +1 above -1, and no step down", (policy,), _larger(policy),
+            "steps between degrees; +1 above -1, and no step down", _larger(policy),
+            applies=needs(policy),
         )  # fmt: skip
     for policy, (_, label, _) in POLICIES.items():
-        yield LoadRule(
+        yield Rule(
             f"rapid when positive: {policy}", "7.3.1",
             f"{label}: slowdown rises slowly from -1 to 0, rapidly from 0 to +1: both rises; the "
-            "second larger", (policy,), _faster(policy),
+            "second larger", _faster(policy), applies=needs(policy),
         )  # fmt: skip
     less = ("easy", CATEGORIZED)
     for policy in ("fcfs", "conservative"):
         if policy in POLICIES:
-            yield LoadRule(
+            yield Rule(
                 f"fragmentation: {policy}", "7.3.1",
                 f"{POLICIES[policy].label} degrades more than Aggressive and Categorized "
-                "Selective: rise from 0 to +1; larger than of both", (policy, *less),
-                _degrades_more(policy, less),
+                "Selective: rise from 0 to +1; larger than of both",
+                _degrades_more(policy, less), applies=needs(policy, *less),
             )  # fmt: skip
-    both = (CATEGORIZED, UNCATEGORIZED)
-    yield LoadRule(
+    both = needs(CATEGORIZED, UNCATEGORIZED)
+    yield Rule(
         "categorized better when negative", "7.3.1, Fig. 7.4",
         "Categorized is better than Uncategorized Selective with negative correlation: difference "
-        "of slowdowns, mean of the negative degrees; below 0", both, _categorized(better=True),
+        "of slowdowns, mean of the negative degrees; below 0", _categorized(better=True),
+        applies=both,
     )  # fmt: skip
-    yield LoadRule(
+    yield Rule(
         "categorized worse when positive", "7.3.1, Fig. 7.4",
         "Categorized is worse than Uncategorized Selective with positive correlation: the same of "
-        "the positive degrees; above 0", both, _categorized(better=False),
+        "the positive degrees; above 0", _categorized(better=False), applies=both,
     )  # fmt: skip
-    yield LoadRule(
+    yield Rule(
         "uncategorized hardly changes", "7.3.1, Fig. 7.4",
         "Slowdowns of Uncategorized Selective are relatively similar from -1 to +1: slowdown at +1 "
-        "over that at -1; smaller than of Categorized", both, _similar,
+        "over that at -1; smaller than of Categorized", _similar, applies=both,
     )  # fmt: skip
 
 
@@ -230,27 +222,31 @@ LOAD_RULES = tuple(_load_rules())
 
 #: The statements on locality.
 LOCALITY_RULES = (
-    LocalityRule(
+    Rule(
         "locality harms EASY underloaded", "7.3.2, Fig. 7.5",
         "Locality degrades Aggressive, load below 1: loads at which slowdown is larger with "
-        "locality, and slowdown with over without; all", "easy",
+        "locality, and slowdown with over without; all",
         _locality("easy", overloaded=False, harms=True),
+        applies=needs("easy"),
     ),
-    LocalityRule(
+    Rule(
         "locality harms EASY overloaded", "7.3.2, Fig. 7.5",
-        "Locality degrades Aggressive, load above 1: the same; all", "easy",
+        "Locality degrades Aggressive, load above 1: the same; all",
         _locality("easy", overloaded=True, harms=True),
+        applies=needs("easy"),
     ),
-    LocalityRule(
+    Rule(
         "locality harms FIFO underloaded", "7.3.2, Fig. 7.5",
-        "Locality degrades FIFO if the system is underloaded, load below 1: the same; all", "fcfs",
+        "Locality degrades FIFO if the system is underloaded, load below 1: the same; all",
         _locality("fcfs", overloaded=False, harms=True),
+        applies=needs("fcfs"),
     ),
-    LocalityRule(
+    Rule(
         "locality helps FIFO overloaded", "7.3.2, Fig. 7.5",
         "Locality helps FIFO if the system is overloaded, load above 1: loads at which slowdown is "
-        "smaller with locality; all", "fcfs",
+        "smaller with locality; all",
         _locality("fcfs", overloaded=True, harms=False),
+        applies=needs("fcfs"),
     ),
 )  # fmt: skip
 
@@ -258,36 +254,18 @@ LOCALITY_RULES = (
 WEEKS_RULE = Rule(
     "weeks are foretold", "7.4",
     "The mean of two weeks foretells the sign of the third in about 74 % of weeks: mean over logs; "
-    "within 10 points",
+    "within 10 points", _weeks, applies=lambda study: study.foretold is not None,
 )  # fmt: skip
 
 
-def claims_of(study: Experiments) -> list[Claim]:
+def all_claims(study: Minh2012Correlation) -> list[Claim]:
     """Return every statement in every setting; those whose policies were not run are left out."""
-    return [*_on_loads(study.correlation), *_on_locality(study.locality), *_on_weeks(study)]
-
-
-def _on_loads(runs: CorrelationRuns) -> Iterator[Claim]:
-    for rule in LOAD_RULES:
-        if set(rule.policies) <= set(runs.policies):
-            for load in runs.loads:
-                yield rule.claim(load_name(load), rule.check(runs, load))
-
-
-def _on_locality(cases: Iterable[LocalityRuns]) -> Iterator[Claim]:
-    cases = list(cases)
-    for rule in LOCALITY_RULES:
-        for runs in cases:
-            if rule.policy in runs.policies:
-                yield rule.claim(runs.name, rule.check(runs))
-
-
-def _on_weeks(study: Experiments) -> Iterator[Claim]:
-    share = study.foretold
-    if share is not None:
-        text = f"{100 * share:.0f} % over {len(study.weeks)} logs"
-        holds = abs(share - FORETOLD) <= FORETOLD_WITHIN
-        yield WEEKS_RULE.claim("all logs", ({"share": share}, text, holds))
+    runs = study.correlation
+    return [
+        *claims_of(LOAD_RULES, {load_name(load): (runs, load) for load in runs.loads}),
+        *claims_of(LOCALITY_RULES, {runs.name: runs for runs in study.locality}),
+        *claims_of([WEEKS_RULE], {"all logs": study}),
+    ]
 
 
 def load_name(load: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -56,6 +56,22 @@ HOW_NEAR = ("digit", "within", "orders")
 
 #: Differences of two numbers in floating point that are none.
 ROUNDING = 1e-9
+
+
+#: The traces of Table 3.1.
+TABLED = tuple(row["trace"] for row in published_rows("minh2012_table3_1"))
+
+
+def reasons_of(absent: Iterable[str]) -> dict[str, str]:
+    """Return why traces are not there."""
+    return {name: UNREADABLE.get(name, "not there") for name in absent}
+
+
+def absence_lines(words: str, absent: Iterable[str]) -> list[str]:
+    """Return which traces are not there, a line for each reason."""
+    found = reasons_of(absent)
+    names = {why: [one for one in found if found[one] == why] for why in found.values()}
+    return [f"{words}: {', '.join(ones)} ({why})" for why, ones in names.items()]
 
 
 def published_jobs(trace: str) -> int:

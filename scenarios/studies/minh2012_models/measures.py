@@ -193,19 +193,3 @@ class TraceModels:
                     f"{len(schedule.workloads)}",
                     bool(schedule.inside[row, column]),
                 )
-
-
-@dataclass
-class Models:
-    """All that was found.
-
-    Attributes
-    ----------
-    traces
-        By abbreviation.
-    seeds
-        How many times every model was drawn from.
-    """
-
-    traces: dict[str, TraceModels]
-    seeds: int

@@ -6,8 +6,7 @@ on these two they are no test of the statements.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy as np
 from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.scenarios.studies.minh2012_models.arrivals import TIME_SCALES_S
 from hpcrowd.scenarios.studies.minh2012_models.scheduling import LOADS, POLICIES, Schedule
-from hpcrowd.scenarios.studies.study import Claim, Finding, Rule
+from hpcrowd.scenarios.studies.study import Finding, Rule
 
 if TYPE_CHECKING:
     from hpcrowd.scenarios.studies.minh2012_models.measures import TraceModels
@@ -58,19 +57,6 @@ WAY = "thesis"
 
 #: Measures a trace.
 Check = Callable[["TraceModels"], Finding]
-
-
-@dataclass(frozen=True)
-class ModelRule(Rule):
-    """How a statement is checked.
-
-    Attributes
-    ----------
-    check
-        Measures a trace; may raise :class:`UnavailableError`.
-    """
-
-    check: Check
 
 
 def _scales(
@@ -209,108 +195,91 @@ def _near_average(one: TraceModels) -> Finding:
 
 #: The statements.
 RULES = (
-    ModelRule(
+    Rule(
         "plain: no zeros", "4.2, Table 4.1",
         "The plain model has no empty interval: zeros of its rates; 0 % at each time scale, as "
         "printed",
         _no_zeros,
     ),
-    ModelRule(
+    Rule(
         "plain: not bursty", "4.2, Table 4.1",
         "The plain model cannot mimic burstiness: CV over the trace's; less than half at each time "
         "scale",
         _plain_is_smooth,
     ),
-    ModelRule(
+    Rule(
         "modified: zeros kept", "4.4",
         "As many zeros as in the trace, but for what is cut off: difference; within 2 points",
         _zeros_kept,
     ),
-    ModelRule(
+    Rule(
         "modified: dependence kept", "4.5.1, Table 4.2",
         "Long range dependence is kept: Hurst parameter less the trace's; within 0.1",
         _hurst_kept,
     ),
-    ModelRule(
+    Rule(
         "modified: dependence stable", "4.5.1, Table 4.2",
         "Stable over time scales: Hurst parameter; they differ by at most 0.1",
         _hurst_stable,
     ),
-    ModelRule(
+    Rule(
         "modified: burstiness better", "4.5.2, Table 4.3",
         "Controls burstiness better than the plain model: CV over the trace's; nearer to 1 at each "
         "time scale",
         _modified_is_better,
     ),
-    ModelRule(
+    Rule(
         "modified: burstiness stable", "4.5.2, Table 4.3",
         "Stable over time scales: CV; the largest at most 1.2 times the smallest",
         _cv_stable,
     ),
-    ModelRule(
+    Rule(
         "modified: times between jobs fit", "4.5.2, Fig. 4.6",
         "Interarrival times are fitted nicely: KS distance; below 0.1 at each time scale",
         _gaps_fit,
     ),
-    ModelRule(
+    Rule(
         "bags: sizes fit", "5.2.1, Fig. 5.1",
         "Nicely fits bag sizes: KS distance; below 0.1", _distance("bags"),
     ),
-    ModelRule(
+    Rule(
         "bags: mean size fits", "5.2.1, Fig. 5.1",
         "Nicely fits bag sizes: mean of bags of two or more; within a fifth", _bag_mean,
     ),
-    ModelRule(
+    Rule(
         "bags: run times fit", "5.2.1, Fig. 5.1",
         "Nicely fits run times of bags: KS distance; below 0.1", _distance("bag_run_time"),
     ),
-    ModelRule(
+    Rule(
         "spatial burstiness kept", "5.2.2, Table 5.1",
         "Captures spatial burstiness, which a uniform model cannot: entropy, distance to the "
         "trace's; less than a fifth of the uniform model's",
         _entropy,
     ),
-    ModelRule(
+    Rule(
         "distributions match", "5.2.3, Fig. 5.2",
         "Run times and processors match: KS distances; below 0.1",
         _distance("run_time", "processors"),
     ),
-    ModelRule(
+    Rule(
         "correlation kept", "5.2.4, Table 5.2",
         "Correlation close to the trace's: Spearman's less the trace's; within 0.07", _correlation,
     ),
-    ModelRule(
+    Rule(
         "slowdown rises", "5.2.5, Fig. 5.3",
         "Slowdown grows quickly towards saturation: mean at the largest load over that at the "
         "smallest; more at each load, trace and mean",
         _rising,
     ),
-    ModelRule(
+    Rule(
         "trace covered", "5.2.5, Fig. 5.3",
         "The trace is covered by the generated workloads: points in the band; all, at all loads",
         _covered,
     ),
-    ModelRule(
+    Rule(
         "trace near the average", "5.2.5, Fig. 5.3",
         "The trace is close to the average: slowdown over the mean, loads from 0.7 on; between a "
         "half and two",
         _near_average,
     ),
 )  # fmt: skip
-
-
-def claims_of(traces: Mapping[str, TraceModels]) -> list[Claim]:
-    """Return every statement on every trace, statement by statement."""
-    return [
-        rule.claim(name, finding_of(rule.check, one))
-        for rule in RULES
-        for name, one in traces.items()
-    ]
-
-
-def finding_of(check: Check, one: TraceModels) -> Finding:
-    """Return what a check finds; it stays open where the trace does not tell."""
-    try:
-        return check(one)
-    except UnavailableError as error:
-        return {}, f"not available: {error}", None

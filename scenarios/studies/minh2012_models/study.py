@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
 from hpcrowd.analysis.models.judgement import Spread
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.scenarios.studies.minh2012_features.measures import STUDIED as FEATURES
-from hpcrowd.scenarios.studies.minh2012_features.measures import UNREADABLE, published_jobs
+from hpcrowd.scenarios.studies.minh2012_features.measures import (
+    STUDIED as READABLE,
+)
+from hpcrowd.scenarios.studies.minh2012_features.measures import (
+    absence_lines,
+    published_jobs,
+    reasons_of,
+)
 from hpcrowd.scenarios.studies.minh2012_models.arrivals import ArrivalRuns
 from hpcrowd.scenarios.studies.minh2012_models.experiments import (
     PLANNED,
@@ -26,11 +31,10 @@ from hpcrowd.scenarios.studies.minh2012_models.measures import (
     REQUIRED_WAY,
     SCHEDULED,
     TABLED,
-    Models,
     TraceModels,
 )
 from hpcrowd.scenarios.studies.minh2012_models.scheduling import LOADS, REQUIRED_LOADS, Schedule
-from hpcrowd.scenarios.studies.minh2012_models.statements import RULES, claims_of
+from hpcrowd.scenarios.studies.minh2012_models.statements import RULES
 from hpcrowd.scenarios.studies.minh2012_models.tables import (
     arrival_table,
     choice_table,
@@ -45,10 +49,9 @@ from hpcrowd.scenarios.studies.render import (
     Picture,
     Rows,
     Table,
-    claim_grid,
-    claim_table,
     pictures_of,
     required_table,
+    statement_tables,
 )
 from hpcrowd.scenarios.studies.running import (
     ARCHIVE,
@@ -58,13 +61,13 @@ from hpcrowd.scenarios.studies.running import (
     nearest_version,
     run_tasks,
 )
-from hpcrowd.scenarios.studies.study import Claim, PublishedStudy, Requirement, as_data
+from hpcrowd.scenarios.studies.study import REQUIRED_FIRST, PublishedStudy
 from hpcrowd.scenarios.terminal import Progress
 
 #: The traces of chapters 4 and 5 by their abbreviations. NorduGrid is in another format, and NIKHEF
 #: is not public: files of these names are taken where somebody has converted them.
 STUDIED = {
-    **{name: FEATURES[name] for name in ("HPC", "LLN", "LAN", "FS2", "FS3")},
+    **{name: READABLE[name] for name in ("HPC", "LLN", "LAN", "FS2", "FS3")},
     "NOR": Log("NorduGrid*.swf", f"{ARCHIVE}/"),
     "NIK": Log("NIKHEF*.swf", f"{ARCHIVE}/"),
 }
@@ -93,8 +96,16 @@ TABLES = {
 
 
 @dataclass
-class Minh2012Models(Models, PublishedStudy[Requirement]):
-    """The models next to the traces, and to the published figures."""
+class Minh2012Models(PublishedStudy):
+    """The models next to the traces, and to the published figures.
+
+    Attributes
+    ----------
+    traces
+        What was found, by abbreviation of the trace.
+    seeds
+        How many times every model was drawn from.
+    """
 
     name = "minh2012-models"
     about = (
@@ -109,24 +120,13 @@ class Minh2012Models(Models, PublishedStudy[Requirement]):
         "correlation of traces and models",
     }
     setting = "trace"
+    rules = RULES
+    listed = TABLED
+    verdict_names = REQUIRED_FIRST
     statements_listed = False
 
-    @property
-    def absent(self) -> dict[str, str]:
-        """Traces of the tables that were not there, and why."""
-        return {
-            name: UNREADABLE.get(name, "not there") for name in TABLED if name not in self.traces
-        }
-
-    @cached_property
-    def requirements(self) -> Sequence[Requirement]:
-        """What has to be reached."""
-        return [need for one in self.traces.values() for need in one.requirements]
-
-    @cached_property
-    def claims(self) -> list[Claim]:
-        """Every statement of the text on every trace that it can be checked on."""
-        return claims_of(self.traces)
+    traces: dict[str, TraceModels]
+    seeds: int
 
     def tables(self) -> Sequence[Table]:
         """Return the published tables with ours, the statements, and what is required."""
@@ -135,20 +135,12 @@ class Minh2012Models(Models, PublishedStudy[Requirement]):
                 Table(title, *rows(self), left, part, once=True, wrap=True)
                 for part, (title, left, rows) in TABLES.items()
             ),
-            Table(
-                "Statements of the text", *claim_grid(self.claims, RULES, self.traces), html=False
-            ),
-            Table(
-                "Statements of the text", *claim_table(self.claims, RULES, self.traces), 2,
-                "claims", terminal=False,
-            ),
+            *statement_tables(self.claims, self.traces),
             required_table(self.requirements, "trace", part="required", left=4, terminal=False),
         )  # fmt: skip
 
     def summary(self) -> list[str]:
         """Return what was reached, what holds, and which traces were not there."""
-        checked = [claim for claim in self.claims if claim.holds is not None]
-        hold = sum(bool(claim.holds) for claim in checked)
         lines = [f"{self.score} required figures reached, means of {self.seeds} seeds"]
         lines += [
             f"Not reached: {one.setting}, {one.what}: {one.ours}, required {one.required}"
@@ -161,10 +153,7 @@ class Minh2012Models(Models, PublishedStudy[Requirement]):
                 f"{SCHEDULED}: {found} of {points} points lie in the band at loads "
                 f"{REQUIRED_LOADS[0]:g} to {REQUIRED_LOADS[-1]:g}, {inside} of {every} at all loads"
             )
-        lines.append(f"{hold} of {len(checked)} checked statements hold")
-        for reason in dict.fromkeys(self.absent.values()):
-            names = [name for name, why in self.absent.items() if why == reason]
-            lines.append(f"Not there: {', '.join(names)} ({reason})")
+        lines += [self.checked, *absence_lines("Not there", self.absent)]
         for name, one in self.traces.items():
             if not one.is_that_of_the_thesis:
                 lines.append(f"{name}: another version of the log, so nothing is required of it")
@@ -182,7 +171,7 @@ class Minh2012Models(Models, PublishedStudy[Requirement]):
             "seeds": self.seeds,
             "loads": list(LOADS),
             "traces": {name: _plain_trace(one) for name, one in self.traces.items()},
-            "absent": self.absent,
+            "absent": reasons_of(self.absent),
             "arrivals": {
                 name: {f"{scale:g}": _plain_arrivals(runs) for scale, runs in one.arrivals.items()}
                 for name, one in self.traces.items()
@@ -195,14 +184,6 @@ class Minh2012Models(Models, PublishedStudy[Requirement]):
                 name: {way: _plain_schedule(found) for way, found in one.schedules.items()}
                 for name, one in self.traces.items()
             },
-        }
-
-    def verdicts(self) -> dict[str, Any]:
-        """Return requirements and statements as plain data."""
-        return {
-            "required": as_data(self.requirements, "trace"),
-            "claims": as_data(self.claims, "trace"),
-            "reached": self.reached,
         }
 
     def rows(self) -> Rows:

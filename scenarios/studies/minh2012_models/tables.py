@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.scenarios.studies.minh2012_models.arrivals import CHOSEN, TIME_SCALES_S, ArrivalRuns
@@ -13,7 +13,6 @@ from hpcrowd.scenarios.studies.minh2012_models.measures import (
     REQUIRED_WAY,
     TABLED,
     WAYS,
-    Models,
     TraceModels,
     published,
 )
@@ -23,6 +22,10 @@ from hpcrowd.scenarios.studies.minh2012_models.scheduling import (
     REQUIRED_LOADS,
     slowdown_text,
 )
+
+if TYPE_CHECKING:
+    from hpcrowd.scenarios.studies.minh2012_models.study import Minh2012Models
+
 
 #: A table: headings and rows.
 Texts = tuple[list[str], list[list[str]]]
@@ -64,13 +67,13 @@ PARTS = (
 )  # fmt: skip
 
 
-def arrival_table(study: Models) -> Texts:
+def arrival_table(study: Minh2012Models) -> Texts:
     """Return Tables 4.1 to 4.3: the lines of the paper, then ours."""
     heading = ["table", "figure", "trace", "from", "of"]
     return [*heading, *(f"T = {scale} s" for scale in TIME_SCALES_S)], list(_arrival_rows(study))
 
 
-def _arrival_rows(study: Models) -> Iterator[list[str]]:
+def _arrival_rows(study: Minh2012Models) -> Iterator[list[str]]:
     for part in PARTS:
         for trace in TABLED:
             one = study.traces.get(trace)
@@ -108,7 +111,7 @@ def _number(runs: ArrivalRuns, series: str, figure: str) -> float:
     return runs.of_trace(figure) if series == "data" else runs.mean(series, figure)
 
 
-def choice_table(study: Models) -> Texts:
+def choice_table(study: Minh2012Models) -> Texts:
     """Return which model ``auto`` takes at each time scale."""
     heading = ["trace", *(f"T = {scale} s" for scale in TIME_SCALES_S)]
     return heading, [
@@ -117,7 +120,7 @@ def choice_table(study: Models) -> Texts:
     ]
 
 
-def job_table(study: Models) -> Texts:
+def job_table(study: Minh2012Models) -> Texts:
     """Return Tables 5.1 and 5.2, each figure of ours with the paper's beside it."""
     heading = ["table", "figure", "trace", "data", "paper", "model", "paper", "uniform", "paper"]
     rows = []
@@ -154,7 +157,7 @@ def _or_none(find: Callable[[], str]) -> str:
         return NONE
 
 
-def distance_table(study: Models) -> Texts:
+def distance_table(study: Minh2012Models) -> Texts:
     """Return distances and figures of the comprehensive model, a column for each way."""
     ways = [way for way in WAYS if any(way in one.jobs for one in study.traces.values())]
     heading = ["what", "trace", "data", *(WAYS[way] for way in ways), "required of the first"]
@@ -176,7 +179,7 @@ def distance_table(study: Models) -> Texts:
     return heading, rows
 
 
-def schedule_table(study: Models) -> Texts:
+def schedule_table(study: Minh2012Models) -> Texts:
     """Return Fig. 5.3 in numbers: slowdown of the trace and of the generated workloads."""
     heading = [
         "trace", "policy", "load", "processors", "jobs left out", "slowdown", "least", "mean",
@@ -206,7 +209,7 @@ def schedule_table(study: Models) -> Texts:
     return heading, rows
 
 
-def way_table(study: Models) -> Texts:
+def way_table(study: Minh2012Models) -> Texts:
     """Return how many points of the trace lie in the band, by way."""
     few, many = (
         f"loads {REQUIRED_LOADS[0]:g} to {REQUIRED_LOADS[-1]:g}",

@@ -332,8 +332,9 @@ class TraceOutcomes:
             for one in self.groupings[GROUPS_OF].samples
         )
 
+    @property
     def requirements(self) -> list[Requirement]:
-        """Return what has to be reached on it."""
+        """What has to be reached on it."""
         return [*self._of_groups(), *self._of_quality()]
 
     def _of_groups(self) -> list[Requirement]:

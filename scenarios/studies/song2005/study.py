@@ -9,21 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.scenarios.studies.options import TRACES, Option
 from hpcrowd.scenarios.studies.published import published_rows
-from hpcrowd.scenarios.studies.render import (
-    Picture,
-    Rows,
-    Table,
-    claim_grid,
-    claim_table,
-    required_table,
-)
+from hpcrowd.scenarios.studies.render import Picture, Rows, Table, required_table, statement_tables
 from hpcrowd.scenarios.studies.running import (
     ARCHIVE,
     Log,
@@ -53,8 +45,8 @@ from hpcrowd.scenarios.studies.song2005.measures import (
     published_log,
     published_quality,
 )
-from hpcrowd.scenarios.studies.song2005.statements import RULES, claims_of
-from hpcrowd.scenarios.studies.study import Claim, PublishedStudy, Requirement, as_data, plain
+from hpcrowd.scenarios.studies.song2005.statements import RULES
+from hpcrowd.scenarios.studies.study import REQUIRED_FIRST, PublishedStudy, plain
 from hpcrowd.scenarios.terminal import Progress
 
 #: The logs of Table I by name. The paper leaves out NASA, as unusual.
@@ -95,7 +87,7 @@ NARROW = {
 
 
 @dataclass
-class Song2005(PublishedStudy[Requirement]):
+class Song2005(PublishedStudy):
     """Groups of users and what MUGM generates on every log of Table I that was there.
 
     Attributes
@@ -120,25 +112,13 @@ class Song2005(PublishedStudy[Requirement]):
         "song2005_tables4_5": f"{PAPER}, Tables IV and V: KS distances, and Pearson's correlation",
     }
     setting = "log"
+    rules = RULES
+    listed = STUDIED
+    verdict_names = REQUIRED_FIRST
     statements_listed = False
 
     traces: dict[str, TraceOutcomes]
     seeds: int
-
-    @property
-    def absent(self) -> list[str]:
-        """Logs of Table I that were not there."""
-        return [name for name in STUDIED if name not in self.traces]
-
-    @cached_property
-    def requirements(self) -> Sequence[Requirement]:
-        """What has to be reached."""
-        return [need for one in self.traces.values() for need in one.requirements()]
-
-    @cached_property
-    def claims(self) -> list[Claim]:
-        """Every statement of the text on every trace that it can be checked on."""
-        return claims_of(self.traces)
 
     def tables(self) -> Sequence[Table]:
         """Return the logs, Tables II to V, the statements, and what is required."""
@@ -168,23 +148,15 @@ class Song2005(PublishedStudy[Requirement]):
                 "Table V: correlation", CORRELATION_TABLE, list(map(correlation_row, traces)),
                 part="correlation", wrap=True,
             ),
-            Table(
-                "Statements of the text", *claim_table(self.claims, RULES, self.traces), 2,
-                "claims", terminal=False,
-            ),
+            *statement_tables(self.claims, self.traces),
             required_table(self.requirements, "log", part="required", left=2),
-            Table(
-                "Statements of the text", *claim_grid(self.claims, RULES, self.traces), html=False
-            ),
         )  # fmt: skip
 
     def summary(self) -> list[str]:
         """Return what was reached, what holds, and which logs were not there."""
-        checked = [claim for claim in self.claims if claim.holds is not None]
-        hold = sum(bool(claim.holds) for claim in checked)
         lines = [
             f"{self.score} required figures reached",
-            f"{hold} of {len(checked)} checked statements hold",
+            self.checked,
             f"Means are over {self.seeds} seeds of fits, of what is generated and of shuffled "
             "users",
         ]
@@ -222,14 +194,6 @@ class Song2005(PublishedStudy[Requirement]):
             "seeds": self.seeds,
             "traces": {name: _plain_trace(one) for name, one in self.traces.items()},
             "absent": self.absent,
-        }
-
-    def verdicts(self) -> dict[str, Any]:
-        """Return what is required, and the statements."""
-        return {
-            "required": as_data(self.requirements, self.setting),
-            "claims": as_data(self.claims, self.setting),
-            "reached": self.reached,
         }
 
     def rows(self) -> Rows:

@@ -6,14 +6,13 @@ rule; the bounds of the rules are ours. All figures are means over seeds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 
 from hpcrowd.analysis.curves import profile_distance, unevenness
 from hpcrowd.environment.clock import DAY
-from hpcrowd.scenarios.studies.study import Claim, Finding, Rule
+from hpcrowd.scenarios.studies.study import Finding, Rule
 from hpcrowd.scenarios.studies.zakay2015.measures import (
     LogOutcomes,
     Outcome,
@@ -39,19 +38,6 @@ FEW = 0.1
 
 #: What is found of ratios of waits where there are none.
 NOBODY_WAITED: Finding = ({}, "-", False)
-
-
-@dataclass(frozen=True)
-class LogRule(Rule):
-    """How a statement is checked.
-
-    Attributes
-    ----------
-    check
-        Measures a log.
-    """
-
-    check: Callable[[LogOutcomes], Finding]
 
 
 def _identity(log: LogOutcomes) -> Finding:
@@ -177,85 +163,79 @@ def _shorter(log: LogOutcomes) -> Finding:
 
 #: Every statement that is checked, in the order of the text.
 RULES = (
-    LogRule(
+    Rule(
         "identity", "VII",
         "Under exactly the recorded schedule, adjusted users submit every job at its recorded "
         "second: jobs that moved; none", _identity,
     ),
-    LogRule(
+    Rule(
         "adjusted flattens the week", "VII-A",
         "Adjusted users destroy the daily and weekly cycle: unevenness of the week, recorded to "
         "adjusted; less than half", _flattened,
     ),
-    LogRule(
+    Rule(
         "adjusted waits less", "VII-A",
         "Since jobs spread over the day, performance is much better: mean wait, adjusted / "
         "conventional; below 1", _improved,
     ),
-    LogRule(
+    Rule(
         "distribution has peaks", "VII-B",
         "Users arrive in two slots of two hours, where windows open: share of jobs there, recorded "
         "to distribution; at least 1.5 times", _peaks,
     ),
-    LogRule(
+    Rule(
         "distribution waits long", "VII-B",
         "Long waits for most logs: mean wait, distribution / conventional; above 1", _long_waits,
     ),
-    LogRule(
+    Rule(
         "distribution has high throughput", "VII-B",
         "High throughput per user for most logs: median activity length, recorded to "
         "distribution; shorter", _throughput,
     ),
-    LogRule(
+    Rule(
         "hyperactive users take long", "VII-B",
         "Those who are active excessively long are hyperactive: users active for longer than "
         "any recorded one, and their median number of jobs; at least 10 times that of all users",
         _hyperactive,
     ),
-    LogRule(
+    Rule(
         "fluid keeps the week", "VII-C",
         "Fluid users preserve the daily and weekly cycle: distance from the recorded week; less "
         "than half of that of adjusted", _cycle,
     ),
-    LogRule(
+    Rule(
         "fluid keeps the throughput", "VII-C",
         "Throughput per user is close to the recorded in most logs: KS distance of the activity "
         "lengths; at most 0.15", _fluid_throughput,
     ),
-    LogRule(
+    Rule(
         "a few fluid users take long", "VII-C",
         "A few users have very long activity periods: users active for longer than any recorded "
         "one, and the longest over the longest recorded; some, but below 10 %", _few_long,
     ),
-    LogRule(
+    Rule(
         "order of waits", "VII-C, Table I",
         "Waits are shorter under fluid: mean wait of fluid, adjusted, conventional; in this order",
         _order,
     ),
-    LogRule(
+    Rule(
         "FIFO close to EASY with feedback", "VIII",
         "With fluid users the queue under FIFO is hardly longer than under EASY: KS distance, and "
         "mean length from EASY to FIFO; at most 0.15", _queues("fluid", close=True),
     ),
-    LogRule(
+    Rule(
         "FIFO far from EASY without", "VIII",
         "Conventionally, FIFO has hugely longer queues for much of the time: the same; more than "
         "0.15", _queues("conventional", close=False),
     ),
-    LogRule(
+    Rule(
         "feedback narrows the gap", "VIII",
         "FIFO and EASY are closer with feedback than without: KS distances; smaller, and so is the "
         "difference of the mean lengths", _narrower,
     ),
-    LogRule(
+    Rule(
         "shorter queues with feedback", "VIII",
         "EASY has shorter queues with fluid users, on all logs: mean length, conventional to "
         "fluid; less", _shorter,
     ),
 )  # fmt: skip
-
-
-def claims_of(logs: Iterable[LogOutcomes]) -> list[Claim]:
-    """Return every statement on every log, statement by statement."""
-    logs = list(logs)
-    return [rule.claim(log.log, rule.check(log)) for rule in RULES for log in logs]
