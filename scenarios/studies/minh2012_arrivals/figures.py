@@ -22,7 +22,6 @@ from hpcrowd.analysis.pictures.plots import (
 from hpcrowd.scenarios.studies.minh2012_arrivals.measures import (
     LEIDEN,
     POLICIES,
-    interval,
     log_ratio,
 )
 from hpcrowd.scenarios.studies.minh2012_arrivals.workloads import PATTERNS
@@ -33,6 +32,7 @@ from hpcrowd.scenarios.studies.minh2012_correlation.figures import (
     finish,
     panels,
 )
+from hpcrowd.scenarios.studies.minh2012_correlation.measures import interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcrowd.analysis.paired import Estimate, t_interval
+from hpcrowd.analysis.paired import Estimate
 from hpcrowd.environment.grid.das3 import DAS3
 from hpcrowd.scenarios.studies.minh2012_correlation.measures import POLICIES as ALL_POLICIES
+from hpcrowd.scenarios.studies.minh2012_correlation.measures import interval
 
 Floats = NDArray[np.float64]
 
@@ -96,11 +97,6 @@ class GridRuns:
             self.patterns.index(background),
         ]
         return found
-
-
-def interval(values: Floats) -> Estimate:
-    """Return the mean of independent replications with its interval."""
-    return t_interval(values.tolist())
 
 
 def log_ratio(over: Floats, under: Floats) -> Estimate:

@@ -24,10 +24,10 @@ from hpcrowd.scenarios.studies.minh2012_arrivals.measures import (
     ClusterRuns,
     Floats,
     GridRuns,
-    interval,
     log_ratio,
 )
 from hpcrowd.scenarios.studies.minh2012_arrivals.workloads import PATTERNS
+from hpcrowd.scenarios.studies.minh2012_correlation.measures import interval
 from hpcrowd.scenarios.studies.minh2012_correlation.statements import (
     above,
     below,

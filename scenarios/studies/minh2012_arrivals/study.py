@@ -17,7 +17,7 @@ import numpy as np
 
 from hpcrowd.analysis.results import versions
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.scenarios.studies.minh2012_arrivals.experiments import Plan, Work, collect, plan_of
+from hpcrowd.scenarios.studies.minh2012_arrivals.experiments import Plan, Work, collect
 from hpcrowd.scenarios.studies.minh2012_arrivals.figures import FIGURES
 from hpcrowd.scenarios.studies.minh2012_arrivals.measures import (
     ALIKE,
@@ -28,13 +28,13 @@ from hpcrowd.scenarios.studies.minh2012_arrivals.measures import (
     ClusterRuns,
     Floats,
     GridRuns,
-    interval,
     log_ratio,
 )
 from hpcrowd.scenarios.studies.minh2012_arrivals.statements import all_claims, grid_load_name
 from hpcrowd.scenarios.studies.minh2012_arrivals.workloads import LOG, arrivals_of
+from hpcrowd.scenarios.studies.minh2012_correlation.measures import interval
 from hpcrowd.scenarios.studies.minh2012_correlation.statements import load_name, number
-from hpcrowd.scenarios.studies.options import SEED, SHARED_BY, Option, loads_option
+from hpcrowd.scenarios.studies.options import SHARED_BY, Option
 from hpcrowd.scenarios.studies.published import MINH
 from hpcrowd.scenarios.studies.render import (
     Picture,
@@ -317,12 +317,15 @@ def simulation_rows(study: Minh2012Arrivals) -> Iterator[tuple[Any, ...]]:
 
 
 def reproduce_minh2012_arrivals(
-    traces: str | os.PathLike[str] | None = None,
+    traces: Annotated[
+        str | os.PathLike[str] | None,
+        Option("Folder with traces to fit arrivals to; stored ones if none.", kind=Path | None),
+    ] = None,
     progress: Progress | None = None,
     *,
     plan: Plan | None = None,
-    log: str = LOG,
-    processes: int = PROCESSES,
+    log: Annotated[str, Option("Log that arrivals are fitted to.")] = LOG,
+    processes: Annotated[int, SHARED_BY] = PROCESSES,
     out: Path | None = None,
 ) -> Minh2012Arrivals:
     """Run the experiments of chapter 6.
@@ -374,54 +377,6 @@ def reproduce_minh2012_arrivals(
         seed=plan.seed,
         settings=plan.settings(),
         log=work.arrivals.log,
-    )
-
-
-def command(
-    traces: Annotated[
-        Path | None, Option("Folder with traces to fit arrivals to; stored ones if none.")
-    ] = None,
-    progress: Progress | None = None,
-    *,
-    quick: Annotated[bool, Option("Fewer workloads of as many jobs: some minutes.")] = False,
-    log: Annotated[str, Option("Log that arrivals are fitted to.")] = LOG,
-    replications: Annotated[
-        int | None, Option("Workloads of each pattern on a cluster; 50, quick 10.")
-    ] = None,
-    grid_replications: Annotated[
-        int | None, Option("Sets of workloads on the grid; 25, quick 6.")
-    ] = None,
-    jobs: Annotated[int, Option("Jobs of a workload.")] = Plan.jobs,
-    loads: Annotated[tuple[float, ...], loads_option("System loads of the cluster.")] = Plan.loads,
-    grid_loads: Annotated[tuple[float, ...], loads_option("Grid loads.")] = Plan.grid_loads,
-    local_load: Annotated[
-        float, Option("Load of each cluster of the grid by local jobs.")
-    ] = Plan.local_load,
-    widest: Annotated[
-        int | None, Option("Processors of the widest job on a cluster; all 64.")
-    ] = None,
-    local_widest: Annotated[
-        float, Option("Widest local job of the grid, a share of its cluster.")
-    ] = Plan.local_widest,
-    processes: Annotated[int, SHARED_BY] = PROCESSES,
-    seed: Annotated[int, SEED] = 0,
-    out: Path | None = None,
-) -> Minh2012Arrivals:
-    """Run the study with the options of the command line."""
-    plan = plan_of(
-        quick,
-        cluster_replications=replications,
-        grid_replications=grid_replications,
-        jobs=jobs,
-        loads=loads,
-        grid_loads=grid_loads,
-        local_load=local_load,
-        widest=widest,
-        local_widest=local_widest,
-        seed=seed,
-    )
-    return reproduce_minh2012_arrivals(
-        traces, progress, plan=plan, log=log, processes=processes, out=out
     )
 
 

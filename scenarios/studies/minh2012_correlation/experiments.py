@@ -16,7 +16,6 @@ from hpcrowd.analysis.models.jobs.locality import Locality, control_correlation
 from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.schedulers.correlation import rank_correlation
-from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
 from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
@@ -28,7 +27,7 @@ from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
     CorrelationRuns,
     Floats,
     LocalityRuns,
-    slowdown,
+    simulated_slowdown,
 )
 from hpcrowd.scenarios.studies.minh2012_correlation.workloads import Sample, Workload, modelled
 from hpcrowd.scenarios.studies.options import SEED, Option, loads_option
@@ -215,11 +214,7 @@ def slowdown_of(workload: Workload, load: float, machine: int, policy: str) -> f
     policy
         A name of :data:`~hpcrowd.scenarios.studies.minh2012_correlation.measures.POLICIES`.
     """
-    jobs = workload.jobs(load, machine)
-    model = Simulation(jobs, machine, POLICIES[policy].scheduler)
-    model.cluster.submit(np.arange(len(jobs)), jobs.recorded_submit.copy())
-    model.run()
-    return slowdown(jobs)
+    return simulated_slowdown(workload.jobs(load, machine), machine, POLICIES[policy].scheduler)
 
 
 def completed_jobs(trace: Trace) -> tuple[Int64s, Sample]:

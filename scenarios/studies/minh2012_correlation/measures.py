@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hpcrowd.analysis.paired import Estimate, t_interval
 from hpcrowd.environment.jobs import JobTable
+from hpcrowd.environment.simulation import Simulation
 from hpcrowd.scenarios.studies.published import Printed
 
 Floats = NDArray[np.float64]
@@ -51,6 +52,14 @@ LOCALITY_POLICIES = ("easy", "fcfs")
 def slowdown(jobs: JobTable) -> float:
     """Return the mean response time of a run over the mean run time (section 5.2.5)."""
     return float((jobs.end - jobs.submit).mean() / jobs.run_time.mean())
+
+
+def simulated_slowdown(jobs: JobTable, machine: int, scheduler: str) -> float:
+    """Run jobs, submitted as recorded, on a machine of so many processors; return the slowdown."""
+    model = Simulation(jobs, machine, scheduler)
+    model.cluster.submit(np.arange(len(jobs)), jobs.recorded_submit.copy())
+    model.run()
+    return slowdown(jobs)
 
 
 def interval(values: Floats) -> Estimate:

@@ -16,10 +16,9 @@ from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.judgement import generated
 from hpcrowd.analysis.models.model import WorkloadModel, fit
 from hpcrowd.environment.errors import UnavailableError
-from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.quantities import round_half_up
-from hpcrowd.environment.simulation import Simulation
-from hpcrowd.scenarios.studies.minh2012_correlation.measures import slowdown
+from hpcrowd.scenarios.studies.minh2012_correlation.measures import simulated_slowdown
+from hpcrowd.scenarios.studies.minh2012_correlation.workloads import RandomJobs
 from hpcrowd.scenarios.studies.minh2012_models.arrivals import TIME_SCALES_S, study_arrivals
 from hpcrowd.scenarios.studies.minh2012_models.jobs import JobRuns, measured, study_jobs
 from hpcrowd.scenarios.studies.minh2012_models.measures import SCHEDULED, TraceModels
@@ -148,19 +147,8 @@ def slowdown_on(workload: Workload, processors: int, policy: str) -> float:
     """
     run_time = np.asarray(round_half_up(workload.run_time), np.int64)
     submit = np.asarray(round_half_up(workload.submit - workload.submit[0]), np.int64)
-    jobs = JobTable()
-    jobs.append(
-        len(workload),
-        processors=workload.processors,
-        run_time=run_time,
-        requested_time=run_time,
-        recorded_submit=submit,
-        user=1,
-    )
-    model = Simulation(jobs, processors, policy)
-    model.cluster.submit(np.arange(len(jobs)), submit)
-    model.run()
-    return slowdown(jobs)
+    jobs = RandomJobs(run_time, workload.processors).table(submit)
+    return simulated_slowdown(jobs, processors, policy)
 
 
 def tasks_of(ways: dict[tuple[str, str], Way], seeds: int) -> list[Task]:
