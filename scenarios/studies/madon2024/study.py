@@ -251,7 +251,7 @@ class Madon2024(PublishedStudy):
         """Return the spread under small changes of the log, and other readings of the text."""
         from hpcrowd.scenarios.studies.madon2024.sensitivity import sensitivity_parts
 
-        return sensitivity_parts(read_trace(find_traces(traces)["KTH"]))
+        return sensitivity_parts(read_trace(find_logs(traces, STUDIED, ["KTH"])["KTH"]))
 
 
 def texts(cell: Cell) -> tuple[str, str, str]:
@@ -297,7 +297,7 @@ def reproduce_madon2024(
     TraceError
         When the KTH trace is missing or cannot be read.
     """
-    paths = find_traces(traces)
+    paths = find_logs(traces, STUDIED, ["KTH"])
     steps = Steps(len(paths) * (1 + len(EXPERIMENTS) * len(REPLAYS)), progress)
     logs = {}
     for log, path in paths.items():
@@ -328,14 +328,3 @@ def simulate(trace: Trace, experiment: str, kind: str, **changes: Any) -> Run:
         choices.get("scheduler", "easy"), str
     )
     return replay(trace, compiled=compiled, **choices)
-
-
-def find_traces(folder: str | os.PathLike[str]) -> dict[str, Path]:
-    """Return the path of each log's trace; SDSC only where it is there.
-
-    Raises
-    ------
-    TraceError
-        When KTH is missing, or a log is there more than once.
-    """
-    return find_logs(folder, STUDIED, ["KTH"])

@@ -35,7 +35,7 @@ from hpcrowd.scenarios.studies.render import (
     required_table,
     statement_tables,
 )
-from hpcrowd.scenarios.studies.running import Steps, find_versions, nearest_version
+from hpcrowd.scenarios.studies.running import nearest_versions
 from hpcrowd.scenarios.studies.study import (
     REQUIRED_FIRST,
     Claim,
@@ -276,11 +276,6 @@ def reproduce_minh2012_features(
     """
     wanted = set(only)
     logs = {name: log for name, log in STUDIED.items() if name in wanted}
-    found = find_versions(traces, logs)
-    steps = Steps(len(found), progress)
-    outcomes = {}
-    for name, paths in found.items():
-        steps.begin(f"{name}: {paths[0].name}")
-        outcomes[name] = study_trace(name, *nearest_version(paths, published_jobs(name)))
-    steps.end()
+    read = nearest_versions(traces, logs, published_jobs, progress)
+    outcomes = {name: study_trace(name, workload, facts) for name, workload, facts in read}
     return Minh2012Features(outcomes)

@@ -56,9 +56,7 @@ from hpcrowd.scenarios.studies.render import (
 from hpcrowd.scenarios.studies.running import (
     ARCHIVE,
     Log,
-    Steps,
-    find_versions,
-    nearest_version,
+    nearest_versions,
     run_tasks,
 )
 from hpcrowd.scenarios.studies.study import REQUIRED_FIRST, PublishedStudy
@@ -324,12 +322,9 @@ def reproduce_minh2012_models(
         raise QuantityError(f"seeds {seeds}: at least 2, for a spread")
     if processes < 1:
         raise QuantityError(f"processes {processes}: at least 1")
-    found = find_versions(traces, STUDIED)
-    steps = Steps(len(found), progress)
     workloads, facts = {}, {}
-    for name, paths in found.items():
-        steps.begin(f"{name}: reading {paths[0].name}")
-        workloads[name], facts[name] = nearest_version(paths, published_jobs(name))
+    for name, workload, file in nearest_versions(traces, STUDIED, published_jobs, progress):
+        workloads[name], facts[name] = workload, file
     ways = {
         (name, way): plan
         for name in workloads

@@ -247,6 +247,11 @@ def published_log(trace: str) -> dict[str, str]:
     return next(row for row in published_rows("song2005_table1") if row["trace"] == trace)
 
 
+def published_jobs(trace: str) -> int:
+    """Return how many jobs a log has, Table I."""
+    return int(published_log(trace)["jobs"])
+
+
 def published_groups(trace: str, count: int) -> list[dict[str, Printed]]:
     """Return the shares of Table III by name, a group after the other."""
     return [

@@ -7,8 +7,9 @@ measured; the others are named.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 from hpcrowd.analysis.features.workload import Workload
@@ -20,8 +21,7 @@ from hpcrowd.scenarios.studies.running import (
     ARCHIVE,
     Log,
     Steps,
-    find_versions,
-    nearest_version,
+    nearest_versions,
     run_tasks,
 )
 from hpcrowd.scenarios.studies.song2005.figures import figures_of, groups_figure
@@ -42,6 +42,7 @@ from hpcrowd.scenarios.studies.song2005.measures import (
     Quality,
     TraceOutcomes,
     published_groups,
+    published_jobs,
     published_log,
     published_quality,
 )
@@ -170,7 +171,7 @@ class Song2005(PublishedStudy):
         if self.absent:
             lines.append(f"Not there: {', '.join(self.absent)}")
         for name, one in self.traces.items():
-            jobs = int(published_log(name)["jobs"])
+            jobs = published_jobs(name)
             if len(one.workload) != jobs:
                 lines.append(
                     f"{name}: {len(one.workload):,} jobs, {jobs:,} in Table I: another version of "
@@ -214,14 +215,13 @@ class Song2005(PublishedStudy):
 
 def log_row(one: TraceOutcomes) -> list[str]:
     """Return which file a log is, as the texts of :data:`LOG_TABLE`."""
-    line = published_log(one.trace)
     return [
         one.trace,
         str(one.facts.get("source", one.workload.name)),
         f"{len(one.workload):,}",
-        f"{int(line['jobs']):,}",
+        f"{published_jobs(one.trace):,}",
         f"{len(one.groupings[COUNTS[0]].label):,}",
-        line["users"],
+        published_log(one.trace)["users"],
     ]
 
 
@@ -303,7 +303,7 @@ def _plain_trace(one: TraceOutcomes) -> dict[str, Any]:
     return {
         **one.facts,
         "jobs": len(one.workload),
-        "jobs_published": int(published_log(one.trace)["jobs"]),
+        "jobs_published": published_jobs(one.trace),
         "jobs_left_out": dict(one.workload.left_out),
         "jobs_with_run_time_0": len(one.workload) - len(one.jobs.user),
         "users_percent": one.users_percent(),
@@ -365,21 +365,9 @@ class Task(NamedTuple):
     seed: int
 
 
-@dataclass(frozen=True)
-class Experiment:
-    """What is measured on the logs.
-
-    Attributes
-    ----------
-    traces
-        Their jobs by name.
-    """
-
-    traces: dict[str, Workload]
-
-    def __call__(self, task: Task) -> Quality:
-        """Return how near generated jobs come."""
-        return Jobs(self.traces[task.trace]).quality(task.kind, task.seed)
+def quality_of(traces: Mapping[str, Workload], task: Task) -> Quality:
+    """Return how near generated jobs come; the traces are by name."""
+    return Jobs(traces[task.trace]).quality(task.kind, task.seed)
 
 
 def reproduce_song2005(
@@ -419,16 +407,12 @@ def reproduce_song2005(
         raise QuantityError(f"seeds {count}: must be 1 or more")
     wanted = set(only)
     logs = {name: log for name, log in STUDIED.items() if name in wanted}
-    found = find_versions(traces, logs)
-    steps = Steps(len(found), progress)
     read, facts = {}, {}
-    for name, paths in found.items():
-        steps.begin(f"{name}: {paths[0].name}")
-        published = int(published_log(name)["jobs"])
-        read[name], facts[name] = nearest_version(paths, published, "all")
+    for name, workload, file in nearest_versions(traces, logs, published_jobs, progress, "all"):
+        read[name], facts[name] = workload, file
     tasks = [Task(name, kind, seed) for name in read for kind in KINDS for seed in range(count)]
-    experiment = Experiment(read)
-    quality = dict(run_tasks(experiment, tasks, processes, progress, lambda task: task.trace))
+    work = partial(quality_of, read)
+    quality = dict(run_tasks(work, tasks, processes, progress, lambda task: task.trace))
     steps = Steps(len(read), progress)
     measured = {}
     for name, workload in read.items():
