@@ -52,12 +52,14 @@ def made_up(cluster: Cluster, grid: Grid, noise: float = 0.01) -> Minh2012Arriva
                        for load in LOADS] for policy in POLICIES]),
         ),
         grid=GridRuns(
-            GRID_LOADS, tuple(PATTERNS),
+            MEASURES, GRID_LOADS, tuple(PATTERNS),
             np.array([[[[spread(grid(measure, load, own, behind)) for behind in PATTERNS]
                         for own in PATTERNS] for load in GRID_LOADS] for measure in MEASURES]),
         ),
         jobs=1_000,
         seed=0,
+        settings={},
+        log={},
     )  # fmt: skip
 
 

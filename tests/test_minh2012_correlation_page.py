@@ -106,7 +106,7 @@ def test_weeks_come_out_again(study: Minh2012Correlation, kth: Trace) -> None:
     """The weeks of KTH are those that are stored."""
     submit, sample = completed_jobs(kth)
     signs = foretold_signs(submit, *sample)
-    assert np.allclose(study.weeks["KTH"].weeks, signs.weeks, rtol=NEAR, equal_nan=True)
+    assert np.allclose(study.weeks["KTH"].correlation, signs.correlation, rtol=NEAR, equal_nan=True)
     assert study.weeks["KTH"].right == signs.right
 
 

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.scenarios.studies import render
 from hpcrowd.scenarios.studies.render import Picture, Rows, Table
+from hpcrowd.scenarios.unfinished import Unfinished
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -149,15 +150,14 @@ class PublishedStudy(ABC):
         digits
             Significant digits of measured numbers; all unless given.
         """
-        raise NotImplementedError(f"{self.name} stores no runs")
+        runs: dict[str, Any] = plain(self, digits)
+        return runs
 
     @classmethod
     def of_stored(cls, data: Mapping[str, Any]) -> Self:
         """Return the study with the runs that :meth:`stored` wrote."""
-        raise NotImplementedError(f"{cls.name} stores no runs")
-
-    def after_writing(self, folder: Path) -> None:  # noqa: B027 - most studies keep nothing
-        """Remove what was kept next to a folder of results until it was written."""
+        study: Self = of_plain(cls, data)
+        return study
 
     # ---- the same for all ----
 
@@ -209,9 +209,12 @@ class PublishedStudy(ABC):
         render.show_study(self, console)
 
     def write(self, folder: str | os.PathLike[str]) -> None:
-        """Write data, pictures and a page into a folder that is whole or absent."""
+        """Write data, pictures and a page into a folder that is whole or absent.
+
+        What was kept next to it until it was written is removed.
+        """
         render.write_study(self, Path(folder))
-        self.after_writing(Path(folder))
+        Unfinished.remove_beside(Path(folder))
 
     def page_parts(self) -> dict[str, str]:
         """Return the generated parts of its page in Markdown, by name."""
@@ -378,16 +381,19 @@ def of_plain(kind: Any, data: Any) -> Any:
     Parameters
     ----------
     kind
-        A dataclass, a type of list or tuple, of numpy's arrays of numbers, or a plain type.
+        A dataclass, a type of mapping, list or tuple, of numpy's arrays of numbers, or a plain
+        type.
     data
-        What was written.
+        What was written; what no field of a dataclass is called is left out.
     """
     if isinstance(kind, type) and is_dataclass(kind):
         hints = get_type_hints(kind)
-        return kind(**{name: of_plain(hints[name], one) for name, one in data.items()})
+        return kind(**{one.name: of_plain(hints[one.name], data[one.name]) for one in fields(kind)})
     origin = get_origin(kind)
     if origin in (np.ndarray, NDArray):  # an alias that numpy does not always resolve
         return np.array(data, dtype=np.float64)  # nan where there is None
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return {name: of_plain(get_args(kind)[1], one) for name, one in data.items()}
     if origin is tuple or (isinstance(origin, type) and issubclass(origin, Sequence)):
         ones = [of_plain(get_args(kind)[0], one) for one in data]
         return tuple(ones) if origin is tuple else ones

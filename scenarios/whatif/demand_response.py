@@ -14,12 +14,12 @@ Run: ``python -m hpcrowd.scenarios.whatif.demand_response TRACE [PICTURE]``
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcrowd.environment.clock import DAY, HOUR, Clock
-from hpcrowd.scenarios.whatif.scripts import ScriptTable, covered, in_week, run_script
+from hpcrowd.scenarios.whatif.scripts import ScriptTable, covered, in_week, script
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
@@ -117,10 +117,8 @@ def tables(trace: Trace, picture: str = "") -> list[ScriptTable]:
     return [ScriptTable(f"Call from {begin} to {end}: {name}", HEAD, rows(found, period))]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print what the answers take off the machine; return the exit code."""
-    return run_script("demand_response", tables, arguments, also="PICTURE")
-
+#: Prints what the answers take off the machine; returns the exit code.
+main = script("demand_response", tables, also="PICTURE")
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -379,5 +379,5 @@ def collect(plan: Plan, results: Mapping[str, Any]) -> tuple[ClusterRuns, GridRu
         ClusterRuns(
             plan.machine, tuple(POLICIES), plan.loads, patterns, first.transpose(2, 3, 0, 1)
         ),
-        GridRuns(plan.grid_loads, patterns, second.transpose(2, 0, 3, 4, 1)),
+        GridRuns(MEASURES, plan.grid_loads, patterns, second.transpose(2, 0, 3, 4, 1)),
     )

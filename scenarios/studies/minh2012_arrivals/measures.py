@@ -75,15 +75,18 @@ class GridRuns:
 
     Attributes
     ----------
+    measures
+        See :data:`MEASURES`.
     loads
         Grid loads.
     patterns
         Of the grid's jobs, and of the background.
     slowdown
-        Shape (measures, loads, grid patterns, background patterns, replications); see
-        :data:`MEASURES`. Replication r has the same run times and processors everywhere.
+        Shape (measures, loads, grid patterns, background patterns, replications). Replication r has
+        the same run times and processors everywhere.
     """
 
+    measures: tuple[str, ...]
     loads: tuple[float, ...]
     patterns: tuple[str, ...]
     slowdown: Floats
@@ -91,7 +94,7 @@ class GridRuns:
     def of(self, measure: str, load: float, grid: str, background: str) -> Floats:
         """Return the slowdowns of all replications, shape (replications,)."""
         found: Floats = self.slowdown[
-            MEASURES.index(measure),
+            self.measures.index(measure),
             self.loads.index(load),
             self.patterns.index(grid),
             self.patterns.index(background),

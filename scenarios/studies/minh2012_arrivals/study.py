@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -45,7 +45,7 @@ from hpcrowd.scenarios.studies.render import (
     statement_table,
 )
 from hpcrowd.scenarios.studies.running import run_tasks
-from hpcrowd.scenarios.studies.study import Claim, PublishedStudy, Requirement, of_plain, plain
+from hpcrowd.scenarios.studies.study import Claim, PublishedStudy, Requirement
 from hpcrowd.scenarios.terminal import Progress
 from hpcrowd.scenarios.unfinished import Unfinished
 
@@ -71,14 +71,14 @@ class Minh2012Arrivals(PublishedStudy):
 
     Attributes
     ----------
-    cluster, grid
-        Sections 6.4.1 and 6.4.2.
     jobs, seed
         Jobs of each workload, and the seed of everything.
     settings
         What else was chosen, by name.
     log
         The log that arrivals were fitted to.
+    cluster, grid
+        Sections 6.4.1 and 6.4.2.
     """
 
     name = "minh2012-arrivals"
@@ -87,12 +87,12 @@ class Minh2012Arrivals(PublishedStudy):
     source = f"{MINH}, chapter 6"
     stored_digits = 5
 
-    cluster: ClusterRuns
-    grid: GridRuns
     jobs: int
     seed: int
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    log: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any]
+    log: Mapping[str, Any]
+    cluster: ClusterRuns
+    grid: GridRuns
 
     @property
     def cluster_replications(self) -> int:
@@ -196,30 +196,6 @@ class Minh2012Arrivals(PublishedStudy):
         """Return Figures 6.1 to 6.3."""
         return pictures_of(FIGURES, self)
 
-    def stored(self, digits: int | None = None) -> dict[str, Any]:
-        """Return all runs as plain data."""
-        return {
-            "jobs": self.jobs,
-            "seed": self.seed,
-            "settings": dict(self.settings),
-            "log": dict(self.log),
-            "cluster": plain(self.cluster, digits),
-            "grid": {"measures": list(MEASURES), **plain(self.grid, digits)},
-        }
-
-    @classmethod
-    def of_stored(cls, data: Mapping[str, Any]) -> Self:
-        """Return the study with stored runs."""
-        grid = {name: value for name, value in data["grid"].items() if name != "measures"}
-        return cls(
-            cluster=of_plain(ClusterRuns, data["cluster"]),
-            grid=of_plain(GridRuns, grid),
-            jobs=data["jobs"],
-            seed=data["seed"],
-            settings=data["settings"],
-            log=data["log"],
-        )
-
     def data(self) -> dict[str, Any]:
         """Return all runs."""
         return self.stored()
@@ -231,10 +207,6 @@ class Minh2012Arrivals(PublishedStudy):
     def origin(self) -> dict[str, Any]:
         """Return the log of the arrivals, and the settings of the simulations."""
         return {"log": dict(self.log), "settings": dict(self.settings)}
-
-    def after_writing(self, folder: Path) -> None:
-        """Remove what was kept next to the folder of results."""
-        Unfinished.remove_beside(folder)
 
 
 def _required(

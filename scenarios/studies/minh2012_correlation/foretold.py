@@ -17,13 +17,13 @@ class ForetoldSigns:
 
     Attributes
     ----------
-    weeks
+    correlation
         Correlation of each week, nan where there is none, shape (weeks,).
     expected
         What the two weeks before let expect, nan where nothing, shape (weeks,).
     """
 
-    weeks: NDArray[np.float64]
+    correlation: NDArray[np.float64]
     expected: NDArray[np.float64]
 
     @property
@@ -35,12 +35,12 @@ class ForetoldSigns:
     def right(self) -> int:
         """Those among them whose sign was the expected one."""
         both = self._both
-        return int(np.count_nonzero((self.weeks >= 0)[both] == (self.expected >= 0)[both]))
+        return int(np.count_nonzero((self.correlation >= 0)[both] == (self.expected >= 0)[both]))
 
     @property
     def positive(self) -> int:
         """Those among them whose correlation was not negative."""
-        return int(np.count_nonzero((self.weeks >= 0)[self._both]))
+        return int(np.count_nonzero((self.correlation >= 0)[self._both]))
 
     @property
     def share(self) -> float | None:
@@ -55,7 +55,7 @@ class ForetoldSigns:
 
     @property
     def _both(self) -> NDArray[np.bool_]:
-        both: NDArray[np.bool_] = ~(np.isnan(self.weeks) | np.isnan(self.expected))
+        both: NDArray[np.bool_] = ~(np.isnan(self.correlation) | np.isnan(self.expected))
         return both
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -30,7 +30,6 @@ from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
     POLICIES,
     Correlation,
     CorrelationRuns,
-    Floats,
     LocalityRuns,
     interval,
 )
@@ -39,7 +38,7 @@ from hpcrowd.scenarios.studies.options import SHARED_BY, TRACES
 from hpcrowd.scenarios.studies.published import MINH, Printed, published_rows
 from hpcrowd.scenarios.studies.render import Picture, Rows, Table, pictures_of, statement_table
 from hpcrowd.scenarios.studies.running import find_logs, run_tasks
-from hpcrowd.scenarios.studies.study import Claim, PublishedStudy, Requirement, of_plain, plain
+from hpcrowd.scenarios.studies.study import Claim, PublishedStudy, Requirement, plain
 from hpcrowd.scenarios.terminal import Progress
 
 #: Processes that share the work.
@@ -212,7 +211,7 @@ class Minh2012Correlation(PublishedStudy):
             "locality": plain(self.locality, digits),
             "weeks": {
                 log: {
-                    "correlation": plain(signs.weeks, digits),
+                    "correlation": plain(signs.correlation, digits),
                     "expected": plain(signs.expected, digits),
                     "compared": signs.compared,
                     "right": signs.right,
@@ -220,23 +219,6 @@ class Minh2012Correlation(PublishedStudy):
                 for log, signs in self.weeks.items()
             },
         }
-
-    @classmethod
-    def of_stored(cls, data: Mapping[str, Any]) -> Self:
-        """Return the study with stored runs."""
-        return cls(
-            correlation=of_plain(CorrelationRuns, data["correlation"]),
-            locality=of_plain(list[LocalityRuns], data["locality"]),
-            weeks={
-                log: ForetoldSigns(
-                    of_plain(Floats, signs["correlation"]), of_plain(Floats, signs["expected"])
-                )
-                for log, signs in data["weeks"].items()
-            },
-            jobs=data["jobs"],
-            seed=data["seed"],
-            traces=data["traces"],
-        )
 
     def data(self) -> dict[str, Any]:
         """Return all runs, and Table 7.1 with ours."""

@@ -18,7 +18,8 @@ from hpcrowd.agents.populations.made_up import ComponentWork
 from hpcrowd.agents.populations.openness import Openness
 from hpcrowd.agents.populations.semi_open import add_members, draw_roster
 from hpcrowd.agents.work.recorded import Work
-from hpcrowd.analysis.curves import Floats, profile_distance, weekly_profile
+from hpcrowd.analysis.curves import profile_distance, weekly_profile
+from hpcrowd.analysis.features.distance import apart
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.simulation import Simulation
@@ -104,7 +105,7 @@ def draws_of(
         return Draw(
             len(jobs) / pool.weeks,
             profile_distance(weekly_profile(jobs.submit, pool.clock), log_week),
-            ks_distance(think_times(jobs), log_think),
+            apart(think_times(jobs), log_think).ks,
         )
 
     found: dict[str, list[Draw]] = {}
@@ -178,13 +179,3 @@ def think_times(jobs: JobTable, work: Work | None = None) -> Int64s:
     think = work.by_session.think_time
     known: Int64s = think[think != UNKNOWN]
     return known
-
-
-def ks_distance(first: Int64s, other: Int64s) -> float:
-    """Return the largest distance of two empirical distribution functions (Kolmogorov-Smirnov)."""
-    at = np.union1d(first, other)
-    pair: Sequence[Floats] = [
-        np.searchsorted(np.sort(values), at, side="right") / len(values)
-        for values in (first, other)
-    ]
-    return float(np.abs(pair[0] - pair[1]).max())

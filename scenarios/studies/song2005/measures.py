@@ -124,7 +124,7 @@ class Quality:
     correlation: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Jobs:
     """Jobs of a trace that MUGM is fitted to, and the groups of their users.
 
@@ -132,28 +132,19 @@ class Jobs:
     ----------
     workload
         The trace.
+    user, processors
+        User and processors of each job.
+    run_time
+        s; run time of each job.
     """
 
     workload: Workload
+    user: Int64s = field(init=False)
+    processors: Int64s = field(init=False)
+    run_time: Floats = field(init=False)
 
-    @cached_property
-    def _columns(self) -> tuple[Int64s, Int64s, Floats]:
-        return jobs_of(self.workload)[:3]
-
-    @property
-    def user(self) -> Int64s:
-        """User of each job."""
-        return self._columns[0]
-
-    @property
-    def processors(self) -> Int64s:
-        """Processors of each job."""
-        return self._columns[1]
-
-    @property
-    def run_time(self) -> Floats:
-        """s; run time of each job."""
-        return self._columns[2]
+    def __post_init__(self) -> None:
+        self.user, self.processors, self.run_time = jobs_of(self.workload)[:3]
 
     @cached_property
     def place(self) -> Int64s:

@@ -126,15 +126,6 @@ def queue_shares(submit: Int64s, start: Int64s, begin: int, until: int) -> Float
     return shares
 
 
-def sample_distance(a: Int64s, b: Int64s) -> float:
-    """Return the Kolmogorov-Smirnov distance of two samples: how far their CDFs are apart."""
-    a, b = np.sort(a), np.sort(b)
-    at = np.concatenate([a, b])
-    below_a = np.searchsorted(a, at, side="right") / max(len(a), 1)
-    below_b = np.searchsorted(b, at, side="right") / max(len(b), 1)
-    return float(np.abs(below_a - below_b).max(initial=0))
-
-
 def share_distance(a: Floats, b: Floats) -> float:
     """Return the Kolmogorov-Smirnov distance of two distributions on 0, 1, 2, ..."""
     length = max(len(a), len(b))

@@ -11,12 +11,12 @@ from collections.abc import Callable
 import numpy as np
 
 from hpcrowd.analysis.curves import profile_distance, unevenness
+from hpcrowd.analysis.features.distance import apart
 from hpcrowd.environment.clock import DAY
 from hpcrowd.scenarios.studies.study import Finding, Rule
 from hpcrowd.scenarios.studies.zakay2015.measures import (
     LogOutcomes,
     Outcome,
-    sample_distance,
     share_distance,
 )
 
@@ -52,11 +52,16 @@ def _flattened(log: LogOutcomes) -> Finding:
     return numbers, f"{trace:.2f} to {run:.2f}", run < MUCH_SMALLER * trace
 
 
-def _improved(log: LogOutcomes) -> Finding:
-    ratio = log.ratio("adjusted", "conventional").mean
-    if ratio is None:
-        return NOBODY_WAITED
-    return {"adjusted_over_conventional": ratio}, f"{ratio:.2f}", ratio < 1
+def _waits(model: str, side: Callable[[float], bool]) -> Callable[[LogOutcomes], Finding]:
+    """Return a check of the mean wait of a model over that of conventional users."""
+
+    def check(log: LogOutcomes) -> Finding:
+        ratio = log.ratio(model, "conventional").mean
+        if ratio is None:
+            return NOBODY_WAITED
+        return {f"{model}_over_conventional": ratio}, f"{ratio:.2f}", side(ratio)
+
+    return check
 
 
 def _peaks(log: LogOutcomes) -> Finding:
@@ -64,13 +69,6 @@ def _peaks(log: LogOutcomes) -> Finding:
     run = log.mean(lambda one: one.slot_share, "distribution")
     numbers = {"recorded": trace, "distribution": run}
     return numbers, f"{100 * trace:.0f} % to {100 * run:.0f} %", run >= SHARP * trace
-
-
-def _long_waits(log: LogOutcomes) -> Finding:
-    ratio = log.ratio("distribution", "conventional").mean
-    if ratio is None:
-        return NOBODY_WAITED
-    return {"distribution_over_conventional": ratio}, f"{ratio:.2f}", ratio > 1
 
 
 def _throughput(log: LogOutcomes) -> Finding:
@@ -103,7 +101,7 @@ def _cycle(log: LogOutcomes) -> Finding:
 
 def _fluid_throughput(log: LogOutcomes) -> Finding:
     def distance(one: Outcome) -> float:
-        return sample_distance(one.activity_s, log.recorded.activity_s)
+        return apart(one.activity_s, log.recorded.activity_s).ks
 
     fluid, other = log.mean(distance, "fluid"), log.mean(distance, "distribution")
     numbers = {"fluid": fluid, "distribution": other}
@@ -176,7 +174,7 @@ RULES = (
     Rule(
         "adjusted waits less", "VII-A",
         "Since jobs spread over the day, performance is much better: mean wait, adjusted / "
-        "conventional; below 1", _improved,
+        "conventional; below 1", _waits("adjusted", lambda ratio: ratio < 1),
     ),
     Rule(
         "distribution has peaks", "VII-B",
@@ -185,7 +183,8 @@ RULES = (
     ),
     Rule(
         "distribution waits long", "VII-B",
-        "Long waits for most logs: mean wait, distribution / conventional; above 1", _long_waits,
+        "Long waits for most logs: mean wait, distribution / conventional; above 1",
+        _waits("distribution", lambda ratio: ratio > 1),
     ),
     Rule(
         "distribution has high throughput", "VII-B",
