@@ -22,7 +22,7 @@ from hpcrowd.environment.schedulers.correlation import (
 )
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.studies.minh2012_correlation.foretold import foretold_signs
+from hpcrowd.scenarios.studies.minh2012_correlation.measures import foretold_signs
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata, spearmanr

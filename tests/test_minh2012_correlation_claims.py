@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hpcrowd.scenarios.studies.minh2012_correlation.foretold import ForetoldSigns
 from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
     CorrelationRuns,
+    ForetoldSigns,
     LocalityRuns,
 )
 from hpcrowd.scenarios.studies.minh2012_correlation.statements import (

@@ -21,7 +21,7 @@ from hpcrowd.scenarios.studies.minh2012_correlation.experiments import (
     completed_jobs,
 )
 from hpcrowd.scenarios.studies.minh2012_correlation.figures import figures_of
-from hpcrowd.scenarios.studies.minh2012_correlation.foretold import foretold_signs
+from hpcrowd.scenarios.studies.minh2012_correlation.measures import foretold_signs
 from hpcrowd.scenarios.studies.minh2012_correlation.study import Minh2012Correlation
 from hpcrowd.scenarios.studies.refresh import (
     page_of,

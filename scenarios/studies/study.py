@@ -125,9 +125,9 @@ class PublishedStudy(ABC):
     def rows(self) -> Rows:
         """Return every figure in long form, as headings and rows; unknown is None."""
 
-    @abstractmethod
     def origin(self) -> dict[str, Any]:
         """Return where the figures come from: traces, and settings if there are any."""
+        return {"traces": {name: one.facts for name, one in self.traces.items()}}
 
     def more_parts(self, traces: Path) -> dict[str, str]:
         """Return generated parts of its page that need runs of their own, in Markdown by name.

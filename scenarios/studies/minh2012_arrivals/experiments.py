@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -39,6 +39,7 @@ from hpcrowd.scenarios.studies.minh2012_arrivals.workloads import (
     PatternWorkload,
     drawn,
 )
+from hpcrowd.scenarios.studies.minh2012_correlation.experiments import Task, array_of, tasks_of
 from hpcrowd.scenarios.studies.minh2012_correlation.measures import simulated_slowdown
 from hpcrowd.scenarios.studies.options import SEED, Option, loads_option
 
@@ -166,19 +167,6 @@ class Plan:
         }
 
 
-class Task(NamedTuple):
-    """A piece of work."""
-
-    experiment: str  #: ``cluster`` or ``grid``
-    number: int  #: place of the pattern, or of the grid load
-    replication: int
-
-    @property
-    def name(self) -> str:
-        """What its results are called."""
-        return f"{self.experiment}-{self.number}-{self.replication}"
-
-
 @dataclass(frozen=True)
 class Work:
     """What every process needs to run any task.
@@ -198,16 +186,8 @@ class Work:
         """Return every task; those on the grid, which are longer, first."""
         plan = self.plan
         return [
-            *(
-                Task("grid", load, r)
-                for r in range(plan.grid_replications)
-                for load in range(len(plan.grid_loads))
-            ),
-            *(
-                Task("cluster", pattern, r)
-                for r in range(plan.cluster_replications)
-                for pattern in range(len(PATTERNS))
-            ),
+            *tasks_of("grid", plan.grid_loads, plan.grid_replications),
+            *tasks_of("cluster", PATTERNS, plan.cluster_replications),
         ]
 
     def __call__(self, task: Task) -> list[Any]:
@@ -363,17 +343,9 @@ def das3(jobs: JobTable, clusters: dict[str, ClusterSpec]) -> Simulation:
 def collect(plan: Plan, results: Mapping[str, Any]) -> tuple[ClusterRuns, GridRuns]:
     """Put the results of the tasks into the arrays of the experiments."""
 
-    def of(experiment: str, numbers: int, replications: int) -> np.ndarray[Any, Any]:
-        return np.array(
-            [
-                [results[Task(experiment, number, r).name] for r in range(replications)]
-                for number in range(numbers)
-            ]
-        )
-
     patterns = tuple(PATTERNS)
-    first = of("cluster", len(patterns), plan.cluster_replications)
-    second = of("grid", len(plan.grid_loads), plan.grid_replications)
+    first = array_of(results, tasks_of("cluster", PATTERNS, plan.cluster_replications))
+    second = array_of(results, tasks_of("grid", plan.grid_loads, plan.grid_replications))
     # Cluster: pattern, replication, policy, load. Grid: load, replication, measure, two patterns.
     return (
         ClusterRuns(

@@ -185,7 +185,5 @@ def _bars(panel: Axes, study: Minh2012Arrivals, measure: str) -> None:
 
 #: Every figure by the name of its file.
 FIGURES: dict[str, Callable[[Minh2012Arrivals], Figure]] = {
-    "figure6_1": figure6_1,
-    "figure6_2": figure6_2,
-    "figure6_3": figure6_3,
+    draw.__name__: draw for draw in (figure6_1, figure6_2, figure6_3)
 }

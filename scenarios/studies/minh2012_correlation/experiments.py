@@ -6,9 +6,9 @@ processes share the work, nor on the order in which they finish.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -117,11 +117,33 @@ class Plan:
 
 
 class Task(NamedTuple):
-    """A workload to simulate: one degree, or one case, of one replication."""
+    """A piece of work: one replication of one setting of an experiment."""
 
-    experiment: str  #: ``correlation`` or ``locality``
-    number: int  #: place of the degree, or of the case
+    experiment: str
+    number: int  #: place of the setting, such as a degree, a case or a load
     replication: int
+
+    @property
+    def name(self) -> str:
+        """What its results are called."""
+        return f"{self.experiment}-{self.number}-{self.replication}"
+
+
+def tasks_of(experiment: str, settings: Sized, replications: int) -> list[Task]:
+    """Return the tasks of an experiment, replication by replication."""
+    return [
+        Task(experiment, number, replication)
+        for replication in range(replications)
+        for number in range(len(settings))
+    ]
+
+
+def array_of(results: Mapping[str, Any], tasks: Sequence[Task]) -> np.ndarray[Any, Any]:
+    """Return the results of the tasks of an experiment, shape (settings, replications, ...)."""
+    _, numbers, replications = tasks[-1]
+    first = np.array([results[task.name] for task in tasks])
+    shaped = first.reshape(replications + 1, numbers + 1, *first.shape[1:])
+    return np.ascontiguousarray(shaped.swapaxes(0, 1))
 
 
 @dataclass(frozen=True)
@@ -145,14 +167,10 @@ class Work:
 
     def tasks(self) -> list[Task]:
         """Return every workload to simulate."""
-        replications = range(self.plan.replications)
+        plan = self.plan
         return [
-            *(
-                Task("correlation", d, r)
-                for r in replications
-                for d in range(len(self.plan.degrees))
-            ),
-            *(Task("locality", c, r) for r in replications for c in range(len(self.cases))),
+            *tasks_of("correlation", plan.degrees, plan.replications),
+            *tasks_of("locality", self.cases, plan.replications),
         ]
 
     def __call__(self, task: Task) -> tuple[float, Floats]:
@@ -236,31 +254,21 @@ def completed_jobs(trace: Trace) -> tuple[Int64s, Sample]:
 
 
 def collect(
-    work: Work, results: Iterable[tuple[Task, tuple[float, Floats]]]
+    work: Work, results: Mapping[str, tuple[float, Floats]]
 ) -> tuple[CorrelationRuns, list[LocalityRuns]]:
-    """Put what came of the tasks into the arrays of the experiments."""
-    plan = work.plan
-    degrees, replications, cases = len(plan.degrees), plan.replications, len(work.cases)
-    correlations = {
-        "correlation": np.full((degrees, replications), np.nan),
-        "locality": np.full((cases, replications), np.nan),
-    }
-    shapes = {
-        "correlation": (degrees, replications, len(plan.policies), len(plan.loads)),
-        "locality": (
-            cases, replications, len(plan.locality_policies), 2, len(plan.locality_loads),
-        ),
-    }  # fmt: skip
-    slowdowns = {name: np.full(shape, np.nan) for name, shape in shapes.items()}
-    for (experiment, number, replication), (correlation, found) in results:
-        correlations[experiment][number, replication] = correlation
-        slowdowns[experiment][number, replication] = found
+    """Put what came of the tasks, by name, into the arrays of the experiments."""
+    plan, tasks = work.plan, work.tasks()
+
+    def of(experiment: str, place: int) -> Floats:
+        mine = [task for task in tasks if task.experiment == experiment]
+        return array_of({task.name: results[task.name][place] for task in mine}, mine)
+
     first = CorrelationRuns(
         plan.degrees,
         plan.loads,
         plan.policies,
-        correlations["correlation"],
-        np.moveaxis(slowdowns["correlation"], (0, 1), (2, 3)),
+        of("correlation", 0),
+        np.moveaxis(of("correlation", 1), (0, 1), (2, 3)),
     )
     second = [
         LocalityRuns(
@@ -270,8 +278,8 @@ def collect(
             machine=work.machines[case.log],
             loads=plan.locality_loads,
             policies=plan.locality_policies,
-            correlation=correlations["locality"][number],
-            slowdown=np.moveaxis(slowdowns["locality"][number], 0, -1),
+            correlation=of("locality", 0)[number],
+            slowdown=np.moveaxis(of("locality", 1)[number], 0, -1),
         )
         for number, case in enumerate(work.cases)
     ]

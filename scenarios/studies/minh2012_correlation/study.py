@@ -25,12 +25,13 @@ from hpcrowd.scenarios.studies.minh2012_correlation.experiments import (
     completed_jobs,
 )
 from hpcrowd.scenarios.studies.minh2012_correlation.figures import figures_of
-from hpcrowd.scenarios.studies.minh2012_correlation.foretold import ForetoldSigns, foretold_signs
 from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
     POLICIES,
     Correlation,
     CorrelationRuns,
+    ForetoldSigns,
     LocalityRuns,
+    foretold_signs,
     interval,
 )
 from hpcrowd.scenarios.studies.minh2012_correlation.statements import all_claims, load_name, number
@@ -370,10 +371,10 @@ def reproduce_minh2012_correlation(
     needed = {HPC, *(case.log for case in cases)}
     models = {log: Locality.fit(workloads[log]) for log in STUDIED if log in needed}
     work = Work(plan, models, machines, cases)
-    results = run_tasks(
+    done = run_tasks(
         work, work.tasks(), processes, progress, lambda task: f"simulating: {task.experiment}"
     )
-    correlation, locality = collect(work, results)
+    correlation, locality = collect(work, {task.name: result for task, result in done})
     return Minh2012Correlation(
         correlation=correlation,
         locality=locality,

@@ -168,7 +168,7 @@ class Minh2012Features(PublishedStudy):
 
     def origin(self) -> dict[str, Any]:
         """Return the traces."""
-        return {"traces": {name: _plain_trace(one) for name, one in self.traces.items()}}
+        return {"traces": {name: one.plain() for name, one in self.traces.items()}}
 
 
 def reached_text(cell: Cell) -> str:
@@ -221,17 +221,6 @@ def trace_row(one: TraceOutcomes) -> list[str]:
         f"{published_jobs(one.trace):,}",
         "yes" if one.is_that_of_the_thesis else "other jobs, none required",
     ]
-
-
-def _plain_trace(one: TraceOutcomes) -> dict[str, Any]:
-    return {
-        **one.facts,
-        "jobs": len(one.workload),
-        "jobs_published": published_jobs(one.trace),
-        "figures_required": one.is_that_of_the_thesis,
-        "jobs_left_out": dict(one.workload.left_out),
-        "notes": list(one.workload.notes),
-    }
 
 
 def _plain_cell(cell: Cell) -> dict[str, Any]:

@@ -259,9 +259,5 @@ def _numbers(panel: Axes) -> None:
 
 #: The figures by the names of their files.
 FIGURES: dict[str, Callable[[Minh2012Models], Figure]] = {
-    "figure4_5": figure4_5,
-    "figure4_6": figure4_6,
-    "figure5_1": figure5_1,
-    "figure5_2": figure5_2,
-    "figure5_3": figure5_3,
+    draw.__name__: draw for draw in (figure4_5, figure4_6, figure5_1, figure5_2, figure5_3)
 }

@@ -168,7 +168,7 @@ class Minh2012Models(PublishedStudy):
         return {
             "seeds": self.seeds,
             "loads": list(LOADS),
-            "traces": {name: _plain_trace(one) for name, one in self.traces.items()},
+            "traces": {name: one.plain() for name, one in self.traces.items()},
             "absent": reasons_of(self.absent),
             "arrivals": {
                 name: {f"{scale:g}": _plain_arrivals(runs) for scale, runs in one.arrivals.items()}
@@ -191,7 +191,7 @@ class Minh2012Models(PublishedStudy):
     def origin(self) -> dict[str, Any]:
         """Return the traces and the seeds."""
         return {
-            "traces": {name: _plain_trace(one) for name, one in self.traces.items()},
+            "traces": {name: one.plain() for name, one in self.traces.items()},
             "settings": {"seeds": self.seeds, "loads": list(LOADS)},
         }
 
@@ -245,17 +245,6 @@ def _plain_schedule(schedule: Schedule) -> list[dict[str, Any]]:
             }
         )
     return found
-
-
-def _plain_trace(one: TraceModels) -> dict[str, Any]:
-    return {
-        **one.facts,
-        "jobs": len(one.workload),
-        "jobs_published": published_jobs(one.trace),
-        "figures_required": one.is_required,
-        "jobs_left_out": dict(one.workload.left_out),
-        "notes": {way: list(notes) for way, notes in one.notes.items()},
-    }
 
 
 def _long(one: TraceModels) -> Iterator[Sequence[Any]]:

@@ -168,10 +168,6 @@ class Minh2012Predictor(PublishedStudy):
         """Return every figure of the tables with ours."""
         return record_rows(list(map(_plain_cell, self.cells)))
 
-    def origin(self) -> dict[str, Any]:
-        """Return the traces."""
-        return {"traces": {name: one.facts for name, one in self.traces.items()}}
-
 
 def table_rows(study: Minh2012Predictor) -> list[list[str]]:
     """Return Tables 8.4 to 8.6 as the texts of :data:`TABLES`."""

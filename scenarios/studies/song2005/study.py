@@ -204,10 +204,7 @@ class Song2005(PublishedStudy):
 
     def origin(self) -> dict[str, Any]:
         """Return the logs, and how many seeds."""
-        return {
-            "seeds": self.seeds,
-            "traces": {name: one.facts for name, one in self.traces.items()},
-        }
+        return {"seeds": self.seeds, **super().origin()}
 
 
 # ---- rows of tables ----------------------------------------------------------------------------

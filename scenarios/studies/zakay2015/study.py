@@ -27,13 +27,12 @@ from hpcrowd.scenarios.studies.render import (
     Picture,
     Rows,
     Table,
-    pictures_of,
     required_table,
     statement_table,
 )
 from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs, swap_ties, trace_facts
 from hpcrowd.scenarios.studies.study import PublishedStudy
-from hpcrowd.scenarios.studies.zakay2015.figures import FIGURES
+from hpcrowd.scenarios.studies.zakay2015.figures import pictures_of
 from hpcrowd.scenarios.studies.zakay2015.measures import (
     COLUMNS,
     MODELS,
@@ -141,7 +140,7 @@ class Zakay2015(PublishedStudy):
 
     def pictures(self) -> Sequence[Picture]:
         """Return Figures 5 to 10."""
-        return pictures_of(FIGURES, list(self.traces.values()))
+        return pictures_of(list(self.traces.values()))
 
     def data(self) -> dict[str, Any]:
         """Return every simulation with its seed, and Table I."""
@@ -167,7 +166,7 @@ class Zakay2015(PublishedStudy):
     def origin(self) -> dict[str, Any]:
         """Return the traces, and the settings of their simulations."""
         return {
-            "traces": {name: log.facts for name, log in self.traces.items()},
+            **super().origin(),
             "settings": {
                 name: {**log.settings, "seeds": log.seeds} for name, log in self.traces.items()
             },
