@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hpcrowd.analysis.paired import Estimate
 from hpcrowd.environment.grid.das3 import DAS3
 from hpcrowd.scenarios.studies.minh2012_correlation.measures import POLICIES as ALL_POLICIES
-from hpcrowd.scenarios.studies.minh2012_correlation.measures import interval
+from hpcrowd.scenarios.studies.minh2012_correlation.measures import Runs, interval
 
 Floats = NDArray[np.float64]
 
@@ -41,7 +41,7 @@ ALIKE = 1.1
 
 
 @dataclass(frozen=True)
-class ClusterRuns:
+class ClusterRuns(Runs):
     """The runs on a single cluster (section 6.4.1).
 
     Attributes
@@ -55,22 +55,17 @@ class ClusterRuns:
         processors everywhere.
     """
 
+    axes = ("policies", "loads", "patterns")
+
     machine: int
     policies: tuple[str, ...]
     loads: tuple[float, ...]
     patterns: tuple[str, ...]
     slowdown: Floats
 
-    def of(self, policy: str, load: float, pattern: str) -> Floats:
-        """Return the slowdowns of all replications, shape (replications,)."""
-        found: Floats = self.slowdown[
-            self.policies.index(policy), self.loads.index(load), self.patterns.index(pattern)
-        ]
-        return found
-
 
 @dataclass(frozen=True)
-class GridRuns:
+class GridRuns(Runs):
     """The runs on DAS-3 (section 6.4.2).
 
     Attributes
@@ -86,20 +81,12 @@ class GridRuns:
         the same run times and processors everywhere.
     """
 
+    axes = ("measures", "loads", "patterns", "patterns")
+
     measures: tuple[str, ...]
     loads: tuple[float, ...]
     patterns: tuple[str, ...]
     slowdown: Floats
-
-    def of(self, measure: str, load: float, grid: str, background: str) -> Floats:
-        """Return the slowdowns of all replications, shape (replications,)."""
-        found: Floats = self.slowdown[
-            self.measures.index(measure),
-            self.loads.index(load),
-            self.patterns.index(grid),
-            self.patterns.index(background),
-        ]
-        return found
 
 
 def log_ratio(over: Floats, under: Floats) -> Estimate:

@@ -6,7 +6,7 @@ Slowdown is the mean response time over the mean run time (section 5.2.5), not a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,6 @@ from hpcrowd.analysis.paired import Estimate, t_interval
 from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.schedulers.correlation import expected_correlation, weekly_correlations
 from hpcrowd.environment.simulation import Simulation
-from hpcrowd.scenarios.studies.published import Printed
 
 Floats = NDArray[np.float64]
 
@@ -68,8 +67,27 @@ def interval(values: Floats) -> Estimate:
     return t_interval(values.tolist())
 
 
+class Runs:
+    """Slowdowns of many runs.
+
+    Attributes
+    ----------
+    axes
+        Fields that say what was varied along the first axes of the slowdowns.
+    """
+
+    axes: ClassVar[tuple[str, ...]]
+    slowdown: Floats
+
+    def of(self, *places: object) -> Floats:
+        """Return the slowdowns at places on the axes, such as a policy and a load."""
+        pairs = zip(self.axes, places, strict=True)
+        found: Floats = self.slowdown[tuple(getattr(self, axis).index(at) for axis, at in pairs)]
+        return found
+
+
 @dataclass(frozen=True)
-class CorrelationRuns:
+class CorrelationRuns(Runs):
     """The runs without locality, at every degree of correlation (section 7.3.1).
 
     Attributes
@@ -83,16 +101,13 @@ class CorrelationRuns:
         same gaps between arrivals, but for their scale, everywhere.
     """
 
+    axes = ("policies", "loads")
+
     degrees: tuple[float, ...]
     loads: tuple[float, ...]
     policies: tuple[str, ...]
     correlation: Floats
     slowdown: Floats
-
-    def of(self, policy: str, load: float) -> Floats:
-        """Return the slowdowns of a policy at a load, shape (degrees, replications)."""
-        found: Floats = self.slowdown[self.policies.index(policy), self.loads.index(load)]
-        return found
 
 
 @dataclass(frozen=True)
@@ -137,10 +152,10 @@ class Correlation(NamedTuple):
 
     workload: str
     degree: float
-    published: Printed
-    published_deviation: Printed
-    mean: float
-    deviation: float  #: of the workloads, with n - 1
+    correlation_mean: float
+    correlation_deviation: float  #: of the workloads, with n - 1
+    published_mean: str
+    published_deviation: str
 
 
 # ---- how well signs are foretold: section 7.4 -------------------------------------------------

@@ -37,6 +37,8 @@ class Way:
 
     Attributes
     ----------
+    words
+        For people.
     arrivals
         A name of :data:`~analysis.models.model.ARRIVALS`; chapter 5 takes those of chapter 4.
     options
@@ -51,6 +53,7 @@ class Way:
         Whether its jobs are measured; the others are simulated only.
     """
 
+    words: str
     arrivals: str = "wavelet-zeros"
     options: Mapping[str, Any] = field(default_factory=dict)
     time_scale_s: float | None = None
@@ -59,16 +62,15 @@ class Way:
     jobs: bool = False
 
 
-#: The ways by the names of :data:`WAYS`; the first one is that of the
-#: requirements.
+#: The ways by name; the first one is that of the requirements.
 PLANNED = {
-    "thesis": Way(jobs=True),
-    "auto": Way(arrivals="auto", jobs=True),
-    "heavy": Way(options={"bag_sizes": "heavy"}, jobs=True),
-    "plain": Way(arrivals="wavelet"),
-    "hour": Way(time_scale_s=3600),
-    "narrow": Way(widest=1024),
-    "twice": Way(times=2),
+    "thesis": Way("as in the thesis: arrivals `wavelet-zeros`, the model of chapter 4", jobs=True),
+    "auto": Way("arrivals `auto`, as `hpcrowd fit` makes it", arrivals="auto", jobs=True),
+    "heavy": Way('bag sizes `"heavy"`', options={"bag_sizes": "heavy"}, jobs=True),
+    "plain": Way("arrivals `wavelet`", arrivals="wavelet"),
+    "hour": Way("arrivals at T = 3600 s", time_scale_s=3600),
+    "narrow": Way("jobs of more than 1,024 processors left out at all loads", widest=1024),
+    "twice": Way("twice as many workloads", times=2),
 }
 
 #: Instead of the seed of a generated workload: the trace itself.

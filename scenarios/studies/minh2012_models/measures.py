@@ -19,17 +19,6 @@ from hpcrowd.scenarios.studies.minh2012_models.scheduling import (
 from hpcrowd.scenarios.studies.published import Printed, published_rows
 from hpcrowd.scenarios.studies.study import Requirement
 
-#: Ways to make the comprehensive model and to simulate it, by name, for people.
-WAYS = {
-    "thesis": "as in the thesis: arrivals `wavelet-zeros`, the model of chapter 4",
-    "auto": "arrivals `auto`, as `hpcrowd fit` makes it",
-    "heavy": 'bag sizes `"heavy"`',
-    "plain": "arrivals `wavelet`",
-    "hour": "arrivals at T = 3600 s",
-    "narrow": "jobs of more than 1,024 processors left out at all loads",
-    "twice": "twice as many workloads",
-}
-
 #: The way that is required, and the trace of Fig. 5.3.
 REQUIRED_WAY, SCHEDULED = "thesis", "LLN"
 
@@ -85,7 +74,7 @@ class TraceModels(ThesisTrace):
     arrivals
         By time scale, s.
     jobs
-        By way, a name of :data:`WAYS`.
+        By way, a name of :data:`~.experiments.PLANNED`.
     schedules
         By way; Fig. 5.3.
     notes

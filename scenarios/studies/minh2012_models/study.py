@@ -217,7 +217,7 @@ def _plain_jobs(runs: JobRuns) -> dict[str, Any]:
         "arrivals": runs.arrivals,
         "trace": dict(runs.trace.figures),
         "generated": {name: _plain_spread(runs.spread(name)) for name in TITLES},
-        "ks": {name: _plain_spread(runs.ks(name)) for name in DISTANCES},
+        "ks": {name: _plain_spread(runs.spread(name)) for name in DISTANCES},
         "uniform_entropy": list(runs.uniform),
     }
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from hpcrowd.environment.errors import UnavailableError
-from hpcrowd.scenarios.studies.minh2012_models.arrivals import CHOSEN, TIME_SCALES_S, ArrivalRuns
+from hpcrowd.scenarios.studies.minh2012_models.arrivals import (
+    CHOSEN,
+    TIME_SCALES_S,
+    ArrivalRuns,
+    or_none,
+)
+from hpcrowd.scenarios.studies.minh2012_models.experiments import PLANNED
 from hpcrowd.scenarios.studies.minh2012_models.jobs import DISTANCES, TITLES
 from hpcrowd.scenarios.studies.minh2012_models.measures import (
     MOST,
     REQUIRED_WAY,
     TABLED,
-    WAYS,
     TraceModels,
     published,
 )
@@ -144,34 +149,34 @@ def _of_jobs(one: TraceModels, figure: str) -> list[str]:
     sign = "+" if figure == "spearman" else ""
     uniform = f"{sum(runs.uniform) / len(runs.uniform):.3f}" if runs.uniform else NONE
     return [
-        _or_none(lambda: f"{runs.of_trace(figure):{sign}.3f}"),
-        _or_none(lambda: f"{runs.mean(figure):{sign}.3f}"),
+        or_none(lambda: f"{runs.of_trace(figure):{sign}.3f}") or NONE,
+        or_none(lambda: f"{runs.mean(figure):{sign}.3f}") or NONE,
         uniform if figure == "entropy" else NONE,
     ]
 
 
-def _or_none(find: Callable[[], str]) -> str:
-    try:
-        return find()
-    except UnavailableError:
-        return NONE
-
-
 def distance_table(study: Minh2012Models) -> Texts:
     """Return distances and figures of the comprehensive model, a column for each way."""
-    ways = [way for way in WAYS if any(way in one.jobs for one in study.traces.values())]
-    heading = ["what", "trace", "data", *(WAYS[way] for way in ways), "required of the first"]
+    ways = [way for way in PLANNED if any(way in one.jobs for one in study.traces.values())]
+    heading = [
+        "what",
+        "trace",
+        "data",
+        *(PLANNED[way].words for way in ways),
+        "required of the first",
+    ]
     rows = []
     for name, title in {**DISTANCES, **TITLES}.items():
         digits = 0 if name in ("bag_largest", "run_time_mean") else 1 if name == "bag_mean" else 3
         for trace, one in study.traces.items():
             data, required = NONE, NONE
             if name not in DISTANCES:
-                data = _or_none(lambda: f"{one.jobs[REQUIRED_WAY].of_trace(name):,.{digits}f}")  # noqa: B023
+                of_trace = one.jobs[REQUIRED_WAY].of_trace
+                data = or_none(lambda: f"{of_trace(name):,.{digits}f}") or NONE  # noqa: B023
             if name in MOST and one.is_required:
                 required = f"{'at most' if name in DISTANCES else 'within'} {MOST[name]}"
             cells = [
-                _or_none(lambda: f"{one.jobs[way].mean(name):,.{digits}f}")  # noqa: B023
+                or_none(lambda: f"{one.jobs[way].mean(name):,.{digits}f}") or NONE  # noqa: B023
                 for way in ways
             ]
             what = f"KS distance, {title}" if name in DISTANCES else title
@@ -219,5 +224,7 @@ def way_table(study: Minh2012Models) -> Texts:
     for name, one in study.traces.items():
         for way, schedule in one.schedules.items():
             counts = (schedule.count_inside(loads) for loads in (REQUIRED_LOADS, LOADS))
-            rows.append([name, WAYS[way], *(f"{found} of {points}" for found, points in counts)])
+            rows.append(
+                [name, PLANNED[way].words, *(f"{found} of {points}" for found, points in counts)]
+            )
     return ["trace", "way", few, many], rows

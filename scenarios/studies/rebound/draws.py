@@ -27,6 +27,7 @@ from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.kinds.resample import ResampleConfig, pool_of, resample
 from hpcrowd.scenarios.studies.render import markdown_table
+from hpcrowd.scenarios.studies.running import Steps
 from hpcrowd.scenarios.terminal import Progress
 
 SEEDS = 10  # draws
@@ -109,11 +110,10 @@ def draws_of(
         )
 
     found: dict[str, list[Draw]] = {}
-    total = (len(kinds) + 1) * seeds
+    steps = Steps(len(kinds) * seeds, progress)
     for seed in range(seeds):
         for name, choices in kinds.items():
-            if progress is not None:
-                progress(f"{name}, seed {seed}", sum(map(len, found.values())), total)
+            steps.begin(f"{name}, seed {seed}")
             run = resample(trace, seed=seed, **choices)
             found.setdefault(name, []).append(measured(run.jobs))
         roster = draw_roster(pool, pool.weeks, Openness(shuffled=True), Streams(seed))

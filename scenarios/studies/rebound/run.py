@@ -36,7 +36,7 @@ from hpcrowd.scenarios.studies.rebound.tables import (
     variant_table,
 )
 from hpcrowd.scenarios.studies.render import Picture, markdown_table, page_parts
-from hpcrowd.scenarios.studies.running import LOGS, find_logs
+from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs
 from hpcrowd.scenarios.terminal import Progress, progress_bar
 from hpcrowd.scenarios.whatif.scripts import ScriptTable, script
 
@@ -114,24 +114,19 @@ def run_rebound(
     from hpcrowd.scenarios.kinds.resample import resample
 
     common: dict[str, Any] = {"scheduler": SCHEDULER, "requested": REQUESTED}
-    total = len(speeds) * (len(users) * seeds + replayed)
-    done = 0
+    steps = Steps(len(speeds) * (len(users) * seeds + replayed), progress)
     found: dict[str, dict[float, list[dict[str, Any]]]] = {}
     for speed in speeds:
         for name, choices in users.items():
             for seed in range(seeds):
-                if progress is not None:
-                    progress(f"{name}, {speed:g}x, seed {seed}", done, total)
-                done += 1
+                steps.begin(f"{name}, {speed:g}x, seed {seed}")
                 run = resample(
                     trace, speed=f"{speed:g}x", seed=seed, warmup=WARMUP, weeks=weeks,
                     **common, **choices,
                 )  # fmt: skip
                 found.setdefault(name, {}).setdefault(speed, []).append(run.population)
         if replayed:
-            if progress is not None:
-                progress(f"{REPLAY}, {speed:g}x", done, total)
-            done += 1
+            steps.begin(f"{REPLAY}, {speed:g}x")
             run = replay(trace, compiled=True, speed=f"{speed:g}x", users="think-time", **common)
             found.setdefault(REPLAY, {})[speed] = [replayed_accounts(run, trace, speed)]
     settings = {
