@@ -107,6 +107,7 @@ def test_published_tables_are_whole() -> None:
 def test_every_trace_of_the_tables_is_looked_for() -> None:
     """Every trace of the tables has a file, and every way a name for people."""
     assert set(TABLED) == set(STUDIED)
+    assert all(way.words for way in PLANNED.values())
 
 
 # ---- arrivals --------------------------------------------------------------------------------
@@ -234,7 +235,7 @@ def required(
     """Return which requirements hold of a trace of CV 10, Hurst 0.7 and zeros 0.3."""
     one = small.traces[trace]
     monkeypatch.setattr(
-        "hpcrowd.scenarios.studies.minh2012_models.measures.published_jobs",
+        "hpcrowd.scenarios.studies.minh2012_features.measures.published_jobs",
         lambda _: len(one.workload),
     )
     runs = ArrivalRuns(900.0, flat(10.0), {name: [a] for name, a in models.items()}, "plain", {})

@@ -60,6 +60,9 @@ class Option:
 #: Where the traces are.
 TRACES = Option("Folder with the traces of the Parallel Workloads Archive.", kind=Path)
 
+#: How many processes share the work unless said otherwise.
+PROCESSES = 2
+
 #: How many processes share the work, and the seed.
 SHARED_BY = Option("Processes that share the work.", least=1)
 SEED = Option("Seed of everything random.", least=0)

@@ -34,7 +34,7 @@ from hpcrowd.scenarios.studies.minh2012_arrivals.statements import all_claims, g
 from hpcrowd.scenarios.studies.minh2012_arrivals.workloads import LOG, arrivals_of
 from hpcrowd.scenarios.studies.minh2012_correlation.measures import interval
 from hpcrowd.scenarios.studies.minh2012_correlation.statements import load_name, number
-from hpcrowd.scenarios.studies.options import SHARED_BY, Option
+from hpcrowd.scenarios.studies.options import PROCESSES, SHARED_BY, Option
 from hpcrowd.scenarios.studies.published import MINH
 from hpcrowd.scenarios.studies.render import (
     Picture,
@@ -48,9 +48,6 @@ from hpcrowd.scenarios.studies.running import run_tasks
 from hpcrowd.scenarios.studies.study import Claim, PublishedStudy, Requirement
 from hpcrowd.scenarios.terminal import Progress
 from hpcrowd.scenarios.unfinished import Unfinished
-
-#: Processes that share the work.
-PROCESSES = 2
 
 #: Headings of all simulations.
 SIMULATION = ("experiment", "policy", "load", "grid", "background", "measure", "replication",

@@ -12,12 +12,13 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from hpcrowd.analysis.features.workload import COMPLETED
+from hpcrowd.analysis.features.workload import Workload as LogWorkload
 from hpcrowd.analysis.models.jobs.locality import Locality, control_correlation
 from hpcrowd.environment.errors import QuantityError, TraceError
-from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.schedulers.correlation import rank_correlation
 from hpcrowd.environment.streams import Streams
-from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
+from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
     DEGREES,
     LOCALITY_POLICIES,
@@ -29,7 +30,7 @@ from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
     LocalityRuns,
     simulated_slowdown,
 )
-from hpcrowd.scenarios.studies.minh2012_correlation.workloads import Sample, Workload, modelled
+from hpcrowd.scenarios.studies.minh2012_correlation.workloads import Workload, modelled
 from hpcrowd.scenarios.studies.options import SEED, Option, loads_option
 from hpcrowd.scenarios.studies.running import ARCHIVE, LOGS, Log
 
@@ -46,9 +47,6 @@ STUDIED = {
     "LANL-CM5": LOGS["LANL-CM5"],
     "CEA": LOGS["CEA"],
 }
-
-#: Jobs of a log that count: those that completed, status 1, as in all the thesis.
-COMPLETED = 1
 
 #: System loads of the first experiment; the thesis does not tell its own.
 LOADS = (0.7, 0.8, 0.9)
@@ -235,22 +233,17 @@ def slowdown_of(workload: Workload, load: float, machine: int, policy: str) -> f
     return simulated_slowdown(workload.jobs(load, machine), machine, POLICIES[policy].scheduler)
 
 
-def completed_jobs(trace: Trace) -> tuple[Int64s, Sample]:
-    """Return submissions, run times and processors of the jobs that completed, by submission.
+def completed_jobs(trace: Trace, name: str = "") -> LogWorkload:
+    """Return the jobs that completed, status 1, as in all the thesis, by submission.
 
     Raises
     ------
     TraceError
         When there is none.
     """
-    made = jobs_from_trace(trace)
-    jobs = made.jobs
-    rows = np.flatnonzero(trace["status"][made.source_row] == COMPLETED)
-    if not len(rows):
+    if not (trace["status"] == COMPLETED).any():
         raise TraceError(f"{trace.source}: no job has status 1, completed; take another trace")
-    rows = rows[np.argsort(jobs.recorded_submit[rows], kind="stable")]
-    sample = Sample(jobs.run_time[rows], jobs.processors[rows])
-    return jobs.recorded_submit[rows], sample
+    return LogWorkload.from_trace(trace, name=name)
 
 
 def collect(

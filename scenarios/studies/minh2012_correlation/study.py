@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from hpcrowd.analysis import features
+from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.jobs.locality import Locality
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.schedulers.correlation import rank_correlation
@@ -35,15 +35,12 @@ from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
     interval,
 )
 from hpcrowd.scenarios.studies.minh2012_correlation.statements import all_claims, load_name, number
-from hpcrowd.scenarios.studies.options import SHARED_BY, TRACES
+from hpcrowd.scenarios.studies.options import PROCESSES, SHARED_BY, TRACES
 from hpcrowd.scenarios.studies.published import MINH, Printed, published_rows
 from hpcrowd.scenarios.studies.render import Picture, Rows, Table, pictures_of, statement_table
-from hpcrowd.scenarios.studies.running import find_logs, run_tasks
+from hpcrowd.scenarios.studies.running import Steps, find_logs, run_tasks
 from hpcrowd.scenarios.studies.study import Claim, PublishedStudy, Requirement, plain
 from hpcrowd.scenarios.terminal import Progress
-
-#: Processes that share the work.
-PROCESSES = 2
 
 #: Headings of Table 7.1 with ours.
 TABLE = ("workload", "degree", "ours", "published")
@@ -309,6 +306,12 @@ def simulation_rows(study: Minh2012Correlation) -> Iterator[tuple[Any, ...]]:
                         yield (case.name, policy, load, locality, r, *pair)
 
 
+def signs_of(workload: Workload) -> ForetoldSigns:
+    """Return how well the signs of the weekly correlations of a log's jobs are foretold."""
+    submit, run_time = (values.astype(np.int64) for values in (workload.submit, workload.run_time))
+    return foretold_signs(submit, run_time, workload.processors)
+
+
 def reproduce_minh2012_correlation(
     traces: Annotated[str | os.PathLike[str], TRACES],
     progress: Progress | None = None,
@@ -342,21 +345,20 @@ def reproduce_minh2012_correlation(
     if processes < 1:
         raise QuantityError(f"processes {processes}: at least 1")
     paths = find_logs(traces, STUDIED, [HPC])
+    steps = Steps(len(paths), progress)
     workloads, machines, weeks, logs = {}, {}, {}, {}
-    for place, (log, path) in enumerate(paths.items()):
-        if progress is not None:
-            progress(f"{log}: reading {path.name}", place, len(paths))
+    for log, path in paths.items():
+        steps.begin(f"{log}: reading {path.name}")
         trace = read_trace(path)
-        submit, sample = completed_jobs(trace)
+        workloads[log] = jobs = completed_jobs(trace, log)
         machines[log] = trace.processors
-        workloads[log] = features.Workload.of(submit, *sample, name=log)
-        weeks[log] = foretold_signs(submit, *sample)
+        weeks[log] = signs_of(jobs)
         logs[log] = {
             "source": Path(trace.source).name,
             "sha256": trace.sha256,
             "processors": trace.processors,
-            "jobs_completed": len(submit),
-            "correlation": rank_correlation(*sample),
+            "jobs_completed": len(jobs),
+            "correlation": rank_correlation(jobs.run_time, jobs.processors),
         }
     cases = tuple(case for case in plan.cases if case.log in workloads)
     needed = {HPC, *(case.log for case in cases)}

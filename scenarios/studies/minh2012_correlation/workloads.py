@@ -7,7 +7,6 @@ correlation and locality, see :mod:`hpcrowd.analysis.models.jobs.locality`; arri
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +16,6 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.streams import Streams
-
-
-class Sample(NamedTuple):
-    """Run times, s, and processors of the jobs of a log, in their order, shape (jobs,)."""
-
-    run_time: Int64s
-    processors: Int64s
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ from hpcrowd.scenarios.studies.minh2012_models.tables import (
     schedule_table,
     way_table,
 )
-from hpcrowd.scenarios.studies.options import TRACES, Option
+from hpcrowd.scenarios.studies.options import PROCESSES, TRACES, Option
 from hpcrowd.scenarios.studies.published import MINH
 from hpcrowd.scenarios.studies.render import (
     Picture,
@@ -72,9 +72,6 @@ STUDIED = {
 
 #: Seeds of every model.
 SEEDS = 10
-
-#: Processes that share the work.
-PROCESSES = 2
 
 #: Headings of the rows of the table of all figures.
 LONG = ("trace", "part", "model", "setting", "figure", "number", "value")

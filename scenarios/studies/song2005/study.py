@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.scenarios.studies.options import TRACES, Option
+from hpcrowd.scenarios.studies.options import PROCESSES, TRACES, Option
 from hpcrowd.scenarios.studies.published import published_rows
 from hpcrowd.scenarios.studies.render import Picture, Rows, Table, required_table, statement_tables
 from hpcrowd.scenarios.studies.running import (
@@ -60,8 +60,8 @@ STUDIED = {
     "SDSC95": Log("SDSC-Par-1995-*.swf", f"{ARCHIVE}/l_sdsc_par/"),
 }
 
-#: Seeds of each fit unless said otherwise, and how many processes share the work.
-SEEDS, PROCESSES = 8, 2
+#: Seeds of each fit unless said otherwise.
+SEEDS = 8
 
 #: The paper.
 PAPER = (
