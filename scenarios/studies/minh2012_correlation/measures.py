@@ -80,8 +80,8 @@ class Runs:
     slowdown: Floats
 
     def of(self, *places: object) -> Floats:
-        """Return the slowdowns at places on the axes, such as a policy and a load."""
-        pairs = zip(self.axes, places, strict=True)
+        """Return the slowdowns at places on the first axes, such as a policy and a load."""
+        pairs = zip(self.axes, places, strict=False)
         found: Floats = self.slowdown[tuple(getattr(self, axis).index(at) for axis, at in pairs)]
         return found
 
@@ -101,7 +101,7 @@ class CorrelationRuns(Runs):
         same gaps between arrivals, but for their scale, everywhere.
     """
 
-    axes = ("policies", "loads")
+    axes = ("policies", "loads", "degrees")
 
     degrees: tuple[float, ...]
     loads: tuple[float, ...]

@@ -263,7 +263,7 @@ def slowdown_rows(study: Minh2012Correlation) -> tuple[list[str], list[list[str]
     rows = []
     for policy in runs.policies:
         for load in runs.loads:
-            values = [runs.of(policy, load)[runs.degrees.index(degree)] for degree in degrees]
+            values = [runs.of(policy, load, degree) for degree in degrees]
             rows.append([POLICIES[policy].label, f"{load:g}", *map(_mean, map(interval, values))])
     told = [f"at {degree:+.2g}" if degree else "at 0" for degree in degrees]
     return ["policy", "load", *told], rows

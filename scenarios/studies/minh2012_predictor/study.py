@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from importlib.resources import as_file, files
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from hpcrowd.analysis.prediction import (
@@ -404,7 +404,4 @@ def own_training(
 
 def stored_training(name: str) -> dict[str, Any]:
     """Return the model file of an earlier training on a trace."""
-    with as_file(
-        files("hpcrowd.scenarios.studies.minh2012_predictor").joinpath("trained", f"{name}.json")
-    ) as path:
-        return FILES.read(path)
+    return FILES.read(Path(__file__).parent / "trained" / f"{name}.json")

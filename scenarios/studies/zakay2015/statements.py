@@ -7,6 +7,7 @@ rule; the bounds of the rules are ours. All figures are means over seeds.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -52,16 +53,12 @@ def _flattened(log: LogOutcomes) -> Finding:
     return numbers, f"{trace:.2f} to {run:.2f}", run < MUCH_SMALLER * trace
 
 
-def _waits(model: str, side: Callable[[float], bool]) -> Callable[[LogOutcomes], Finding]:
+def _waits(log: LogOutcomes, *, model: str, side: Callable[[float], bool]) -> Finding:
     """Return a check of the mean wait of a model over that of conventional users."""
-
-    def check(log: LogOutcomes) -> Finding:
-        ratio = log.ratio(model, "conventional").mean
-        if ratio is None:
-            return NOBODY_WAITED
-        return {f"{model}_over_conventional": ratio}, f"{ratio:.2f}", side(ratio)
-
-    return check
+    ratio = log.ratio(model, "conventional").mean
+    if ratio is None:
+        return NOBODY_WAITED
+    return {f"{model}_over_conventional": ratio}, f"{ratio:.2f}", side(ratio)
 
 
 def _peaks(log: LogOutcomes) -> Finding:
@@ -133,14 +130,11 @@ def _gap(log: LogOutcomes, model: str) -> tuple[float, float, float]:
     return distance, fifo, easy
 
 
-def _queues(model: str, close: bool) -> Callable[[LogOutcomes], Finding]:
-    def check(log: LogOutcomes) -> Finding:
-        distance, fifo, easy = _gap(log, model)
-        numbers = {"distance": distance, "fifo_mean_jobs": fifo, "easy_mean_jobs": easy}
-        text = f"{distance:.2f}; mean {easy:,.1f} to {fifo:,.1f}"
-        return numbers, text, (distance <= CLOSE) is close
-
-    return check
+def _queues(log: LogOutcomes, *, model: str, close: bool) -> Finding:
+    distance, fifo, easy = _gap(log, model)
+    numbers = {"distance": distance, "fifo_mean_jobs": fifo, "easy_mean_jobs": easy}
+    text = f"{distance:.2f}; mean {easy:,.1f} to {fifo:,.1f}"
+    return numbers, text, (distance <= CLOSE) is close
 
 
 def _narrower(log: LogOutcomes) -> Finding:
@@ -174,7 +168,7 @@ RULES = (
     Rule(
         "adjusted waits less", "VII-A",
         "Since jobs spread over the day, performance is much better: mean wait, adjusted / "
-        "conventional; below 1", _waits("adjusted", lambda ratio: ratio < 1),
+        "conventional; below 1", partial(_waits, model="adjusted", side=lambda ratio: ratio < 1),
     ),
     Rule(
         "distribution has peaks", "VII-B",
@@ -184,7 +178,7 @@ RULES = (
     Rule(
         "distribution waits long", "VII-B",
         "Long waits for most logs: mean wait, distribution / conventional; above 1",
-        _waits("distribution", lambda ratio: ratio > 1),
+        partial(_waits, model="distribution", side=lambda ratio: ratio > 1),
     ),
     Rule(
         "distribution has high throughput", "VII-B",
@@ -220,12 +214,12 @@ RULES = (
     Rule(
         "FIFO close to EASY with feedback", "VIII",
         "With fluid users the queue under FIFO is hardly longer than under EASY: KS distance, and "
-        "mean length from EASY to FIFO; at most 0.15", _queues("fluid", close=True),
+        "mean length from EASY to FIFO; at most 0.15", partial(_queues, model="fluid", close=True),
     ),
     Rule(
         "FIFO far from EASY without", "VIII",
         "Conventionally, FIFO has hugely longer queues for much of the time: the same; more than "
-        "0.15", _queues("conventional", close=False),
+        "0.15", partial(_queues, model="conventional", close=False),
     ),
     Rule(
         "feedback narrows the gap", "VIII",
