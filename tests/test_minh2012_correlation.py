@@ -122,9 +122,9 @@ def test_only_completed_jobs_count(make_trace: Callable[..., Trace]) -> None:
         {"submit": at, "run": run, "requested_processors": width, "status": status, "user": 1}
         for at, run, width, status in rows
     ]
-    submit, (run_time, processors) = completed_jobs(make_trace(*jobs))
-    assert [10, 30] == submit.tolist()
-    assert ([6, 5], [2, 1]) == (run_time.tolist(), processors.tolist())
+    found = completed_jobs(make_trace(*jobs))
+    assert [0, 20] == (found.submit - found.submit[0]).tolist()
+    assert ([6, 5], [2, 1]) == (found.run_time.tolist(), found.processors.tolist())
     with pytest.raises(TraceError, match="no job has status 1, completed; take another trace"):
         completed_jobs(make_trace(jobs[2]))
 

@@ -95,7 +95,7 @@ def measured(submit: Floats, scale: float, trace: Floats, rates: Floats | None =
         When there are fewer than three arrivals.
     """
     counted, gaps = series.counts(submit, scale), series.interarrivals(submit)
-    found = _or_none(lambda: hurst(counted))
+    found = or_none(lambda: hurst(counted))
     empty = float((counted == 0).mean())
     return Arrivals(
         cv=series.moments(gaps).cv,
@@ -104,12 +104,13 @@ def measured(submit: Floats, scale: float, trace: Floats, rates: Floats | None =
         hurst=None if found is None else found.mean,
         hurst_sd=None if found is None else found.sd,
         ks=apart(trace, gaps).ks,
-        gaps=_or_none(lambda: exceeding(gaps)),
-        correlation=_or_none(lambda: series.autocorrelation(counted, LAGS)[1:]),
+        gaps=or_none(lambda: exceeding(gaps)),
+        correlation=or_none(lambda: series.autocorrelation(counted, LAGS)[1:]),
     )
 
 
-def _or_none[Found](find: Callable[[], Found]) -> Found | None:
+def or_none[Found](find: Callable[[], Found]) -> Found | None:
+    """Return what is found; None where it is not available."""
     try:
         return find()
     except UnavailableError:
