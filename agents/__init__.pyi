@@ -11,8 +11,17 @@ from .behaviours.composed import Composed, Rigid, ThinkTime
 from .behaviours.decisions import Decision, DecisionLog, Decisions
 from .behaviours.heldout import HeldOut, OpenOrder, PausePool, SimilarPauses
 from .behaviours.profiles import ActiveTime, Fitted, Profiles, WeeklyProfile
-from .behaviours.reactions import Intention, Note, Reaction
-from .behaviours.responses import Degrade, Delay, Reconfigure, Renounce, Response, Switch
+from .behaviours.reactions import (
+    Degrade,
+    Delay,
+    Intention,
+    Note,
+    Reaction,
+    Reconfigure,
+    Renounce,
+    Response,
+    Switch,
+)
 from .behaviours.think import (
     Continuation,
     ContinuationLaw,
@@ -36,8 +45,7 @@ from .generative.archetypes import (
 )
 from .generative.empirical import Attendance, Empirical, Habits
 from .generative.generated import GeneratedUser, Generating, LogNormal
-from .generative.shmueli import ShmueliFeitelson, SiteModel
-from .generative.site_users import Doing, SiteUser
+from .generative.shmueli import Doing, ShmueliFeitelson, SiteModel, SiteUser
 from .populations.component_users import AsRecorded, ClosedLoop, ComponentUser, Member
 from .populations.components import Component, Pool
 from .populations.made_up import ComponentWork, GroupWork, Living, SiteWork

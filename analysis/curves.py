@@ -120,25 +120,23 @@ def processors_in_use(jobs: JobTable, edges: Int64s) -> Floats:
     return mean_level(jobs.start[started], end, jobs.processors[started], edges)
 
 
-def jobs_waiting(jobs: JobTable, edges: Int64s) -> Floats:
+def jobs_waiting(jobs: JobTable, edges: Int64s, weight: Int64s | None = None) -> Floats:
     """Return the jobs in the queue, averaged over each bin, shape (bins,).
 
     Jobs that left without running count as never having waited.
+
+    Parameters
+    ----------
+    jobs, edges
+        The table, and the edges of the bins, s.
+    weight
+        What each job counts, shape (jobs,), such as its processors; 1 unless given.
     """
-    return _queue_level(jobs, np.ones(len(jobs), np.int64), edges)
-
-
-def processors_asked(jobs: JobTable, edges: Int64s) -> Floats:
-    """Return the processors that the jobs in the queue ask for, averaged as they are, (bins,)."""
-    return _queue_level(jobs, jobs.processors, edges)
-
-
-def _queue_level(jobs: JobTable, height: Int64s, edges: Int64s) -> Floats:
-    """Return a sum over the jobs in the queue, averaged over each bin."""
     started = jobs.start != UNKNOWN
     waits = (jobs.submit != UNKNOWN) & (started | (jobs.state == State.UNFINISHED))
     end = np.where(started, jobs.start, edges[-1])[waits]
-    return mean_level(jobs.submit[waits], end, height[waits], edges)
+    weight = np.ones(len(jobs), np.int64) if weight is None else weight
+    return mean_level(jobs.submit[waits], end, weight[waits], edges)
 
 
 def size_steps(

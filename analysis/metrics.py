@@ -117,13 +117,7 @@ def summarize(
     values: dict[str, Any] = {
         **dict.fromkeys(metric.name for metric in METRICS),
         "jobs_in": len(jobs),
-        "jobs_completed": jobs.count(State.COMPLETED),
-        "jobs_killed": jobs.count(State.KILLED),
-        "jobs_rejected": jobs.count(State.REJECTED),
-        "jobs_cancelled": jobs.count(State.CANCELLED),
-        "jobs_renounced": jobs.count(State.RENOUNCED),
-        "jobs_failed": jobs.count(State.FAILED),
-        "jobs_unfinished": jobs.count(State.UNFINISHED),
+        **{f"jobs_{state.name.lower()}": jobs.count(state) for state in State},
         "jobs_dropped": dropped,
     }
     if ran.any():

@@ -224,8 +224,6 @@ def mean_by_user(found: Sequence[tuple[Int64s, Floats]]) -> tuple[Int64s, Floats
     found
         For each run, user numbers and values.
     """
-    if len(found) == 1:
-        return found[0]
     users, where = np.unique(np.concatenate([users for users, _ in found]), return_inverse=True)
     total = np.bincount(where, weights=np.concatenate([values for _, values in found]))
     means: Floats = total / np.bincount(where)

@@ -20,6 +20,7 @@ import os
 import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import suppress
@@ -43,7 +44,7 @@ from hpcrowd.environment.schedulers.predictors.history import (
     HistoryPredictor,
 )
 from hpcrowd.environment.streams import Streams
-from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
+from hpcrowd.environment.traces.trace import Trace, jobs_from_trace, tally
 
 #: Status of jobs that finished successfully; only they are predicted (thesis section 8.2).
 COMPLETED = 1
@@ -111,13 +112,11 @@ def past_jobs(trace: Trace, years: tuple[int, int] | None = None) -> PastJobs:
         When no job is left, or the trace does not say when it began and years are asked for.
     """
     keep = np.ones(len(trace), bool)
-    left_out: dict[str, int] = {}
+    left_out: Counter[str] = Counter()
 
     def leave_out(reason: str, which: np.ndarray) -> None:
-        count = int(np.count_nonzero(which & keep))
-        if count:
-            left_out[reason] = count
-            keep[which] = False
+        tally(left_out, reason, which & keep)
+        keep[which] = False
 
     if years is not None:
         begin, end = _edges(trace, years)
@@ -356,10 +355,11 @@ class _Stopped(Exception):
     """The budget is spent, or somebody asked to stop."""
 
 
+@dataclass
 class Search:
     """The search of one seed.
 
-    Parameters
+    Attributes
     ----------
     part
         The jobs to train with.
@@ -367,43 +367,39 @@ class Search:
         Kind of history, see :class:`~environment.schedulers.predictors.history.HistoryPredictor`.
     seed
         Seed of the search.
-    evaluations
+    limit
         Most sets of parameters to try; None for no limit.
     stop
         Set by somebody else to stop.
+    tried
+        How many sets of parameters were tried.
+    fitness, parameters
+        The best so far.
     """
 
-    def __init__(
-        self,
-        part: PastJobs,
-        history: str,
-        seed: int,
-        evaluations: int | None,
-        stop: threading.Event,
-    ) -> None:
-        self.part = part
-        self.history = history
-        self.seed = seed
-        self.limit = evaluations
-        self.stop = stop
-        self.tried = 0
-        self.fitness = -np.inf
-        self.parameters: HistoryParameters | None = None
-        requested = part.jobs.requested_time
-        self._least, self._largest = int(requested.min()), int(requested.max())
+    part: PastJobs
+    history: str
+    seed: int
+    limit: int | None
+    stop: threading.Event
+    tried: int = 0
+    fitness: float = -np.inf
+    parameters: HistoryParameters | None = None
 
     def run(self, seconds: float | None) -> None:
         """Search for so many seconds, or without a limit; or until nothing changes any more."""
         from scipy.optimize import differential_evolution
 
         until = None if seconds is None else time.monotonic() + seconds
+        requested = self.part.jobs.requested_time
+        least, largest = int(requested.min()), int(requested.max())
 
         def cost(individual: Floats) -> float:
             spent = self.limit is not None and self.tried >= self.limit
             late = until is not None and self.tried > 0 and time.monotonic() >= until
             if spent or late or self.stop.is_set():
                 raise _Stopped
-            return -self.try_out(parameters_of(individual, self._least, self._largest))
+            return -self.try_out(parameters_of(individual, least, largest))
 
         bounds, whole = space()
         with suppress(_Stopped):

@@ -1,7 +1,7 @@
 """The folder a run leaves behind, whole or absent: written, and read back; recorded traces as runs.
 
 =================== ==============================================================================
-jobs.parquet        every job, the columns of :data:`hpcrowd.environment.jobs.MEANING`
+jobs.parquet        every job, the columns of :class:`hpcrowd.environment.jobs.Column`
 reactions.parquet   what reactions did to jobs, if there were any, the columns of
                     :data:`hpcrowd.analysis.accounts.reactions.MEANING`
 attempts.parquet    runs of jobs that the platform stopped, if there were any, the columns of
@@ -35,20 +35,8 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from hpcrowd.analysis import tables
 from hpcrowd.analysis.run import Run
-from hpcrowd.analysis.tables import (
-    read_attempts,
-    read_decisions,
-    read_jobs,
-    read_reactions,
-    read_visits,
-    write_attempts,
-    write_components,
-    write_decisions,
-    write_jobs,
-    write_reactions,
-    write_visits,
-)
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import HpcrowdError, ResultsError
 from hpcrowd.environment.jobs import State
@@ -65,8 +53,10 @@ VERSIONS_OF = ("hpcrowd", "mesa", "numpy", "numba", "networkx", "pyarrow")
 
 #: What reads the tables that a folder may hold, by the attribute of the run.
 MORE_TABLES: dict[str, Callable[[Path], Any]] = {
-    "decisions": read_decisions, "attempts": read_attempts, "visits": read_visits,
-}  # fmt: skip
+    "decisions": tables.read_decisions,
+    "attempts": tables.read_attempts,
+    "visits": tables.read_visits,
+}
 
 #: Files that make a folder one of results.
 FILES = ("jobs.parquet", "summary.json", "provenance.json")
@@ -131,17 +121,17 @@ def write_results(run: Run, folder: str | os.PathLike[str], *, plots: bool = Tru
 
 def write_run(run: Run, place: Path, *, plots: bool = True) -> None:
     """Write the files of a run into an existing folder."""
-    write_jobs(run.jobs, place / "jobs.parquet")
+    tables.write_jobs(run.jobs, place / "jobs.parquet")
     if run.reactions:
-        write_reactions(run.jobs, run.reactions, place / "reactions.parquet")
+        tables.write_reactions(run.jobs, run.reactions, place / "reactions.parquet")
     if run.decisions is not None:
-        write_decisions(run.decisions, place / "decisions.parquet")
+        tables.write_decisions(run.decisions, place / "decisions.parquet")
     if run.attempts:
-        write_attempts(run.attempts, place / "attempts.parquet")
+        tables.write_attempts(run.attempts, place / "attempts.parquet")
     if run.components is not None:
-        write_components(run.jobs, run.components, place / "components.parquet")
+        tables.write_components(run.jobs, run.components, place / "components.parquet")
     if run.visits:
-        write_visits(run.visits, place / "visits.parquet")
+        tables.write_visits(run.visits, place / "visits.parquet")
     write_swf(run.to_trace(), place / "trace.swf.gz")
     write_json(run.summary(), place / "summary.json")
     if plots:
@@ -236,8 +226,11 @@ def read_results(folder: str | os.PathLike[str]) -> Run:
         )
     summary = _read_json(place / "summary.json")
     try:
+        source = stored["trace"]  # name and checksum of the trace that a run replays
+        if source is not None:
+            source = {name: str(source[name]) for name in ("source", "sha256")}
         run = Run(
-            jobs=read_jobs(place / "jobs.parquet"),
+            jobs=tables.read_jobs(place / "jobs.parquet"),
             processors=int(summary["processors"]),
             label=str(stored["label"]),
             configuration=dict(stored["configuration"]),
@@ -248,11 +241,11 @@ def read_results(folder: str | os.PathLike[str]) -> Run:
             repaired=Counter(stored["jobs_repaired"]),
             dropped=Counter(stored["jobs_dropped"]),
             wall_s=dict(stored.get("wall_s", {})),
-            stored=stored | {"trace": _source(stored["trace"])},
+            stored=stored | {"trace": source},
         )
         run.accounts = dict(summary.get("reactions", {}))
         if (place / "reactions.parquet").is_file():
-            run.reactions = read_reactions(place / "reactions.parquet", run.jobs)
+            run.reactions = tables.read_reactions(place / "reactions.parquet", run.jobs)
         for name, read in MORE_TABLES.items():
             if (place / f"{name}.parquet").is_file():
                 setattr(run, name, read(place / f"{name}.parquet"))
@@ -324,13 +317,6 @@ def _read_json(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ResultsError(f"{path}: no JSON object; run it again with --out")
     return found
-
-
-def _source(written: dict[str, Any] | None) -> dict[str, str] | None:
-    """Return name and checksum of the trace that a run replays."""
-    if written is None:
-        return None
-    return {name: str(written[name]) for name in ("source", "sha256")}
 
 
 def _clock(written: dict[str, Any]) -> Clock:

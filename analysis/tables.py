@@ -18,9 +18,9 @@ from hpcrowd.agents.populations.openness import VISIT_MEANING, Happening, Visit
 from hpcrowd.analysis.accounts.reactions import MEANING as REACTION_MEANING
 from hpcrowd.analysis.accounts.reactions import table
 from hpcrowd.environment.errors import ResultsError
-from hpcrowd.environment.jobs import MEANING, UNKNOWN, Column, Int64s, JobTable, State
+from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.platform.timeline import MEANING as ATTEMPT_MEANING
-from hpcrowd.environment.platform.timeline import Attempt, attempt_columns
+from hpcrowd.environment.platform.timeline import Attempt
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -110,7 +110,7 @@ def write_jobs(jobs: JobTable, path: Path) -> None:
     columns["state"] = pa.DictionaryArray.from_arrays(
         pa.array(jobs.state, pa.int8()), pa.array(list(STATES))
     )
-    write_table(columns, {column.name.lower(): MEANING[column] for column in Column}, path)
+    write_table(columns, {column.name.lower(): column.meaning for column in Column}, path)
 
 
 def read_jobs(path: Path) -> JobTable:
@@ -273,7 +273,8 @@ def read_visits(path: Path) -> list[Visit]:
 
 def write_attempts(attempts: Sequence[Attempt], path: Path) -> None:
     """Write the runs that were stopped."""
-    write_table(attempt_columns(attempts), ATTEMPT_MEANING, path)
+    columns = {name: [getattr(one, name) for one in attempts] for name in ATTEMPT_MEANING}
+    write_table(columns, ATTEMPT_MEANING, path)
 
 
 def read_attempts(path: Path) -> list[Attempt]:

@@ -286,7 +286,7 @@ def reaction_accounts_table() -> str:
 def reaction_settings_table() -> str:
     """Return the settings of reactions as plain data, by response and trigger."""
     from hpcrowd.agents.behaviours.parts import RESPONSES, TRIGGERS
-    from hpcrowd.agents.behaviours.responses import Response
+    from hpcrowd.agents.behaviours.reactions import Response
     from hpcrowd.scenarios.kinds.part_files import settings_model, trigger_settings
 
     shared = settings_model(Response).model_fields

@@ -124,9 +124,9 @@ def options_table(name: str) -> str:
 
 def keys_table() -> str:
     """Return the keys of orders."""
-    from hpcrowd.environment.schedulers.ordered import KEY_MEANING
+    from hpcrowd.environment.schedulers.ordered import KEYS
 
-    return table(("key", "meaning"), [(f"`{key}`", what) for key, what in KEY_MEANING.items()])
+    return table(("key", "meaning"), [(f"`{name}`", key.meaning) for name, key in KEYS.items()])
 
 
 def places_of_policies() -> dict[str, Callable[[], str]]:

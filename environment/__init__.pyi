@@ -22,7 +22,15 @@ from .jobs import Column, JobTable, State
 from .platform.changes import Failures, Maintenance, NodesDown, Resize, SpeedChange, SwitchPolicy
 from .platform.signals import Signal, parse_signal, read_signal
 from .schedulers.adaptive import Adaptive
-from .schedulers.base import EndedJob, ReasonCode, RunningJob, Scheduler, WaitingJob, WaitingReason
+from .schedulers.base import (
+    EndedJob,
+    Look,
+    ReasonCode,
+    RunningJob,
+    Scheduler,
+    WaitingJob,
+    WaitingReason,
+)
 from .schedulers.conservative import Conservative
 from .schedulers.correlation import WeeklyCorrelation, rank_correlation, weekly_correlations
 from .schedulers.creasy import Creasy
@@ -118,6 +126,7 @@ __all__ = [
     "HpcrowdError",
     "JobTable",
     "LastTwo",
+    "Look",
     "Losses",
     "Maintenance",
     "ModelFileError",

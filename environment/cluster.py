@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import mesa
 import numpy as np
-from numpy.typing import ArrayLike
 
 from hpcrowd.environment.engine.base import Engine
-from hpcrowd.environment.engine.passes.base import compiled_pass, is_built_in, runs_compiled
+from hpcrowd.environment.engine.passes.base import compiled_pass, runs_compiled
 from hpcrowd.environment.engine.plain import PlainEngine
 from hpcrowd.environment.errors import QuantityError, SchedulerError
 from hpcrowd.environment.jobs import Int64s, JobTable
@@ -48,7 +47,10 @@ class ClusterSpec:
         Speed of its nodes where that of the first cluster is 1: jobs submitted to it need their run
         time divided by this, rounded half up, at least 1 s; requested times likewise.
     estimates
-        What its scheduler believes of run times, see :class:`Cluster`.
+        What its scheduler believes of run times: text of
+        ``environment.schedulers.predictors.base.parse_estimates``,
+        :class:`Estimates`, or a predictor, which serves this cluster only
+        and learns from the jobs that ran on it. Not for the recorded schedule, which asks nobody.
     platform
         What changes during the run, see :mod:`hpcrowd.environment.platform.changes`.
 
@@ -78,28 +80,17 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         The simulation it is part of.
     jobs
         The table of jobs.
-    processors
-        Its size; larger jobs are rejected when they are submitted.
-    scheduler
-        Text of ``hpcrowd.environment.schedulers.names.parse_scheduler``, or a
-        :class:`~hpcrowd.environment.schedulers.base.Scheduler`, which serves this cluster only.
+    spec
+        What it is like.
     overrun
         What becomes of a job that outruns its requested time: ``keep`` or ``kill``.
     plain
         Run a scheduler of the library in plain Python too, as the reference does; one of your own
         always runs so.
-    estimates
-        What the scheduler believes of run times: text of
-        ``environment.schedulers.predictors.base.parse_estimates``,
-        :class:`Estimates`, or a predictor, which serves this cluster only
-        and learns from the jobs that ran on it. Not for the recorded schedule, which asks nobody.
-    name, number, speed
-        What users call it, its number in the column CLUSTER, and the speed of its nodes as in
-        :class:`ClusterSpec`.
+    name, number
+        What users call it, and its number in the column CLUSTER.
     units
         What users wait for, where there are several clusters.
-    platform
-        What changes during the run, see :mod:`hpcrowd.environment.platform.changes`.
     lost
         Hears of jobs that their users have to submit again after such a change.
 
@@ -118,20 +109,17 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         self,
         model: Frame,
         jobs: JobTable,
-        processors: int,
-        scheduler: str | Scheduler = "easy",
+        spec: ClusterSpec,
         *,
         overrun: Literal["keep", "kill"] = "keep",
         plain: bool = False,
-        estimates: str | Estimates | Predictor = "requested",
         name: str = HOME,
         number: int = 0,
-        speed: float = 1.0,
         units: UnitTable | None = None,
-        platform: Sequence[Change] = (),
         lost: Lost,
     ) -> None:
         super().__init__(model)
+        processors, scheduler, estimates = spec.processors, spec.scheduler, spec.estimates
         if processors < 1:
             raise QuantityError(f"processors {processors}: a cluster needs at least 1")
         if overrun not in ("keep", "kill"):
@@ -139,7 +127,7 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         self.jobs = jobs
         self.name = name
         self.number = number
-        self.speed = speed
+        self.speed = spec.speed
         self.processors = processors
         self.scheduler = str(scheduler)
         self.overrun = overrun
@@ -149,18 +137,20 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
             jobs,
             processors,
             policy if adaptive is None else parse_scheduler(adaptive.policies[0]),
-            plain or not _changes_compiled(policy, platform),
+            plain or not _changes_compiled(policy, spec.platform),
             kill=overrun == "kill",
             estimates=parse_estimates(estimates) if isinstance(estimates, str) else estimates,
             number=number,
-            speed=speed,
+            speed=spec.speed,
             units=units,
         )
+        #: Let jobs arrive; their run times and requested times become those of this cluster.
+        self.submit, self.submit_again = self.engine.submit, self.engine.submit_again
         #: Lets a unit of ``Simulation.own_units`` arrive, its first job at a second.
         self.submit_unit = self.engine.submit_unit
         self.timeline: Timeline | None = None
-        if platform or adaptive is not None:
-            self.timeline = Timeline(self.engine, platform, model.streams, lost, adaptive)
+        if spec.platform or adaptive is not None:
+            self.timeline = Timeline(self.engine, spec.platform, model.streams, lost, adaptive)
             self.engine.timeline = self.timeline
 
     def __repr__(self) -> str:
@@ -213,17 +203,6 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
                 "name each job some time, or wake() a second to be asked again"
             )
 
-    def submit(self, rows: ArrayLike, at: ArrayLike) -> None:
-        """Let jobs arrive at the given seconds (one, or one per job).
-
-        Their run times and requested times become those of this cluster.
-        """
-        self.engine.submit(rows, at)
-
-    def submit_again(self, rows: ArrayLike, at: ArrayLike) -> None:
-        """Let jobs arrive again that were stopped here by a change of the platform."""
-        self.engine.submit_again(rows, at)
-
 
 def _engine(
     jobs: JobTable, processors: int, policy: Scheduler | None, plain: bool, **options: Any
@@ -264,10 +243,10 @@ def _changes_compiled(policy: Scheduler | None, platform: Sequence[Change]) -> b
     # An adaptive scheduler's are known by name, so they are all compiled.
     policies = [one for one in policies if not isinstance(one, Adaptive)]
     drains = any(isinstance(change, Maintenance) for change in platform)
-    return all(runs_compiled(one) and (not drains or _drains(one)) for one in policies)
-
-
-def _drains(policy: Scheduler) -> bool:
-    """Return whether the compiled form of a policy keeps to announced maintenance."""
-    found = compiled_pass(policy)
-    return is_built_in(policy) if found is None else found.drains
+    for one in policies:
+        if not runs_compiled(one):
+            return False
+        found = compiled_pass(one) if drains else None
+        if found is not None and not found.drains:
+            return False
+    return True

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,60 +30,47 @@ UNKNOWN = -1
 
 
 class Column(IntEnum):
-    """Rows of the matrix, one per column of the table; :data:`MEANING` says what each holds."""
+    """Rows of the matrix, one per column of the table: its place, its meaning and unit.
 
-    NUMBER = 0
-    USER = 1
-    GROUP = 2
-    EXECUTABLE = 3
-    QUEUE = 4
-    PROCESSORS = 5
-    RUN_TIME = 6
-    REQUESTED_TIME = 7
-    REQUESTED_MEMORY = 8
-    RECORDED_SUBMIT = 9
-    RECORDED_START = 10
-    RECORDED_END = 11
-    SUBMIT = 12
-    ENQUEUED = 13
-    ESTIMATE = 14
-    PROMISED = 15
-    START = 16
-    END = 17
-    SESSION = 18
-    BATCH = 19
-    UNIT = 20
-    CLUSTER = 21
-    STATE = 22
+    ``jobs.parquet`` and the documentation take the meaning from here.
+    """
 
+    meaning: str
 
-#: The meaning and unit of each column; ``jobs.parquet`` and the documentation take it from here.
-MEANING = {
-    Column.NUMBER: "job number in the trace, counted from 1 where users are generated",
-    Column.USER: "user number; -1 unknown",
-    Column.GROUP: "group number; -1 unknown",
-    Column.EXECUTABLE: "executable (application) number; -1 unknown",
-    Column.QUEUE: "queue number; -1 unknown",
-    Column.PROCESSORS: "processors the job occupies",
-    Column.RUN_TIME: "s; run time the job needs on the cluster it is submitted to",
-    Column.REQUESTED_TIME: "s; run time that the user asked for",
-    Column.REQUESTED_MEMORY: "kB per processor; memory that the user asked for; -1 unknown",
-    Column.RECORDED_SUBMIT: "s since the origin; submission in the trace; -1 none",
-    Column.RECORDED_START: "s since the origin; start in the trace; -1 none",
-    Column.RECORDED_END: "s since the origin; end in the trace; -1 none",
-    Column.SUBMIT: "s since the origin; simulated submission; -1 never submitted",
-    Column.ENQUEUED: "s since the origin; when it joined the queue of its cluster, later than the "
-    "submission where a grid broker held it; -1 never",
-    Column.ESTIMATE: "s; run time the scheduler believed when the job arrived; -1 never arrived",
-    Column.PROMISED: "s since the origin; the start that was promised first; -1 none",
-    Column.START: "s since the origin; simulated start; -1 never started",
-    Column.END: "s since the origin; simulated end; -1 never ended",
-    Column.SESSION: "session the job belongs to, counted from 0; -1 none",
-    Column.BATCH: "batch the job belongs to, counted from 0 over all users; -1 none",
-    Column.UNIT: "unit of work whose completion the user waits for; -1 none",
-    Column.CLUSTER: "cluster it was submitted to, 0 home, then the others; -1 never submitted",
-    Column.STATE: "what became of the job",
-}
+    def __new__(cls, place: int, meaning: str) -> Self:
+        """Return the member for a place in the matrix."""
+        column = int.__new__(cls, place)
+        column._value_ = place
+        column.meaning = meaning
+        return column
+
+    NUMBER = 0, "job number in the trace, counted from 1 where users are generated"
+    USER = 1, "user number; -1 unknown"
+    GROUP = 2, "group number; -1 unknown"
+    EXECUTABLE = 3, "executable (application) number; -1 unknown"
+    QUEUE = 4, "queue number; -1 unknown"
+    PROCESSORS = 5, "processors the job occupies"
+    RUN_TIME = 6, "s; run time the job needs on the cluster it is submitted to"
+    REQUESTED_TIME = 7, "s; run time that the user asked for"
+    REQUESTED_MEMORY = 8, "kB per processor; memory that the user asked for; -1 unknown"
+    RECORDED_SUBMIT = 9, "s since the origin; submission in the trace; -1 none"
+    RECORDED_START = 10, "s since the origin; start in the trace; -1 none"
+    RECORDED_END = 11, "s since the origin; end in the trace; -1 none"
+    SUBMIT = 12, "s since the origin; simulated submission; -1 never submitted"
+    ENQUEUED = (
+        13,
+        "s since the origin; when it joined the queue of its cluster, later than the submission "
+        "where a grid broker held it; -1 never",
+    )
+    ESTIMATE = 14, "s; run time the scheduler believed when the job arrived; -1 never arrived"
+    PROMISED = 15, "s since the origin; the start that was promised first; -1 none"
+    START = 16, "s since the origin; simulated start; -1 never started"
+    END = 17, "s since the origin; simulated end; -1 never ended"
+    SESSION = 18, "session the job belongs to, counted from 0; -1 none"
+    BATCH = 19, "batch the job belongs to, counted from 0 over all users; -1 none"
+    UNIT = 20, "unit of work whose completion the user waits for; -1 none"
+    CLUSTER = 21, "cluster it was submitted to, 0 home, then the others; -1 never submitted"
+    STATE = 22, "what became of the job"
 
 
 #: What a run fills, beside the state.
@@ -116,7 +103,7 @@ class _View:
 
     def __init__(self, column: Column) -> None:
         self.column = column
-        self.__doc__ = MEANING[column]
+        self.__doc__ = column.meaning
 
     def __get__(self, jobs: JobTable, owner: type[JobTable]) -> Int64s:
         return jobs.column(self.column)

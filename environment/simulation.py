@@ -130,16 +130,12 @@ class Simulation(Frame):
             self.clusters[called] = Cluster(
                 self,
                 jobs,
-                spec.processors,
-                spec.scheduler,
+                spec,
                 overrun=overrun,
                 plain=plain,
-                estimates=spec.estimates,
                 name=called,
                 number=len(self.clusters),
-                speed=spec.speed,
                 units=units,
-                platform=spec.platform,
                 lost=self.on_lost,
             )
         self.cluster = self.clusters[name]

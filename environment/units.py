@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from hpcrowd.environment.errors import SimulationError
-from hpcrowd.environment.jobs import Column, Int64s, JobTable
+from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable
 
 #: Units there is room for when the first is added.
 FIRST_ROOM = 256
@@ -56,6 +56,12 @@ class UnitTable:
         self._count = len(self.remaining)
         self.jobs.matrix[Column.UNIT, rows] = np.repeat(np.arange(self._count), self.remaining)
 
+    def as_recorded(self, unit: int, at: int) -> tuple[Int64s, Int64s]:
+        """Return the rows of a unit, and when each arrives from ``at`` on, apart as recorded."""
+        rows = self.rows[self.first[unit] : self.first[unit + 1]]
+        recorded = self.jobs.matrix[Column.RECORDED_SUBMIT, rows]
+        return rows, recorded - recorded[0] + at
+
     def add(self, rows: Int64s) -> int:
         """Define one more unit and return its number.
 
@@ -76,6 +82,11 @@ class UnitTable:
         self.remaining[unit] = len(rows)
         self.jobs.matrix[Column.UNIT, rows] = unit
         return unit
+
+    def awaited(self, rows: list[int]) -> list[int]:
+        """Return those of the rows that users wait for."""
+        unit = self.jobs.unit
+        return [row for row in rows if unit[row] != UNKNOWN]
 
     def count_over(self, rows: Iterable[int]) -> list[int]:
         """Count jobs as over, in this order, and return the units that are over by that."""

@@ -14,11 +14,14 @@ from typing import Any
 import numpy as np
 
 from hpcrowd.environment.cluster import Cluster
+from hpcrowd.environment.engine.plain import WAITING
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.grid.broker import GridBroker
+from hpcrowd.environment.grid.policies import fits
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.schedulers.base import (
+    Look,
     ReasonCode,
     RunningJob,
     Scheduler,
@@ -63,9 +66,8 @@ def reasons_of(
     unseen = np.isin(waiting, engine.unseen)
     corrects = engine.predictor is not None or policy.plans
     running = running_jobs(jobs, engine.running, now, corrects=corrects)
-    told = explain(
-        policy, now, waiting_jobs(jobs, waiting[~unseen]), running, engine.free, engine.up
-    )
+    shown = waiting_jobs(jobs, waiting[~unseen])
+    told = explain(policy, Look(now, shown, running, engine.free, engine.up))
     new = _all(jobs, waiting[unseen], ReasonCode.ARRIVED, now, engine.free)
     return _shown(jobs, (one for part in (told, new) for one in part), rows, limit)
 
@@ -140,18 +142,12 @@ def reasons_at(
         policy.recall(now, jobs, ended, running, waiting)
         policy.windows = open_windows
         believed = running_jobs(jobs, running, now, corrects=predicted or policy.plans)
-        told = explain(policy, now, waiting_jobs(jobs, waiting), believed, free, processors)
+        look = Look(now, waiting_jobs(jobs, waiting), believed, free, processors)
+        told = explain(policy, look)
     return _shown(jobs, (one for part in (told, with_broker) for one in part), rows, limit)
 
 
-def explain(
-    policy: Scheduler,
-    now: int,
-    waiting: Sequence[WaitingJob],
-    running: Sequence[RunningJob],
-    free: int,
-    total: int,
-) -> Iterable[WaitingReason]:
+def explain(policy: Scheduler, look: Look) -> Iterable[WaitingReason]:
     """Return what a scheduler says of its waiting jobs, see ``Scheduler.reasons``.
 
     What explains another ``select`` than the one that decides is not asked: then only processors
@@ -162,15 +158,12 @@ def explain(
     told: Callable[..., Iterable[WaitingReason]] = policy.reasons
     if owner.select is not Scheduler.select and kind.select is not owner.select:
         told = partial(Scheduler.reasons, policy)
-    return told(now, waiting, running, free, total)
+    return told(look)
 
 
 def waiting_jobs(jobs: JobTable, rows: Int64s) -> list[WaitingJob]:
     """Return jobs as a scheduler sees them that wait, in the order of ``rows``."""
-    columns = (
-        rows, jobs.processors[rows], jobs.estimate[rows], jobs.enqueued[rows],
-        jobs.requested_time[rows], jobs.user[rows], jobs.group[rows], jobs.queue[rows],
-    )  # fmt: skip
+    columns = (rows, *jobs.matrix[WAITING[:, np.newaxis], rows])
     return list(map(WaitingJob, *(column.tolist() for column in columns)))
 
 
@@ -238,22 +231,14 @@ def _held_by(broker: GridBroker) -> Iterator[WaitingReason]:
         asks = jobs.processors[list(rows)].tolist()
         code, note = ReasonCode.GRID, ""
         if len(rows) > 1:
-            fits = spread_over(asks, rooms)
+            could = fits(asks, rooms)
             note = f"its {plural(len(rows), 'component')} are to start together"
         else:
-            fits = asks[0] <= most
-        if fits:
+            could = asks[0] <= most
+        if could:
             code, note = ReasonCode.CAN_START, ""
         for row, need in zip(rows, asks, strict=True):
             yield WaitingReason(row, code, now, need, most, place, note=note)
-
-
-def spread_over(asks: Sequence[int], rooms: Sequence[int]) -> bool:
-    """Return whether components fit each into another of the rooms."""
-    parts, places = sorted(asks, reverse=True), sorted(rooms, reverse=True)
-    return len(parts) <= len(places) and all(
-        part <= place for part, place in zip(parts, places, strict=False)
-    )
 
 
 def _shown(

@@ -7,7 +7,7 @@ from .kinds.replay import ReplayConfig, replay
 from .kinds.resample import ResampleConfig, resample
 from .studies.madon2024.study import reproduce_madon2024
 from .studies.minh2012_arrivals.study import reproduce_minh2012_arrivals
-from .studies.minh2012_correlation.foretold import foretold_signs
+from .studies.minh2012_correlation.measures import foretold_signs
 from .studies.minh2012_correlation.study import reproduce_minh2012_correlation
 from .studies.minh2012_features.study import reproduce_minh2012_features
 from .studies.minh2012_models.study import reproduce_minh2012_models

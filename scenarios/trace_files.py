@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpcrowd.environment.errors import HpcrowdError
+from hpcrowd.environment.files import is_stream
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
-from hpcrowd.environment.traces.formats.common.files import is_stream, write_file
+from hpcrowd.environment.traces.formats.common.files import write_file
 from hpcrowd.environment.traces.formats.common.names import names_table
 from hpcrowd.environment.traces.formats.registry import FORMATS, format_by_name
 from hpcrowd.environment.traces.formats.swf import SWF

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import os
-import socket
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 
 from hpcrowd.analysis.results import check_replaceable
 from hpcrowd.environment.errors import HpcrowdError
-
-#: What names of unfinished files end in.
-UNFINISHED = ".tmp"
+from hpcrowd.environment.files import whole_file
 
 
 def check_writable(path: Path, option: str = "--out") -> None:
@@ -67,30 +63,8 @@ def write_whole(path: Path, text: str) -> None:
     HpcrowdError
         When it cannot be written.
     """
-    with land(path) as temporary:
+    with whole_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
-
-
-@contextmanager
-def land(path: Path) -> Iterator[Path]:
-    """Give the path of a temporary file to write and sync; it takes the place of ``path`` then.
-
-    Processes and machines that write the same file at the same time do not disturb each other.
-
-    Raises
-    ------
-    HpcrowdError
-        When it cannot be written.
-    """
-    who = f"{socket.gethostname()}.{os.getpid()}"
-    temporary = path.with_name(f".{path.name}.{who}{UNFINISHED}")
-    try:
-        yield temporary
-        temporary.replace(path)
-    except OSError as error:
-        raise HpcrowdError(f"{path}: cannot be written: {error.strerror or error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def land_bytes(path: Path, content: bytes) -> None:
@@ -101,7 +75,7 @@ def land_bytes(path: Path, content: bytes) -> None:
     HpcrowdError
         When it cannot be written.
     """
-    with land(path) as temporary, temporary.open("wb") as file:
+    with whole_file(path) as temporary, temporary.open("wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())

@@ -43,7 +43,7 @@ def small_log(make_trace: Callable[..., Trace], seed: int) -> Trace:
     return make_trace(*jobs, header="; MaxProcs: 20\n; UnixStartTime: 843480031")
 
 
-def shown(study: PublishedStudy[Any] | PublishedStudy[Any]) -> str:
+def shown(study: PublishedStudy) -> str:
     """Return what a terminal of 100 columns shows of a study; nothing in it is cut off."""
     console = Console(file=io.StringIO(), width=100)
     study.show(console)
@@ -52,9 +52,7 @@ def shown(study: PublishedStudy[Any] | PublishedStudy[Any]) -> str:
     return text
 
 
-def rows_of_folder(
-    study: PublishedStudy[Any] | PublishedStudy[Any], tmp_path: Path
-) -> list[dict[str, Any]]:
+def rows_of_folder(study: PublishedStudy, tmp_path: Path) -> list[dict[str, Any]]:
     """Write a study, check what all folders have in common, and return the rows of its table."""
     target = tmp_path / "study"
     study.write(target)

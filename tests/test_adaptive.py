@@ -10,6 +10,7 @@ from hpcrowd.agents import Work, add_users
 from hpcrowd.environment import (
     Adaptive,
     JobTable,
+    Look,
     NodesDown,
     QuantityError,
     SchedulerError,
@@ -167,4 +168,4 @@ def test_options_of_a_policy_go_in() -> None:
 def test_it_selects_no_jobs_itself() -> None:
     """Whoever asks it is told to use a simulation."""
     with pytest.raises(SchedulerError, match="give it to a Simulation"):
-        Adaptive().select(0, [], [], 4, 4)
+        Adaptive().select(Look(0, [], [], 4, 4))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from archetype_cases import PLAIN_OFFICE, fixed
 from hpcrowd.agents.behaviours.activity import ALL_DAYS, ActivityWindow
+from hpcrowd.agents.behaviours.think import ContinuationLaw
 from hpcrowd.agents.behaviours.user import Behaviour
 from hpcrowd.agents.generative.archetypes import (
     ARCHETYPES,
@@ -147,8 +148,8 @@ def test_log_normal_keeps_its_bounds_and_median() -> None:
 def test_debugger_goes_on_as_published() -> None:
     """The probability to go on is 0.8 at once, and 0.8 / (0.05 * 20 + 1) after 20 minutes."""
     habits = DebuggerHabits()
-    assert 0.8 == habits.goes_on(0)
-    assert pytest.approx(0.4) == habits.goes_on(20 * MINUTE)
+    assert 0.8 == habits.law.probability(0)
+    assert pytest.approx(0.4) == habits.law.probability(20 * MINUTE)
 
 
 def test_debugger_waits_for_each_result() -> None:
@@ -158,8 +159,7 @@ def test_debugger_waits_for_each_result() -> None:
         run_time=fixed(HOUR),
         think=fixed(HOUR),
         pause=fixed(HOUR),
-        patience=1.0,
-        impatience=0.0,
+        law=ContinuationLaw(1.0, 0.0),
     )
     user, jobs = alone(Debugger(habits), days=2)
     first_day = [hour * HOUR for hour in (8, 10, 12, 14, 16)]
@@ -170,7 +170,7 @@ def test_debugger_waits_for_each_result() -> None:
 def test_debugger_without_patience_pauses() -> None:
     """A user who never goes on comes back after its pause."""
     habits = DebuggerHabits(
-        office=PLAIN_OFFICE, run_time=fixed(HOUR), pause=fixed(3 * HOUR), patience=0.0
+        office=PLAIN_OFFICE, run_time=fixed(HOUR), pause=fixed(3 * HOUR), law=ContinuationLaw(0.0)
     )
     _, jobs = alone(Debugger(habits))
     assert [8 * HOUR, 12 * HOUR, 16 * HOUR] == jobs.submit.tolist()

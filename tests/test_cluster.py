@@ -12,6 +12,7 @@ from hpcrowd.environment import (
     EASY,
     Cluster,
     JobTable,
+    Look,
     NodesDown,
     QuantityError,
     Scheduler,
@@ -42,9 +43,9 @@ class Greedy(Scheduler):
 
     name = "greedy"
 
-    def select(self, now: int, waiting: Any, running: Any, free: int, total: int) -> Any:
+    def select(self, look: Look) -> Any:
         """Name the whole queue."""
-        return waiting
+        return look.waiting
 
 
 class Inventor(Scheduler):
@@ -52,7 +53,7 @@ class Inventor(Scheduler):
 
     name = "inventor"
 
-    def select(self, now: int, waiting: Any, running: Any, free: int, total: int) -> Any:
+    def select(self, look: Look) -> Any:
         """Name another job."""
         return [WaitingJob(77, 1, 1, 0)]
 
@@ -74,9 +75,9 @@ class Forgetful(EASY):
 
     name = "forgetful"
 
-    def select(self, now: int, waiting: Any, running: Any, free: int, total: int) -> Any:
+    def select(self, look: Look) -> Any:
         """Leave one out."""
-        return super().select(now, waiting[1:], running, free, total)
+        return super().select(look._replace(waiting=look.waiting[1:]))
 
 
 def test_scheduler_that_loses_jobs(make_jobs: MakeJobs) -> None:

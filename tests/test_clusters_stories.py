@@ -13,6 +13,7 @@ from hpcrowd.environment import (
     Cluster,
     ClusterSpec,
     JobTable,
+    Look,
     QuantityError,
     Simulation,
     SimulationError,
@@ -124,10 +125,10 @@ class LoggedFCFS(FCFS):
     def __init__(self, name: str, log: list[Any]) -> None:
         self.cluster, self.log = name, log
 
-    def select(self, now: int, waiting: Any, running: Any, free: int, total: int) -> Any:
+    def select(self, look: Look) -> Any:
         """Write down the queue."""
-        self.log.append((now, f"pass {self.cluster}", [job.row for job in waiting]))
-        return super().select(now, waiting, running, free, total)
+        self.log.append((look.now, f"pass {self.cluster}", [job.row for job in look.waiting]))
+        return super().select(look)
 
 
 def test_order_within_an_instant_over_clusters(make_jobs: MakeJobs) -> None:

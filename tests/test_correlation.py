@@ -17,26 +17,19 @@ from hpcrowd.environment.schedulers.correlation import (
     WeeklyCorrelation,
     expected_correlation,
     rank_correlation,
-    ranks,
     weekly_correlations,
 )
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.studies.minh2012_correlation.foretold import foretold_signs
+from hpcrowd.scenarios.studies.minh2012_correlation.measures import foretold_signs
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import rankdata, spearmanr
+from scipy.stats import spearmanr
 
 pairs = st.lists(st.tuples(st.integers(0, 9), st.integers(-5, 5)), min_size=2, max_size=40)
 
 
 # ---- measured --------------------------------------------------------------------------------
-
-
-@given(st.lists(st.integers(-4, 4), max_size=30))
-def test_ranks_are_shared_by_equal_values(values: list[int]) -> None:
-    """Ranks count from 1, and equal values share the mean of theirs."""
-    assert rankdata(values).tolist() == ranks(values).tolist()
 
 
 @given(pairs)
@@ -244,7 +237,7 @@ def test_mean_of_the_last_two_weeks_is_expected(
 def test_signs_are_compared_where_both_are_known() -> None:
     """Week 2 follows +1, week 3 the mean 0 of +1 and -1, week 4 is expected negative and is not."""
     signs = foretold_signs(*weeks_of(1, 1, -1, -1, 1, 0))
-    assert [1, 1, -1, -1, 1, "nan"] == told(signs.weeks)
+    assert [1, 1, -1, -1, 1, "nan"] == told(signs.correlation)
     assert ["nan", 1, 1, 0, -1, 0] == told(signs.expected)
     assert (4, 1, 2) == (signs.compared, signs.right, signs.positive)
     assert (0.25, 0.5) == (signs.share, signs.commoner)
@@ -262,7 +255,7 @@ def test_scheduler_expects_the_same_when_jobs_end_in_their_week() -> None:
     signs = foretold_signs(submit, run, processors)
     weekly = WeeklyCorrelation()
     found = []
-    for week in range(len(signs.weeks)):
+    for week in range(len(signs.correlation)):
         found.append(weekly.expected(week * WEEK + 7))
         now = submit // WEEK == week
         for part in np.split(np.flatnonzero(now), 3):

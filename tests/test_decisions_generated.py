@@ -11,6 +11,7 @@ from archetype_cases import PLAIN_OFFICE, fixed
 from decision_cases import check_gone, check_sums
 from hpcrowd.agents.behaviours.decisions import Decision, DecisionLog, Decisions, What, Why
 from hpcrowd.agents.behaviours.hooks import note_generating
+from hpcrowd.agents.behaviours.think import ContinuationLaw
 from hpcrowd.agents.behaviours.user import Behaviour
 from hpcrowd.agents.generative.archetypes import (
     Debugger,
@@ -26,7 +27,6 @@ from hpcrowd.agents.generative.pool_users import (
     BatchPool,
     DrawFromPool,
     PoolMember,
-    PoolUser,
     add_pool_users,
 )
 from hpcrowd.agents.populations.openness import Visits
@@ -170,7 +170,7 @@ def test_office_worker_thinks_into_the_evening(hears: bool) -> None:
 
 def test_session_of_a_debugger() -> None:
     """Inside a session a debugger thinks, and nothing is left of the wait before it."""
-    habits = DebuggerHabits(**STEADY, patience=1.0, impatience=0.0)
+    habits = DebuggerHabits(**STEADY, law=ContinuationLaw(1.0, 0.0))
     at = [8 * HOUR + each * (HOUR + 60) for each in range(10)]
     rows = told(Debugger(habits), days=1)
     assert [(0, What.WAITS, Why.WINDOW, 0, -1, 8 * HOUR)] == rows[:1]
@@ -182,7 +182,7 @@ def test_session_of_a_debugger() -> None:
 
 def test_break_of_a_debugger() -> None:
     """Who does not go on takes a break, and comes back in its hours."""
-    habits = DebuggerHabits(**STEADY, pause=fixed(6 * HOUR), patience=0.0)
+    habits = DebuggerHabits(**STEADY, pause=fixed(6 * HOUR), law=ContinuationLaw(0.0))
     second = 14 * HOUR + 60
     assert [
         (second, What.SUBMITTED, Why.BREAK, 1, 0, 6 * HOUR),
@@ -209,14 +209,15 @@ class Hasty(DrawFromPool):
     def finished(self, user: Any, unit: int, now: int) -> None:
         """Go on at once."""
         if now < 4 * WEEK:
-            user.wake(unit)
+            self.wake(user, unit)
 
 
 def test_what_made_an_alarm_late_is_forgotten() -> None:
     """Only what an alarm submits was late with it: what follows without one is not."""
     model = Simulation(JobTable(), 1)
     pool = BatchPool(*(np.array(values) for values in ([0, 1], [WEEK], [WEEK], [1])))
-    user = PoolUser(model, Hasty(), PoolMember(1, 1, 5, np.array([10])), pool, horizon=5 * WEEK)
+    hasty = Hasty([PoolMember(1, 1, 5, np.array([10]))], {1: pool})
+    user = GeneratedUser(model, 1, hasty, group=1, horizon=5 * WEEK)
     user.absent_until = 10
     book = DecisionLog()
     note_generating(book, [user])

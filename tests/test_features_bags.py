@@ -10,6 +10,7 @@ from hpcrowd.analysis.features.bags import (
     NO_GAP_S,
     PARAMETERS,
     SAME,
+    bag_run_time_cv_mean,
     bags,
     fit,
     real_bags,
@@ -57,7 +58,7 @@ def test_what_a_bag_is_like() -> None:
     assert [20, 0] == found.duration.tolist()
     assert [20, 7] == found.run_time.tolist()
     assert [True, True, False] == found.in_real.tolist()
-    assert [0.5] == found.run_time_cvs.tolist()
+    assert 0.5 == bag_run_time_cv_mean(workload)
 
 
 def test_features_of_bags_of_a_tiny_workload() -> None:

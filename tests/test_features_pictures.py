@@ -93,9 +93,11 @@ def test_reasons_of_many_workloads_are_told_once() -> None:
         raise UnavailableError("none" if workload.name != "d" else "other")
 
     several = [_named(DEGENERATE["one job"], name) for name in "abcdefg"]
-    assert ([], "none") == drawable(several[:2], find)
-    _, told = drawable(several, find)
-    assert "not drawn: a, b, 4 others (none); d (other)" == told
+    with pytest.raises(UnavailableError, match=r"^none$"):
+        drawable(several[:2], find)
+    with pytest.raises(UnavailableError) as told:
+        drawable(several, find)
+    assert "not drawn: a, b, 4 others (none); d (other)" == str(told.value)
 
 
 def test_days_are_those_of_the_calendar() -> None:

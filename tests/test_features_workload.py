@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from hpcrowd.analysis.features import FEATURES, Settings, Workload, measure
+from hpcrowd.analysis.features.workload import once
 from hpcrowd.analysis.results import read_results, write_results
 from hpcrowd.environment.errors import QuantityError, TraceError, UnavailableError
 from hpcrowd.environment.traces.trace import Trace
@@ -132,12 +133,15 @@ def test_what_was_found_is_kept_and_reasons_too() -> None:
     """A search runs once, also when it ends with a reason."""
     workload, calls = Workload.of([0], 1), []
 
-    def find() -> int:
-        calls.append(1)
-        raise UnavailableError("because")
+    @once
+    def find(_: Workload, what: int) -> int:
+        calls.append(what)
+        if what == 0:
+            raise UnavailableError("because")
+        return what + len(calls)
 
     for _ in range(2):
         with pytest.raises(UnavailableError, match="because"):
-            workload.once("it", find)
-    assert 1 == len(calls)
-    assert [7, 7] == [workload.once("other", lambda: 7), workload.once("other", lambda: 8)]
+            find(workload, 0)
+    assert [0] == calls
+    assert [7, 7] == [find(workload, 5), find(workload, 5)]

@@ -15,7 +15,7 @@ from hpcrowd.agents import (
     Work,
     add_users,
 )
-from hpcrowd.environment import FCFS, JobTable, Simulation, SimulationError
+from hpcrowd.environment import FCFS, JobTable, Look, Simulation, SimulationError
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,11 +43,11 @@ class LoggedFCFS(FCFS):
     def __init__(self, log: list[Any]) -> None:
         self.log = log
 
-    def select(self, now: int, waiting: Any, running: Any, free: int, total: int) -> Any:
+    def select(self, look: Look) -> Any:
         """Write down queue and running jobs, by row, and free processors."""
-        rows = [job.row for job in waiting], [job.row for job in running]
-        self.log.append((now, "pass", *rows, free))
-        return super().select(now, waiting, running, free, total)
+        rows = [job.row for job in look.waiting], [job.row for job in look.running]
+        self.log.append((look.now, "pass", *rows, look.free))
+        return super().select(look)
 
 
 def test_order_within_an_instant(make_jobs: MakeJobs) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pytest
 from hpcrowd.environment.errors import TraceError
-from hpcrowd.environment.schedulers.base import RunningJob, WaitingJob
+from hpcrowd.environment.schedulers.base import Look, RunningJob, WaitingJob
 from hpcrowd.environment.traces.formats.swf import parse_swf, write_swf
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.madon2024 import sensitivity
@@ -19,14 +19,14 @@ from hpcrowd.scenarios.studies.madon2024.measures import (
     statements,
 )
 from hpcrowd.scenarios.studies.madon2024.study import (
+    STUDIED,
     Madon2024,
-    find_traces,
     reproduce_madon2024,
     simulate,
     texts,
 )
 from hpcrowd.scenarios.studies.render import refresh_page, write_pictures
-from hpcrowd.scenarios.studies.running import run_study, swap_ties
+from hpcrowd.scenarios.studies.running import find_logs, run_study, swap_ties
 from matplotlib.figure import Figure
 from study_cases import KTH_FILE, rows_of_folder, shown, small_log
 
@@ -133,7 +133,7 @@ def test_page_shows_the_measured_spread(experiment: str, kth: Trace, root: Path)
     for kind, change in sensitivity.CHANGES.items():
         part = page.partition(f"<!-- generated: spread of {kind} -->")[2].partition("<!-- end")[0]
         changed = [change(kth, seed) for seed in range(sensitivity.SEEDS)]
-        row = sensitivity.spread_row(sensitivity.spread(changed, experiment, "a60"))
+        row = sensitivity.spread_row(changed, experiment, "a60")
         assert f"| {' | '.join(row)} |" in part.splitlines()
 
 
@@ -164,7 +164,7 @@ def test_two_traces_of_one_log_are_an_error(tmp_path: Path) -> None:
     for name in (KTH_FILE, f"{KTH_FILE}.gz"):
         (tmp_path / name).touch()
     with pytest.raises(TraceError, match="several traces of KTH; leave one there"):
-        find_traces(tmp_path)
+        find_logs(tmp_path, STUDIED, ["KTH"])
 
 
 def test_sdsc_is_replayed_when_it_is_there(small: Madon2024) -> None:
@@ -326,5 +326,6 @@ def test_last_predecessor_counts_alone() -> None:
 def test_shadow_only_does_not_use_spare_processors() -> None:
     """A long job beside the head's reservation starts under EASY, but not under the footnote."""
     queue = [WaitingJob(1, 6, 50, 0), WaitingJob(2, 1, 500, 1), WaitingJob(3, 2, 100, 2)]
-    started = sensitivity.ShadowOnly().select(0, queue, [RunningJob(0, 5, 100)], 3, 8)
+    look = Look(0, queue, [RunningJob(0, 5, 100)], 3, 8)
+    started = sensitivity.ShadowOnly().select(look)
     assert [3] == [job.row for job in started]

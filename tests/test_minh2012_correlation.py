@@ -75,7 +75,7 @@ def small_folder(
 @pytest.fixture(scope="module")
 def small(small_folder: Path) -> Minh2012Correlation:
     """Return the study on the small logs."""
-    return reproduce_minh2012_correlation(small_folder, plan=SMALL, processes=1)
+    return reproduce_minh2012_correlation(small_folder, plan=SMALL, workers=1)
 
 
 # ---- the study on small logs -----------------------------------------------------------------
@@ -107,10 +107,10 @@ def test_correlations_are_set(small: Minh2012Correlation) -> None:
 
 def test_processes_do_not_change_anything(small_folder: Path, small: Minh2012Correlation) -> None:
     """Two processes give what one does, to the bit; another seed does not."""
-    again = reproduce_minh2012_correlation(small_folder, plan=SMALL, processes=2)
+    again = reproduce_minh2012_correlation(small_folder, plan=SMALL, workers=2)
     assert small.stored() == again.stored()
     other = Plan(**{**vars(SMALL), "seed": 1, "cases": ()})
-    different = reproduce_minh2012_correlation(small_folder, plan=other, processes=1)
+    different = reproduce_minh2012_correlation(small_folder, plan=other, workers=1)
     assert (different.correlation.slowdown != small.correlation.slowdown).any()
     assert [] == different.locality
 
@@ -122,9 +122,9 @@ def test_only_completed_jobs_count(make_trace: Callable[..., Trace]) -> None:
         {"submit": at, "run": run, "requested_processors": width, "status": status, "user": 1}
         for at, run, width, status in rows
     ]
-    submit, (run_time, processors) = completed_jobs(make_trace(*jobs))
-    assert [10, 30] == submit.tolist()
-    assert ([6, 5], [2, 1]) == (run_time.tolist(), processors.tolist())
+    found = completed_jobs(make_trace(*jobs))
+    assert [0, 20] == (found.submit - found.submit[0]).tolist()
+    assert ([6, 5], [2, 1]) == (found.run_time.tolist(), found.processors.tolist())
     with pytest.raises(TraceError, match="no job has status 1, completed; take another trace"):
         completed_jobs(make_trace(jobs[2]))
 
@@ -179,7 +179,7 @@ def test_progress_ends_at_the_last_workload(small_folder: Path) -> None:
     """Reading is told log by log, then one step for each workload."""
     calls: list[tuple[str, int, int]] = []
     reproduce_minh2012_correlation(
-        small_folder, lambda *call: calls.append(call), plan=SMALL, processes=1
+        small_folder, lambda *call: calls.append(call), plan=SMALL, workers=1
     )
     assert f"HPC2N: reading {HPC2N_FILE}" == calls[0][0]
     workloads = 2 * (3 + 4)
@@ -193,7 +193,7 @@ def test_command_prints_one_object(
     """With --json nothing but one object is printed, and it is what the folder holds."""
     reached = run_study(
         lambda progress: reproduce_minh2012_correlation(
-            small_folder, progress, plan=SMALL, processes=1
+            small_folder, progress, plan=SMALL, workers=1
         ),
         out=tmp_path / "study",
         as_json=True,
@@ -255,8 +255,8 @@ def test_loads_are_read() -> None:
 
 def test_no_process_is_an_error(tmp_path: Path) -> None:
     """Somebody has to do the work."""
-    with pytest.raises(HpcrowdError, match="processes 0: at least 1"):
-        reproduce_minh2012_correlation(tmp_path, processes=0)
+    with pytest.raises(HpcrowdError, match="workers 0: at least 1"):
+        reproduce_minh2012_correlation(tmp_path, workers=0)
 
 
 def test_published_table_is_whole() -> None:

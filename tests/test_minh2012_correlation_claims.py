@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hpcrowd.scenarios.studies.minh2012_correlation.foretold import ForetoldSigns
 from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
     CorrelationRuns,
-    Experiments,
+    ForetoldSigns,
     LocalityRuns,
 )
 from hpcrowd.scenarios.studies.minh2012_correlation.statements import (
@@ -15,8 +14,9 @@ from hpcrowd.scenarios.studies.minh2012_correlation.statements import (
     LOAD_RULES,
     LOCALITY_RULES,
     UNCATEGORIZED,
-    claims_of,
+    all_claims,
 )
+from hpcrowd.scenarios.studies.minh2012_correlation.study import Minh2012Correlation
 from hpcrowd.scenarios.studies.study import Claim
 
 DEGREES = (-1.0, -0.5, 0.0, 0.5, 1.0)
@@ -27,7 +27,7 @@ ALL = ("fcfs", "easy", "conservative", UNCATEGORIZED, CATEGORIZED)
 
 def study(
     slowdowns: dict[str, tuple[float, ...]], noise: float = 0.0, **locality: tuple[float, ...]
-) -> Experiments:
+) -> Minh2012Correlation:
     """Return a study with given mean slowdowns by degree; locality by policy and load, on / off.
 
     The noise is of both signs, so that the means are those given, and grows with the degree.
@@ -42,7 +42,7 @@ def study(
         for ratios in locality.values()
     ]
     cases = [LocalityRuns("made", "made", None, 8, loads, (*locality,), spread, np.array(pairs))]
-    return Experiments(
+    return Minh2012Correlation(
         CorrelationRuns(DEGREES, (0.8,), (*slowdowns,), correlation, values),
         cases if locality else [],
         {"made": ForetoldSigns(np.ones(4), np.array([1.0, 1.0, 1.0, -1.0]))},
@@ -51,9 +51,9 @@ def study(
     )
 
 
-def verdict(study: Experiments, name: str) -> bool | None:
+def verdict(study: Minh2012Correlation, name: str) -> bool | None:
     """Return what becomes of a statement."""
-    (claim,) = (one for one in claims_of(study) if one.name == name)
+    (claim,) = (one for one in all_claims(study) if one.name == name)
     return claim.holds
 
 
@@ -121,7 +121,7 @@ def test_small_difference_leaves_locality_open() -> None:
 
 def test_statements_without_their_policies_are_left_out() -> None:
     """With one policy there is nothing to compare."""
-    names = {claim.name for claim in claims_of(study({"easy": (1.0,) * 5}))}
+    names = {claim.name for claim in all_claims(study({"easy": (1.0,) * 5}))}
     easy = {"larger correlation, larger slowdown: easy", "rapid when positive: easy"}
     assert {*easy, "weeks are foretold"} == names
 
@@ -131,7 +131,7 @@ def test_every_statement_says_what_was_measured() -> None:
     made = study(
         dict.fromkeys(ALL, (1.0, 2.0, 3.0, 4.0, 5.0)), easy=(1, 2, 3, 4), fcfs=(1, 2, 3, 4)
     )
-    claims: list[Claim] = claims_of(made)
+    claims: list[Claim] = all_claims(made)
     assert len(LOAD_RULES) + len(LOCALITY_RULES) + 1 == len(claims)
     assert all(claim.numbers and claim.text and claim.section for claim in claims)
 

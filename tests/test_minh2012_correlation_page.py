@@ -18,11 +18,9 @@ from hpcrowd.scenarios.studies.minh2012_correlation.experiments import (
     Plan,
     Task,
     Work,
-    completed_jobs,
 )
 from hpcrowd.scenarios.studies.minh2012_correlation.figures import figures_of
-from hpcrowd.scenarios.studies.minh2012_correlation.foretold import foretold_signs
-from hpcrowd.scenarios.studies.minh2012_correlation.study import Minh2012Correlation
+from hpcrowd.scenarios.studies.minh2012_correlation.study import Minh2012Correlation, signs_of
 from hpcrowd.scenarios.studies.refresh import (
     page_of,
     pictures_of_page,
@@ -53,8 +51,7 @@ def work(study: Minh2012Correlation, read_trace: Callable[[str], Trace]) -> Work
     """Return what runs some of its tasks again: one load each."""
     trace = read_trace("HPC2N-2002-2.2-cln")
     plan = replace(Plan(), seed=study.seed, loads=(0.9,), locality_loads=(0.8,))
-    submit, sample = completed_jobs(trace)
-    model = Locality.fit(Workload.of(submit, *sample))
+    model = Locality.fit(Workload.from_trace(trace))
     return Work(plan, {HPC: model}, {HPC: trace.processors}, CASES[:1])
 
 
@@ -104,9 +101,8 @@ def test_locality_runs_come_out_again(study: Minh2012Correlation, work: Work) ->
 @pytest.mark.traces
 def test_weeks_come_out_again(study: Minh2012Correlation, kth: Trace) -> None:
     """The weeks of KTH are those that are stored."""
-    submit, sample = completed_jobs(kth)
-    signs = foretold_signs(submit, *sample)
-    assert np.allclose(study.weeks["KTH"].weeks, signs.weeks, rtol=NEAR, equal_nan=True)
+    signs = signs_of(Workload.from_trace(kth))
+    assert np.allclose(study.weeks["KTH"].correlation, signs.correlation, rtol=NEAR, equal_nan=True)
     assert study.weeks["KTH"].right == signs.right
 
 

@@ -22,10 +22,11 @@ from hpcrowd.scenarios.studies.minh2012_features.measures import (
     TraceOutcomes,
     published_jobs,
     ranges,
+    reasons_of,
     reordered,
     study_trace,
 )
-from hpcrowd.scenarios.studies.minh2012_features.statements import RULES, claims_of
+from hpcrowd.scenarios.studies.minh2012_features.statements import RULES
 from hpcrowd.scenarios.studies.minh2012_features.study import (
     Minh2012Features,
     reached_text,
@@ -39,6 +40,7 @@ from hpcrowd.scenarios.studies.minh2012_features.tables import (
 )
 from hpcrowd.scenarios.studies.published import Printed, published_rows
 from hpcrowd.scenarios.studies.running import log_name
+from hpcrowd.scenarios.studies.study import claims_of
 from matplotlib.figure import Figure as Drawing
 from study_cases import rows_of_folder, shown
 
@@ -251,9 +253,9 @@ def test_traces_that_are_absent_are_told(small: Minh2012Features) -> None:
     """Each trace of Table 3.1 is measured or named, with the reason."""
     assert {"HPC", "LLN"} == set(small.traces)
     assert 14 == len(small.absent)
-    assert "not public" == small.absent["NIK"]
-    assert "Grid Workloads Archive, in another format" == small.absent["AUV"]
-    assert "not there" == small.absent["FS2"]
+    assert "not public" == reasons_of(small.absent)["NIK"]
+    assert "Grid Workloads Archive, in another format" == reasons_of(small.absent)["AUV"]
+    assert "not there" == reasons_of(small.absent)["FS2"]
     text = " ".join(shown(small).split())
     assert "Not measured: NIK (not public)" in text
     assert "FS0, FS1, FS2, FS3, FS4, OSC, LLU, LLA, SDB, SDD, LAN (not there)" in text
@@ -294,10 +296,10 @@ def test_panels_say_what_cannot_be_drawn(panel: Callable[..., None]) -> None:
 def test_statements_stay_open_where_a_trace_does_not_tell(small: Minh2012Features) -> None:
     """Without bags of two nothing is found of them, and the statement neither holds nor fails."""
     workload = Workload.of([0, 1000, 2000], [10.0, 20.0, 5.0], user=[1, 2, 3])
-    found = {claim.name: claim for claim in claims_of({"FS1": workload})}
+    found = {claim.name: claim for claim in claims_of(RULES, {"FS1": workload})}
     assert found["run times of bags"].holds is None
     assert "not available: no bag" in found["run times of bags"].text
-    assert {rule.name for rule in RULES if rule.traces is None} <= set(found)
+    assert {rule.name for rule in RULES if rule.settings is None} <= set(found)
     assert "HPC: daily cycle of bags" not in found
     assert "HPC: daily cycle of bags" in {claim.name for claim in small.claims}
 

@@ -9,9 +9,8 @@ import pytest
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.minh2012_features.measures import study_trace
-from hpcrowd.scenarios.studies.minh2012_features.statements import RULES
 from hpcrowd.scenarios.studies.minh2012_features.study import Minh2012Features, figure_rows
-from hpcrowd.scenarios.studies.render import claim_table
+from hpcrowd.scenarios.studies.render import statement_tables
 
 FILES = {
     "FS1": "DAS2-fs1-2003-1",
@@ -74,7 +73,7 @@ def test_page_shows_the_computed_figures(real: Minh2012Features, root: Path) -> 
         for row in figure_rows(real, fits):
             assert f"| {' | '.join(row)} |" in page
     cells = [line.split(" | ") for line in page]
-    for statement, section, found in claim_table(real.claims, RULES, real.traces)[1]:
+    for statement, section, found in statement_tables(real.claims, real.traces)[1].rows:
         (line,) = (line for line in cells if line[:2] == [f"| {statement}", section])
         assert found == line[2 + list(FILES).index(*real.traces)].removesuffix(" |")
 

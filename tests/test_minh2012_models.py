@@ -26,7 +26,6 @@ from hpcrowd.scenarios.studies.minh2012_models.jobs import measured, uniform
 from hpcrowd.scenarios.studies.minh2012_models.measures import (
     PUBLISHED_SERIES,
     TABLED,
-    WAYS,
     published,
 )
 from hpcrowd.scenarios.studies.minh2012_models.scheduling import (
@@ -60,7 +59,7 @@ def small_folder(
 @pytest.fixture(scope="module")
 def small(small_folder: Path) -> Minh2012Models:
     """Return the study on the small logs."""
-    return reproduce_minh2012_models(small_folder, seeds=2, processes=1)
+    return reproduce_minh2012_models(small_folder, seeds=2, workers=1)
 
 
 def bursts(jobs: int = 400, seed: int = 1) -> Workload:
@@ -108,7 +107,7 @@ def test_published_tables_are_whole() -> None:
 def test_every_trace_of_the_tables_is_looked_for() -> None:
     """Every trace of the tables has a file, and every way a name for people."""
     assert set(TABLED) == set(STUDIED)
-    assert list(WAYS) == list(PLANNED)
+    assert all(way.words for way in PLANNED.values())
 
 
 # ---- arrivals --------------------------------------------------------------------------------
@@ -236,7 +235,7 @@ def required(
     """Return which requirements hold of a trace of CV 10, Hurst 0.7 and zeros 0.3."""
     one = small.traces[trace]
     monkeypatch.setattr(
-        "hpcrowd.scenarios.studies.minh2012_models.measures.published_jobs",
+        "hpcrowd.scenarios.studies.minh2012_features.measures.published_jobs",
         lambda _: len(one.workload),
     )
     runs = ArrivalRuns(900.0, flat(10.0), {name: [a] for name, a in models.items()}, "plain", {})
@@ -307,7 +306,7 @@ def test_every_statement_is_checked_on_every_trace(small: Minh2012Models) -> Non
 
 def test_other_ways_are_tried_on_thunder(small: Minh2012Models) -> None:
     """All ways are simulated on it, with twice the workloads where the way says so."""
-    assert list(WAYS) == list(small.traces["LLN"].schedules)
+    assert list(PLANNED) == list(small.traces["LLN"].schedules)
     assert ["thesis"] == list(small.traces["HPC"].schedules)
     assert 4 == len(small.traces["LLN"].schedules["twice"].workloads)
     assert ["thesis", "auto", "heavy"] == list(small.traces["HPC"].jobs)
@@ -315,7 +314,7 @@ def test_other_ways_are_tried_on_thunder(small: Minh2012Models) -> None:
 
 def test_results_do_not_depend_on_processes(small_folder: Path, small: Minh2012Models) -> None:
     """Two processes give what one gives."""
-    again = reproduce_minh2012_models(small_folder, seeds=2, processes=2)
+    again = reproduce_minh2012_models(small_folder, seeds=2, workers=2)
     assert small.to_json() == again.to_json()
 
 
@@ -331,8 +330,8 @@ def test_numbers_that_make_no_sense_are_refused(small_folder: Path, tmp_path: Pa
     """One seed has no spread; a folder without traces is named with where to get one."""
     with pytest.raises(HpcrowdError, match="seeds 1: at least 2"):
         reproduce_minh2012_models(small_folder, seeds=1)
-    with pytest.raises(HpcrowdError, match="processes 0: at least 1"):
-        reproduce_minh2012_models(small_folder, processes=0)
+    with pytest.raises(HpcrowdError, match="workers 0: at least 1"):
+        reproduce_minh2012_models(small_folder, workers=0)
     with pytest.raises(HpcrowdError, match="no trace of HPC, LLN"):
         reproduce_minh2012_models(tmp_path)
 

@@ -60,10 +60,12 @@ def study(read_trace: Callable[[str], Trace]) -> Callable[[str], Minh2012Models]
         jobs = [study_jobs(model, workload, seed) for seed in range(SEEDS)]
         made = [simulated(generated(model, workload, seed), plan) for seed in range(SEEDS)]
         one = TraceModels(
-            name,
-            workload,
-            {t: study_arrivals(workload.submit, float(t), range(SEEDS)) for t in TIME_SCALES_S},
-            {
+            trace=name,
+            workload=workload,
+            arrivals={
+                t: study_arrivals(workload.submit, float(t), range(SEEDS)) for t in TIME_SCALES_S
+            },
+            jobs={
                 REQUIRED_WAY: JobRuns(
                     measured(workload, workload),
                     [found for found, _ in jobs],
@@ -71,7 +73,7 @@ def study(read_trace: Callable[[str], Trace]) -> Callable[[str], Minh2012Models]
                     model.arrivals.name,
                 )
             },
-            {REQUIRED_WAY: Schedule(simulated(workload, plan), made)},
+            schedules={REQUIRED_WAY: Schedule(simulated(workload, plan), made)},
         )
         return Minh2012Models({name: one}, SEEDS)
 

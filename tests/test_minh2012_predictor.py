@@ -22,7 +22,6 @@ from hpcrowd.scenarios.studies.minh2012_predictor.measures import (
     Cut,
     cells_of,
     published_row,
-    requirements_of,
 )
 from hpcrowd.scenarios.studies.minh2012_predictor.study import (
     TRAINED_HERE,
@@ -181,13 +180,13 @@ def test_requirements_have_two_sides(small: Minh2012Predictor) -> None:
     for share, error, fits in ((0.29, 271.0, [True, True]), (0.26, 240.0, [False, False])):
         found = replace(outcomes.test["history"], underestimated_share=share, wae_min=error)
         test = outcomes.test | {"history": found}
-        needs = list(requirements_of(replace(outcomes, test=test)))
+        needs = list(replace(outcomes, test=test).requirements)
         assert fits == [one.holds for one in needs[:2]]
     better = replace(outcomes.own.training, normalized_error=0.0001)
     worse = replace(outcomes.own.training, normalized_error=9.0)
     for training, holds in ((better, True), (worse, False)):
         own = replace(outcomes.own, training=training)
-        assert holds == list(requirements_of(replace(outcomes, own=own)))[2].holds
+        assert holds == list(replace(outcomes, own=own).requirements)[2].holds
 
 
 def test_training_is_run_when_asked_for(

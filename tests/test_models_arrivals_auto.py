@@ -38,40 +38,41 @@ def rate_zeros(model: Wavelet) -> float:
 def test_the_nearest_is_taken_and_the_numbers_are_told() -> None:
     """Notes name the choice and have a line for the trace and each candidate."""
     workload = bursty_workload(6000, 3)
-    found = Auto.fit_workload(workload)
+    found = Auto.fit(workload)
     assert isinstance(found, Wavelet)
     told = [note for note in found.notes if note.startswith("auto: ")]
     assert 4 == len(told)
     trace = Evidence.of(workload.submit, 900)
     assert str(trace) in told[0]
     candidates = {
-        "wavelet": Wavelet.fit(workload.submit),
-        "wavelet-zeros by length": WaveletZeros.fit(workload.submit),
-        "wavelet-zeros by number": WaveletZeros.fit(workload.submit, weighing="number"),
+        "wavelet": Wavelet.fit(workload),
+        "wavelet-zeros by length": WaveletZeros.fit(workload),
+        "wavelet-zeros by number": WaveletZeros.fit(workload, weighing="number"),
     }
     label = told[0].split(": ")[1].split(";")[0]
     taken = candidates.pop(label)
     assert taken.model_copy(update={"notes": found.notes}) == found
-    assert Auto.fit_workload(workload) == found
+    assert Auto.fit(workload) == found
 
 
 def test_what_is_too_short_or_too_regular_becomes_poisson() -> None:
     """The reason stands in the notes; asked for by name, the wavelet model refuses."""
     for submit in (np.arange(0, 3000.0, 100), np.arange(0, 900 * 64, 90.0)):
-        found = Auto.fit(submit)
+        workload = Workload.of(submit, 1)
+        found = Auto.fit(workload)
         assert isinstance(found, Poisson)
         assert found.notes[0].startswith("auto: poisson, because arrivals wavelet: ")
         for name in ("wavelet", "wavelet-zeros"):
             with pytest.raises(ModelFitError, match=f"arrivals {name}: "):
-                arrival_model(name).fit(submit)
+                arrival_model(name).fit(workload)
     with pytest.raises(ModelFitError, match="arrivals poisson: 1 jobs"):
-        Auto.fit(np.zeros(1))
+        Auto.fit(Workload.of([0], 1))
 
 
 def test_auto_is_a_name_for_fitting_only() -> None:
     """No file says it: what it gives has another name; nothing is made of the class itself."""
     assert "auto" in ARRIVALS
-    assert Auto.fit(poisson_workload(3000, 300, 1).submit).name != "auto"
+    assert Auto.fit(poisson_workload(3000, 300, 1)).name != "auto"
     with pytest.raises(TypeError, match="abstract"):
         Auto()  # type: ignore[abstract]
 
@@ -80,7 +81,7 @@ def test_the_time_scale_is_that_of_the_workload() -> None:
     """Settings of the workload reach the fit."""
     workload = poisson_workload(3000, 300, 1, settings=Settings(time_scale_s=1800))
     for name in ("wavelet", "wavelet-zeros", "auto"):
-        found = arrival_model(name).fit_workload(workload)
+        found = arrival_model(name).fit(workload)
         assert 1800 == getattr(found, "time_scale_s", None)
 
 
@@ -94,9 +95,10 @@ def test_distance_of_evidence() -> None:
 
 def test_thunder_needs_the_zeros(read_trace: ReadTrace) -> None:
     """CV at least 0.75 of the trace's with zeros by length, a third without; Hurst within 0.1."""
-    submit = Workload.from_trace(read_trace("LLNL-Thunder")).submit
+    workload = Workload.from_trace(read_trace("LLNL-Thunder"))
+    submit = workload.submit
     trace = Evidence.of(submit, 900)
-    model = Auto.fit(submit)
+    model = Auto.fit(workload)
     assert isinstance(model, WaveletZeros)
     assert "length" == model.weighing
     found = drawn(model, len(submit))
@@ -104,22 +106,23 @@ def test_thunder_needs_the_zeros(read_trace: ReadTrace) -> None:
     assert found.hurst == pytest.approx(trace.hurst, abs=0.1)
     assert found.empty == pytest.approx(trace.empty, abs=0.02)
     assert rate_zeros(model) == pytest.approx(trace.empty, abs=0.02)
-    plain = Wavelet.fit(submit)
+    plain = Wavelet.fit(workload)
     assert drawn(plain, len(submit)).cv < trace.cv / 3
     assert 0 == rate_zeros(plain)
 
 
 def test_hpc2n_is_better_without(read_trace: ReadTrace) -> None:
     """CV within 10 % with the better of the two, Hurst within 0.1; zeros within 2 points."""
-    submit = Workload.from_trace(read_trace("HPC2N-2002-2.1")).submit
+    workload = Workload.from_trace(read_trace("HPC2N-2002-2.1"))
+    submit = workload.submit
     trace = Evidence.of(submit, 900)
-    model = Auto.fit(submit)
+    model = Auto.fit(workload)
     assert "wavelet" == model.name
     assert isinstance(model, Wavelet)
     found = drawn(model, len(submit))
     assert found.cv == pytest.approx(trace.cv, rel=0.1)
     assert found.hurst == pytest.approx(trace.hurst, abs=0.1)
     used = counts(submit, 900)
-    modified = WaveletZeros.fit(submit)
+    modified = WaveletZeros.fit(workload)
     assert rate_zeros(modified) == pytest.approx((used == 0).mean(), abs=0.02)
     assert drawn(modified, len(submit)).hurst == pytest.approx(trace.hurst, abs=0.1)

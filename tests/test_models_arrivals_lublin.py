@@ -86,7 +86,7 @@ def test_a_fit_finds_what_it_was_drawn_from() -> None:
     """Weights, mean and spread of logs of gaps, and the rate come back."""
     model = Lublin.published("typeless")
     submit = model.times(50_000, np.random.default_rng(3))
-    found = Lublin.fit(submit)
+    found = Lublin.fit(Workload.of(submit, 1))
     expected = model.day_weights
     busy = expected > 0.3
     assert np.array(found.weights)[busy] == pytest.approx(expected[busy], rel=0.25)
@@ -94,13 +94,13 @@ def test_a_fit_finds_what_it_was_drawn_from() -> None:
     assert shape * model.barr == pytest.approx(found.aarr * found.barr, rel=0.02)
     assert model.barr == pytest.approx(found.barr, rel=0.05)
     assert found.mean_gap_s == pytest.approx(submit[-1] / len(submit), rel=0.02)
-    assert "counted from 0 s" in found.notes[0]
+    assert "counts as Monday 00:00" in found.notes[0]
 
 
 def test_a_fit_has_the_rate_and_the_rhythm_of_a_trace(kth: Trace) -> None:
     """KTH: as many jobs a day, and the busiest half hour at the same local time."""
     workload = Workload.from_trace(kth)
-    model = Lublin.fit_workload(workload)
+    model = Lublin.fit(workload)
     assert model.mean_gap_s == pytest.approx(np.diff(workload.submit).mean(), rel=0.01)
     assert 9 * 2 <= int(np.argmax(model.weights)) <= 18 * 2
 
@@ -109,7 +109,7 @@ def test_local_time_counts() -> None:
     """A trace that begins at 06:00 has its midnight arrivals in the first half hours."""
     submit = np.sort((np.arange(400) * DAY / 4 % (100 * DAY)) + RANDOM.uniform(0, 300, 400))
     clock = Clock(unix_start=6 * HOUR, known=True)
-    found = Lublin.fit_workload(Workload.of(submit, 1, clock=clock))
+    found = Lublin.fit(Workload.of(submit, 1, clock=clock))
     assert [0, 12, 24, 36] == np.flatnonzero(np.array(found.weights) > 0).tolist()
 
 
@@ -117,8 +117,8 @@ def test_what_cannot_be_fitted() -> None:
     """Few jobs, one second and equal gaps are told in one line; a short trace has no cycle."""
     for submit in ([0.0], [0.0, 5.0], [7.0] * 50, list(np.arange(0, 86_400 * 2, 1800.0))):
         with pytest.raises(ModelFitError, match=r"arrivals lublin: .*poisson"):
-            Lublin.fit(np.array(submit))
-    short = Lublin.fit(poisson_workload(200, 30, 1).submit)
+            Lublin.fit(Workload.of(submit, 1))
+    short = Lublin.fit(poisson_workload(200, 30, 1))
     assert {1.0} == set(short.weights)
     with pytest.raises(QuantityError, match="kind 'soup': not known; choose batch"):
         Lublin.published("soup")  # type: ignore[arg-type]
@@ -197,6 +197,6 @@ def test_drawing_leaves_a_model_as_it_is() -> None:
 def test_a_mean_that_cannot_be_reached_is_told() -> None:
     """Nearly all jobs at once and pauses of days: the notes tell how far off the fit is."""
     submit = np.repeat(np.arange(60) * 2.5 * DAY, 3000)
-    found = Lublin.fit(submit)
+    found = Lublin.fit(Workload.of(submit, 1))
     assert "mean of ln(gap in s)" in found.notes[-1]
     assert found.mean_gap_s == pytest.approx(np.diff(submit).mean(), rel=0.01)

@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import pywt
+from hpcrowd.analysis.features import Settings, Workload
 from hpcrowd.analysis.models.arrivals.wavelet import (
     Wavelet,
     WaveletZeros,
@@ -65,6 +66,11 @@ def arrivals(counts: Sequence[int], scale: float = 900.0) -> np.ndarray:
     return np.repeat(np.arange(len(counts)) * scale, counts)
 
 
+def counted(counts: Sequence[int], scale: float = 900.0) -> Workload:
+    """Return a workload with :func:`arrivals`, measured at the time scale."""
+    return Workload.of(arrivals(counts, scale), 1, settings=Settings(time_scale_s=scale))
+
+
 def plain_loop(counts: list[int]) -> tuple[float, float, list[float]]:
     """Return mu_c, sigma_c and p by Eqs. 4.1, 4.2, 4.7 and 4.8, one number after the other."""
     scaling, squares = [float(count) for count in counts], []
@@ -90,14 +96,14 @@ def sample_variance(values: list[float]) -> float:
 def test_estimation_is_that_of_a_plain_loop() -> None:
     """Mean, spread and beta parameters of fresh data; the notes tell what was cut."""
     mean, sd, p = plain_loop(COUNTS)
-    found = Wavelet.fit(arrivals(COUNTS + CUT))
+    found = Wavelet.fit(counted(COUNTS + CUT))
     assert 4 == found.coarse
     assert (mean, sd) == pytest.approx((found.mean, found.sd))
     assert p == pytest.approx(found.p)
     assert found.notes == (
         "wavelet: the last 5 of 37 intervals are not used, for a length of 4 x 2^3",
     )
-    again = Wavelet.fit(arrivals(COUNTS, 60), time_scale_s=60)
+    again = Wavelet.fit(counted(COUNTS, 60))
     assert (found.p, ()) == (again.p, again.notes)
 
 
@@ -107,7 +113,7 @@ def test_estimation_is_that_of_a_plain_loop() -> None:
 )
 def test_a_length_is_cut_to_a_power_of_two(length: int, coarse: int, splits: int) -> None:
     """C of 4 to 7 times 2^S, the longest that fits."""
-    scales = scales_of(arrivals([1] * length), 900, "wavelet")
+    scales = scales_of(counted([1] * length), "wavelet")
     assert (length, coarse, splits) == (
         scales.intervals,
         len(scales.scaling[0]),
@@ -118,7 +124,7 @@ def test_a_length_is_cut_to_a_power_of_two(length: int, coarse: int, splits: int
 
 def test_the_transform_is_taken_back_by_the_synthesis() -> None:
     """Wavelet coefficients as A x c give the counts again, by the library and by Eqs. 4.3, 4.4."""
-    scales = scales_of(arrivals(COUNTS), 900, "wavelet")
+    scales = scales_of(counted(COUNTS), "wavelet")
     found = scales.scaling[0]
     for detail in scales.wavelet:
         found = split(found, detail / found)
@@ -166,7 +172,7 @@ def test_coarse_coefficients_are_drawn_again_until_positive() -> None:
 def test_a_parameter_that_is_not_positive_is_named(counts: list[int], message: str) -> None:
     """Too short, too regular and too rough: the scale and the value are in one line."""
     with pytest.raises(ModelFitError, match=message) as caught:
-        Wavelet.fit(arrivals(counts))
+        Wavelet.fit(counted(counts))
     assert "\n" not in str(caught.value)
 
 
@@ -174,7 +180,7 @@ def test_without_the_library_the_cure_is_told(monkeypatch: pytest.MonkeyPatch) -
     """One line says what to install."""
     monkeypatch.setitem(sys.modules, "pywt", None)
     with pytest.raises(UnavailableError, match=r'pip install "hpcrowd\[fits\]"'):
-        Wavelet.fit(arrivals(COUNTS))
+        Wavelet.fit(counted(COUNTS))
 
 
 def test_events_are_where_the_integral_is_whole() -> None:
@@ -212,7 +218,7 @@ def test_random_events_are_poisson() -> None:
 @pytest.mark.parametrize("events", ["exact", "poisson"])
 def test_long_draws_go_on_with_further_syntheses(events: str) -> None:
     """As many as asked for, rising, at the trace's rate; fewer are the beginning of more."""
-    model = Wavelet.fit(arrivals(COUNTS)).model_copy(update={"events": events})
+    model = Wavelet.fit(counted(COUNTS)).model_copy(update={"events": events})
     many = model.times(20_000, np.random.default_rng(4))
     few = model.times(500, np.random.default_rng(4))
     assert (20_000, 500) == (len(many), len(few))
@@ -259,11 +265,11 @@ def test_more_zeros_than_there_are_parents() -> None:
 def test_zeros_are_fitted_with_the_wavelets() -> None:
     """The modified model has the plain one's parameters and the trace's share of zeros."""
     counts = COUNTS[:20] + [0] * 4 + [5, 0, 6, 7, 0, 0, 9, 8]
-    plain, found = (kind.fit(arrivals(counts)) for kind in (Wavelet, WaveletZeros))
+    plain, found = (kind.fit(counted(counts)) for kind in (Wavelet, WaveletZeros))
     assert plain.p == found.p
     assert sum(found.zeros) == pytest.approx(7 / 32)
     assert "length" == found.weighing
-    other = WaveletZeros.fit(arrivals(counts), weighing="number")
+    other = WaveletZeros.fit(counted(counts), weighing="number")
     assert found.zeros != other.zeros
     for zeros in ((0.1,), (0.5, 0.4, 0.2), (-0.1, 0.0, 0.0)):
         with pytest.raises(ValueError, match="zeros"):

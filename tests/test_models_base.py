@@ -60,7 +60,9 @@ class Plain(JobModel):
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the model known."""
     monkeypatch.setitem(MODELS, "plain", registered.Kind(f"{__name__}:Plain", "poisson"))
-    monkeypatch.setattr(registered, "_load", lambda place: Plain if "Plain" in place else Poisson)
+    monkeypatch.setattr(
+        registered, "resolve_name", lambda place: Plain if "Plain" in place else Poisson
+    )
 
 
 @pytest.fixture

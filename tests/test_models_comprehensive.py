@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -35,25 +36,55 @@ def two_classes(*processors: tuple[int, int, int]) -> JobClasses:
 # ---- classes ---------------------------------------------------------------------------------
 
 
+#: Class of run time, processors, and how many jobs there are of both.
+Rows = tuple[tuple[int, int, int], ...]
+
+
+def parallelism(counts: Rows) -> dict[int, int]:
+    """Return the class of parallelism of each number of processors (section 5.1.3).
+
+    It is log2 of how many jobs need so many, rounded, and 1: numbers of processors about as common
+    as each other are in one class.
+    """
+    jobs = {p: sum(n for _, other, n in counts if other == p) for _, p, _ in counts}
+    return {p: math.floor(math.log2(n) + 0.5) + 1 for p, n in jobs.items()}
+
+
+def conditional(counts: Rows) -> np.ndarray:
+    """Return Pr(c, l) of Algorithm 1, shape (classes from 1 on, classes of run time).
+
+    The probability that a job has label c of the parallelism when its run time has label l.
+    """
+    label = parallelism(counts)
+    table = np.zeros((max(label.values()), 1 + max(k for k, _, _ in counts)))
+    for k, p, n in counts:
+        table[label[p] - 1, k] += n
+    return table / table.sum(axis=0)
+
+
 def test_parallelism_goes_by_how_common_a_number_is() -> None:
     """250 jobs on 4 and 300 on 10 processors are of class 9 (the thesis' example), 1 job of 1."""
-    classes = two_classes((0, 4, 200), (1, 4, 50), (1, 10, 300), (0, 7, 1))
-    assert {4: 9, 10: 9, 7: 1} == classes.parallelism
-    assert 1 / 201 == classes.conditional[0, 0]
-    assert [200 / 201, 1] == classes.conditional[8].tolist()
-    assert (9, 2) == classes.conditional.shape
+    counts = ((0, 4, 200), (1, 4, 50), (1, 10, 300), (0, 7, 1))
+    assert {4: 9, 10: 9, 7: 1} == parallelism(counts)
+    assert 1 / 201 == conditional(counts)[0, 0]
+    assert [200 / 201, 1] == conditional(counts)[8].tolist()
+    assert (9, 2) == conditional(counts).shape
 
 
 def test_one_draw_of_processors_stands_for_two() -> None:
-    """Pr(c, l) times the share in the multiset of both labels is the share among jobs of l."""
+    """Pr(c, l) times the share in the multiset of both labels is the share of what is drawn."""
     counts = ((0, 1, 64), (0, 2, 60), (0, 8, 3), (1, 1, 7), (1, 2, 1), (1, 64, 9))
     classes = two_classes(*counts)
+    kinds, size = parallelism(counts), 40_000
     for label, processors, jobs in counts:
-        c = classes.parallelism[processors]
-        same = [n for k, p, n in counts if k == label and classes.parallelism[p] == c]
-        in_two_steps = classes.conditional[c - 1, label] * jobs / sum(same)
+        c = kinds[processors]
+        same = [n for k, p, n in counts if k == label and kinds[p] == c]
+        in_two_steps = conditional(counts)[c - 1, label] * jobs / sum(same)
         of_label = sum(n for k, _, n in counts if k == label)
         assert pytest.approx(jobs / of_label) == in_two_steps
+        drawn = classes.draw_processors(np.full(size, label), 64, np.random.default_rng(label))
+        error = (in_two_steps * (1 - in_two_steps) / size) ** 0.5
+        assert pytest.approx(in_two_steps, abs=5 * error) == np.mean(drawn == processors)
 
 
 def test_processors_come_as_often_as_in_the_class() -> None:

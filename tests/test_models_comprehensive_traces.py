@@ -61,7 +61,7 @@ def distances(recorded: Workload, made: Workload) -> dict[str, float]:
 def mean_distances(recorded: Workload, arrivals: str, **options: object) -> dict[str, float]:
     """Return mean distances over seeds."""
     model = Comprehensive.fit(recorded, **options)  # type: ignore[arg-type]
-    times = None if arrivals == "recorded" else arrival_model(arrivals).fit_workload(recorded)
+    times = None if arrivals == "recorded" else arrival_model(arrivals).fit(recorded)
     assert recorded.machine is not None
     found = []
     for seed in SEEDS:

@@ -182,7 +182,7 @@ def test_arrivals_of_any_trace_or_a_reason(name: str, tmp_path: Path) -> None:
     for case, make in CASES.items():
         reason, found = "", None
         try:
-            found = kind.fit_workload(make())
+            found = kind.fit(make())
         except ModelFitError as error:
             reason = str(error)
         assert "\n" not in reason

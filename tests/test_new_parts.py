@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, override
@@ -19,7 +19,14 @@ from hpcrowd.agents import DecisionLog, Decisions, Recipe, Response, Trigger, Wo
 from hpcrowd.agents.behaviours import parts
 from hpcrowd.agents.behaviours.decisions import What
 from hpcrowd.agents.behaviours.declared import setting
-from hpcrowd.environment import JobTable, QuantityError, Scheduler, Simulation, parse_scheduler
+from hpcrowd.environment import (
+    JobTable,
+    Look,
+    QuantityError,
+    Scheduler,
+    Simulation,
+    parse_scheduler,
+)
 from hpcrowd.environment.engine.compiled import CompiledEngine
 from hpcrowd.environment.engine.passes.ordered import OrderedPass
 from hpcrowd.environment.schedulers import names
@@ -154,10 +161,9 @@ class LastFirst(Scheduler):
         self.most = most
 
     @override
-    def select(
-        self, now: int, waiting: Sequence[Any], running: Sequence[Any], free: int, total: int
-    ) -> Iterable[Any]:
-        for job in list(reversed(waiting))[: self.most]:
+    def select(self, look: Look) -> Iterable[Any]:
+        free = look.free
+        for job in list(reversed(look.waiting))[: self.most]:
             if job.processors > free:
                 return
             free -= job.processors

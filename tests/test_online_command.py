@@ -100,7 +100,7 @@ def test_predictors_from_python(make_trace: Callable[..., Trace]) -> None:
         (("history",), "history: asked before it was trained; name published parameters (history:"),
         (("history:history=category",), "asked before it was trained"),
         (("oracle",), "estimates 'oracle': not known; choose requested, exact, such as 1.5x, last"),
-        (("nearest:x=1",), "predictor 'nearest:x=1': 'x=1' is no option of nearest"),
+        (("nearest:x=1",), "predictor 'nearest:x=1': 'x' is not an option of it; write nearest:"),
         (("absent.json",), "absent.json: cannot be read"),
         (("nearest", "--scheduler", "recorded"), "the recorded schedule asks for no predictions"),
     ],

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, override
 
 import numpy as np
-from hpcrowd.environment import Conservative, RunningJob, State, WaitingJob
+from hpcrowd.environment import Conservative, Look, State, WaitingJob
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from policy_cases import Rows, clusters, outcome, plans, rooms, run, workloads
@@ -69,21 +69,14 @@ class Watched(Conservative):
         return after
 
     @override
-    def select(
-        self,
-        now: int,
-        waiting: Sequence[WaitingJob],
-        running: Sequence[RunningJob],
-        free: int,
-        total: int,
-    ) -> Iterable[WaitingJob]:
+    def select(self, look: Look) -> Iterable[WaitingJob]:
         before = dict(self.starts)
-        started = super().select(now, waiting, running, free, total)
-        for job in waiting:
+        started = super().select(look)
+        for job in look.waiting:
             if job.row in before:
                 self.lost += self.starts[job.row] > before[job.row]
         assert min(self._profile.free) >= 0
-        assert {job.row for job in waiting} == set(self.starts)
+        assert {job.row for job in look.waiting} == set(self.starts)
         return started
 
 

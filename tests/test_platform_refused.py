@@ -11,6 +11,7 @@ from hpcrowd.environment import (
     EASY,
     Failures,
     JobTable,
+    Look,
     Maintenance,
     NodesDown,
     QuantityError,
@@ -93,9 +94,9 @@ class Careless(EASY):
 
     name = "careless"
 
-    def select(self, now: int, waiting: Any, running: Any, free: int, total: int) -> Any:
+    def select(self, look: Look) -> Any:
         """Start whatever fits."""
-        return [job for job in waiting if job.processors <= free][:1]
+        return [job for job in look.waiting if job.processors <= look.free][:1]
 
 
 class Unaware(Scheduler):
@@ -103,9 +104,9 @@ class Unaware(Scheduler):
 
     name = "unaware"
 
-    def select(self, now: int, waiting: Any, running: Any, free: int, total: int) -> Any:
+    def select(self, look: Look) -> Any:
         """Start whatever fits."""
-        return [job for job in waiting if job.processors <= free][:1]
+        return [job for job in look.waiting if job.processors <= look.free][:1]
 
 
 def test_scheduler_that_breaks_its_word(make_jobs: MakeJobs) -> None:

@@ -16,10 +16,11 @@ from hpcrowd.analysis.accounts.population import (
     week_edges,
 )
 from hpcrowd.analysis.curves import profile_distance, weekly_profile
+from hpcrowd.analysis.features.distance import apart
 from hpcrowd.environment import Clock, JobTable, State
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.scenarios.studies.rebound.draws import ks_distance, think_times
+from hpcrowd.scenarios.studies.rebound.draws import think_times
 from hypothesis import given
 from hypothesis import strategies as st
 from population_cases import record
@@ -120,7 +121,7 @@ def test_ks_distance_is_the_largest_of_all(first: list[int], other: list[int]) -
     """Of the differences between two empirical distribution functions, value by value."""
     one, two = np.array(first), np.array(other)
     expected = max(abs(float((one <= at).mean() - (two <= at).mean())) for at in range(21))
-    assert pytest.approx(expected) == ks_distance(one, two)
+    assert pytest.approx(expected) == apart(one, two).ks
 
 
 def test_think_times_are_those_between_sessions() -> None:

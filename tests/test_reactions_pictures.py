@@ -11,7 +11,7 @@ from hpcrowd.environment import Clock, parse_swf
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.scenarios import replay
 from hpcrowd.scenarios.whatif import demand_response
-from hpcrowd.scenarios.whatif.response_pictures import mean_use, reaction_figure
+from hpcrowd.scenarios.whatif.demand_response import mean_use, reaction_figure
 
 DAYS_LONG = "\n".join(
     ["; MaxProcs: 4", *(f"{n} {n * DAY} 0 36000 2 -1 -1 2 36000 -1 1 1 1 -1 1 -1 -1 -1"

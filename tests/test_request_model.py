@@ -15,10 +15,7 @@ from hpcrowd.environment.traces.request_model import (
     POPULAR,
     POPULARITY,
     assign,
-    draw_popularity,
     fit_counts,
-    head_sizes,
-    head_times,
     most_popular,
     popularity_by_time,
 )
@@ -148,7 +145,7 @@ def test_number_of_different_requests_by_power() -> None:
 
 def test_popular_times() -> None:
     """Common times, then multiples from the longest downwards, fill up to twenty."""
-    hours = [time / HOUR for time in head_times(36 * HOUR)]
+    hours = [time / HOUR for time in RequestModel(36 * HOUR).head_times()]
     assert POPULAR == len(hours)
     assert 36 == hours[0]
     assert [1, 2, 3, 4, 5, 6, 8, 10, 12, 18, 20, 25, 30, 35] == [h for h in hours[1:] if h >= 1]
@@ -158,8 +155,8 @@ def test_popular_times() -> None:
 def test_known_times_replace_the_nearest() -> None:
     """A known time takes the place of the nearest round one; the longest and known ones stay."""
     default, merged = (
-        head_times(36 * HOUR),
-        head_times(36 * HOUR, [26 * HOUR, 18 * HOUR, 36 * HOUR]),
+        RequestModel(36 * HOUR).head_times(),
+        RequestModel(36 * HOUR, {26 * HOUR: 0, 18 * HOUR: 0, 36 * HOUR: 0}).head_times(),
     )
     assert {25 * HOUR} == set(default) - set(merged)
     assert {26 * HOUR} == set(merged) - set(default)
@@ -168,9 +165,10 @@ def test_known_times_replace_the_nearest() -> None:
 
 def test_popular_shares_sum_up() -> None:
     """Shares of the popular requests sum to that of the head; the known longest keeps its own."""
-    assert 0.89 == pytest.approx(sum(head_sizes(20, 0.89)))
-    assert 0.2174 == pytest.approx(head_sizes(20, 0.89)[0], abs=1e-4)
-    known = head_sizes(20, 0.89, 0.02)
+    sizes = RequestModel(18 * HOUR).head_sizes(20)
+    assert 0.89 == pytest.approx(sum(sizes))
+    assert 0.2174 == pytest.approx(sizes[0], abs=1e-4)
+    known = RequestModel(18 * HOUR, {18 * HOUR: 0.02}).head_sizes(20)
     assert 0.89 == pytest.approx(sum(known))
     assert 0.02 in known
 
@@ -180,7 +178,7 @@ def test_every_popularity_is_drawn_once(number: int, seed: int, data: st.DataObj
     """Each time gets a popularity of its own; the known ones and the longest's are kept."""
     places = data.draw(st.lists(st.integers(1, number), unique=True, max_size=number))
     known = dict(zip(data.draw(st.permutations(range(number))), places, strict=False))
-    found = draw_popularity(number, stream(seed), known)
+    found = RequestModel(18 * HOUR).draw_popularity(number, stream(seed), known)
     assert list(range(1, number + 1)) == sorted(found)
     assert known == {place: found[place] for place in known}
     assert known or 1 == found[0]
@@ -189,7 +187,8 @@ def test_every_popularity_is_drawn_once(number: int, seed: int, data: st.DataObj
 def test_popularities_of_one_log_are_its_own() -> None:
     """With a table of a single log nothing is left to chance, but the longest has rank 1."""
     ranks = POPULARITY["KTH-SP2 up to 4 h"]
-    assert list(ranks) == draw_popularity(20, stream(0), table=[ranks])
+    model = RequestModel(18 * HOUR, table=[ranks])
+    assert list(ranks) == model.draw_popularity(20, stream(0), {})
 
 
 def test_same_seed_same_requests() -> None:

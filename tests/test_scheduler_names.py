@@ -11,6 +11,7 @@ from hpcrowd.environment import (
     FCFS,
     EndedJob,
     JobTable,
+    Look,
     QuantityError,
     Scheduler,
     SchedulerError,
@@ -40,13 +41,11 @@ class Patient(FCFS):
         """Keep what it hears."""
         self.heard.append((now, list(jobs)))
 
-    def select(
-        self, now: int, waiting: Sequence[WaitingJob], running: Any, free: int, total: int
-    ) -> Iterable[WaitingJob]:
+    def select(self, look: Look) -> Iterable[WaitingJob]:
         """At whole minutes only; promise that of the next."""
         minute = 60 * self.minutes
-        self.promises.update((job.row, -(-now // minute) * minute) for job in waiting)
-        return [] if now % minute else super().select(now, waiting, running, free, total)
+        self.promises.update((job.row, -(-look.now // minute) * minute) for job in look.waiting)
+        return [] if look.now % minute else super().select(look)
 
     def wake(self, now: int) -> int | None:
         """At the next."""
@@ -132,8 +131,8 @@ def test_subclass_of_a_library_scheduler_runs_plain(make_jobs: MakeJobs) -> None
     """One's own version of EASY is not taken for the compiled one."""
 
     class Reversed(EASY):
-        def select(self, now: int, waiting: Any, running: Any, free: int, total: int) -> Any:
-            return super().select(now, waiting[::-1], running, free, total)
+        def select(self, look: Look) -> Any:
+            return super().select(look._replace(waiting=look.waiting[::-1]))
 
     jobs = make_jobs((0, 30, 2), (0, 30, 2))
     model = Simulation(jobs, 2, Reversed())
@@ -145,4 +144,4 @@ def test_subclass_of_a_library_scheduler_runs_plain(make_jobs: MakeJobs) -> None
 def test_scheduler_without_select_says_so() -> None:
     """The base class names what is missing."""
     with pytest.raises(NotImplementedError, match="has to define select"):
-        Scheduler().select(0, [], [], 1, 1)
+        Scheduler().select(Look(0, [], [], 1, 1))

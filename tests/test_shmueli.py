@@ -10,8 +10,7 @@ import pytest
 from hpcrowd.agents import ActivityWindow, SameWindow, ShmueliFeitelson, SiteModel, Work
 from hpcrowd.agents.behaviours.activity import ALL_DAYS
 from hpcrowd.agents.behaviours.think import ContinuationLaw
-from hpcrowd.agents.generative.shmueli import CALIBRATED
-from hpcrowd.agents.generative.site_users import Doing, SiteUser
+from hpcrowd.agents.generative.shmueli import CALIBRATED, Doing, SiteUser
 from hpcrowd.environment import JobTable, QuantityError, Simulation, State
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 

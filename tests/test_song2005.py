@@ -72,7 +72,7 @@ def small_folder(
 @pytest.fixture(scope="module")
 def small(small_folder: Path) -> Song2005:
     """Return the study on the small logs."""
-    return reproduce_song2005(small_folder, seeds=2, processes=1)
+    return reproduce_song2005(small_folder, seeds=2, workers=1)
 
 
 # ---- published data --------------------------------------------------------------------------
@@ -179,7 +179,7 @@ def test_groups_come_nearer_than_one_group_where_users_have_habits() -> None:
 def quality_of(one: TraceOutcomes, ours: Quality, shuffled: Quality) -> dict[str, bool]:
     """Return what is required of qualities, and whether it is reached."""
     other = replace(one, qualities={"groups": [ours], SHUFFLED: [shuffled]})
-    return {need.what: need.holds for need in other.requirements() if "Table III" not in need.what}
+    return {need.what: need.holds for need in other.requirements if "Table III" not in need.what}
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_bounds_have_two_sides(
 
 def test_shares_are_required_of_kth_alone(small: Song2005) -> None:
     """Six shares of the two groups of KTH, none of other logs; more groups are only shown."""
-    needs = {name: one.requirements() for name, one in small.traces.items()}
+    needs = {name: one.requirements for name, one in small.traces.items()}
     groups = {
         name: [need.what for need in found if "Table III" in need.what]
         for name, found in needs.items()
@@ -215,7 +215,7 @@ def test_shares_are_required_of_kth_alone(small: Song2005) -> None:
     assert {"KTH": 6, "LANL-CM5": 0} == {name: len(found) for name, found in groups.items()}
     assert all("2 groups" in what for what in groups["KTH"])
     one = small.traces["KTH"]
-    assert [] == replace(one, trace="CTC").requirements()
+    assert [] == replace(one, trace="CTC").requirements
 
 
 # ---- on small logs ---------------------------------------------------------------------------
@@ -244,14 +244,14 @@ def test_folder_is_whole(small: Song2005, tmp_path: Path) -> None:
 def test_statements_are_checked_where_they_are_made(small: Song2005) -> None:
     """Every statement on the logs it is about; users that are not there leave one open."""
     found = {(claim.name, claim.setting): claim for claim in small.claims}
-    assert len(found) == sum(2 if rule.traces is None else 1 for rule in RULES)
+    assert len(found) == sum(2 if rule.settings is None else 1 for rule in RULES)
     named = found["parallel and serial users", "KTH"]
     assert (None, "users not there") == (named.holds, named.text)
 
 
 def test_processes_do_not_change_the_results(small: Song2005, small_folder: Path) -> None:
     """Two processes give what one gives, and a log alone what it gives with others."""
-    again = reproduce_song2005(small_folder, seeds=2, processes=2, only=["KTH"])
+    again = reproduce_song2005(small_folder, seeds=2, workers=2, only=["KTH"])
     assert ["KTH"] == list(again.traces)
     assert small.to_json()["traces"]["KTH"] == again.to_json()["traces"]["KTH"]
 

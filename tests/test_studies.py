@@ -125,7 +125,7 @@ def test_options_are_those_of_parameters_and_plans() -> None:
     options = options_of(run)
     assert ["place", "jobs", "at"] == [one.name for one in options]
     assert [5, "0.5"] == [one.declared().default for one in options[1:]]
-    found = arguments_of(run, options, {"place": "here", "jobs": 7, "at": "0.9"})
+    found = arguments_of(options, {"place": "here", "jobs": 7, "at": "0.9"})
     assert {"place": "here", "size": Size(7), "loads": (0.9,)} == found
 
 

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from hpcrowd.scenarios.studies.render import (
     Picture,
-    console_table,
+    Table,
     html_page,
     html_table,
     required_rows,
+    terminal_table,
 )
 from hpcrowd.scenarios.studies.study import PublishedStudy, Requirement, Rule, as_data
 from rich.console import Console
@@ -20,7 +21,7 @@ MET = Requirement("KTH", "mean wait", "5 s", "5 s", True)
 MISSED = Requirement("KTH", "jobs <moved>", "3", "none", False)
 
 
-class Made(PublishedStudy[Requirement]):
+class Made(PublishedStudy):
     """A study of two requirements, with nothing else to show."""
 
     requirements = (MET, MISSED)
@@ -61,7 +62,8 @@ def test_what_is_missed_is_named_and_counted() -> None:
 @pytest.mark.parametrize(("holds", "expected"), [(np.True_, True), (False, False), (None, None)])
 def test_claims_are_plain(holds: bool | None, expected: bool | None) -> None:
     """What a comparison of arrays gives becomes a bool of Python; open stays open."""
-    claim = Rule("name", "VII", "what").claim("KTH", ({"ratio": 0.5}, "0.50", holds))
+    rule = Rule("name", "VII", "what", lambda ratio: ({"ratio": ratio}, "0.50", holds))
+    claim = rule.claim("KTH", 0.5)
     assert expected is claim.holds
     assert ("name", "VII", "what", "KTH", "0.50") == (
         claim.name, claim.section, claim.what, claim.setting, claim.text,
@@ -93,7 +95,7 @@ def test_first_column_is_said_once_on_a_terminal() -> None:
     for once, times in ((True, 1), (False, 2)):
         console = Console(file=io.StringIO(), width=100)
         rows = required_rows([MET, MISSED])
-        console.print(console_table("Required", ("log", *"abcd"), rows, 5, once=once))
+        console.print(terminal_table(Table("Required", ("log", *"abcd"), rows, 5, once=once)))
         assert times == console.file.getvalue().count("KTH")  # type: ignore[attr-defined]
 
 

@@ -183,11 +183,8 @@ def test_response_of_a_unit() -> None:
     """Of several jobs the one to end last, of those the later; nothing ran: answered at once."""
 
     def respond(submit: list[int], end: list[int]) -> int:
-        jobs = SimpleNamespace(submit=np.array(submit), end=np.array(end))
-        user: Any = SimpleNamespace(
-            model=SimpleNamespace(jobs=jobs), jobs_of=lambda unit: np.arange(len(submit))
-        )
-        return response_time(user, 0)
+        jobs: Any = SimpleNamespace(submit=np.array(submit), end=np.array(end))
+        return response_time(jobs, np.arange(len(submit)))
 
     assert 30 == respond([0, 10, 20], [25, 40, 39])
     assert 20 == respond([0, 10, 20], [40, 20, 40])

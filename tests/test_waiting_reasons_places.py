@@ -15,6 +15,7 @@ from hpcrowd.environment import (
     ClusterSpec,
     GridSpec,
     JobTable,
+    Look,
     Maintenance,
     NodesDown,
     QuantityError,
@@ -127,11 +128,10 @@ class Odd(Scheduler):
 
     name = "odd"
 
-    def select(
-        self, now: int, waiting: Any, running: Any, free: int, total: int
-    ) -> Iterable[WaitingJob]:
+    def select(self, look: Look) -> Iterable[WaitingJob]:
         """The first odd one that fits."""
-        return [job for job in waiting if job.processors % 2 and job.processors <= free][:1]
+        odd = [job for job in look.waiting if job.processors % 2]
+        return [job for job in odd if job.processors <= look.free][:1]
 
 
 class Narrow(EASY):
@@ -139,12 +139,10 @@ class Narrow(EASY):
 
     name = "narrow"
 
-    def select(
-        self, now: int, waiting: Any, running: Any, free: int, total: int
-    ) -> Iterable[WaitingJob]:
+    def select(self, look: Look) -> Iterable[WaitingJob]:
         """As EASY, of the narrow ones."""
-        narrow = [job for job in waiting if job.processors < 3]
-        return super().select(now, narrow, running, free, total)
+        narrow = [job for job in look.waiting if job.processors < 3]
+        return super().select(look._replace(waiting=narrow))
 
 
 class ByUser(OrderedScheduler):
@@ -178,10 +176,10 @@ def test_schedulers_of_ones_own() -> None:
 class Told(Odd):
     """Explains itself."""
 
-    def reasons(self, now: int, waiting: Any, running: Any, free: int, total: int) -> Iterable[Any]:
+    def reasons(self, look: Look) -> Iterable[Any]:
         """In words of its own."""
-        for place, job in enumerate(waiting, 1):
-            found = self.reason(job, now, free, total, place)
+        for place, job in enumerate(look.waiting, 1):
+            found = self.reason(job, look, place)
             if found.code == ReasonCode.NOT_CHOSEN and job.processors % 2 == 0:
                 found = found._replace(note="odd only: it")
             yield found
@@ -271,5 +269,5 @@ def test_without_a_table_rows_are_named() -> None:
     """A scheduler that is asked itself knows no job numbers."""
     waiting = [WaitingJob(7, 4, H, 0), WaitingJob(9, 2, H, 0)]
     running = [RunningJob(3, 6, 2 * H)]
-    _, second = FCFS().reasons(0, waiting, running, 2, 8)
+    _, second = FCFS().reasons(Look(0, waiting, running, 2, 8))
     assert "waits behind the job in row 7: fcfs lets nobody overtake" == second.words(Clock())

@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.environment import Clock, Cluster, JobTable, ReasonCode, Simulation, WaitingReason
+from hpcrowd.environment import (
+    Clock,
+    Cluster,
+    JobTable,
+    Look,
+    ReasonCode,
+    Simulation,
+    WaitingReason,
+)
 from hpcrowd.environment.engine.plain import PlainEngine
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.schedulers.conservative import PlanningScheduler, Profile, duration
@@ -206,7 +214,8 @@ def test_who_can_start_is_whom_the_scheduler_selects(
     if not isinstance(scheduler, PlanningScheduler):
         waiting = waiting_jobs(jobs, engine.waiting)
         copied = copy.deepcopy(scheduler)
-        chosen = copied.select(engine.now, waiting, running, engine.free, engine.up)
+        look = Look(engine.now, waiting, running, engine.free, engine.up)
+        chosen = copied.select(look)
         assert {job.row for job in chosen} == {one.row for one in found}
 
 
@@ -315,4 +324,4 @@ def test_jobs_of_the_table_as_the_scheduler_sees_them() -> None:
     assert [(1, 9), (2, 9), (0, 20)] == [(job.row, job.expected_end) for job in late]
     corrected = running_jobs(jobs, rows, 9, corrects=True)
     assert [(2, 10), (0, 20), (1, 65)] == [(job.row, job.expected_end) for job in corrected]
-    assert [] == list(explain(SCHEDULERS["easy"](), 0, [], [], 1, 1))
+    assert [] == list(explain(SCHEDULERS["easy"](), Look(0, [], [], 1, 1)))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hpcrowd.analysis.features.distance import apart
 from hpcrowd.environment import Clock, parse_swf
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.scenarios.kinds.replay import replay
@@ -17,7 +18,6 @@ from hpcrowd.scenarios.studies.zakay2015.measures import (
     Outcome,
     mean_shares,
     queue_shares,
-    sample_distance,
     share_distance,
     slot_share,
 )
@@ -45,9 +45,9 @@ def test_slots_are_two_hours_around_the_openings() -> None:
 
 def test_distances_of_distributions() -> None:
     """0 for the same, 1 for apart, and the largest difference of the CDFs in between."""
-    assert 0.0 == sample_distance(np.array([1, 2]), np.array([2, 1]))
-    assert 1.0 == sample_distance(np.array([1, 2]), np.array([3, 4]))
-    assert 0.5 == sample_distance(np.array([1, 2]), np.array([1, 3]))
+    assert 0.0 == apart([1, 2], [2, 1]).ks
+    assert 1.0 == apart([1, 2], [3, 4]).ks
+    assert 0.5 == apart([1, 2], [1, 3]).ks
     assert 0.25 == share_distance(np.array([1.0]), np.array([0.75, 0.0, 0.25]))
     assert [0.5, 0.25, 0.25] == mean_shares([np.array([1.0]), np.array([0, 0.5, 0.5])]).tolist()
 

@@ -12,11 +12,11 @@ Profiles that are fitted for each user stand in :mod:`hpcrowd.agents.behaviours.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, override
+from typing import TYPE_CHECKING, Any, ClassVar, override
 
 import numpy as np
 
@@ -39,6 +39,19 @@ ZAKAY = "Zakay and Feitelson 2015, section VII-B"
 WORKING_DAYS = (0, 1, 2, 3, 4)
 WEEKEND = (5, 6)
 ALL_DAYS = (0, 1, 2, 3, 4, 5, 6)
+
+
+def joined(periods: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
+    """Return where periods begin and end, in order, those that touch made one."""
+    begins: list[int] = []
+    ends: list[int] = []
+    for begin, end in sorted(periods):
+        if ends and begin <= ends[-1]:
+            ends[-1] = max(ends[-1], end)
+        else:
+            begins.append(begin)
+            ends.append(end)
+    return begins, ends
 
 
 class WeeklyWindow:
@@ -69,14 +82,7 @@ class WeeklyWindow:
                 flat.append((0, closes - WEEK))
         if not flat:
             raise QuantityError("window without hours: never opens; give hours and days")
-        self._opens: list[int] = []
-        self._closes: list[int] = []
-        for opens, closes in sorted(flat):
-            if self._closes and opens <= self._closes[-1]:
-                self._closes[-1] = max(self._closes[-1], closes)
-            else:
-                self._opens.append(opens)
-                self._closes.append(closes)
+        self._opens, self._closes = joined(flat)
         self._first_again = self._opens[0] + WEEK
 
     @property
@@ -204,7 +210,8 @@ class Activity(Part):
         settings
             An object of the class that :attr:`settings` names; None for the defaults.
         """
-        return cls()
+        part: Callable[..., Activity] = cls
+        return part() if settings is None else part(settings)
 
     def begin(self, user: User) -> None:
         """Get to know a user, before time begins to run."""
@@ -226,16 +233,6 @@ class Activity(Part):
             What is to be submitted, and what released it.
         """
         raise NotImplementedError(f"{type(self).__name__} has to define next_open()")
-
-
-class Window(Protocol):
-    """Pieces of the local week, such as :class:`agents.behaviours.activity.ActivityWindow`."""
-
-    def is_open(self, clock: Clock, second: int) -> bool:
-        """Return whether it is open at ``second``."""
-
-    def next_open(self, clock: Clock, second: int) -> int:
-        """Return ``second`` if it is open then, else when it next opens."""
 
 
 class Always(Activity):
@@ -262,13 +259,8 @@ class SameWindow(Activity):
     settings = ActivityWindow
     given = True
 
-    def __init__(self, window: Window) -> None:
+    def __init__(self, window: ActivityWindow | WeeklyWindow) -> None:
         self.window = window
-
-    @override
-    @classmethod
-    def make(cls, units: Units, fit: Units, settings: Any = None) -> SameWindow:
-        return cls(settings)
 
     @override
     def is_open(self, user: User, at: int) -> bool:
@@ -341,11 +333,6 @@ class WorkPattern(Activity):
     def __init__(self, shifts: Shifts | None = None) -> None:
         self.shifts = shifts or Shifts()
         self.windows: dict[int, ActivityWindow] = {}
-
-    @override
-    @classmethod
-    def make(cls, units: Units, fit: Units, settings: Shifts | None = None) -> WorkPattern:
-        return cls(settings)
 
     @override
     def begin(self, user: User) -> None:

@@ -6,7 +6,7 @@ part            question                      classes
 when            what may I submit next?       :mod:`hpcrowd.agents.behaviours.when`
 think           how long do I think first?    :mod:`hpcrowd.agents.behaviours.think`
 window          am I at work then?            :mod:`hpcrowd.agents.behaviours.activity`
-reactions       do I do something else?       :mod:`hpcrowd.agents.behaviours.responses`
+reactions       do I do something else?       :mod:`hpcrowd.agents.behaviours.reactions`
 =============== ============================= ====================================================
 
 Named combinations, one for each published model, stand in :mod:`hpcrowd.agents.presets`.

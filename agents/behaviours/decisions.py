@@ -6,7 +6,7 @@ what                    a row says
 submitted               a unit of work was submitted; exactly one for each unit, but for those that
                         were renounced as a whole
 waits                   something puts the submission off, by ``seconds``, beyond the think time
-delayed, degraded, ...  a reaction did something to a job of the unit, see :mod:`responses`
+delayed, degraded, ...  a reaction did something to a job of the unit, see :mod:`reactions`
 there, arrived, ...     the user came or left, see :mod:`hpcrowd.agents.populations.openness`
 lost                    a running job of the unit was stopped; it comes again ``seconds`` later
 ======================= ============================================================================
@@ -38,7 +38,6 @@ from hpcrowd.environment.quantities import format_duration
 if TYPE_CHECKING:
     from hpcrowd.agents.work.recorded import Work
     from hpcrowd.agents.work.units import Units
-    from hpcrowd.environment.jobs import Int64s
 
 
 #: Rows that a log keeps unless told otherwise: 55 bytes each, 110 MB.
@@ -191,19 +190,6 @@ class DecisionLog:
         for add, value in zip(self._add, values, strict=True):
             add(value)
 
-    def note_recorded(self, user: int, units: range, start: Int64s) -> None:
-        """Keep that a user submits all its sessions at their recorded seconds.
-
-        Parameters
-        ----------
-        user, units
-            Its number and its sessions.
-        start
-            s; of the sessions, shape (units,).
-        """
-        for unit, at in zip(units, start.tolist(), strict=True):
-            self.note(at, user, What.SUBMITTED, Why.RECORDED, Kind.SESSION, unit)
-
     def columns(self, user: int | None = None) -> dict[str, np.ndarray]:
         """Return what is kept as arrays by name, in the order of time; words as their numbers.
 
@@ -234,6 +220,17 @@ VISITS = {
     What.WENT_AWAY: "goes away for some weeks, discontent",
     What.CAME_BACK: "comes back",
     What.WENT_ON: "is content and begins its work again",
+}
+
+
+#: Why a unit was submitted.
+SUBMITTED_WHY = {
+    Why.ENDED: ", released by completion of {cause}, think time {pause}",
+    Why.BREAK: ", released by completion of {cause}, after a break of {pause}",
+    Why.FOLLOWS: ", released by submission of {cause}, {pause} after it",
+    Why.RECORDED: " at its recorded time",
+    Why.FIRST: ", the first of the user",
+    Why.HOUR: " at its hour of the day",
 }
 
 
@@ -273,20 +270,8 @@ class Decision(NamedTuple):
     def _reason(self) -> str:
         cause = f"{self.kind.name.lower()} {self.cause}"
         pause = "unknown" if self.seconds == UNKNOWN else format_duration(self.seconds)
-        match self.why:
-            case Why.ENDED:
-                return f", released by completion of {cause}, think time {pause}"
-            case Why.BREAK:
-                return f", released by completion of {cause}, after a break of {pause}"
-            case Why.FOLLOWS:
-                return f", released by submission of {cause}, {pause} after it"
-            case Why.RECORDED:
-                return " at its recorded time"
-            case Why.FIRST:
-                return ", the first of the user"
-            case Why.HOUR:
-                return " at its hour of the day"
-        return ", the behaviour does not say why"
+        form = SUBMITTED_WHY.get(self.why, ", the behaviour does not say why")
+        return form.format(cause=cause, pause=pause)
 
     def _wait(self) -> str:
         lasts = format_duration(abs(self.seconds))
@@ -335,11 +320,9 @@ class Decisions:
         """Yield some of the decisions, by their places."""
         found = {name: values[places].tolist() for name, values in self.columns.items()}
         for values in zip(*(found[name] for name in Decision._fields), strict=True):
-            time, user, what, why, kind, unit, cause, seconds, name, mood = values
-            yield Decision(
-                time, user, What(what), Why(why), Kind(kind), unit, cause, seconds,
-                self.names[name], mood,
-            )  # fmt: skip
+            row = dict(zip(Decision._fields, values, strict=True))
+            row |= {name: words(row[name]) for name, words in WORDS.items()}
+            yield Decision(**row | {"name": self.names[row["name"]]})
 
     def of_user(
         self, user: int, begin: int | None = None, end: int | None = None

@@ -81,11 +81,7 @@ def setting(
     source: str = "",
     *,
     name: str = "",
-    least: float | None = None,
-    above: float | None = None,
-    most: float | None = None,
-    below: float | None = None,
-    shown: str = "{}",
+    **more: Any,
 ) -> Any:
     """Return a field of a dataclass that says what it is.
 
@@ -93,12 +89,14 @@ def setting(
     ----------
     default
         What it is unless given; ``...`` if it must be given.
-    meaning, unit, source, least, above, most, below, shown
+    meaning, unit, source
         See :class:`Parameter`.
     name
         What files call it; the name of the field unless given.
+    more
+        What else a :class:`Parameter` says: bounds of a number, and how lists show the default.
     """
-    said = Parameter(name, meaning, unit, source, default, least, above, most, below, shown)
+    said = Parameter(name, meaning, unit, source, default, **more)
     if default is ...:
         return field(metadata={"setting": said})
     return field(default=default, metadata={"setting": said})

@@ -239,7 +239,7 @@ class SimilarPauses(PausePool):
     def draw(self, user: ReplayUser, release: Release) -> Release:
         if release.reason != Reason.ENDED or not self._width:
             return super().draw(user, release)
-        response = response_time(user, release.awaited)
+        response = response_time(user.model.jobs, user.jobs_of(release.awaited))
         low, high = np.searchsorted(self._response, (response, response + 1)).tolist()
         first = (low + high - self._width) // 2
         first = min(max(first, 0), len(self._sorted) - self._width)

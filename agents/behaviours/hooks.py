@@ -5,7 +5,7 @@ users                               place
 =================================== ================================================================
 with a composed behaviour           where it asks its parts for the arrival of a released unit, and
                                     where it has asked the reactions: :class:`Noting`
-rigid                               all at once: :meth:`note_recorded`
+rigid                               all at once: :func:`note_replaying`
 with another behaviour of a replay  where the user submits
 who make up their work              where they submit: :meth:`GeneratedUser.note_submitted`
 =================================== ================================================================
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, override
 
 from hpcrowd.agents.behaviours.activity import Activity
 from hpcrowd.agents.behaviours.composed import Composed, Rigid
-from hpcrowd.agents.behaviours.decisions import DecisionLog, What, Why, kind_of
+from hpcrowd.agents.behaviours.decisions import DecisionLog, Kind, What, Why, kind_of
 from hpcrowd.agents.behaviours.parts import RESPONSES
 from hpcrowd.agents.behaviours.think import Pause, Think
 from hpcrowd.agents.behaviours.when import Reason
@@ -183,11 +183,9 @@ def note_replaying(log: DecisionLog, users: Iterable[ReplayUser]) -> None:
                 # Such a subclass may submit what no part has released.
                 user.note_submissions(log, behaviour.noting)
         elif type(behaviour) is Rigid:
-            log.note_recorded(
-                user.number,
-                user.sessions,
-                user.work.sessions.start[user.sessions.start : user.sessions.stop],
-            )
+            start = user.work.sessions.start[user.sessions.start : user.sessions.stop]
+            for session, at in zip(user.sessions, start.tolist(), strict=True):
+                log.note(at, user.number, What.SUBMITTED, Why.RECORDED, Kind.SESSION, session)
         else:
             user.note_submissions(log)
 

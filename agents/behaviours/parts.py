@@ -2,57 +2,48 @@
 
 from __future__ import annotations
 
-from hpcrowd.agents.behaviours.activity import (
-    Activity,
-    Always,
-    RecordedSessions,
-    SameWindow,
-    WorkPattern,
-)
-from hpcrowd.agents.behaviours.profiles import ActiveTime
-from hpcrowd.agents.behaviours.responses import (
-    Degrade,
-    Delay,
-    Reconfigure,
-    Renounce,
-    Response,
-    Switch,
-)
-from hpcrowd.agents.behaviours.think import (
-    Continuation,
-    LinearThink,
-    OwnPauses,
-    RecordedPauses,
-    Think,
-)
-from hpcrowd.agents.behaviours.triggers import During, OnSignal, Patience, Trigger, WeekHours
-from hpcrowd.agents.behaviours.when import BatchOrder, Recorded, SessionGraph, When
+from hpcrowd.agents.behaviours import activity, profiles, reactions, think, triggers, when
 
 #: Parts that decide which work comes next; each is made from recorded work.
-WHEN: dict[str, type[When]] = {part.name: part for part in (Recorded, SessionGraph, BatchOrder)}
+WHEN: dict[str, type[when.When]] = {
+    part.name: part for part in (when.Recorded, when.SessionGraph, when.BatchOrder)
+}
 
 #: Parts that decide about pauses.
-THINK: dict[str, type[Think]] = {
-    part.name: part for part in (RecordedPauses, LinearThink, OwnPauses, Continuation)
+THINK: dict[str, type[think.Think]] = {
+    part.name: part
+    for part in (think.RecordedPauses, think.LinearThink, think.OwnPauses, think.Continuation)
 }
 
 #: Parts that tell when users are at work; those that need no settings by name.
-ACTIVITIES: tuple[type[Activity], ...] = (
-    Always,
-    SameWindow,
-    ActiveTime,
-    WorkPattern,
-    RecordedSessions,
+ACTIVITIES: tuple[type[activity.Activity], ...] = (
+    activity.Always,
+    activity.SameWindow,
+    profiles.ActiveTime,
+    activity.WorkPattern,
+    activity.RecordedSessions,
 )
 WINDOWS = {part.name: part for part in ACTIVITIES if not part.given}
 
 #: What users do instead of submitting as usual.
-RESPONSES: dict[str, type[Response]] = {
-    part.response: part for part in (Delay, Degrade, Reconfigure, Renounce, Switch)
+RESPONSES: dict[str, type[reactions.Response]] = {
+    part.response: part
+    for part in (
+        reactions.Delay,
+        reactions.Degrade,
+        reactions.Reconfigure,
+        reactions.Renounce,
+        reactions.Switch,
+    )
 }
 
 #: What makes them react, and by name, where several may be forms of one.
-TRIGGER_CLASSES: tuple[type[Trigger], ...] = (During, WeekHours, Patience, OnSignal)
+TRIGGER_CLASSES: tuple[type[triggers.Trigger], ...] = (
+    triggers.During,
+    triggers.WeekHours,
+    triggers.Patience,
+    triggers.OnSignal,
+)
 TRIGGERS = {
     one.when: [form for form in TRIGGER_CLASSES if form.when == one.when] for one in TRIGGER_CLASSES
 }

@@ -22,7 +22,7 @@ from hpcrowd.agents.behaviours.declared import UNCONFIRMED, Parameter, Part, set
 from hpcrowd.agents.behaviours.when import Reason
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.quantities import round_half_up
 
 if TYPE_CHECKING:
@@ -90,16 +90,15 @@ class RecordedPauses(Think):
         return Pause(release.pause)
 
 
-def response_time(user: ReplayUser, unit: int) -> int:
-    """Return the simulated response time of the job of a unit that ended last, s.
+def response_time(jobs: JobTable, rows: Int64s | slice) -> int:
+    """Return the simulated response time of the one of these jobs that ended last, s.
 
     A job that never ran (rejected or renounced) was answered at once: 0. Ties go to the later job.
     """
-    jobs, rows = user.model.jobs, user.jobs_of(unit)
     ends = jobs.end[rows]
-    last = int(np.flatnonzero(ends == ends.max())[-1]) if len(rows) > 1 else 0
+    last = len(ends) - 1 - int(ends[::-1].argmax()) if len(ends) > 1 else 0
     end = int(ends[last])
-    return end - int(jobs.submit[rows[last]]) if end != UNKNOWN else 0
+    return end - int(jobs.submit[rows][last]) if end != UNKNOWN else 0
 
 
 @dataclass(frozen=True)
@@ -184,7 +183,7 @@ class LinearThink(Think):
     def pause(self, user: ReplayUser, release: Release) -> Pause:
         if release.reason != Reason.ENDED or release.pause >= self.cut:
             return Pause(release.pause)
-        response = response_time(user, release.awaited)
+        response = response_time(user.model.jobs, user.jobs_of(release.awaited))
         return Pause(round_half_up(self.slope * response + self.intercept))
 
 
@@ -310,7 +309,9 @@ class Continuation(Think):
 
     @override
     def pause(self, user: ReplayUser, release: Release) -> Pause:
-        response = 0 if release.awaited == UNKNOWN else response_time(user, release.awaited)
+        response = 0
+        if release.awaited != UNKNOWN:
+            response = response_time(user.model.jobs, user.jobs_of(release.awaited))
         if user.stream.random() < self.law.probability(response):
             return Pause(self.inside.draw(user, release.reason), stays=True)
         return Pause(self.between.draw(user, release.reason))

@@ -9,7 +9,7 @@ class              active                                judged
 :class:`Patience`  while the user has waited too long    when the unit of work is due
 ================== ===================================== =======================================
 
-A trigger is one part of a reaction of :mod:`hpcrowd.agents.behaviours.responses`.
+A trigger is one part of a reaction of :mod:`hpcrowd.agents.behaviours.reactions`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, override
 
 import numpy as np
 
-from hpcrowd.agents.behaviours.activity import ActivityWindow, WeeklyWindow
+from hpcrowd.agents.behaviours.activity import ActivityWindow, WeeklyWindow, joined
 from hpcrowd.agents.behaviours.declared import setting
 from hpcrowd.environment.clock import WEEK, Clock, Moment, second_of
 from hpcrowd.environment.errors import QuantityError, SignalError
@@ -77,19 +77,18 @@ class Periods(Trigger):
     def begin(self, user: ReplayUser) -> None:
         if self._clock is not user.model.clock:
             self._clock = user.model.clock
-            self._begins, self._ends = _joined(self._seconds(user.model.clock))
+            self._begins, self._ends = joined(self._seconds(user.model.clock))
 
     @override
     def which(self, user: ReplayUser, intention: Intention) -> NDArray[np.bool_]:
-        return np.array([self._is_active(at) for at in intention.at.tolist()])
+        begins, ends = self._begins, self._ends
+        places = [bisect_right(begins, at) - 1 for at in intention.at.tolist()]
+        until = np.array([ends[place] if place >= 0 else UNKNOWN for place in places])
+        return intention.at < until
 
     @override
     def until(self, user: ReplayUser, at: int) -> int:
         return self._ends[bisect_right(self._begins, at) - 1]
-
-    def _is_active(self, at: int) -> bool:
-        place = bisect_right(self._begins, at) - 1
-        return place >= 0 and at < self._ends[place]
 
     def _seconds(self, clock: Clock) -> list[tuple[int, int]]:
         """Return the periods, s of the run."""
@@ -324,33 +323,15 @@ class Patience(Trigger):
 
     @override
     def which(self, user: ReplayUser, intention: Intention) -> NDArray[np.bool_]:
-        return np.full(len(intention.rows), self.is_lost(user, user.model.time))
-
-    def is_lost(self, user: ReplayUser, now: int) -> bool:
-        """Return whether a user has no patience left."""
         jobs = self._jobs[user.number]
-        while self.memory is not None and jobs and jobs[0][0] < now - self.memory:
+        since = 0 if self.memory is None else user.model.time - self.memory
+        while jobs and jobs[0][0] < since:
             jobs.popleft()
-        if len(jobs) < self.last:
-            return False
-        waits = sum(wait for _, wait, _ in jobs)
-        if self.wait is not None:
-            return waits > self.wait * len(jobs)
-        assert self.times is not None
-        return waits > self.times * sum(run for _, _, run in jobs)
-
-
-def _joined(periods: Sequence[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    """Return where periods begin and end, s of the run, those that touch made one."""
-    begins: list[int] = []
-    ends: list[int] = []
-    for begin, end in sorted(periods):
-        if ends and begin <= ends[-1]:
-            ends[-1] = max(ends[-1], end)
-        else:
-            begins.append(begin)
-            ends.append(end)
-    return begins, ends
+        most: float = (self.wait or 0) * len(jobs)
+        if self.times is not None:
+            most = self.times * sum(run for _, _, run in jobs)
+        has_lost = len(jobs) == self.last and sum(wait for _, wait, _ in jobs) > most
+        return np.full(len(intention.rows), has_lost)
 
 
 def _comparable(begin: Moment, end: Moment) -> bool:

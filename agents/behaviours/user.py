@@ -76,15 +76,9 @@ class User(mesa.Agent):  # type: ignore[misc]
     def on_lost(self, rows: Int64s, now: int) -> None:
         """Notice that running jobs were stopped, which are to be submitted again."""
         self.behaviour.lost(self, rows, now)
-        if self.log is not None:
-            self._note_lost(self.log, rows, now)
-
-    @property
-    def _kind(self) -> Kind:
-        """What its units are called in the log."""
-        return Kind.BATCH
-
-    def _note_lost(self, log: DecisionLog, rows: Int64s, now: int) -> None:
+        log = self.log
+        if log is None:
+            return
         jobs, kind = self.model.jobs, self._kind
         units = (jobs.session if kind == Kind.SESSION else jobs.batch)[rows]
         for unit, job, again in zip(
@@ -93,6 +87,11 @@ class User(mesa.Agent):  # type: ignore[misc]
             # A behaviour of one's own may leave it for later when to submit it again.
             later = again - now if again >= now else UNKNOWN
             log.note(now, self.number, What.LOST, Why.STOPPED, kind, unit, job, later)
+
+    @property
+    def _kind(self) -> Kind:
+        """What its units are called in the log."""
+        return Kind.BATCH
 
 
 class ReplayUser(User):

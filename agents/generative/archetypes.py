@@ -15,6 +15,7 @@ from typing import override
 
 from hpcrowd.agents.behaviours.activity import ALL_DAYS, ActivityWindow
 from hpcrowd.agents.behaviours.decisions import Why
+from hpcrowd.agents.behaviours.think import ContinuationLaw
 from hpcrowd.agents.behaviours.user import Behaviour
 from hpcrowd.agents.generative.generated import GeneratedUser, LogNormal, round_request
 from hpcrowd.environment.clock import DAY, HOUR
@@ -114,10 +115,9 @@ class DebuggerHabits:
     pause
         s from a result to the next session when the user does not go on; chosen for the demo, at
         most 8 h (Zakay and Feitelson 2015, section VII-B).
-    patience, impatience
-        The session goes on with probability patience / (impatience * RT + 1), RT the response time
-        in min: 0.8 and 0.05 / min (Shmueli and Feitelson, after Zakay and Feitelson 2015, section
-        VII-B).
+    law
+        Probability that the session goes on, by the response time: 0.8 at once, and 0.05 / min
+        (Shmueli and Feitelson, after Zakay and Feitelson 2015, section VII-B).
     """
 
     office: Office = field(default=Office())
@@ -125,12 +125,7 @@ class DebuggerHabits:
     run_time: LogNormal = field(default=LogNormal(3 * MINUTE, 1.0, 5, 30 * MINUTE))
     think: LogNormal = field(default=LogNormal(4 * MINUTE, 0.8, 5, 20 * MINUTE))
     pause: LogNormal = field(default=LogNormal(90 * MINUTE, 0.8, 20 * MINUTE, 8 * HOUR))
-    patience: float = 0.8
-    impatience: float = 0.05
-
-    def goes_on(self, response: int) -> float:
-        """Return the probability that the session goes on after ``response`` seconds."""
-        return self.patience / (self.impatience * response / MINUTE + 1)
+    law: ContinuationLaw = field(default=ContinuationLaw())
 
 
 class Debugger(OfficeWorker):
@@ -161,7 +156,7 @@ class Debugger(OfficeWorker):
     def finished(self, user: GeneratedUser, unit: int, now: int) -> None:
         """Go on with the session, or leave it for later."""
         think = self.habits.think.draw(user.stream)
-        goes_on = user.stream.random() < self.habits.goes_on(user.response(unit, now))
+        goes_on = user.stream.random() < self.habits.law.probability(user.response(unit, now))
         user.rests = not (goes_on and self.window.is_open(user.model.clock, now + think))
         if not user.rests:
             user.put_off = 0

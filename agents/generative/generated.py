@@ -204,19 +204,24 @@ class GeneratedUser(User):
             run_time=run_time,
             requested_time=requested_time,
         )
-        unit: int = model.submit(self, rows, now)
-        model.jobs.batch[rows] = unit
-        self.submitted += 1
-        self.asked[unit] = now
-        if after is not None:
-            self.after[unit] = after
-        if self.log is not None:
-            self.note_submitted(unit, after)
+        unit = self.hand_in(rows, now, after)
         if not self.hears:
             over = now + int(run_time.max())
             if self.log is not None:
                 self._over[unit] = over
             model.call_at(over, self.behaviour.finished, self, unit, over)
+        return unit
+
+    def hand_in(self, rows: Int64s, at: ArrayLike, after: int | None) -> int:
+        """Submit new rows of the table, the last ones, as one unit, as :meth:`submit`."""
+        unit: int = self.model.submit(self, rows, at)
+        self.model.jobs.batch[rows] = unit
+        self.submitted += 1
+        self.asked[unit] = self.model.time
+        if after is not None:
+            self.after[unit] = after
+        if self.log is not None:
+            self.note_submitted(unit, after)
         return unit
 
     def note_submitted(self, unit: int, after: int | None) -> None:

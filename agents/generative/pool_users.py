@@ -74,68 +74,43 @@ class PoolMember:
     pauses: Int64s
 
 
-class PoolUser(GeneratedUser):
-    """A user who draws from a pool.
+class DrawFromPool(Behaviour[GeneratedUser]):
+    """Submit a batch, wait for it, pause, go on; it remembers nothing and may be shared.
 
     Parameters
     ----------
-    model, behaviour, horizon, hears
-        See :class:`~hpcrowd.agents.generative.generated.GeneratedUser`.
-    member
-        Who it is.
-    pool
-        What it draws from.
+    members
+        Who its users are.
+    pools
+        What they draw from, by group.
     """
 
-    unasked = Why.FIRST
-
-    def __init__(
-        self,
-        model: Simulation,
-        behaviour: Behaviour[GeneratedUser],
-        member: PoolMember,
-        pool: BatchPool,
-        *,
-        horizon: int = FOREVER,
-        hears: bool = True,
-    ) -> None:
-        super().__init__(
-            model, member.number, behaviour, group=member.group, horizon=horizon, hears=hears
-        )
-        self.member = member
-        self.pool = pool
-
-    def wake(self, after: int | None = None) -> int:
-        """Submit a batch now and return its unit; ``after`` is the one it follows."""
-        place = int(self.stream.integers(len(self.pool)))
-        jobs = slice(*self.pool.first[place : place + 2].tolist())
-        return self.submit(
-            self.pool.run_time[jobs],
-            processors=self.pool.processors[jobs],
-            requested_time=self.pool.requested_time[jobs],
-            after=after,
-        )
-
-
-class DrawFromPool(Behaviour[GeneratedUser]):
-    """Submit a batch, wait for it, pause, go on; it remembers nothing and may be shared."""
+    def __init__(self, members: Sequence[PoolMember], pools: Mapping[int, BatchPool]) -> None:
+        self.members = {member.number: member for member in members}
+        self.pools = pools
 
     @override
     def begin(self, user: GeneratedUser) -> None:
-        assert isinstance(user, PoolUser)
-        user.call_at(user.member.wakes, self._wake)
+        user.unasked = Why.FIRST
+        user.call_at(self.members[user.number].wakes, self.wake)
 
     @override
     def finished(self, user: GeneratedUser, unit: int, now: int) -> None:
-        assert isinstance(user, PoolUser)
-        pauses = user.member.pauses
+        pauses = self.members[user.number].pauses
         pause = int(pauses[user.stream.integers(len(pauses))])
-        user.call_at(now + user.paused(pause), self._wake, unit)
+        user.call_at(now + user.paused(pause), self.wake, unit)
 
-    @staticmethod
-    def _wake(user: GeneratedUser, after: int | None = None) -> None:
-        assert isinstance(user, PoolUser)
-        user.wake(after)
+    def wake(self, user: GeneratedUser, after: int | None = None) -> None:
+        """Submit a batch now; ``after`` is the unit that it follows."""
+        pool = self.pools[self.members[user.number].group]
+        place = int(user.stream.integers(len(pool)))
+        jobs = slice(*pool.first[place : place + 2].tolist())
+        user.submit(
+            pool.run_time[jobs],
+            processors=pool.processors[jobs],
+            requested_time=pool.requested_time[jobs],
+            after=after,
+        )
 
 
 def add_pool_users(
@@ -145,7 +120,7 @@ def add_pool_users(
     *,
     horizon: int = FOREVER,
     hears: bool = True,
-) -> list[PoolUser]:
+) -> list[GeneratedUser]:
     """Add a generated population to a simulation, before it runs, and return its users.
 
     Parameters
@@ -166,7 +141,7 @@ def add_pool_users(
     QuantityError
         When a user's group has no pool, or a user has no pause.
     """
-    behaviour = DrawFromPool()
+    behaviour = DrawFromPool(members, pools)
     users = []
     for member in members:
         if member.group not in pools:
@@ -177,7 +152,9 @@ def add_pool_users(
             )
         if not len(member.pauses) or np.min(member.pauses) < 0:
             raise QuantityError(f"user {member.number}: needs pauses, each of 0 s or more")
-        user = PoolUser(model, behaviour, member, pools[member.group], horizon=horizon, hears=hears)
+        user = GeneratedUser(
+            model, member.number, behaviour, group=member.group, horizon=horizon, hears=hears
+        )
         behaviour.begin(user)
         users.append(user)
     return users

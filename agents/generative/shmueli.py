@@ -22,30 +22,31 @@ from comes from the trace, :mod:`hpcrowd.agents.generative.empirical`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Literal, cast, override
 
 import numpy as np
 
 from hpcrowd.agents.behaviours.activity import Activity, Shifts, WorkPattern
-from hpcrowd.agents.behaviours.think import LONGEST_BREAK, Continuation, ContinuationLaw
-from hpcrowd.agents.behaviours.when import Reason, Release
-from hpcrowd.agents.generative.empirical import (
-    DAYS,
-    LONGEST_GAP,
-    Attendance,
-    Habits,
-    draw,
-    place_of,
+from hpcrowd.agents.behaviours.decisions import Why
+from hpcrowd.agents.behaviours.think import (
+    LONGEST_BREAK,
+    Continuation,
+    ContinuationLaw,
+    response_time,
 )
+from hpcrowd.agents.behaviours.user import Behaviour
+from hpcrowd.agents.behaviours.when import Reason, Release
+from hpcrowd.agents.generative import empirical
 from hpcrowd.agents.generative.generated import GeneratedUser, Generating
-from hpcrowd.agents.generative.site_users import COPIED, Doing, SiteUser
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.agents.work.sessions import SessionDefinition
 from hpcrowd.environment.clock import DAY, WEEK
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.declared import Parameter, Part
@@ -106,7 +107,7 @@ class SiteModel:
     horizon: int | None = None
     sessions: SessionDefinition = field(default=SessionDefinition("last", SESSION_THRESHOLD))
     longest_break: int = LONGEST_BREAK
-    longest_gap: int | None = LONGEST_GAP
+    longest_gap: int | None = empirical.LONGEST_GAP
     least: int | None = None
     does: str = field(default="", compare=False, repr=False)
     source: str = field(default="", compare=False, repr=False)
@@ -153,6 +154,151 @@ class SiteModel:
         return ShmueliFeitelson(work, fit, self)
 
 
+#: Columns that a job has in common with the recorded one that it repeats.
+COPIED = (
+    Column.EXECUTABLE,
+    Column.QUEUE,
+    Column.PROCESSORS,
+    Column.RUN_TIME,
+    Column.REQUESTED_TIME,
+)
+
+
+class Doing(StrEnum):
+    """What a user does."""
+
+    ASLEEP = "asleep"  #: absent, or gone
+    WAITING = "waiting"  #: for the jobs of its batch
+    THINKING = "thinking"  #: for a think time or a break
+
+
+class SiteUser(GeneratedUser):
+    """A user who submits batches of jobs from the record of a site.
+
+    Parameters
+    ----------
+    model, number, behaviour, group, horizon
+        See :class:`~hpcrowd.agents.generative.generated.GeneratedUser`.
+    habits
+        What it draws from.
+    wakes
+        s; when it is first awake.
+    like
+        Number of the recorded user that it draws like; its own unless given.
+
+    Attributes
+    ----------
+    state
+        What it does.
+    until
+        s; when its think time, break or sleep ends; -1 while it waits, and when it has gone.
+    think, pauses, gaps, widths, repeats, own_jobs
+        What it draws from, see :class:`~hpcrowd.agents.generative.empirical.Habits`.
+    attendance
+        Probability to come on one of its days.
+    turn
+        s after local midnight at which its days begin.
+    day
+        The day on which it came last, counted from a Monday; -1 none.
+    batch
+        Rows of the jobs that it submitted last.
+    """
+
+    unasked = Why.FIRST
+
+    def __init__(
+        self,
+        model: Simulation,
+        number: int,
+        behaviour: Behaviour[GeneratedUser],
+        habits: empirical.Habits,
+        *,
+        group: int = UNKNOWN,
+        horizon: int,
+        wakes: int = 0,
+        like: int | None = None,
+    ) -> None:
+        super().__init__(model, number, behaviour, group=group, horizon=horizon)
+        self.wakes = wakes
+        self.state = Doing.ASLEEP
+        self.until = UNKNOWN
+        self.like = number if like is None else like
+        place = empirical.place_of(self.like, habits.users)
+        self.think = habits.think.of(place)
+        self.pauses = habits.pauses.of(place)
+        self.gaps = habits.gaps.of(place)
+        self.widths = habits.widths.of(place)
+        self.repeats = habits.repeats.of(place)
+        self.own_jobs = habits.jobs_of(self.like, group)
+        self.attendance = 1.0
+        self.turn = 0
+        self.day = UNKNOWN
+        self._job, self._left = UNKNOWN, 0
+        self.batch = slice(0, 0)
+
+    def day_of(self, second: int) -> int:
+        """Return the day of a second, counted from a Monday; days begin at :attr:`turn`."""
+        return (self.model.clock.wall(second) - self.turn) // DAY
+
+    def begin_of_day(self, day: int) -> int:
+        """Return the second at which a day begins."""
+        return self.model.clock.second_at(day * DAY + self.turn)
+
+    def next_jobs(self, count: int) -> list[int]:
+        """Return the next ``count`` jobs of the user, rows of the record.
+
+        A job comes as often in succession as drawn, also over several batches.
+        """
+        jobs: list[int] = []
+        while len(jobs) < count:
+            if not self._left:
+                self._job = empirical.draw(self.own_jobs, self.stream)
+                self._left = empirical.draw(self.repeats, self.stream)
+            times = min(self._left, count - len(jobs))
+            self._left -= times
+            jobs += [self._job] * times
+        return jobs
+
+    def next_batch(self, now: int) -> tuple[list[int], list[int]]:
+        """Return the jobs of the next batch, rows of the record, and when each is submitted, s.
+
+        What would be submitted at the horizon or later is left out.
+        """
+        count = empirical.draw(self.widths, self.stream)
+        jobs, at = self.next_jobs(count), [now]
+        for _ in range(count - 1):
+            at.append(at[-1] + (empirical.draw(self.gaps, self.stream) if self.gaps else 0))
+        if at[-1] >= self.horizon:
+            at = [second for second in at if second < self.horizon]
+        return jobs[: len(at)], at
+
+    def submit_batch(
+        self, record: Int64s, jobs: Sequence[int], at: Sequence[int], after: int | None = None
+    ) -> int:
+        """Submit copies of recorded jobs as one unit and return its number.
+
+        Parameters
+        ----------
+        record
+            The columns :data:`COPIED` of the record, shape (recorded jobs, columns).
+        jobs
+            Rows of the record.
+        at
+            s, one per job.
+        after
+            The unit whose end made the user submit this one.
+        """
+        table, count = self.model.jobs, len(jobs)
+        first = len(table)
+        number = 1 + (int(table.number[-1]) if first else 0)
+        rows = table.append(
+            count, number=np.arange(number, number + count), user=self.number, group=self.group
+        )
+        table.matrix[COPIED, first : first + count] = record[jobs].T
+        self.batch = slice(first, first + count)
+        return self.hand_in(rows, at, after)
+
+
 class ShmueliFeitelson(Generating):
     """The users of a site, asleep, waiting or thinking; see the module's text.
 
@@ -174,7 +320,7 @@ class ShmueliFeitelson(Generating):
     Attributes
     ----------
     habits
-        What users draw from.
+        What users empirical.draw from.
     """
 
     def __init__(
@@ -189,7 +335,7 @@ class ShmueliFeitelson(Generating):
         self.window = window or WorkPattern(model.shifts)
         # A copy, since cutting a record into sessions leaves marks in its table.
         self._fit = Work.of((fit or work).jobs.copy(), model.sessions)
-        self.habits = Habits.fit(
+        self.habits = empirical.Habits.fit(
             self._fit,
             longest_break=model.longest_break,
             longest_gap=model.longest_gap,
@@ -197,7 +343,7 @@ class ShmueliFeitelson(Generating):
         )
         table = self._fit.jobs
         self._record = np.ascontiguousarray(table.matrix[COPIED, : len(table)].T)
-        self._attendance: Attendance | None = None
+        self._attendance: empirical.Attendance | None = None
 
     @override
     def join(
@@ -265,12 +411,13 @@ class ShmueliFeitelson(Generating):
     def finished(self, user: GeneratedUser, unit: int, now: int) -> None:
         """Stay in the session, or take a break."""
         user = cast(SiteUser, user)
-        stays = user.stream.random() < self.model.law.probability(user.response_of_last())
+        response = response_time(user.model.jobs, user.batch)
+        stays = user.stream.random() < self.model.law.probability(response)
         user.rests = not stays
         if stays and user.think:
-            pause = draw(user.think, user.stream)
+            pause = empirical.draw(user.think, user.stream)
         elif user.pauses:
-            pause = draw(user.pauses, user.stream)
+            pause = empirical.draw(user.pauses, user.stream)
         else:
             pause = self.model.longest_break
         self._wait_until(user, now + user.paused(pause), Doing.THINKING, unit)
@@ -307,19 +454,19 @@ class ShmueliFeitelson(Generating):
         """
         clock = user.model.clock
         if self._attendance is None:
-            self._attendance = Attendance.fit(self._fit, clock)
+            self._attendance = empirical.Attendance.fit(self._fit, clock)
         if self._works_over_midnight(user):
             user.turn = DAY // 2
         user.day = user.day_of(self._opens(user, user.wakes))
         user.horizon = min(user.horizon, user.begin_of_day(max(user.day, user.day_of(last)) + 1))
-        begins = [user.begin_of_day(user.day + day) for day in range(DAYS + 1)]
+        begins = [user.begin_of_day(user.day + day) for day in range(empirical.DAYS + 1)]
         open_days = sum(self._opens(user, at) < end for at, end in pairwise(begins))
-        place = place_of(user.like, self.habits.users)
+        place = empirical.place_of(user.like, self.habits.users)
         user.attendance = self._attendance.probability(place, max(1, open_days))
 
     def _works_over_midnight(self, user: SiteUser) -> bool:
         """Return whether a user is at work at some midnight of the week, and at no noon."""
-        begins = [user.begin_of_day(user.day_of(user.wakes) + day) for day in range(DAYS)]
+        begins = [user.begin_of_day(user.day_of(user.wakes) + day) for day in range(empirical.DAYS)]
         return any(self.window.is_open(user, at) for at in begins) and not any(
             self.window.is_open(user, at + DAY // 2) for at in begins
         )

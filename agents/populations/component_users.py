@@ -15,7 +15,6 @@ put forward or back inside a pause.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast, override
 
@@ -24,7 +23,7 @@ import numpy as np
 from hpcrowd.agents.behaviours.decisions import Why
 from hpcrowd.agents.behaviours.user import Behaviour
 from hpcrowd.agents.generative.generated import GeneratedUser
-from hpcrowd.agents.populations.components import REPEATED, Component, Pool
+from hpcrowd.agents.populations.components import REPEATED, Pool
 from hpcrowd.agents.populations.openness import Happening, Visits
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.jobs import Column
@@ -115,11 +114,6 @@ class ComponentUser(GeneratedUser):
         """Return when a unit would come in the present round with waits as recorded, s."""
         return self.pool.second(unit, self.shift, self.member.later)
 
-    def note_arrival(self) -> None:
-        """Note that the user is there, or when it will come."""
-        times = [self.nominal(unit) for unit in self.units]
-        note_arrival(self, self.visits, self.component, times)
-
     def send(self, unit: int, after: int | None = None, paced: int = 0) -> None:
         """Submit a unit now, jobs as far apart as recorded; none from the horizon on.
 
@@ -144,16 +138,9 @@ class ComponentUser(GeneratedUser):
         moved = self.nominal(unit) - int(source[Column.RECORDED_SUBMIT, 0])
         for column in (Column.RECORDED_SUBMIT, Column.RECORDED_START, Column.RECORDED_END):
             table.column(column)[first:] = source[column] + moved
-        number = self.model.submit(self, mine, at)
-        table.batch[first:] = number
-        self.submitted += 1
-        self.asked[number] = now
-        if after is not None:
-            self.after[number] = after
         if self.log is not None:
             self.paced = paced
-            self.note_submitted(number, after)
-        self._of[number] = unit
+        self._of[self.hand_in(mine, at, after)] = unit
 
     def over(self, number: int) -> int:
         """Return the unit that the engine calls so, which is over, and count it."""
@@ -193,34 +180,12 @@ class ComponentUser(GeneratedUser):
         return graph
 
 
-def note_arrival(
-    user: GeneratedUser, visits: Visits, component: Component, times: Sequence[int]
-) -> None:
-    """Note that a user is there, or when it will come.
-
-    Parameters
-    ----------
-    user, visits
-        Who, and where it is noted.
-    component
-        What it does again.
-    times
-        When the units of the component come that are still to come, s.
-    """
-    if component.long_term or len(times) < len(component.units):
-        visits.note(0, user.number, Happening.THERE)
-    elif times[0] < user.horizon:
-        user.model.call_at(times[0], visits.note, times[0], user.number, Happening.ARRIVED)
-
-
 class AsRecorded(Behaviour[GeneratedUser]):
     """Submit at the recorded times, moved by whole weeks; nothing that happens matters."""
 
     @override
     def begin(self, user: GeneratedUser) -> None:
-        user = cast(ComponentUser, user)
-        user.note_arrival()
-        self._round(user)
+        self._round(cast(ComponentUser, user))
 
     def _round(self, user: ComponentUser) -> None:
         """Set an alarm for each unit of a round, and one for the next round."""
@@ -265,7 +230,6 @@ class ClosedLoop(Behaviour[GeneratedUser]):
     @override
     def begin(self, user: GeneratedUser) -> None:
         user = cast(ComponentUser, user)
-        user.note_arrival()
         if not user.units and user.component.long_term:
             user.turn(0)
         for unit in self._free(user):
@@ -340,18 +304,3 @@ class ClosedLoop(Behaviour[GeneratedUser]):
         if self.profiles is None or user.log is None:
             return 0
         return due - now - user.paused(pause)
-
-
-def add_component_user(
-    model: Simulation,
-    behaviour: Behaviour[GeneratedUser],
-    member: Member,
-    pool: Pool,
-    *,
-    visits: Visits | None = None,
-    horizon: int = FOREVER,
-) -> ComponentUser:
-    """Put a user into a model before it runs, let it begin, and return it."""
-    user = ComponentUser(model, behaviour, member, pool, visits=visits, horizon=horizon)
-    behaviour.begin(user)
-    return user

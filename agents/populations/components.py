@@ -153,7 +153,9 @@ class Pool:
         walls = clock.walls(units.start)
         monday = int(walls.min()) // WEEK * WEEK
         # Where the origin only counts as a Monday it goes on doing so.
-        moved = clock if clock.nominal else _from_monday(clock, monday)
+        moved = clock
+        if not clock.nominal:
+            moved = replace(clock, unix_start=clock.unix_start + clock.second_at(monday))
         walls = walls - monday
         first, last = units.user_first[:-1], units.user_first[1:] - 1
         arrived, left = units.start[first], units.last[last]
@@ -246,8 +248,3 @@ class Pool:
         after, think = edges.successor.tolist(), edges.think.tolist()
         first = edges.first.tolist()
         return [list(zip(after[a:b], think[a:b], strict=True)) for a, b in pairwise(first)]
-
-
-def _from_monday(clock: Clock, monday: int) -> Clock:
-    """Return a clock whose second 0 is the local time ``monday``, s on the wall of ``clock``."""
-    return replace(clock, unix_start=clock.unix_start + clock.second_at(monday))

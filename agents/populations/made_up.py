@@ -16,14 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol, override
+from typing import override
 
 from hpcrowd.agents.behaviours.user import Behaviour
 from hpcrowd.agents.generative.generated import GeneratedUser
-from hpcrowd.agents.generative.pool_users import BatchPool, DrawFromPool, PoolMember, PoolUser
-from hpcrowd.agents.generative.shmueli import ShmueliFeitelson, SiteModel
-from hpcrowd.agents.generative.site_users import SiteUser
-from hpcrowd.agents.populations.component_users import Member, add_component_user, note_arrival
+from hpcrowd.agents.generative.pool_users import BatchPool, DrawFromPool, PoolMember
+from hpcrowd.agents.generative.shmueli import ShmueliFeitelson, SiteModel, SiteUser
+from hpcrowd.agents.populations.component_users import ComponentUser, Member
 from hpcrowd.agents.populations.components import Pool
 from hpcrowd.agents.populations.openness import Happening, Visits
 from hpcrowd.environment.clock import WEEK
@@ -31,18 +30,27 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.simulation import Simulation
 
 
-class Living(Protocol):
-    """What the members of a population do while they are there."""
+class Living:
+    """What the members of a population do while they are there; subclass it.
 
-    #: Who comes and goes is drawn from it.
-    pool: Pool
+    Parameters
+    ----------
+    pool
+        Who comes and goes is drawn from it.
 
-    #: Where it is noted who comes and goes.
-    visits: Visits
+    Attributes
+    ----------
+    behaviour
+        What they do; another behaviour may be put around it.
+    visits
+        Where it is noted who comes and goes.
+    """
 
-    @property
-    def behaviour(self) -> Behaviour[GeneratedUser]:
-        """What they do; another behaviour may be put around it."""
+    behaviour: Behaviour[GeneratedUser]
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self.visits = Visits()
 
     def join(
         self,
@@ -51,10 +59,35 @@ class Living(Protocol):
         behaviour: Behaviour[GeneratedUser],
         horizon: int,
     ) -> GeneratedUser:
-        """Put a member into a model, let it begin, and return it."""
+        """Put a member into a model, note that it is there or will come, and let it begin."""
+        component = self.pool.components[member.component]
+        times = _times(self.pool, member)
+        user = self.make_user(model, member, times, horizon)
+        user.behaviour = behaviour
+        if component.long_term or len(times) < len(component.units):
+            self.visits.note(0, user.number, Happening.THERE)
+        elif times[0] < user.horizon:
+            model.call_at(times[0], self.visits.note, times[0], user.number, Happening.ARRIVED)
+        behaviour.begin(user)
+        return user
+
+    def make_user(
+        self, model: Simulation, member: Member, times: list[int], horizon: int
+    ) -> GeneratedUser:
+        """Return a member as a user, before it begins.
+
+        Parameters
+        ----------
+        model, member, horizon
+            Where it joins, who it is, and when it submits nothing more, s.
+        times
+            When the units of its component would come, s; those that would have come before 0 are
+            not among them.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has to define make_user()")
 
 
-class ComponentWork:
+class ComponentWork(Living):
     """Members do again what their component holds.
 
     Parameters
@@ -67,24 +100,19 @@ class ComponentWork:
     """
 
     def __init__(self, pool: Pool, behaviour: Behaviour[GeneratedUser]) -> None:
-        self.pool = pool
+        super().__init__(pool)
         self.behaviour = behaviour
-        self.visits = Visits()
 
-    def join(
-        self,
-        model: Simulation,
-        member: Member,
-        behaviour: Behaviour[GeneratedUser],
-        horizon: int,
-    ) -> GeneratedUser:
-        """Put a member into a model, let it begin, and return it."""
-        return add_component_user(
-            model, behaviour, member, self.pool, visits=self.visits, horizon=horizon
+    @override
+    def make_user(
+        self, model: Simulation, member: Member, times: list[int], horizon: int
+    ) -> ComponentUser:
+        return ComponentUser(
+            model, self.behaviour, member, self.pool, visits=self.visits, horizon=horizon
         )
 
 
-class GroupWork(DrawFromPool):
+class GroupWork(Living, DrawFromPool):
     """Members draw batches from those of their group, wait for them and pause.
 
     Parameters
@@ -105,40 +133,27 @@ class GroupWork(DrawFromPool):
     def __init__(
         self, pool: Pool, members: Sequence[PoolMember], batches: Mapping[int, BatchPool]
     ) -> None:
-        self.pool = pool
-        self.visits = Visits()
-        self.batches = batches
-        self._members = {member.number: member for member in members}
+        Living.__init__(self, pool)
+        DrawFromPool.__init__(self, (), batches)
+        self.behaviour = self
+        self._models = {member.number: member for member in members}
         self._least: dict[int, int] = {}
         for component in pool.components:
-            if component.user not in self._members:
+            if component.user not in self._models:
                 raise QuantityError(f"user {component.user}: in the pool, not among the members")
-            group = self._members[component.user].group
+            group = self._models[component.user].group
             if group not in batches:
                 raise QuantityError(f"user {component.user}: no batches of its group {group}")
 
-    @property
-    def behaviour(self) -> Behaviour[GeneratedUser]:
-        """What they do."""
-        return self
-
-    def join(
-        self,
-        model: Simulation,
-        member: Member,
-        behaviour: Behaviour[GeneratedUser],
-        horizon: int,
+    @override
+    def make_user(
+        self, model: Simulation, member: Member, times: list[int], horizon: int
     ) -> GeneratedUser:
-        """Put a member into a model, let it begin, and return it."""
-        component = self.pool.components[member.component]
-        one = self._members[component.user]
-        times = _times(self.pool, member)
-        self._least[member.number] = 0 if component.long_term else len(times)
-        known = replace(one, number=member.number, wakes=times[0])
-        user = PoolUser(model, behaviour, known, self.batches[one.group], horizon=horizon)
-        note_arrival(user, self.visits, component, times)
-        behaviour.begin(user)
-        return user
+        component, number = self.pool.components[member.component], member.number
+        one = self._models[component.user]
+        self._least[number] = 0 if component.long_term else len(times)
+        self.members[number] = replace(one, number=number, wakes=times[0])
+        return GeneratedUser(model, number, self, group=one.group, horizon=horizon)
 
     @override
     def finished(self, user: GeneratedUser, unit: int, now: int) -> None:
@@ -155,7 +170,7 @@ class GroupWork(DrawFromPool):
             self.visits.note(now, user.number, Happening.DONE)
 
 
-class SiteWork(ShmueliFeitelson):
+class SiteWork(Living):
     """Members go on with their sessions, take breaks and sleep, see :mod:`generative.shmueli`.
 
     Parameters
@@ -167,35 +182,21 @@ class SiteWork(ShmueliFeitelson):
     """
 
     def __init__(self, pool: Pool, model: SiteModel | None = None) -> None:
-        super().__init__(pool.work, None, model)
-        self.pool = pool
-        self.visits = Visits()
+        super().__init__(pool)
+        self.behaviour: ShmueliFeitelson = ShmueliFeitelson(pool.work, None, model)
         self._place = {user: place for place, user in enumerate(pool.work.sessions.users.tolist())}
 
-    @property
-    def behaviour(self) -> Behaviour[GeneratedUser]:
-        """What they do."""
-        return self
-
-    def join(  # type: ignore[override]
-        self,
-        model: Simulation,
-        member: Member,
-        behaviour: Behaviour[GeneratedUser],
-        horizon: int,
-    ) -> GeneratedUser:
-        """Put a member into a model, let it begin, and return it."""
+    @override
+    def make_user(
+        self, model: Simulation, member: Member, times: list[int], horizon: int
+    ) -> SiteUser:
         component = self.pool.components[member.component]
-        times = _times(self.pool, member)
         until = horizon if component.long_term else min(horizon, times[-1] + 1)
-        user: SiteUser = super().join(
+        user = self.behaviour.join(
             model, self._place[component.user], number=member.number, wakes=times[0], until=until
         )
-        user.behaviour = behaviour
-        note_arrival(user, self.visits, component, times)
         if until < horizon:
             model.call_at(until, self._go, user)
-        behaviour.begin(user)
         return user
 
     def _go(self, user: SiteUser) -> None:

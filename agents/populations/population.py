@@ -27,7 +27,6 @@ from hpcrowd.environment.streams import Streams
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.decisions import DecisionLog
-    from hpcrowd.agents.work.units import Units
 
 
 #: What makes a behaviour from the recorded work.
@@ -126,7 +125,13 @@ def _partition(
 ) -> tuple[Int64s, list[int]]:
     """Return where in ``sessions.rows`` each unit begins, and each user's offset of units."""
     # Where nobody waits for sessions their dependencies need not be found.
-    cuts = [_cuts(work, policy.units) for policy in policies]
+    sessions = work.sessions
+    cuts = [
+        (sessions.session_first, sessions.user_first)
+        if policy.units is None
+        else (policy.units.first, policy.units.user_first)
+        for policy in policies
+    ]
     if all(first is cuts[0][0] for first, _ in cuts):
         return cuts[0][0], [0] * len(assigned)
     pieces, offsets, count = [], [], 0
@@ -136,14 +141,7 @@ def _partition(
         pieces.append(unit_first[first:last])
         offsets.append(count - first)
         count += last - first
-    return np.append(np.concatenate(pieces), len(work.sessions.rows)), offsets
-
-
-def _cuts(work: Work, units: Units | None) -> tuple[Int64s, Int64s]:
-    """Return where each unit and each user begins; sessions where there are no units."""
-    if units is None:
-        return work.sessions.session_first, work.sessions.user_first
-    return units.first, units.user_first
+    return np.append(np.concatenate(pieces), len(sessions.rows)), offsets
 
 
 def _compile(model: Simulation, work: Work, policies: Sequence[Behaviour[ReplayUser]]) -> None:

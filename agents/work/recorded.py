@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from hpcrowd.agents.work.graph import Dependencies, find_dependencies
 from hpcrowd.agents.work.repeated import Chains, chain_dependencies
 from hpcrowd.agents.work.sessions import SessionDefinition, Sessions, find_sessions
-from hpcrowd.agents.work.units import Units, batch_units, session_units
+from hpcrowd.agents.work.units import Units, batch_units
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.traces.trace import Conversions, Trace
@@ -109,8 +111,17 @@ class Work:
 
     @cached_property
     def by_session(self) -> Units:
-        """Sessions as units of work, :func:`hpcrowd.agents.work.units.session_units`."""
-        return session_units(self.jobs, self.sessions, self.dependencies)
+        """Sessions as units of work (Madon et al. 2024, Definition 5)."""
+        sessions = self.sessions
+        return Units(
+            jobs=self.jobs,
+            rows=sessions.rows,
+            first=sessions.session_first,
+            users=sessions.users,
+            user_first=sessions.user_first,
+            session=np.arange(len(sessions)),
+            dependencies=self.dependencies,
+        )
 
     @cached_property
     def by_batch(self) -> Units:

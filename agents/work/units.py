@@ -114,19 +114,6 @@ class Units:
         return inside
 
 
-def session_units(jobs: JobTable, sessions: Sessions, dependencies: Dependencies) -> Units:
-    """Return the sessions as units (Madon et al. 2024, Definition 5)."""
-    return Units(
-        jobs=jobs,
-        rows=sessions.rows,
-        first=sessions.session_first,
-        users=sessions.users,
-        user_first=sessions.user_first,
-        session=np.arange(len(sessions)),
-        dependencies=dependencies,
-    )
-
-
 def batch_units(jobs: JobTable, sessions: Sessions, dependencies: Dependencies) -> Units:
     """Return the batches as units, with the dependencies of Zakay and Feitelson 2015.
 

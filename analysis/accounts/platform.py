@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -115,42 +114,22 @@ SITE_COLUMNS = ("processors", "in use", "jobs", "by grid", "mean wait", "local",
 Bools = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class SiteAccount:
-    """The jobs that ran on a cluster, or that came by the grid; times are means.
-
-    On a cluster each component of a job that was split is a job; among those of the grid a job is
-    one, with the processors of all its components.
-
-    Attributes
-    ----------
-    processors
-        Of the cluster, or of all.
-    jobs, jobs_by_grid
-        That ran to an end, and those of them that a broker sent.
-    wait_s, wait_local_s, wait_by_grid_s
-        From submission to start: of all, of those submitted here, of those a broker sent; None
-        where there were none.
-    held_s
-        Of the latter, the part at the broker.
-    bounded_slowdown
-        Of all.
-    slowdown
-        Mean response over mean run time (Minh 2012, section 5.2.5).
-    utilization
-        Share of processor-seconds in use from the first submission to the last end of the run.
-    """
-
-    processors: int
-    jobs: int
-    jobs_by_grid: int
-    wait_s: float | None
-    wait_local_s: float | None
-    wait_by_grid_s: float | None
-    held_s: float | None
-    bounded_slowdown: float | None
-    slowdown: float | None
-    utilization: float | None
+#: What ``summary.json`` says of the jobs that ran on a cluster, or that came by the grid, and what
+#: it means; times are means, null where there are none. On a cluster each component of a job that
+#: was split is a job; among those of the grid a job is one, with the processors of all components.
+SITE_ACCOUNTS = {
+    "processors": "of the cluster, or of all",
+    "jobs": "that ran to an end",
+    "jobs_by_grid": "those of them that a broker sent",
+    "wait_s": "from submission to start, of all",
+    "wait_local_s": "the same of those submitted here",
+    "wait_by_grid_s": "the same of those a broker sent",
+    "held_s": "of the latter, the part at the broker",
+    "bounded_slowdown": "of all",
+    "slowdown": "mean response over mean run time (Minh 2012, section 5.2.5)",
+    "utilization": "share of processor-seconds in use from the first submission to the last end of "
+    "the run",
+}
 
 
 def grid_accounts(
@@ -159,7 +138,7 @@ def grid_accounts(
     processors: Mapping[str, int],
     first: Int64s | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """Return what :class:`SiteAccount` says of each cluster, then of ``grid``: its jobs wherever.
+    """Return what :data:`SITE_ACCOUNTS` says of each cluster, then of ``grid``: all its jobs.
 
     Parameters
     ----------
@@ -175,13 +154,13 @@ def grid_accounts(
     ran = jobs.over
     span = int(jobs.end[ran].max() - jobs.submit[ran].min()) if ran.any() else 0
     found = {
-        name: asdict(_account(jobs, ran & (jobs.cluster == number), by_grid, size, span))
+        name: _account(jobs, ran & (jobs.cluster == number), by_grid, size, span)
         for number, (name, size) in enumerate(processors.items())
     }
     total = sum(processors.values())
     whole = by_grid if first is None else by_grid & (first == np.arange(len(jobs)))
     found["grid"] = {
-        **asdict(_account(jobs, ran & by_grid, by_grid, total, span, whole)),
+        **_account(jobs, ran & by_grid, by_grid, total, span, whole),
         "jobs_rejected": int((whole & (jobs.state == State.REJECTED)).sum()),
     }
     return found
@@ -217,24 +196,24 @@ def _account(
     processors: int,
     span: int,
     counted: Bools | None = None,
-) -> SiteAccount:
+) -> dict[str, Any]:
     """Return the account of some jobs; all of them work, those ``counted`` are jobs."""
     work = float(jobs.processors[mine].astype(np.float64) @ (jobs.end - jobs.start)[mine])
     mine = mine if counted is None else mine & counted
     wait, response = jobs.start - jobs.submit, (jobs.end - jobs.submit)[mine]
     run = (jobs.end - jobs.start)[mine]
-    return SiteAccount(
-        processors=processors,
-        jobs=int(mine.sum()),
-        jobs_by_grid=int((mine & by_grid).sum()),
-        wait_s=_mean(wait[mine]),
-        wait_local_s=_mean(wait[mine & ~by_grid]),
-        wait_by_grid_s=_mean(wait[mine & by_grid]),
-        held_s=_mean((jobs.enqueued - jobs.submit)[mine & by_grid]),
-        bounded_slowdown=_mean(bounded_slowdown(response, run)),
-        slowdown=float(response.mean() / run.mean()) if run.any() else None,
-        utilization=work / (processors * span) if span else None,
-    )
+    return {
+        "processors": processors,
+        "jobs": int(mine.sum()),
+        "jobs_by_grid": int((mine & by_grid).sum()),
+        "wait_s": _mean(wait[mine]),
+        "wait_local_s": _mean(wait[mine & ~by_grid]),
+        "wait_by_grid_s": _mean(wait[mine & by_grid]),
+        "held_s": _mean((jobs.enqueued - jobs.submit)[mine & by_grid]),
+        "bounded_slowdown": _mean(bounded_slowdown(response, run)),
+        "slowdown": float(response.mean() / run.mean()) if run.any() else None,
+        "utilization": work / (processors * span) if span else None,
+    }
 
 
 def _mean(values: NDArray[Any]) -> float | None:

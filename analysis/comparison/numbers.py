@@ -10,20 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hpcrowd.analysis.curves import (
-    Floats,
-    activity_lengths,
-    profile_distance,
-    unevenness,
-    weekly_profile,
-)
+from hpcrowd.analysis import curves
 from hpcrowd.analysis.metrics import METRICS, PER_USER, Metric, per_user
 from hpcrowd.analysis.paired import (
     CONFIDENCE,
@@ -45,28 +39,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-#: Metrics of a comparison beyond those of a run.
-MORE_METRICS = (
+#: What decides, besides the seed, who is in a resampled population.
+DRAWN_BY = (
+    "files_sha256", "pool", "sessions", "unit", "days", "population", "user_arrivals", "full",
+)  # fmt: skip
+
+#: Every metric of a comparison, in its order: those of a run, and one more.
+ALL_METRICS = (
+    *METRICS,
     Metric(
         "week_distance",
         "distance of the weekly profiles of submissions, simulated and recorded, 0 to 1",
     ),
 )
-
-#: What decides, besides the seed, who is in a resampled population.
-DRAWN_BY = (
-    "files_sha256",
-    "pool",
-    "sessions",
-    "unit",
-    "days",
-    "population",
-    "user_arrivals",
-    "full",
-)
-
-#: Every metric of a comparison, in its order.
-ALL_METRICS = METRICS + MORE_METRICS
 
 
 @dataclass
@@ -129,7 +114,7 @@ class Group:
         return t_interval(values) if values else None
 
     @cached_property
-    def users(self) -> dict[str, tuple[Int64s, Floats]]:
+    def users(self) -> dict[str, tuple[Int64s, curves.Floats]]:
         """For each metric that users have, user numbers and values, averaged over the runs."""
         found = [per_user(run.jobs) for run in self.runs]
         return {name: mean_by_user([one[name] for one in found]) for name in found[0]}
@@ -145,8 +130,10 @@ def week_distance(run: Run, record: Int64s | None) -> float | None:
     """Return :func:`~hpcrowd.analysis.curves.profile_distance` to a record; None without one."""
     if record is None:
         return None
-    profiles = [weekly_profile(times, run.clock) for times in (run.jobs.submit, record)]
-    return profile_distance(*profiles) if all(profile.any() for profile in profiles) else None
+    profiles = [curves.weekly_profile(times, run.clock) for times in (run.jobs.submit, record)]
+    return (
+        curves.profile_distance(*profiles) if all(profile.any() for profile in profiles) else None
+    )
 
 
 def recorded(run: Run) -> Int64s | None:
@@ -183,16 +170,12 @@ def group_runs(runs: Sequence[Run]) -> list[Group]:
             words = group.label.split(", ")
             group.label = ", ".join(word for word in words if not word.startswith("seed "))
     _tell_apart(groups)
-    _share_records(groups)
-    return groups
-
-
-def _share_records(groups: Sequence[Group]) -> None:
-    """Give groups without a record that of another group of the same work."""
+    # Groups without a record get that of another group of the same work.
     known = {work_of(group.first): group.record for group in groups if group.record is not None}
     for group in groups:
         if group.record is None:
             group.record = known.get(work_of(group.first))
+    return groups
 
 
 def _tell_apart(groups: Sequence[Group]) -> None:
@@ -305,12 +288,7 @@ class Comparison:
     @cached_property
     def metrics(self) -> pd.DataFrame:
         """Rows (metric, group): ``mean`` over seeds, ``low``, ``high``, ``runs``."""
-        rows = [
-            {"metric": name, "group": group.label, **_estimate(estimate)}
-            for name, estimates in self.estimates.items()
-            for group, estimate in zip(self.groups, estimates, strict=True)
-        ]
-        return _frame(rows, METRIC_COLUMNS)
+        return _frame(self.groups, self.estimates, _estimate, METRIC_COLUMNS)
 
     @cached_property
     def differences(self) -> pd.DataFrame:
@@ -319,25 +297,14 @@ class Comparison:
         ``low`` and ``high`` bound the difference; ``by`` says over what, see
         :class:`~hpcrowd.analysis.paired.Difference`.
         """
-        rows = [
-            {"metric": name, "group": group.label, **_difference(difference)}
-            for name, differences in self.seed_differences.items()
-            for group, difference in zip(self.groups[1:], differences, strict=True)
-        ]
-        return _frame(rows, DIFFERENCE_COLUMNS)
+        return _frame(self.groups[1:], self.seed_differences, _difference, DIFFERENCE_COLUMNS)
 
     @cached_property
     def users(self) -> pd.DataFrame:
         """Rows (metric, group): users against the first, see
         :class:`~hpcrowd.analysis.paired.UserDifference`; groups of other work are left out.
         """
-        rows = [
-            {"metric": name, "group": group.label, **_users(difference)}
-            for name, differences in self.user_differences.items()
-            for group, difference in zip(self.groups[1:], differences, strict=True)
-            if difference is not None
-        ]
-        return _frame(rows, USER_COLUMNS)
+        return _frame(self.groups[1:], self.user_differences, _users, USER_COLUMNS)
 
     def per_user(self, metric: str) -> pd.DataFrame:
         """Return a metric of each user (rows) in each group (columns); NaN where it has none.
@@ -442,7 +409,7 @@ class Comparison:
                         for name, differences in self.seed_differences.items()
                     },
                     "users": {
-                        name: None if (one := differences[place]) is None else _users(one)
+                        name: _users(differences[place])
                         for name, differences in self.user_differences.items()
                     },
                 }
@@ -507,9 +474,21 @@ def jobs_left_out(group: Group) -> list[str]:
     return found
 
 
-def _frame(rows: list[dict[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
+def _frame[T](
+    groups: Sequence[Group],
+    found: Mapping[str, Sequence[T | None]],
+    cells_of: Callable[[T | None], dict[str, Any] | None],
+    columns: Sequence[str],
+) -> pd.DataFrame:
+    """Return what was found for each metric and group as rows; what has no cells is left out."""
     import pandas as pd
 
+    rows = [
+        {"metric": name, "group": group.label, **cells}
+        for name, values in found.items()
+        for group, one in zip(groups, values, strict=True)
+        if (cells := cells_of(one)) is not None
+    ]
     frame = pd.DataFrame(rows, columns=["metric", "group", *columns])
     unknown = [name for name in columns if frame[name].isna().any()]
     return frame.astype(dict.fromkeys(unknown, float)).set_index(["metric", "group"])
@@ -530,7 +509,9 @@ def _difference(difference: Difference | None) -> dict[str, Any]:
     return dict(zip(DIFFERENCE_COLUMNS, values, strict=True))
 
 
-def _users(found: UserDifference) -> dict[str, Any]:
+def _users(found: UserDifference | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
     estimate = found.estimate
     values = (estimate.count, found.first, found.other, estimate.mean, estimate.low, estimate.high)
     shares = (found.median, found.better, found.worse, found.only_first, found.only_other)
@@ -556,17 +537,17 @@ def measure(run: Run) -> Measures:
     with, and are left out of the last two.
     """
     jobs = run.jobs
-    simulated = weekly_profile(jobs.submit, run.clock)
-    recorded = weekly_profile(jobs.recorded_submit, run.clock)
-    before = activity_lengths(jobs.user, jobs.recorded_submit)
-    after = activity_lengths(jobs.user, jobs.submit)
+    simulated = curves.weekly_profile(jobs.submit, run.clock)
+    recorded = curves.weekly_profile(jobs.recorded_submit, run.clock)
+    before = curves.activity_lengths(jobs.user, jobs.recorded_submit)
+    after = curves.activity_lengths(jobs.user, jobs.submit)
     ratio = after[before > 0] / before[before > 0]
     return Measures(
         wait_mean_s=run.metrics["wait_mean_s"],
         makespan_s=run.metrics["makespan_s"],
         lateness_mean_s=run.metrics["lateness_mean_s"],
-        profile_distance=profile_distance(simulated, recorded),
-        unevenness=unevenness(simulated),
+        profile_distance=curves.profile_distance(simulated, recorded),
+        unevenness=curves.unevenness(simulated),
         activity_p50=float(np.percentile(ratio, 50)),
         activity_p90=float(np.percentile(ratio, 90)),
     )

@@ -16,22 +16,8 @@ from hpcrowd.analysis import curves
 from hpcrowd.analysis.comparison.numbers import Group, work_of
 from hpcrowd.analysis.curves import Floats, weekly_profile
 from hpcrowd.analysis.paired import paired_values
+from hpcrowd.analysis.pictures import plots
 from hpcrowd.analysis.pictures.over_time import TIME_BINS, draw_profiles
-from hpcrowd.analysis.pictures.plots import (
-    COLOURS,
-    LEGEND,
-    TITLE,
-    label_at,
-    label_week,
-    legend_figure,
-    look_of,
-    new_figure,
-    say_nothing,
-    shortened,
-    tidy,
-    time_axis,
-    wrapped,
-)
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
@@ -62,6 +48,13 @@ BARS = (
     Bars("utilization", "Utilization, %", 0.01, "{:.0f}"),
 )
 
+#: What :func:`bars` shows.
+GROUP_BARS = (
+    *BARS[1:],
+    Bars("lateness_mean_s", "Mean lateness, days", DAY, "{:,.1f}"),
+    Bars("week_distance", "Weekly distance, 0 to 1", 1, "{:.2f}"),
+)
+
 
 def colour_of(place: int) -> str:
     """Return the name of the colour of the run at ``place``."""
@@ -83,7 +76,7 @@ def draw_runs(
         Of the picture.
     """
     rows = 0.24 * len(runs)
-    figure = new_figure(12, 4.7 + rows, title)
+    figure = plots.new_figure(12, 4.7 + rows, title)
     top = 1 - 0.75 / (4.7 + rows)
     middle = top - (0.3 + rows) / (4.7 + rows)
     bars = figure.add_gridspec(1, len(BARS), left=0.16, right=0.985, bottom=middle, top=top)
@@ -97,11 +90,7 @@ def draw_runs(
     return figure
 
 
-def queues(
-    runs: Sequence[Run | Group],
-    title: str = "Jobs in the queue",
-    colours: Sequence[str] = RUN_COLOURS,
-) -> Figure:
+def queues(runs: Sequence[Run | Group], colours: Sequence[str] = RUN_COLOURS) -> Figure:
     """Return the queue over time of several runs, one below the other, to the same scale.
 
     Of a group of several seeds the mean is drawn, and pale above it the longest queue of any.
@@ -110,8 +99,6 @@ def queues(
     ----------
     runs
         Runs, or groups of runs that differ only in their seed.
-    title
-        Of the picture.
     colours
         Names of colours, in the order of the runs.
     """
@@ -119,31 +106,29 @@ def queues(
     height = 1.1 + 1.35 * max(1, len(groups))
     several = any(len(group.runs) > 1 for group in groups)
     subtitle = "dark: mean over the seeds, pale: the longest of any seed" if several else ""
-    figure = new_figure(12, height, title, subtitle)
-    grid = figure.add_gridspec(max(1, len(groups)), 1, left=0.055, right=0.985, hspace=0.35)
-    grid.update(bottom=0.5 / height, top=1 - 0.85 / height)
+    figure = plots.new_figure(12, height, "Jobs in the queue", subtitle)
+    places = {"bottom": 0.5 / height, "top": 1 - 0.85 / height, "hspace": 0.35}
     span = span_of_groups(groups)
     if span is None:
+        grid = figure.add_gridspec(max(1, len(groups)), 1, left=0.055, right=0.985, **places)
         axes = figure.add_subplot(grid[0, 0])
-        tidy(axes)
-        say_nothing(axes, "nothing was submitted")
+        plots.tidy(axes)
+        plots.say_nothing(axes, "nothing was submitted")
         return figure
     edges = curves.time_edges(*span, 700)
     levels = [np.stack([curves.jobs_waiting(run.jobs, edges) for run in g.runs]) for g in groups]
     highest = max(1.0, *(float(level.max()) for level in levels))
     clock = with_shared_clock(groups)
-    for place, (group, level) in enumerate(zip(groups, levels, strict=True)):
-        axes = figure.add_subplot(grid[place, 0])
-        tidy(axes)
-        colour = COLOURS[colours[place % len(colours)]]
+    drawn = plots.panels(figure, len(groups), 1, **places)
+    for place, (axes, group, level) in enumerate(zip(drawn, groups, levels, strict=True)):
+        plots.tidy(axes, plots.shortened(group.title, 150))
+        colour = plots.COLOURS[colours[place % len(colours)]]
         if len(level) > 1:
             axes.stairs(level.max(axis=0), edges, fill=True, color=colour, alpha=0.3)
         axes.stairs(level.mean(axis=0), edges, fill=True, color=colour)
         axes.set_ylim(0, 1.05 * highest)
-        axes.set_title(shortened(group.title, 150), **TITLE)
-        is_lowest = place == len(groups) - 1
-        time_axis(axes, clock, *span, named=is_lowest)
-        if not is_lowest:
+        plots.time_axis(axes, clock, *span, named=axes is drawn[-1])
+        if axes is not drawn[-1]:
             axes.tick_params(labelbottom=False)
     return figure
 
@@ -159,12 +144,13 @@ def mean_waits(run: Run, groups: Mapping[int, str]) -> dict[str, float | None]:
 
 def _draw_bars(axes: Axes, runs: Sequence[Run], bar: Bars, *, named: bool) -> None:
     values = [run.metrics[bar.metric] for run in runs]
-    tidy(axes)
+    plots.tidy(axes, bar.title)
     axes.grid(visible=False)
-    axes.set_title(bar.title, **TITLE)
     lengths = [0.0 if value is None else value / bar.scale for value in values]
     places = range(len(runs))
-    axes.barh(places, lengths, color=[COLOURS[colour_of(place)] for place in places], height=0.72)
+    axes.barh(
+        places, lengths, color=[plots.COLOURS[colour_of(place)] for place in places], height=0.72
+    )
     longest = max([*lengths, 0.0]) or 1.0
     for place, value in enumerate(values):
         text = "-" if value is None else bar.form.format(lengths[place])
@@ -180,11 +166,10 @@ def _draw_bars(axes: Axes, runs: Sequence[Run], bar: Bars, *, named: bool) -> No
 def _draw_group_waits(axes: Axes, runs: Sequence[Run], groups: Mapping[int, str]) -> None:
     waits = [mean_waits(run, groups) for run in runs]
     names = ["all", *groups.values()]
-    tidy(axes)
-    axes.set_title("Mean wait by kind of user" if groups else "Mean wait", **TITLE)
+    plots.tidy(axes, "Mean wait by kind of user" if groups else "Mean wait")
     known = [wait for of_run in waits for wait in of_run.values() if wait]
     if not known:
-        return say_nothing(axes, "nobody waited")
+        return plots.say_nothing(axes, "nobody waited")
     for place, of_run in enumerate(waits):
         offset = 0.16 * (place - (len(runs) - 1) / 2)
         points = [(wait, row + offset) for row, name in enumerate(names) if (wait := of_run[name])]
@@ -194,13 +179,13 @@ def _draw_group_waits(axes: Axes, runs: Sequence[Run], groups: Mapping[int, str]
             linestyle="none",
             marker="o",
             markersize=6.5,
-            color=COLOURS[colour_of(place)],
+            color=plots.COLOURS[colour_of(place)],
         )
     axes.set_xscale("log")
     axes.set_xlim(0.6 * min(known), 1.7 * max(known))
     marks = {60: "1 min", 600: "10 min", HOUR: "1 h", 3 * HOUR: "3 h", 10 * HOUR: "10 h"}
     marks |= {DAY: "1 day", 10 * DAY: "10 days"}
-    label_at(axes.xaxis, marks)
+    plots.label_at(axes.xaxis, marks)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_yticks(range(len(names)), names)
     axes.grid(visible=False, axis="y")
@@ -221,64 +206,56 @@ def _draw_weeks(axes: Axes, runs: Sequence[Run]) -> None:
         else:
             lines.append(([run.label], times, place))
     if not runs:
-        return say_nothing(axes, "nothing was submitted")
+        return plots.say_nothing(axes, "nothing was submitted")
     draw_profiles(
         axes,
         runs[0],
         [(" = ".join(names), times, colour_of(place), 1.5) for names, times, place in lines],
     )
     if axes.get_legend() is not None:
-        axes.legend(**LEGEND, loc="upper right")
+        axes.legend(**plots.LEGEND, loc="upper right")
 
 
-#: What :func:`bars` shows.
-GROUP_BARS = (
-    Bars("wait_mean_s", "Mean wait, h", HOUR, "{:.1f}"),
-    Bars("bounded_slowdown_mean", "Mean bounded slowdown", 1, "{:,.0f}"),
-    Bars("utilization", "Utilization, %", 0.01, "{:.0f}"),
-    Bars("lateness_mean_s", "Mean lateness, days", DAY, "{:,.1f}"),
-    Bars("week_distance", "Weekly distance, 0 to 1", 1, "{:.2f}"),
-)
-
-
-def bars(groups: Sequence[Group], title: str = "At a glance") -> Figure:
+def bars(groups: Sequence[Group]) -> Figure:
     """Return bars of the chief metrics, with the intervals of groups of several seeds."""
     rows = 0.42 * len(groups)
     height = 1.1 + rows
     several = any(len(group.runs) > 1 for group in groups)
     subtitle = "black lines: 95 % interval of the mean over seeds" if several else ""
-    figure = new_figure(12, height, title, subtitle)
-    grid = figure.add_gridspec(1, len(GROUP_BARS), left=0.19, right=0.985, wspace=0.12)
-    grid.update(bottom=0.12 / height, top=1 - 0.85 / height)
-    for place, bar in enumerate(GROUP_BARS):
-        axes = figure.add_subplot(grid[0, place])
+    figure = plots.new_figure(12, height, "At a glance", subtitle)
+    bottom, top = 0.12 / height, 1 - 0.85 / height
+    drawn = plots.panels(figure, 1, len(GROUP_BARS), left=0.19, bottom=bottom, top=top, wspace=0.12)
+    for place, (axes, bar) in enumerate(zip(drawn, GROUP_BARS, strict=True)):
         _draw_group_bars(axes, groups, bar)
-        labels = [wrapped(group.title, 27, 2) if not place else "" for group in groups]
+        labels = [plots.wrapped(group.title, 27, 2) if not place else "" for group in groups]
         axes.set_yticks(range(len(groups)), labels)
         axes.tick_params(axis="y", length=0, labelsize=9, labelcolor="black")
     return figure
 
 
-def course(groups: Sequence[Group], title: str = "The course of the work") -> Figure:
+def course(groups: Sequence[Group]) -> Figure:
     """Return how many jobs were submitted and had ended by when, and by how many more than first.
 
     Parameters
     ----------
     groups
         At least one; the others' differences are to the first, where they are of the same work.
-    title
-        Of the picture.
     """
-    record = _record(groups)
-    figure, bottom, top = headed_figure(12, 6.4, title, groups, record=record is not None)
+    comparable = [work_of(group.first) == work_of(groups[0].first) for group in groups]
+    record = groups[0].record if all(comparable) else None
+    titles = [group.title for group in groups]
+    head = "The course of the work"
+    figure, bottom, top = plots.legend_figure(12, 6.4, head, titles, record=record is not None)
+    span = span_of_groups(groups)
+    if span is None:
+        axes = figure.add_axes((0.05, 0.1, 0.9, 0.6))
+        plots.tidy(axes)
+        plots.say_nothing(axes, "nothing was submitted")
+        return figure
     grid = figure.add_gridspec(
         2, 2, left=0.06, right=0.985, bottom=bottom, top=top, hspace=0.3, wspace=0.16
     )
-    span = span_of_groups(groups)
-    if span is None:
-        return _nothing(figure, "nothing was submitted")
     edges = curves.time_edges(*span, TIME_BINS // 2)
-    comparable = [work_of(group.first) == work_of(groups[0].first) for group in groups]
     whose: tuple[tuple[str, Callable[[Run], Int64s]], ...] = (
         ("Jobs submitted until then", lambda run: run.jobs.submit),
         ("Jobs ended until then", lambda run: run.jobs.end),
@@ -290,25 +267,23 @@ def course(groups: Sequence[Group], title: str = "The course of the work") -> Fi
             for group in groups
         ]
         base = levels[0].mean(axis=0)
-        tidy(above)
-        tidy(below)
+        plots.tidy(above, name)
+        plots.tidy(below, f"The same, difference to {plots.shortened(groups[0].label, 50)}")
         if column == 0 and record is not None:
             counts = curves.cumulative(record, edges)
-            above.plot(edges, counts, color=COLOURS["grey"], linewidth=3)
-            below.plot(edges, counts - base, color=COLOURS["grey"], linewidth=3)
+            above.plot(edges, counts, color=plots.COLOURS["grey"], linewidth=3)
+            below.plot(edges, counts - base, color=plots.COLOURS["grey"], linewidth=3)
         for place, level in enumerate(levels):
             _draw_band(above, edges, level, place)
             if comparable[place]:
                 _draw_band(below, edges, level - base, place)
         above.set_ylim(bottom=0)
-        above.set_title(name, **TITLE)
-        below.set_title(f"The same, difference to {shortened(groups[0].label, 50)}", **TITLE)
         for axes in (above, below):
-            time_axis(axes, with_shared_clock(groups), *span, labels=7, named=axes is below)
+            plots.time_axis(axes, with_shared_clock(groups), *span, labels=7, named=axes is below)
     return figure
 
 
-def weeks(groups: Sequence[Group], title: str = "Submissions over the week") -> Figure:
+def weeks(groups: Sequence[Group]) -> Figure:
     """Return the weekly profile of each group, local time, with the record in grey.
 
     Where there is no record, the first group stands in its place.
@@ -316,19 +291,14 @@ def weeks(groups: Sequence[Group], title: str = "Submissions over the week") -> 
     columns = 1 if len(groups) <= 3 else 2
     rows = -(-len(groups) // columns)
     height = 1.1 + 1.75 * rows
-    figure = new_figure(12, height, title)
     has_record = any(group.record is not None for group in groups)
     behind = "grey: recorded" if has_record else f"grey: {groups[0].label}"
-    figure.text(
-        0.012,
-        1 - 0.40 / height,
-        f"Share of all jobs in each hour of the week, %; {shortened(behind, 100)}",
-        va="top",
-        fontsize=9.5,
-        color="#444444",
+    text = f"Share of all jobs in each hour of the week, %; {plots.shortened(behind, 100)}"
+    figure = plots.new_figure(12, height, "Submissions over the week", text)
+    bottom, top = 0.5 / height, 1 - 0.95 / height
+    grid = figure.add_gridspec(
+        rows, columns, left=0.04, right=0.985, bottom=bottom, top=top, hspace=0.42, wspace=0.09
     )
-    grid = figure.add_gridspec(rows, columns, left=0.04, right=0.985, hspace=0.42, wspace=0.09)
-    grid.update(bottom=0.5 / height, top=1 - 0.95 / height)
     profiles = [
         100 * np.stack([weekly_profile(run.jobs.submit, run.clock) for run in group.runs])
         for group in groups
@@ -337,39 +307,30 @@ def weeks(groups: Sequence[Group], title: str = "Submissions over the week") -> 
     highest = 1.05 * max(float(one.max()) for one in (*profiles, *greys)) or 1.0
     for place, (group, profile, grey) in enumerate(zip(groups, profiles, greys, strict=True)):
         axes = figure.add_subplot(grid[place // columns, place % columns])
-        tidy(axes)
         distance = group.estimate("week_distance")
         far = "" if distance is None else f"; {distance.mean:.2f} from the record"
-        axes.set_title(shortened(group.title, 90 if columns == 1 else 52) + far, **TITLE)
+        plots.tidy(axes, plots.shortened(group.title, 90 if columns == 1 else 52) + far)
         if not profile.any():
-            say_nothing(axes, "nothing was submitted")
+            plots.say_nothing(axes, "nothing was submitted")
             continue
         hours = np.arange(curves.WEEK_HOURS + 1)
         axes.stairs(grey, hours, fill=True, color="#cccccc")
         _draw_steps(axes, hours, profile, place)
         axes.set_ylim(0, highest)
-        label_week(axes, group.first.clock, named=place >= len(groups) - columns)
-    return figure
-
-
-def _nothing(figure: Figure, why: str) -> Figure:
-    axes = figure.add_axes((0.05, 0.1, 0.9, 0.6))
-    tidy(axes)
-    say_nothing(axes, why)
+        plots.label_week(axes, group.first.clock, named=place >= len(groups) - columns)
     return figure
 
 
 def _draw_group_bars(axes: Axes, groups: Sequence[Group], bar: Bars) -> None:
-    tidy(axes)
+    plots.tidy(axes, bar.title)
     axes.grid(visible=False)
-    axes.set_title(bar.title, **TITLE)
     estimates = [group.estimate(bar.metric) for group in groups]
     ends = [0.0]
     for place, estimate in enumerate(estimates):
         if estimate is None:
             continue
         mean = estimate.mean / bar.scale
-        axes.barh(place, mean, color=look_of(place)["color"], height=0.7)
+        axes.barh(place, mean, color=plots.look_of(place)["color"], height=0.7)
         ends.append(mean)
         if estimate.low is not None and estimate.high is not None:
             interval = estimate.low / bar.scale, estimate.high / bar.scale
@@ -391,7 +352,7 @@ def _draw_group_bars(axes: Axes, groups: Sequence[Group], bar: Bars) -> None:
 
 def _draw_band(axes: Axes, x: Int64s, levels: Floats, place: int) -> None:
     """Draw the mean over runs, levels of shape (runs, x), with a band between the outer ones."""
-    look = look_of(place)
+    look = plots.look_of(place)
     if len(levels) > 1:
         low, high = levels.min(axis=0), levels.max(axis=0)
         axes.fill_between(x, low, high, color=look["color"], alpha=0.22, linewidth=0)
@@ -400,7 +361,7 @@ def _draw_band(axes: Axes, x: Int64s, levels: Floats, place: int) -> None:
 
 def _draw_steps(axes: Axes, edges: Int64s, levels: Floats, place: int) -> None:
     """Draw the same as steps, levels of shape (runs, bins)."""
-    look = look_of(place)
+    look = plots.look_of(place)
     if len(levels) > 1:
         low, high = levels.min(axis=0), levels.max(axis=0)
         axes.stairs(high, edges, baseline=low, fill=True, color=look["color"], alpha=0.3)
@@ -416,13 +377,6 @@ def _grey_profile(group: Group, first: Group, has_record: bool) -> Floats:
     return profile
 
 
-def _record(groups: Sequence[Group]) -> Int64s | None:
-    """Return the recorded submissions that the groups share; None without."""
-    first = groups[0]
-    same = all(work_of(group.first) == work_of(first.first) for group in groups[1:])
-    return first.record if same else None
-
-
 #: Where the axis of differences between users is labelled, s.
 MARKS = {
     600: "10 min", HOUR: "1 h", DAY: "1 d", 10 * DAY: "10 d", 100 * DAY: "100 d",
@@ -433,27 +387,25 @@ MARKS = {
 LINEAR = (HOUR, 600)
 
 
-def users_apart(groups: Sequence[Group], title: str = "From user to user") -> Figure:
+def users_apart(groups: Sequence[Group]) -> Figure:
     """Return how late users are against the record, and how their waits differ from the first.
 
     Both count users, not jobs; a value is a user's mean over jobs, and over runs.
     """
-    figure, bottom, top = headed_figure(12, 4.4, title, groups)
-    grid = figure.add_gridspec(1, 2, left=0.055, right=0.985, bottom=bottom, top=top, wspace=0.14)
-    late, wait = (figure.add_subplot(grid[0, column]) for column in (0, 1))
-    tidy(late)
-    late.set_title("Share of users who submit less late than ..., against the record", **TITLE)
+    titles = [group.title for group in groups]
+    figure, bottom, top = plots.legend_figure(12, 4.4, "From user to user", titles)
+    late, wait = plots.panels(figure, 1, 2, bottom=bottom, top=top, wspace=0.14)
+    plots.tidy(late, "Share of users who submit less late than ..., against the record")
     lines = [(group.users["lateness_mean_s"][1], place) for place, group in enumerate(groups)]
     _draw_shares(late, lines, "a user's mean lateness", "no record to be late against")
-    tidy(wait)
+    plots.tidy(wait, "Share of users whose mean wait is longer by less than ...")
     first = groups[0]
-    wait.set_title("Share of users whose mean wait is longer by less than ...", **TITLE)
     differences = []
     for place, group in enumerate(groups):
         if place and work_of(group.first) == work_of(first.first):
             mine, theirs = paired_values(first.users["wait_mean_s"], group.users["wait_mean_s"])
             differences.append((theirs - mine, place))
-    name = f"a user's mean wait, difference to {shortened(first.label, 48)}"
+    name = f"a user's mean wait, difference to {plots.shortened(first.label, 48)}"
     _draw_shares(wait, differences, name, "no users to be paired")
     return figure
 
@@ -464,7 +416,7 @@ def _draw_shares(axes: Axes, lines: Sequence[tuple[Floats, int]], name: str, not
 
     drawn = [(np.sort(values), place) for values, place in lines if len(values)]
     if not drawn:
-        return say_nothing(axes, nothing)
+        return plots.say_nothing(axes, nothing)
     furthest = max(float(np.abs(values).max()) for values, _ in drawn)
     linear = LINEAR[0] if furthest > DAY else LINEAR[1]
     furthest = max(furthest, linear)
@@ -472,7 +424,7 @@ def _draw_shares(axes: Axes, lines: Sequence[tuple[Floats, int]], name: str, not
         # From the left edge to the right one, a step at each user.
         x = np.concatenate([[-2 * furthest], values, [2 * furthest]])
         share = np.concatenate([[0], np.arange(1, len(values) + 1) / len(values), [1]])
-        axes.step(x, share, where="post", linewidth=1.5, **look_of(place))
+        axes.step(x, share, where="post", linewidth=1.5, **plots.look_of(place))
     axes.axvline(0, color="black", linewidth=0.8)
     axes.set_xscale("symlog", linthresh=linear, linscale=0.6)
     low = min(float(values[0]) for values, _ in drawn)
@@ -485,18 +437,11 @@ def _draw_shares(axes: Axes, lines: Sequence[tuple[Floats, int]], name: str, not
         for second, text in marks.items()
         if axes.get_xlim()[0] <= second <= axes.get_xlim()[1] and abs(second) >= linear
     }
-    label_at(axes.xaxis, shown)
+    plots.label_at(axes.xaxis, shown)
     axes.set_ylim(0, 1.01)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.set_xlabel(name, fontsize=8.5)
     return None
-
-
-def headed_figure(
-    width: float, body: float, title: str, groups: Sequence[Group], *, record: bool = False
-) -> tuple[Figure, float, float]:
-    """Return a figure with a legend of the groups below its title, and where its body may be."""
-    return legend_figure(width, body, title, [group.title for group in groups], record=record)
 
 
 def span_of_groups(groups: Sequence[Group]) -> tuple[int, int] | None:

@@ -132,19 +132,15 @@ def format_users(name: str, difference: UserDifference) -> tuple[str, str, str, 
     estimate = difference.estimate
     interval = "-"
     if estimate.low is not None and estimate.high is not None:
-        _, _, unit = format_metric(name, max(estimate.low, estimate.high, key=abs)).partition(" ")
-        ends = (_in_unit(name, end, unit) for end in (estimate.low, estimate.high))
+        low, high = estimate.low, estimate.high
+        _, _, unit = format_metric(name, max(low, high, key=abs)).partition(" ")
+        ends = [signed(name, end) for end in (low, high)]
+        if unit in TIME_UNITS:
+            digits, size = 0 if unit == "s" else 1, TIME_UNITS[unit]
+            ends = [_with_sign(f"{abs(end) / size:,.{digits}f}", end) for end in (low, high)]
         interval = f"{' to '.join(ends)} {unit}".rstrip()
     better, worse = (f"{100 * share:.0f} %" for share in (difference.better, difference.worse))
     return signed(name, estimate.mean), interval, better, worse
-
-
-def _in_unit(name: str, value: float, unit: str) -> str:
-    """Return a value with its sign as a number of ``unit``."""
-    if unit not in TIME_UNITS:
-        return signed(name, value)
-    digits = 0 if unit == "s" else 1
-    return _with_sign(f"{abs(value) / TIME_UNITS[unit]:,.{digits}f}", value)
 
 
 def signed(name: str, value: float) -> str:
@@ -239,10 +235,19 @@ def write_tables(comparison: Comparison, place: Path) -> None:
 def comparison_tables(comparison: Comparison) -> Iterator[Section]:
     """Yield the tables as sections of a page."""
     groups = comparison.groups
-    yield Section("numbers", "Metrics", [_metrics_table(comparison)])
+    titles, names = [group.title for group in groups], shown_metrics(comparison)
+    meanings = {metric.name: metric.meaning for metric in ALL_METRICS}
+    means, differences = comparison.estimates, comparison.seed_differences
+    rows = [
+        (name, [format_estimate(name, e) for e in means[name]], meanings[name]) for name in names
+    ]
+    yield Section("numbers", "Metrics", [table_of(titles, rows, "meaning")])
     if len(groups) > 1:
+        rows = [
+            (name, [format_difference(name, d) for d in differences[name]], "") for name in names
+        ]
         title = f"Differences to {groups[0].label}"
-        yield Section("differences", title, [_differences_table(comparison)])
+        yield Section("differences", title, [table_of(titles[1:], rows, "")])
     if not comparison.users.empty:
         told = (
             "The same user on both sides; each counts once, however many jobs. Better off are "
@@ -261,24 +266,6 @@ def group_origins(groups: Sequence[Group]) -> tuple[list[str], list[dict[str, An
             one = one | {"configuration": one["configuration"] | {"seed": group.seeds}}
         found.append(one)
     return [group.label for group in groups], found
-
-
-def _metrics_table(comparison: Comparison) -> str:
-    meanings = {metric.name: metric.meaning for metric in ALL_METRICS}
-    rows = [
-        (name, [format_estimate(name, e) for e in comparison.estimates[name]], meanings[name])
-        for name in shown_metrics(comparison)
-    ]
-    return table_of([group.title for group in comparison.groups], rows, "meaning")
-
-
-def _differences_table(comparison: Comparison) -> str:
-    found = comparison.seed_differences
-    rows = [
-        (name, [format_difference(name, difference) for difference in found[name]], "")
-        for name in shown_metrics(comparison)
-    ]
-    return table_of([group.title for group in comparison.groups[1:]], rows, "")
 
 
 def _users_table(comparison: Comparison) -> str:

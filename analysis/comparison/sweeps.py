@@ -27,15 +27,7 @@ from hpcrowd.analysis.accounts.platform import sizes_of
 from hpcrowd.analysis.curves import processor_seconds
 from hpcrowd.analysis.metrics import METRICS, PER_USER, PERCENTILES, summarize
 from hpcrowd.analysis.paired import CONFIDENCE, Estimate, t_interval
-from hpcrowd.analysis.pictures.plots import (
-    COLOURS,
-    legend_figure,
-    look_of,
-    new_figure,
-    say_nothing,
-    shortened,
-    tidy,
-)
+from hpcrowd.analysis.pictures import plots
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError
@@ -275,26 +267,24 @@ class SweepResult:
     def lines(self) -> list[Line]:
         """The summary, by metric, then in the order of the design, without runs that failed."""
         found: list[Line] = []
+
+        def add(
+            point: tuple[Any, ...], against: tuple[str, Any] | None, numbers: list[float]
+        ) -> None:
+            settings = dict(zip(self.varied, point, strict=True))
+            found.append(Line(settings, metric, against, t_interval(numbers, self.confidence)))
+
         for metric in self.metrics:
             values = self._values(metric)
             for point, by_seed in values.items():
-                mean = t_interval(list(by_seed.values()), self.confidence)
-                found.append(Line(dict(zip(self.varied, point, strict=True)), metric, None, mean))
+                add(point, None, list(by_seed.values()))
             for place, axis in enumerate(self.varied):
                 first = self.axes[axis][0]
                 for point, by_seed in values.items():
                     base = values.get((*point[:place], first, *point[place + 1 :]), {})
                     pairs = [by_seed[seed] - base[seed] for seed in by_seed if seed in base]
-                    if point[place] == first or not pairs:
-                        continue
-                    found.append(
-                        Line(
-                            dict(zip(self.varied, point, strict=True)),
-                            metric,
-                            (axis, first),
-                            t_interval(pairs, self.confidence),
-                        )
-                    )
+                    if point[place] != first and pairs:
+                        add(point, (axis, first), pairs)
         return found
 
     def _values(self, metric: str) -> dict[tuple[Any, ...], dict[Any, float]]:
@@ -422,27 +412,31 @@ def sweep_figure(result: SweepResult, metric: str) -> Figure:
         name = ", ".join(f"{other} {line.point[other]}" for other in others)
         groups.setdefault(name, []).append(line)
     if len(groups) > 1:
-        figure, bottom, top = legend_figure(
-            9, 3.6, shortened(title, 100), list(groups)[:MOST_LINES]
+        figure, bottom, top = plots.legend_figure(
+            9, 3.6, plots.shortened(title, 100), list(groups)[:MOST_LINES]
         )
     else:
-        figure, bottom, top = new_figure(9, 4.2, shortened(title, 100)), 0.12, 0.88
+        figure, bottom, top = plots.new_figure(9, 4.2, plots.shortened(title, 100)), 0.12, 0.88
     axes = figure.add_axes((0.08, bottom, 0.9, top - bottom))
-    tidy(axes)
+    plots.tidy(axes)
     if not lines:
-        say_nothing(axes, "no run has this metric")
+        plots.say_nothing(axes, "no run has this metric")
         return figure
     places = _places(result.axes[axis] if result.varied else [result.name])
+    gaps = [after - before for before, after in pairwise(sorted(places.values()))]
+    nearest = min(gaps, default=1.0)
     for number, members in enumerate(list(groups.values())[:MOST_LINES]):
         shift = APART * (number - (min(len(groups), MOST_LINES) - 1) / 2) / len(groups)
-        _draw(axes, members, axis, places, shift * _step(places), scale, look_of(number))
-    axes.set_xticks(list(places.values()), [shortened(str(value), 24) for value in places])
-    axes.set_xlabel(_axis_title(axis, result), fontsize=9)
+        _draw(axes, members, axis, places, shift * nearest, scale, plots.look_of(number))
+    axes.set_xticks(list(places.values()), [plots.shortened(str(value), 24) for value in places])
+    seeds = len(result.axes.get(SEED, ()))
+    bars = f"bars: {100 * result.confidence:g} % interval of the mean over {seeds} seeds"
+    axes.set_xlabel(f"{axis}; {bars}" if seeds > 1 else axis, fontsize=9)
     axes.margins(x=0.04 if len(places) > 1 else 0.5, y=0.08)
     if len(groups) > MOST_LINES:
         axes.set_title(
             f"the first {MOST_LINES} of {len(groups)} settings; all are in summary.csv",
-            fontsize=8.5, loc="left", color=COLOURS["grey"],
+            fontsize=8.5, loc="left", color=plots.COLOURS["grey"],
         )  # fmt: skip
     return figure
 
@@ -474,22 +468,6 @@ def _size(value: Any) -> float | None:
     """Return the number that a value is, also as a multiple such as 2x; None for a word."""
     found = _NUMBER.match(str(value))
     return None if found is None else float(found[0])
-
-
-def _step(places: dict[Any, float]) -> float:
-    """Return the smallest distance of two values."""
-    ordered = sorted(places.values())
-    gaps = [after - before for before, after in pairwise(ordered)]
-    return min(gaps, default=1.0)
-
-
-def _axis_title(axis: str, result: SweepResult) -> str:
-    seeds = len(result.axes.get("seed", ()))
-    if seeds > 1:
-        return (
-            f"{axis}; bars: {100 * result.confidence:g} % interval of the mean over {seeds} seeds"
-        )
-    return axis
 
 
 def _meaning(metric: str) -> str:

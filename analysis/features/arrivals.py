@@ -5,15 +5,13 @@ Definitions of Minh 2012, sections 2.2 and 2.3.1, where nothing else is said.
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from hpcrowd.analysis.curves import DAY_HOURS, weekly_rates
 from hpcrowd.analysis.features import series
-from hpcrowd.analysis.features.feature import Feature, Group
+from hpcrowd.analysis.features.feature import Group
 from hpcrowd.analysis.features.series import Hurst, hurst
-from hpcrowd.analysis.features.workload import Floats, Workload
+from hpcrowd.analysis.features.workload import Floats, Workload, once
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import UnavailableError
 
@@ -24,50 +22,41 @@ DAILY, WEEKLY = (1, (0.5, 1.5)), (7, (4, 10))
 #: Days from Monday to Friday.
 WORKING_DAYS = 5
 
+GROUP = Group("arrivals", "Arrivals")
 
-def span(workload: Workload) -> float:
-    """Return the time from the first submission to the last, s."""
-    if len(workload) < 2:
-        raise UnavailableError("fewer than 2 jobs")
-    length = float(workload.submit[-1] - workload.submit[0])
-    if length == 0:
-        raise UnavailableError("all jobs were submitted in the same second")
-    return length
+_MARGINAL = "Minh 2012, section 2.1.1"
+_RATE = "Minh 2012, sections 2.2, 2.3.1 and 3.2, Table 3.2"
+_CYCLES = "Minh 2012, sections 2.3.1 and 3.5.2"
 
 
-def offered_load(workload: Workload) -> float:
-    """Return run time x processors of all jobs over what the machine offers in the span."""
-    if not workload.machine:
-        raise UnavailableError("processors of the machine not known")
-    work = float((workload.run_time * workload.processors).sum())
-    return work / (workload.machine * span(workload))
-
-
+@once
 def gaps(workload: Workload) -> Floats:
     """Return the interarrival times of jobs, s, shape (jobs - 1,)."""
-    return workload.once("gaps", lambda: series.interarrivals(workload.submit))
+    return series.interarrivals(workload.submit)
 
 
+@once
 def gap_moments(workload: Workload) -> series.Moments:
     """Return the marginal statistics of interarrival times, s."""
-    return workload.once("gap moments", lambda: series.moments(gaps(workload)))
+    return series.moments(gaps(workload))
 
 
+@once
 def arrival_counts(workload: Workload) -> Floats:
     """Return jobs in each interval of the time scale, from the first submission on."""
-    return workload.once(
-        "counts", lambda: series.counts(workload.submit, workload.settings.time_scale_s)
-    )
+    return series.counts(workload.submit, workload.settings.time_scale_s)
 
 
+@once
 def arrival_hurst(workload: Workload) -> Hurst:
     """Return the Hurst parameter of the rate process; Table 3.2."""
-    return workload.once("hurst", lambda: hurst(arrival_counts(workload)))
+    return hurst(arrival_counts(workload))
 
 
+@once
 def arrival_correlation(workload: Workload) -> Floats:
     """Return the autocorrelation of the counts up to the lags of :data:`WEEKLY`, or to the end."""
-    return workload.once("acf", lambda: long_correlation(workload, arrival_counts(workload)))
+    return long_correlation(workload, arrival_counts(workload))
 
 
 def long_correlation(workload: Workload, counted: Floats) -> Floats:
@@ -103,170 +92,141 @@ def cycle(workload: Workload, found: Floats, lags: tuple[float, tuple[float, flo
     return correlation_at(workload, found, length) - around / 2
 
 
+@once
 def hours_of_week(workload: Workload) -> Floats:
     """Return mean submissions in each local hour of the week, from Monday, per h, shape (168,)."""
-
-    def find() -> Floats:
-        seconds = np.floor(workload.submit).astype(np.int64)
-        found = weekly_rates(seconds[seconds >= 0], workload.clock)
-        if found is None:
-            raise UnavailableError("no submit times")
-        return found
-
-    return workload.once("week", find)
+    seconds = np.floor(workload.submit).astype(np.int64)
+    found = weekly_rates(seconds[seconds >= 0], workload.clock)
+    if found is None:
+        raise UnavailableError("no submit times")
+    return found
 
 
+@GROUP.feature("jobs", "Minh 2012, Table 3.1", least=0)
+def jobs(workload: Workload) -> int:
+    """Jobs measured."""
+    return len(workload)
+
+
+@GROUP.feature("span", "Minh 2012, Table 3.1")
+def span_s(workload: Workload) -> float:
+    """First submission to last."""
+    if len(workload) < 2:
+        raise UnavailableError("fewer than 2 jobs")
+    length = float(workload.submit[-1] - workload.submit[0])
+    if length == 0:
+        raise UnavailableError("all jobs were submitted in the same second")
+    return length
+
+
+@GROUP.feature("jobs per hour", _MARGINAL, unit="1/h")
+def jobs_per_hour(workload: Workload) -> float:
+    """Jobs after the first one, over the span."""
+    return (len(workload) - 1) / span_s(workload) * HOUR
+
+
+@GROUP.feature("offered load", "Minh 2012, section 5.2.5")
+def offered_load(workload: Workload) -> float:
+    """Run time x processors of all jobs over the machine's processors x span."""
+    if not workload.machine:
+        raise UnavailableError("processors of the machine not known")
+    work = float((workload.run_time * workload.processors).sum())
+    return work / (workload.machine * span_s(workload))
+
+
+@GROUP.feature("interarrival time, mean", _MARGINAL)
+def interarrival_mean_s(workload: Workload) -> float:
+    """Time between two submissions after each other."""
+    return gap_moments(workload).mean
+
+
+@GROUP.feature("interarrival time, median", _MARGINAL)
+def interarrival_median_s(workload: Workload) -> float:
+    """Half are not longer."""
+    return gap_moments(workload).median
+
+
+@GROUP.feature("interarrival time, longest", _MARGINAL)
+def interarrival_max_s(workload: Workload) -> float:
+    """The longest pause between two submissions."""
+    return gap_moments(workload).largest
+
+
+@GROUP.feature("temporal burstiness (CV)", "Minh 2012, section 2.3.1, Table 3.3")
+def interarrival_cv(workload: Workload) -> float:
+    """CV of interarrival times: 1 for Poisson arrivals, more where they come in bursts."""
+    return gap_moments(workload).cv
+
+
+@GROUP.feature("Hurst parameter, mean", _RATE)
+def hurst_mean(workload: Workload) -> float:
+    """Of the rate process, mean of three estimators: 0.5 without long range dependence."""
+    return arrival_hurst(workload).mean
+
+
+@GROUP.feature("Hurst parameter, spread", _RATE)
+def hurst_sd(workload: Workload) -> float:
+    """Standard deviation of the three estimates."""
+    return arrival_hurst(workload).sd
+
+
+@GROUP.feature("  by aggregated variance", _RATE)
+def hurst_aggregated_variance(workload: Workload) -> float:
+    """Slope of the variance of block means against their size."""
+    return arrival_hurst(workload).aggregated_variance
+
+
+@GROUP.feature("  by R/S", _RATE)
+def hurst_rescaled_range(workload: Workload) -> float:
+    """Slope of the rescaled range against the size of blocks."""
+    return arrival_hurst(workload).rescaled_range
+
+
+@GROUP.feature("  by periodogram", _RATE)
+def hurst_periodogram(workload: Workload) -> float:
+    """Slope of the power of the lowest frequencies."""
+    return arrival_hurst(workload).periodogram
+
+
+@GROUP.feature("autocorrelation at a day", _CYCLES, calendar=True)
+def acf_day(workload: Workload) -> float:
+    """Of the counts, at a lag of 24 h."""
+    return correlation_at(workload, arrival_correlation(workload), DAILY[0])
+
+
+@GROUP.feature("autocorrelation at a week", _CYCLES, calendar=True)
+def acf_week(workload: Workload) -> float:
+    """Of the counts, at a lag of 7 days."""
+    return correlation_at(workload, arrival_correlation(workload), WEEKLY[0])
+
+
+@GROUP.feature("daily cycle", f"{_CYCLES}; the measure is our own", calendar=True)
+def daily_cycle(workload: Workload) -> float:
+    """Autocorrelation at 1 day less the mean of that at 0.5 and 1.5 days; 0 without a cycle."""
+    return cycle(workload, arrival_correlation(workload), DAILY)
+
+
+@GROUP.feature("weekly cycle", f"{_CYCLES}; the measure is our own", calendar=True)
+def weekly_cycle(workload: Workload) -> float:
+    """Autocorrelation at 7 days less the mean of that at 4 and 10 days; 0 without a cycle."""
+    return cycle(workload, arrival_correlation(workload), WEEKLY)
+
+
+@GROUP.feature("busiest hour over the mean hour", "our own", calendar=True)
 def daily_peak(workload: Workload) -> float:
-    """Return submissions in the busiest local hour of the day over the mean hour."""
-    if span(workload) < DAY:
+    """Mean submissions in the busiest local hour of the day over those of all hours."""
+    if span_s(workload) < DAY:
         raise UnavailableError("shorter than a day")
     hours = hours_of_week(workload).reshape(-1, DAY_HOURS).mean(axis=0)
     return float(hours.max() / hours.mean())
 
 
+@GROUP.feature("share of jobs at weekends", "our own", calendar=True)
 def weekend_share(workload: Workload) -> float:
-    """Return the share of submissions on Saturday and Sunday, 2/7 without a weekly cycle."""
+    """Submissions on Saturday and Sunday, local time; 0.286 without a weekly cycle."""
     if workload.clock.nominal:
         raise UnavailableError("the trace does not say when it began")
-    if span(workload) < WEEK:
+    if span_s(workload) < WEEK:
         raise UnavailableError("shorter than a week")
     days = hours_of_week(workload).reshape(-1, DAY_HOURS).sum(axis=1)
     return float(days[WORKING_DAYS:].sum() / days.sum())
-
-
-_MARGINAL = "Minh 2012, section 2.1.1"
-_RATE = "Minh 2012, sections 2.2, 2.3.1 and 3.2, Table 3.2"
-_CYCLES = "Minh 2012, sections 2.3.1 and 3.5.2"
-
-#: Features of the Hurst parameter: attribute, title, definition.
-_ESTIMATES = (
-    (
-        "mean",
-        "Hurst parameter, mean",
-        "of the rate process, mean of three estimators: 0.5 without long range dependence",
-    ),
-    ("sd", "Hurst parameter, spread", "standard deviation of the three estimates"),
-    (
-        "aggregated_variance",
-        "  by aggregated variance",
-        "slope of the variance of block means against their size",
-    ),
-    (
-        "rescaled_range",
-        "  by R/S",
-        "slope of the rescaled range against the size of blocks",
-    ),
-    ("periodogram", "  by periodogram", "slope of the power of the lowest frequencies"),
-)
-
-
-def _hurst(workload: Workload, name: str) -> float:
-    return float(getattr(arrival_hurst(workload), name))
-
-
-GROUP = Group(
-    "arrivals",
-    "Arrivals",
-    (
-        Feature("jobs", "jobs", "jobs measured", "Minh 2012, Table 3.1", lambda w: len(w), least=0),
-        Feature("span_s", "span", "first submission to last", "Minh 2012, Table 3.1", span, "s"),
-        Feature(
-            "jobs_per_hour",
-            "jobs per hour",
-            "jobs after the first one, over the span",
-            _MARGINAL,
-            lambda w: (len(w) - 1) / span(w) * HOUR,
-            "1/h",
-        ),
-        Feature(
-            "offered_load",
-            "offered load",
-            "run time x processors of all jobs over the machine's processors x span",
-            "Minh 2012, section 5.2.5",
-            offered_load,
-        ),
-        Feature(
-            "interarrival_mean_s",
-            "interarrival time, mean",
-            "time between two submissions after each other",
-            _MARGINAL,
-            lambda w: gap_moments(w).mean,
-            "s",
-        ),
-        Feature(
-            "interarrival_median_s",
-            "interarrival time, median",
-            "half are not longer",
-            _MARGINAL,
-            lambda w: gap_moments(w).median,
-            "s",
-        ),
-        Feature(
-            "interarrival_max_s",
-            "interarrival time, longest",
-            "the longest pause between two submissions",
-            _MARGINAL,
-            lambda w: gap_moments(w).largest,
-            "s",
-        ),
-        Feature(
-            "interarrival_cv",
-            "temporal burstiness (CV)",
-            "CV of interarrival times: 1 for Poisson arrivals, more where they come in bursts",
-            "Minh 2012, section 2.3.1, Table 3.3",
-            lambda w: gap_moments(w).cv,
-        ),
-        *(
-            Feature(f"hurst_{name}", title, definition, _RATE, partial(_hurst, name=name))
-            for name, title, definition in _ESTIMATES
-        ),
-        Feature(
-            "acf_day",
-            "autocorrelation at a day",
-            "of the counts, at a lag of 24 h",
-            _CYCLES,
-            lambda w: correlation_at(w, arrival_correlation(w), DAILY[0]),
-            calendar=True,
-        ),
-        Feature(
-            "acf_week",
-            "autocorrelation at a week",
-            "of the counts, at a lag of 7 days",
-            _CYCLES,
-            lambda w: correlation_at(w, arrival_correlation(w), WEEKLY[0]),
-            calendar=True,
-        ),
-        Feature(
-            "daily_cycle",
-            "daily cycle",
-            "autocorrelation at 1 day less the mean of that at 0.5 and 1.5 days; 0 without a cycle",
-            f"{_CYCLES}; the measure is our own",
-            lambda w: cycle(w, arrival_correlation(w), DAILY),
-            calendar=True,
-        ),
-        Feature(
-            "weekly_cycle",
-            "weekly cycle",
-            "autocorrelation at 7 days less the mean of that at 4 and 10 days; 0 without a cycle",
-            f"{_CYCLES}; the measure is our own",
-            lambda w: cycle(w, arrival_correlation(w), WEEKLY),
-            calendar=True,
-        ),
-        Feature(
-            "daily_peak",
-            "busiest hour over the mean hour",
-            "mean submissions in the busiest local hour of the day over those of all hours",
-            "our own",
-            daily_peak,
-            calendar=True,
-        ),
-        Feature(
-            "weekend_share",
-            "share of jobs at weekends",
-            "submissions on Saturday and Sunday, local time; 0.286 without a weekly cycle",
-            "our own",
-            weekend_share,
-            calendar=True,
-        ),
-    ),
-)

@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from hpcrowd.analysis.features import series
 from hpcrowd.analysis.features.arrivals import DAILY, WEEKLY, cycle, long_correlation
-from hpcrowd.analysis.features.feature import Feature, Group
+from hpcrowd.analysis.features.feature import Group
 from hpcrowd.analysis.features.series import Hurst, hurst
-from hpcrowd.analysis.features.workload import Floats, Workload
+from hpcrowd.analysis.features.workload import Floats, Workload, once
 from hpcrowd.environment.errors import QuantityError, UnavailableError
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.quantities import plural
@@ -80,29 +80,13 @@ class Bags:
         mean: Floats = self.total(self.workload.run_time) / self.size
         return mean
 
-    @property
-    def run_time_cvs(self) -> Floats:
-        """Coefficients of variation, with n, of the run times in the real bags whose mean is not 0.
-
-        The thesis prints n - 1 (section 2.1.1); with n its Table 3.8 is reached.
-        """
-        mean = self.run_time
-        square = (self.workload.run_time - np.repeat(mean, self.size)) ** 2
-        sd = np.sqrt(self.total(square) / self.size)
-        use = self.real & (mean > 0)
-        cvs: Floats = sd[use] / mean[use]
-        return cvs
-
     def total(self, of_jobs: NDArray[np.float64]) -> Floats:
         """Return the sum over the jobs of each bag, shape (bags,)."""
         found: Floats = np.add.reduceat(of_jobs, self.first)
         return found
 
-    def of_first(self, of_jobs: NDArray[np.float64] | Int64s) -> NDArray[np.float64]:
-        """Return what the first job of each bag has."""
-        return np.asarray(of_jobs[self.first], np.float64)
 
-
+@once
 def bags(workload: Workload) -> Bags:
     """Return the bags of a workload.
 
@@ -114,19 +98,19 @@ def bags(workload: Workload) -> Bags:
     UnavailableError
         When there are no jobs.
     """
-    return workload.once("bags", lambda: _find(workload))
-
-
-def _find(workload: Workload) -> Bags:
     if not len(workload):
         raise UnavailableError("no jobs")
-    new = np.ones(len(workload), bool)
-    new[1:] = np.diff(workload.submit) > workload.settings.bag_gap_s
-    for name in SAME:
-        column = getattr(workload, name)
-        new[1:] |= column[1:] != column[:-1]
-    first = np.flatnonzero(new)
+    first = np.flatnonzero(begins_bag(workload, np.arange(len(workload))))
     return Bags(workload, first, np.diff(first, append=len(workload)))
+
+
+def begins_bag(workload: Workload, order: Int64s) -> NDArray[np.bool_]:
+    """Return which jobs begin a bag when they are neighbours in an order, shape (jobs,)."""
+    new = np.ones(len(order), bool)
+    new[1:] = np.diff(workload.submit[order]) > workload.settings.bag_gap_s
+    for name in SAME:
+        new[1:] |= np.diff(getattr(workload, name)[order]) != 0
+    return new
 
 
 def real_bags(workload: Workload) -> Bags:
@@ -150,8 +134,7 @@ def same_job_gaps(workload: Workload) -> Floats:
     """
     same = np.ones(max(len(workload) - 1, 0), bool)
     for name in SAME:
-        column = getattr(workload, name)
-        same &= column[1:] == column[:-1]
+        same &= np.diff(getattr(workload, name)) == 0
     end = workload.submit + workload.wait + workload.run_time
     ended = (workload.wait[:-1] >= 0) & (end[:-1] < workload.submit[1:])
     return series.interarrivals(workload.submit)[same & ~ended]
@@ -234,15 +217,10 @@ def fit(values: ArrayLike, distribution: str) -> Fit:
     unit = float(times.mean())
     scaled = np.where(times > 0, times, NO_GAP_S) / unit
     with np.errstate(all="ignore"):  # the search may try what has no likelihood
-        found: tuple[float, ...]
-        if distribution == "exponential":
-            found = (scaled.mean() * unit,)
-        else:
-            family = _families()[distribution]
-            shape, _, scale = family.fit(scaled, floc=0, optimizer=_search)
-            found = (shape, scale * unit)
-            if distribution == "lognormal":
-                found = (np.log(scale * unit), shape)
+        *shape, _, scale = _family(distribution).fit(scaled, floc=0, optimizer=_search)
+        found = (*shape, scale * unit)
+        if distribution == "lognormal":
+            found = (np.log(scale * unit), *shape)
         named = {
             name: float(number)
             for name, number in zip(PARAMETERS[distribution], found, strict=True)
@@ -276,20 +254,15 @@ def distance(values: ArrayLike, distribution: str, parameters: Mapping[str, floa
 
 def cdf_of(distribution: str, parameters: Mapping[str, float]) -> Callable[[Any], NDArray[Any]]:
     """Return the distribution function of times in s; ``parameters`` as for :func:`distance`."""
-    from scipy import stats
-
-    first, *others = (parameters[name] for name in PARAMETERS[distribution])
-    if distribution == "exponential":
-        made = stats.expon(scale=first)
-    elif distribution == "lognormal":
-        made = stats.lognorm(others[0], scale=np.exp(first))
-    else:
-        made = _families()[distribution](first, scale=others[0])
-    return made.cdf  # type: ignore[no-any-return]
+    *shape, scale = (parameters[name] for name in PARAMETERS[distribution])
+    if distribution == "lognormal":
+        mu, sigma = shape[0], scale
+        shape, scale = [sigma], np.exp(mu)
+    return _family(distribution)(*shape, scale=scale).cdf  # type: ignore[no-any-return]
 
 
-def _families() -> dict[str, Any]:
-    """Return the distributions with a shape and a scale, as scipy has them."""
+def _family(distribution: str) -> Any:
+    """Return a distribution with its scale, and a shape if it has one, as scipy has it."""
     from scipy import stats
 
     return {
@@ -297,7 +270,8 @@ def _families() -> dict[str, Any]:
         "weibull": stats.weibull_min,
         "lognormal": stats.lognorm,
         "gamma": stats.gamma,
-    }
+        "exponential": stats.expon,
+    }[distribution]
 
 
 def _search(
@@ -323,135 +297,112 @@ TITLES = {
 }
 
 
+GROUP = Group("bags", "Bags of tasks", by_order=True)
+
+
 def bag_sizes(workload: Workload) -> Int64s:
     """Return the sizes of real bags, in the order of their arrival."""
     found = real_bags(workload)
     return found.size[found.real]
 
 
+@once
 def bag_gaps(workload: Workload) -> Floats:
     """Return the times between arrivals of bags, s, single jobs among them."""
-    return workload.once("bag gaps", lambda: series.interarrivals(bags(workload).arrival))
+    return series.interarrivals(bags(workload).arrival)
 
 
+@once
 def bag_counts(workload: Workload) -> Floats:
     """Return bags in each interval of the time scale, single jobs among them."""
-    scale = workload.settings.time_scale_s
-    return workload.once("bag counts", lambda: series.counts(bags(workload).arrival, scale))
+    return series.counts(bags(workload).arrival, workload.settings.time_scale_s)
 
 
+@once
 def bag_hurst(workload: Workload) -> Hurst:
     """Return the Hurst parameter of the rate process of bags."""
-    return workload.once("bag hurst", lambda: hurst(bag_counts(workload)))
+    return hurst(bag_counts(workload))
 
 
+@once
 def bag_correlation(workload: Workload) -> Floats:
     """Return the autocorrelation of the counts of bags."""
-    return workload.once("bag acf", lambda: long_correlation(workload, bag_counts(workload)))
+    return long_correlation(workload, bag_counts(workload))
 
 
+@once
 def bag_fit(workload: Workload, distribution: str) -> Fit:
     """Return a distribution fitted to the times between bags; Tables 3.9 and 3.10."""
-    return workload.once(f"fit {distribution}", lambda: fit(bag_gaps(workload), distribution))
+    return fit(bag_gaps(workload), distribution)
 
 
-def size_correlation(workload: Workload, what: str) -> float:
-    """Return Spearman's correlation of the sizes of real bags and something else of them.
-
-    Parameters
-    ----------
-    workload
-        Whose bags.
-    what
-        ``run_time``, ``processors`` or ``requested_time``; bags without a requested time are left
-        out of the last.
-    """
-    found = real_bags(workload)
-    other = found.run_time if what == "run_time" else found.of_first(getattr(workload, what))
-    use = found.real & (other > 0) if what == "requested_time" else found.real
-    if not use.any():
-        raise UnavailableError("no requested times recorded")
-    return series.spearman(found.size[use], other[use])
+@GROUP.feature("share of jobs in bags", "Minh 2012, Table 3.7")
+def jobs_in_bags_share(workload: Workload) -> float:
+    """Jobs in bags of two or more, of all jobs."""
+    return float(bags(workload).in_real.mean())
 
 
-def run_time_cv(workload: Workload) -> float:
-    """Return the mean coefficient of variation of the run times in a bag; Table 3.8."""
-    found = real_bags(workload).run_time_cvs
-    if not len(found):
-        raise UnavailableError("all run times are 0")
-    return float(found.mean())
-
-
-def use_of_estimates(workload: Workload) -> float:
-    """Return occupation time over requested occupation time of real bags; Table 3.17."""
-    asked = real_bags(workload).in_real & (workload.requested_time > 0)
-    if not asked.any():
-        raise UnavailableError("no requested times recorded")
-    processors = workload.processors[asked]
-    occupied = (workload.run_time[asked] * processors).sum()
-    return float(occupied / (workload.requested_time[asked] * processors).sum())
-
-
-def share_of_bags(workload: Workload, what: str) -> float:
-    """Return which share of all ``occupation`` or ``wait`` is that of jobs in real bags."""
-    inside = real_bags(workload).in_real
-    if what == "occupation":
-        amount = workload.run_time * workload.processors
-    else:
-        known = workload.wait >= 0
-        if not known.any():
-            raise UnavailableError("no waits recorded")
-        amount = np.where(known, workload.wait, 0.0)
-    if amount.sum() <= 0:
-        raise UnavailableError("all run times are 0" if what == "occupation" else "all waits are 0")
-    return float(amount[inside].sum() / amount.sum())
-
-
-def same_job_gap_share(workload: Workload) -> float:
-    """Return the share of times between like neighbours within the gap of a bag; Fig. 3.3."""
+@GROUP.feature("like neighbours within the gap", "Minh 2012, section 3.4, Fig. 3.3")
+def bag_same_job_gap_share(workload: Workload) -> float:
+    """Share of times between neighbours that ask for the same, not longer than the gap."""
     found = same_job_gaps(workload)
     if not len(found):
         raise UnavailableError("no two neighbours ask for the same")
     return float(np.mean(found <= workload.settings.bag_gap_s))
 
 
-def bag_run_time_correlation(workload: Workload) -> float:
-    """Return the autocorrelation of the run times of real bags at lag 1; Fig. 3.8."""
+@GROUP.feature("run times in a bag, mean CV", "Minh 2012, Table 3.8")
+def bag_run_time_cv_mean(workload: Workload) -> float:
+    """Mean over bags of the CV (with n) of their run times; not of bags that took 0 s.
+
+    The thesis prints n - 1 (section 2.1.1); with n its Table 3.8 is reached.
+    """
     found = real_bags(workload)
-    return float(series.autocorrelation(found.run_time[found.real], 1)[1])
+    mean = found.run_time
+    square = (workload.run_time - np.repeat(mean, found.size)) ** 2
+    sd = np.sqrt(found.total(square) / found.size)
+    use = found.real & (mean > 0)
+    if not use.any():
+        raise UnavailableError("all run times are 0")
+    return float((sd[use] / mean[use]).mean())
 
 
-def _fits() -> tuple[Feature, ...]:
-    """Return features of the five fits: parameters, then distances."""
-    made = []
-    for distribution, names in PARAMETERS.items():
-        for name in names:
-            unit = "s" if name.endswith("_s") else ""
-            made.append(
-                Feature(
-                    f"bag_interarrival_{distribution}_{name}",
-                    f"  {TITLES[distribution]}: {name.removesuffix('_s')}",
-                    "fitted to times between bags by maximum likelihood, threshold 0",
-                    "Minh 2012, Table 3.9",
-                    partial(_parameter, distribution=distribution, name=name),
-                    unit,
-                    by_order=True,
-                    # The mean of a logarithm: another unit adds to it instead of multiplying.
-                    calendar=name == "mu",
-                )
-            )
-    for distribution in PARAMETERS:
-        made.append(
-            Feature(
-                f"bag_interarrival_{distribution}_ks",
-                f"  {TITLES[distribution]}: KS distance",
-                "largest distance between the distribution functions of fit and data",
-                "Minh 2012, Table 3.10",
-                partial(_distance, distribution=distribution),
-                by_order=True,
-            )
-        )
-    return tuple(made)
+@GROUP.feature("bag size, mean", "Minh 2012, Table 3.13")
+def bag_size_mean(workload: Workload) -> float:
+    """Jobs of a bag of two or more."""
+    return float(bag_sizes(workload).mean())
+
+
+@GROUP.feature("bag size, largest", "Minh 2012, Table 3.13")
+def bag_size_max(workload: Workload) -> int:
+    """Jobs of the largest bag."""
+    return int(bag_sizes(workload).max())
+
+
+@GROUP.feature("bags submitted in 15 minutes", "Minh 2012, section 3.4, Fig. 3.4", calendar=True)
+def bag_duration_short_share(workload: Workload) -> float:
+    """Share of bags whose last job follows their first within 15 minutes."""
+    found = real_bags(workload)
+    return float(np.mean(found.duration[found.real] <= SHORT_S))
+
+
+@GROUP.feature("bag submission, mean", "Minh 2012, section 3.4, Fig. 3.4")
+def bag_duration_mean_s(workload: Workload) -> float:
+    """From a bag's first submission to its last."""
+    found = real_bags(workload)
+    return float(found.duration[found.real].mean())
+
+
+@GROUP.feature("time between bags, mean", "Minh 2012, section 3.5.1")
+def bag_interarrival_mean_s(workload: Workload) -> float:
+    """Between arrivals of bags, single jobs among them."""
+    return series.moments(bag_gaps(workload)).mean
+
+
+@GROUP.feature("temporal burstiness of bags (CV)", "Minh 2012, Table 3.11")
+def bag_interarrival_cv(workload: Workload) -> float:
+    """Coefficient of variation of times between bags, single jobs among them."""
+    return series.moments(bag_gaps(workload)).cv
 
 
 def _parameter(workload: Workload, distribution: str, name: str) -> float:
@@ -462,181 +413,126 @@ def _distance(workload: Workload, distribution: str) -> float:
     return bag_fit(workload, distribution).ks
 
 
-def _bag(
-    name: str,
-    title: str,
-    definition: str,
-    table: str,
-    measure: Callable[[Workload], float],
-    unit: str = "",
-    *,
-    calendar: bool = False,
-) -> Feature:
-    source = f"Minh 2012, {table}"
-    return Feature(name, title, definition, source, measure, unit, by_order=True, calendar=calendar)
+for _distribution, _names in PARAMETERS.items():
+    for _name in _names:
+        GROUP.add(
+            f"bag_interarrival_{_distribution}_{_name}",
+            f"  {TITLES[_distribution]}: {_name.removesuffix('_s')}",
+            "fitted to times between bags by maximum likelihood, threshold 0",
+            "Minh 2012, Table 3.9",
+            partial(_parameter, distribution=_distribution, name=_name),
+            # The mean of a logarithm: another unit adds to it instead of multiplying.
+            calendar=_name == "mu",
+        )
+for _distribution in PARAMETERS:
+    GROUP.add(
+        f"bag_interarrival_{_distribution}_ks",
+        f"  {TITLES[_distribution]}: KS distance",
+        "largest distance between the distribution functions of fit and data",
+        "Minh 2012, Table 3.10",
+        partial(_distance, distribution=_distribution),
+    )
 
 
-def _mean_run_time(workload: Workload) -> float:
+@GROUP.feature(
+    "Hurst parameter of bags, mean", "Minh 2012, Table 3.12 (whose estimator is not known)"
+)
+def bag_hurst_mean(workload: Workload) -> float:
+    """Of the rate process of bags, mean of three estimators."""
+    return bag_hurst(workload).mean
+
+
+@GROUP.feature(
+    "Hurst parameter of bags, spread", "Minh 2012, Table 3.12 (whose estimator is not known)"
+)
+def bag_hurst_sd(workload: Workload) -> float:
+    """Standard deviation of the three estimates."""
+    return bag_hurst(workload).sd
+
+
+@GROUP.feature(
+    "daily cycle of bags", "Minh 2012, section 3.5.2; the measure is our own", calendar=True
+)
+def bag_daily_cycle(workload: Workload) -> float:
+    """As the daily cycle of jobs, on counts of bags."""
+    return cycle(workload, bag_correlation(workload), DAILY)
+
+
+@GROUP.feature(
+    "weekly cycle of bags", "Minh 2012, section 3.5.2; the measure is our own", calendar=True
+)
+def bag_weekly_cycle(workload: Workload) -> float:
+    """As the weekly cycle of jobs, on counts of bags."""
+    return cycle(workload, bag_correlation(workload), WEEKLY)
+
+
+@GROUP.feature("run times of bags after each other", "Minh 2012, section 3.6, Fig. 3.8")
+def bag_run_time_acf1(workload: Workload) -> float:
+    """Autocorrelation of the mean run times of bags at lag 1."""
+    found = real_bags(workload)
+    return float(series.autocorrelation(found.run_time[found.real], 1)[1])
+
+
+@GROUP.feature("bag size and run time (Spearman)", "Minh 2012, Table 3.14")
+def bag_size_run_time_spearman(workload: Workload) -> float:
+    """Correlation of ranks of a bag's size and mean run time."""
+    found = real_bags(workload)
+    return series.spearman(found.size[found.real], found.run_time[found.real])
+
+
+@GROUP.feature("bag size and processors (Spearman)", "Minh 2012, Table 3.15")
+def bag_size_processors_spearman(workload: Workload) -> float:
+    """Correlation of ranks of a bag's size and requested processors."""
+    found = real_bags(workload)
+    return series.spearman(found.size[found.real], workload.processors[found.first][found.real])
+
+
+@GROUP.feature("bag size and estimate (Spearman)", "Minh 2012, Table 3.16")
+def bag_size_requested_time_spearman(workload: Workload) -> float:
+    """Correlation of ranks of a bag's size and requested time, of bags that have one."""
+    found = real_bags(workload)
+    asked = workload.requested_time[found.first]
+    use = found.real & (asked > 0)
+    if not use.any():
+        raise UnavailableError("no requested times recorded")
+    return series.spearman(found.size[use], asked[use])
+
+
+@GROUP.feature("use of estimates by bags", "Minh 2012, Table 3.17")
+def bag_use_of_estimates(workload: Workload) -> float:
+    """Run time x processors over requested time x processors, of bags that asked."""
+    asked = real_bags(workload).in_real & (workload.requested_time > 0)
+    if not asked.any():
+        raise UnavailableError("no requested times recorded")
+    processors = workload.processors[asked]
+    occupied = (workload.run_time[asked] * processors).sum()
+    return float(occupied / (workload.requested_time[asked] * processors).sum())
+
+
+@GROUP.feature("share of occupation by bags", "Minh 2012, Table 3.18")
+def bag_occupation_share(workload: Workload) -> float:
+    """Run time x processors of jobs in bags, of that of all jobs."""
+    inside = real_bags(workload).in_real
+    occupation = workload.run_time * workload.processors
+    if occupation.sum() <= 0:
+        raise UnavailableError("all run times are 0")
+    return float(occupation[inside].sum() / occupation.sum())
+
+
+@GROUP.feature("run time of jobs in bags, mean", "Minh 2012, Table 3.19")
+def bag_job_run_time_mean_s(workload: Workload) -> float:
+    """Of jobs in bags of two or more; beside it the mean of all jobs."""
     return float(workload.run_time[real_bags(workload).in_real].mean())
 
 
-GROUP = Group(
-    "bags",
-    "Bags of tasks",
-    (
-        _bag(
-            "jobs_in_bags_share",
-            "share of jobs in bags",
-            "jobs in bags of two or more, of all jobs",
-            "Table 3.7",
-            lambda w: float(bags(w).in_real.mean()),
-        ),
-        _bag(
-            "bag_same_job_gap_share",
-            "like neighbours within the gap",
-            "share of times between neighbours that ask for the same, not longer than the gap",
-            "section 3.4, Fig. 3.3",
-            same_job_gap_share,
-        ),
-        _bag(
-            "bag_run_time_cv_mean",
-            "run times in a bag, mean CV",
-            "mean over bags of the CV (with n) of their run times; not of bags that took 0 s",
-            "Table 3.8",
-            run_time_cv,
-        ),
-        _bag(
-            "bag_size_mean",
-            "bag size, mean",
-            "jobs of a bag of two or more",
-            "Table 3.13",
-            lambda w: float(bag_sizes(w).mean()),
-        ),
-        _bag(
-            "bag_size_max",
-            "bag size, largest",
-            "jobs of the largest bag",
-            "Table 3.13",
-            lambda w: int(bag_sizes(w).max()),
-        ),
-        _bag(
-            "bag_duration_short_share",
-            "bags submitted in 15 minutes",
-            "share of bags whose last job follows their first within 15 minutes",
-            "section 3.4, Fig. 3.4",
-            lambda w: float(np.mean(real_bags(w).duration[bags(w).real] <= SHORT_S)),
-            calendar=True,
-        ),
-        _bag(
-            "bag_duration_mean_s",
-            "bag submission, mean",
-            "from a bag's first submission to its last",
-            "section 3.4, Fig. 3.4",
-            lambda w: float(real_bags(w).duration[bags(w).real].mean()),
-            "s",
-        ),
-        _bag(
-            "bag_interarrival_mean_s",
-            "time between bags, mean",
-            "between arrivals of bags, single jobs among them",
-            "section 3.5.1",
-            lambda w: series.moments(bag_gaps(w)).mean,
-            "s",
-        ),
-        _bag(
-            "bag_interarrival_cv",
-            "temporal burstiness of bags (CV)",
-            "coefficient of variation of times between bags, single jobs among them",
-            "Table 3.11",
-            lambda w: series.moments(bag_gaps(w)).cv,
-        ),
-        *_fits(),
-        _bag(
-            "bag_hurst_mean",
-            "Hurst parameter of bags, mean",
-            "of the rate process of bags, mean of three estimators",
-            "Table 3.12 (whose estimator is not known)",
-            lambda w: bag_hurst(w).mean,
-        ),
-        _bag(
-            "bag_hurst_sd",
-            "Hurst parameter of bags, spread",
-            "standard deviation of the three estimates",
-            "Table 3.12 (whose estimator is not known)",
-            lambda w: bag_hurst(w).sd,
-        ),
-        _bag(
-            "bag_daily_cycle",
-            "daily cycle of bags",
-            "as the daily cycle of jobs, on counts of bags",
-            "section 3.5.2; the measure is our own",
-            lambda w: cycle(w, bag_correlation(w), DAILY),
-            calendar=True,
-        ),
-        _bag(
-            "bag_weekly_cycle",
-            "weekly cycle of bags",
-            "as the weekly cycle of jobs, on counts of bags",
-            "section 3.5.2; the measure is our own",
-            lambda w: cycle(w, bag_correlation(w), WEEKLY),
-            calendar=True,
-        ),
-        _bag(
-            "bag_run_time_acf1",
-            "run times of bags after each other",
-            "autocorrelation of the mean run times of bags at lag 1",
-            "section 3.6, Fig. 3.8",
-            bag_run_time_correlation,
-        ),
-        _bag(
-            "bag_size_run_time_spearman",
-            "bag size and run time (Spearman)",
-            "correlation of ranks of a bag's size and mean run time",
-            "Table 3.14",
-            partial(size_correlation, what="run_time"),
-        ),
-        _bag(
-            "bag_size_processors_spearman",
-            "bag size and processors (Spearman)",
-            "correlation of ranks of a bag's size and requested processors",
-            "Table 3.15",
-            partial(size_correlation, what="processors"),
-        ),
-        _bag(
-            "bag_size_requested_time_spearman",
-            "bag size and estimate (Spearman)",
-            "correlation of ranks of a bag's size and requested time, of bags that have one",
-            "Table 3.16",
-            partial(size_correlation, what="requested_time"),
-        ),
-        _bag(
-            "bag_use_of_estimates",
-            "use of estimates by bags",
-            "run time x processors over requested time x processors, of bags that asked",
-            "Table 3.17",
-            use_of_estimates,
-        ),
-        _bag(
-            "bag_occupation_share",
-            "share of occupation by bags",
-            "run time x processors of jobs in bags, of that of all jobs",
-            "Table 3.18",
-            partial(share_of_bags, what="occupation"),
-        ),
-        _bag(
-            "bag_job_run_time_mean_s",
-            "run time of jobs in bags, mean",
-            "of jobs in bags of two or more; beside it the mean of all jobs",
-            "Table 3.19",
-            _mean_run_time,
-            "s",
-        ),
-        _bag(
-            "bag_wait_share",
-            "share of waits by bags",
-            "wait of jobs in bags, of that of all jobs whose wait is known",
-            "Table 3.20",
-            partial(share_of_bags, what="wait"),
-        ),
-    ),
-)
+@GROUP.feature("share of waits by bags", "Minh 2012, Table 3.20")
+def bag_wait_share(workload: Workload) -> float:
+    """Wait of jobs in bags, of that of all jobs whose wait is known."""
+    inside = real_bags(workload).in_real
+    known = workload.wait >= 0
+    if not known.any():
+        raise UnavailableError("no waits recorded")
+    wait = np.where(known, workload.wait, 0.0)
+    if wait.sum() <= 0:
+        raise UnavailableError("all waits are 0")
+    return float(wait[inside].sum() / wait.sum())

@@ -41,14 +41,14 @@ VARIABLES: dict[str, Variable] = {
     "interarrival": Variable("interarrival time", arrivals.gaps, "s"),
     "run_time": Variable("run time", lambda w: w.run_time, "s"),
     "processors": Variable("processors", lambda w: w.processors),
-    "requested_time": Variable("requested time", sizes.requested_times, "s"),
-    "wait": Variable("wait", sizes.waits, "s"),
+    "requested_time": Variable("requested time", sizes.requested_time, "s"),
+    "wait": Variable("wait", sizes.wait, "s"),
     "run_length": Variable("run length", repetition.repetitions),
     "bag_size": Variable("bag size", bag_features.bag_sizes),
     "bag_interarrival": Variable("time between bags", bag_features.bag_gaps, "s"),
-    "jobs_per_user": Variable("jobs of a user", users.jobs_of_users),
-    "jobs_per_session": Variable("jobs of a session", users.session_sizes),
-    "think_time": Variable("think time", users.think_times, "s"),
+    "jobs_per_user": Variable("jobs of a user", users.jobs_per_user),
+    "jobs_per_session": Variable("jobs of a session", users.jobs_per_session),
+    "think_time": Variable("think time", users.think_time, "s"),
 }
 
 
@@ -126,17 +126,17 @@ class Distance:
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain data, fit for JSON."""
-        features: dict[str, Any] = {}
-        missing: dict[str, str] = {}
-        for name, one in self.differences.items():
-            if isinstance(one, str):
-                missing[name] = one
-            else:
-                more = {"difference": one.difference, "relative": one.relative}
-                features[name] = asdict(one) | more
-        for name, apart in self.distributions.items():
-            if isinstance(apart, str):
-                missing[f"{name} (distribution)"] = apart
+        features = {
+            name: asdict(one) | {"difference": one.difference, "relative": one.relative}
+            for name, one in self.differences.items()
+            if not isinstance(one, str)
+        }
+        missing = {name: one for name, one in self.differences.items() if isinstance(one, str)}
+        missing |= {
+            f"{name} (distribution)": one
+            for name, one in self.distributions.items()
+            if isinstance(one, str)
+        }
         return {
             "first": self.first.workload.name,
             "second": self.second.workload.name,
@@ -159,13 +159,18 @@ def distance_of(first: Features, second: Features) -> Distance:
         Measured with the same features; the first is the one that is held against, such as the
         trace that a model was fitted to.
     """
+    return Distance(first, second, distributions_of(first.workload, second.workload))
+
+
+def distributions_of(first: Workload, second: Workload) -> dict[str, Apart | str]:
+    """Return how far all distributions of two workloads are apart, as :class:`Distance` has it."""
     found: dict[str, Apart | str] = {}
     for name, variable in VARIABLES.items():
         try:
-            found[name] = apart(variable.values(first.workload), variable.values(second.workload))
+            found[name] = apart(variable.values(first), variable.values(second))
         except UnavailableError as error:
             found[name] = str(error)
-    return Distance(first, second, found)
+    return found
 
 
 def apart(first: ArrayLike, second: ArrayLike) -> Apart:

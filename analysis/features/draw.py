@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hpcrowd.analysis.curves import time_ticks
 from hpcrowd.analysis.features import sizes
-from hpcrowd.analysis.features.arrivals import arrival_correlation, gaps, hours_of_week, span
+from hpcrowd.analysis.features.arrivals import arrival_correlation, gaps, hours_of_week, span_s
 from hpcrowd.analysis.features.bags import (
     PARAMETERS,
     TITLES,
@@ -28,19 +28,17 @@ from hpcrowd.analysis.features.locality import bag_zipf, repetition_zipf, repeti
 from hpcrowd.analysis.features.panels import (
     LETTERS,
     POINTS,
-    begin,
     drawable,
     exceeding,
-    histogram,
     label_below,
     labels_of_shares,
     logarithmic_counts,
     logarithmic_times,
     not_exceeding,
-    nothing,
+    panel,
     percent,
 )
-from hpcrowd.analysis.features.users import jobs_of_users, responses_thought_about, think_times
+from hpcrowd.analysis.features.users import batch_response, jobs_per_user, think_time
 from hpcrowd.analysis.features.workload import Floats, Workload
 from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, TITLE
 from hpcrowd.environment.clock import DAY, WEEK
@@ -93,35 +91,32 @@ def jobs_per_day(workload: Workload) -> tuple[Floats, Floats]:
     return workload.clock.second_at(first * DAY) + DAY * np.arange(len(jobs) + 1.0), jobs
 
 
-def draw_days(axes: Axes, workload: Workload, title: str = "Jobs submitted per day") -> None:
+def draw_days(axes: Axes, workload: Workload, title: str) -> None:
     """Draw the jobs of each local day of a workload, and their mean over the week around it."""
-    begin(axes, title)
-    try:
+    with panel(axes, title):
         edges, jobs = jobs_per_day(workload)
-    except UnavailableError as error:
-        return nothing(axes, str(error))
-    axes.stairs(jobs, edges, fill=True, color=COLOURS["sky"])
-    week = WEEK // DAY
-    if len(jobs) > 2 * week:
-        around = np.convolve(jobs, np.ones(week), "same")
-        around /= np.convolve(np.ones(len(jobs)), np.ones(week), "same")
-        middle = (edges[1:] + edges[:-1]) / 2
-        axes.plot(middle, around, color=COLOURS["blue"], linewidth=1.3)
-        axes.set_title(f"{title}; line: mean of 7 days", **TITLE)
-    places, texts, name = time_ticks(workload.clock, int(edges[0]), int(edges[-1]))
-    axes.set_xlim(edges[0], edges[-1])
-    axes.set_ylim(0, 1.08 * jobs.max())
-    axes.yaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
-    every = -(-len(places) // LABELS)
-    axes.set_xticks(places[::every], texts[::every])
-    label_below(axes, name)
+        axes.stairs(jobs, edges, fill=True, color=COLOURS["sky"])
+        week = WEEK // DAY
+        if len(jobs) > 2 * week:
+            around = np.convolve(jobs, np.ones(week), "same")
+            around /= np.convolve(np.ones(len(jobs)), np.ones(week), "same")
+            middle = (edges[1:] + edges[:-1]) / 2
+            axes.plot(middle, around, color=COLOURS["blue"], linewidth=1.3)
+            axes.set_title(f"{title}; line: mean of 7 days", **TITLE)
+        places, texts, name = time_ticks(workload.clock, int(edges[0]), int(edges[-1]))
+        axes.set_xlim(edges[0], edges[-1])
+        axes.set_ylim(0, 1.08 * jobs.max())
+        axes.yaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
+        every = -(-len(places) // LABELS)
+        axes.set_xticks(places[::every], texts[::every])
+        label_below(axes, name)
 
 
 def week_shares(workload: Workload) -> Floats:
     """Return submissions in each local hour of the week over those of the mean hour, (7, 24)."""
     if abs(workload.submit).max(initial=0) > MOST_DAYS * DAY:
         raise UnavailableError("longer than a century")
-    if span(workload) < WEEK:
+    if span_s(workload) < WEEK:
         raise UnavailableError("shorter than a week")
     hours = hours_of_week(workload)
     if hours.mean() <= 0:
@@ -130,9 +125,7 @@ def week_shares(workload: Workload) -> Floats:
     return shares
 
 
-def draw_week(
-    axes: Axes, workload: Workload, most: float | None = None, title: str = "Hours of the week"
-) -> Any:
+def draw_week(axes: Axes, workload: Workload, most: float | None, title: str) -> Any:
     """Draw when in the week jobs are submitted, in shades of the mean hour.
 
     Parameters
@@ -142,7 +135,7 @@ def draw_week(
     workload
         Of which jobs.
     most
-        What the darkest shade stands for, in mean hours; by default the busiest hour.
+        What the darkest shade stands for, in mean hours; None for nothing to draw.
     title
         Of the panel.
 
@@ -151,32 +144,24 @@ def draw_week(
     QuadMesh or None
         For a colour bar.
     """
-    begin(axes, title)
-    try:
+    with panel(axes, title):
         shares = week_shares(workload)
-    except UnavailableError as error:
-        return nothing(axes, str(error))
-    top = float(shares.max()) if most is None else most
-    mesh = axes.pcolormesh(
-        np.arange(shares.shape[1] + 1), np.arange(len(shares) + 1), shares,
-        cmap=SHADES, vmin=0, vmax=top, edgecolor="white", linewidth=0.3,
-    )  # fmt: skip
-    axes.grid(visible=False)
-    axes.set_ylim(len(shares), 0)
-    axes.set_yticks(np.arange(len(WEEK_DAYS)) + 0.5, WEEK_DAYS)
-    axes.set_xticks(HOURS, [f"{hour}:00" for hour in HOURS])
-    clock = workload.clock
-    zone = "the origin counts as Monday 0:00" if clock.nominal else f"local time, {clock.zone}"
-    label_below(axes, zone)
-    return mesh
+        mesh = axes.pcolormesh(
+            np.arange(shares.shape[1] + 1), np.arange(len(shares) + 1), shares,
+            cmap=SHADES, vmin=0, vmax=most, edgecolor="white", linewidth=0.3,
+        )  # fmt: skip
+        axes.grid(visible=False)
+        axes.set_ylim(len(shares), 0)
+        axes.set_yticks(np.arange(len(WEEK_DAYS)) + 0.5, WEEK_DAYS)
+        axes.set_xticks(HOURS, [f"{hour}:00" for hour in HOURS])
+        clock = workload.clock
+        zone = "the origin counts as Monday 0:00" if clock.nominal else f"local time, {clock.zone}"
+        label_below(axes, zone)
+        return mesh
+    return None
 
 
-def draw_acf(
-    axes: Axes,
-    workload: Workload,
-    of: Sequence[str] = ("jobs", "bags"),
-    title: str = "Autocorrelation of counts",
-) -> None:
+def draw_acf(axes: Axes, workload: Workload, title: str) -> None:
     """Draw the autocorrelation of arrivals per time scale over ten days; Minh 2012, Fig. 3.7.
 
     Parameters
@@ -185,61 +170,31 @@ def draw_acf(
         Where; vertical lines mark days, a darker one the week.
     workload
         Of which arrivals.
-    of
-        Names of :data:`COUNTED`.
     title
         Of the panel.
     """
-    begin(axes, title)
     scale = workload.settings.time_scale_s
     reasons = {}
-    for name in of:
-        find, colour, width = COUNTED[name]
-        try:
-            found = find(workload)[1 : int(ACF_DAYS * DAY / scale) + 1]
-            if len(found) * scale < DAY:
-                raise UnavailableError("shorter than two days")
-        except UnavailableError as error:
-            reasons[name] = str(error)
-            continue
-        lags = np.arange(1, len(found) + 1) * scale / DAY
-        axes.plot(lags, found, color=COLOURS[colour], linewidth=width, label=name)
-    if len(reasons) == len(of):
-        return nothing(axes, "; ".join(dict.fromkeys(reasons.values())))
-    axes.set_xlim(0, ACF_DAYS)
-    axes.set_xticks(range(ACF_DAYS + 1))
-    axes.axvline(WEEK / DAY, color="#aaaaaa", linewidth=1, zorder=0.6)
-    axes.axhline(0, color="#888888", linewidth=0.8, zorder=0.6)
-    axes.legend(**LEGEND, loc="upper right", ncols=2)
-    missing = "; ".join(f"not drawn: {name} ({reason})" for name, reason in reasons.items())
-    label_below(axes, "lag, days", missing)
-
-
-def draw_gaps(axes: Axes, workloads: Sequence[Workload], of: str = "jobs", title: str = "") -> None:
-    """Draw the CCDF of interarrival times on logarithmic axes; Minh 2012, Figs. 3.1 and 3.6 (a).
-
-    Parameters
-    ----------
-    axes
-        Where.
-    workloads
-        Of which arrivals.
-    of
-        ``jobs`` or ``bags``, single jobs among them.
-    title
-        Of the panel.
-    """
-    begin(axes, title or f"Times between {of} longer than ...")
-    times = {"jobs": gaps, "bags": bag_gaps}[of]
-    drawn, missing = drawable(workloads, lambda workload: exceeding(times(workload)))
-    if not drawn:
-        return nothing(axes, missing)
-    for one in drawn:
-        axes.plot(*one.found, **one.look)
-    labels_of_shares(axes)
-    axes.set_ylim(0.5 / max(len(one.workload) for one in drawn), 1.3)
-    logarithmic_times(axes, 1, 1.3 * max(float(one.found[0][-1]) for one in drawn))
-    label_below(axes, "time between two arrivals", missing)
+    with panel(axes, title):
+        for name, (find, colour, width) in COUNTED.items():
+            try:
+                found = find(workload)[1 : int(ACF_DAYS * DAY / scale) + 1]
+                if len(found) * scale < DAY:
+                    raise UnavailableError("shorter than two days")
+            except UnavailableError as error:
+                reasons[name] = str(error)
+                continue
+            lags = np.arange(1, len(found) + 1) * scale / DAY
+            axes.plot(lags, found, color=COLOURS[colour], linewidth=width, label=name)
+        if len(reasons) == len(COUNTED):
+            raise UnavailableError("; ".join(dict.fromkeys(reasons.values())))
+        axes.set_xlim(0, ACF_DAYS)
+        axes.set_xticks(range(ACF_DAYS + 1))
+        axes.axvline(WEEK / DAY, color="#aaaaaa", linewidth=1, zorder=0.6)
+        axes.axhline(0, color="#888888", linewidth=0.8, zorder=0.6)
+        axes.legend(**LEGEND, loc="upper right", ncols=2)
+        missing = "; ".join(f"not drawn: {name} ({reason})" for name, reason in reasons.items())
+        label_below(axes, "lag, days", missing)
 
 
 #: Cells of run times to a factor of ten.
@@ -254,20 +209,20 @@ MOST = 1e12
 
 
 class Column(NamedTuple):
-    """A column of jobs whose distribution is drawn."""
+    """Something of jobs or bags whose distribution is drawn."""
 
     title: str  #: of the panel
     axis: str  #: name of its axis
     values: Callable[[Workload], NDArray[Any]]
-    is_time: bool
-    above: str  #: what there is none of when nothing can be drawn
+    is_time: bool = True
+    above: str = "time above 1 s"  #: what there is none of when nothing can be drawn
 
 
-#: What :func:`draw_ccdf` draws, by name.
+#: What :func:`draw_ccdf` draws of jobs, by name.
 COLUMNS = {
     "run_time": Column(
-        "Jobs that ran longer than ...", "run time", lambda w: w.run_time, True,
-        "run time above 1 s",
+        "Jobs that ran longer than ...", "run time", lambda w: w.run_time,
+        above="run time above 1 s",
     ),
     "processors": Column(
         "Jobs that asked for more processors than ...", "processors", lambda w: w.processors,
@@ -275,31 +230,59 @@ COLUMNS = {
     ),
     "requested_time": Column(
         "Jobs whose requested time was longer than ...", "requested time",
-        sizes.requested_times, True, "requested time above 1 s",
+        sizes.requested_time, above="requested time above 1 s",
     ),
-    "wait": Column(
-        "Jobs that waited longer than ...", "wait", sizes.waits, True, "wait above 1 s",
-    ),
+    "wait": Column("Jobs that waited longer than ...", "wait", sizes.wait, above="wait above 1 s"),
 }  # fmt: skip
 
+#: What it draws of arrivals, single jobs among the bags.
+BETWEEN = {
+    of: Column(f"Times between {of} longer than ...", "time between two arrivals", find)
+    for of, find in (("jobs", gaps), ("bags", bag_gaps))
+}
 
-def draw_ccdf(axes: Axes, workloads: Sequence[Workload], column: str) -> None:
-    """Draw which share of jobs has more than so much of a column of :data:`COLUMNS`."""
-    title, axis, values, is_time, above = COLUMNS[column]
-    begin(axes, title)
-    drawn, missing = drawable(workloads, lambda one: exceeding(values(one), above))
-    if not drawn:
-        return nothing(axes, missing)
-    for one in drawn:
-        axes.plot(*one.found, **one.look)
-    last = 1.3 * max(float(one.found[0][-1]) for one in drawn)
-    percent(axes)
-    if is_time:
-        logarithmic_times(axes, 1, last)
-    else:
-        logarithmic_counts(axes, last)
-        axes.set_xlim(left=1)
-    label_below(axes, axis, missing)
+
+def draw_ccdf(
+    axes: Axes,
+    workloads: Sequence[Workload],
+    column: Column,
+    *,
+    title: str = "",
+    tail: bool = False,
+) -> None:
+    """Draw which share of jobs, or of arrivals, has more than so much of something.
+
+    Parameters
+    ----------
+    axes
+        Where; the axis across is logarithmic.
+    workloads
+        Of which jobs.
+    column
+        One of :data:`COLUMNS` or :data:`BETWEEN`.
+    title
+        Of the panel; that of the column unless given.
+    tail
+        Whether shares are on a logarithmic axis too, as in Minh 2012, Figs. 3.1 and 3.6 (a).
+    """
+    with panel(axes, title or column.title):
+        drawn, missing = drawable(
+            workloads, lambda one: exceeding(column.values(one), column.above)
+        )
+        for one in drawn:
+            axes.plot(*one.found, **one.look)
+        last = 1.3 * max(float(one.found[0][-1]) for one in drawn)
+        if tail:
+            labels_of_shares(axes)
+            axes.set_ylim(0.5 / max(len(one.workload) for one in drawn), 1.3)
+        else:
+            percent(axes)
+        if column.is_time:
+            logarithmic_times(axes, 1, last)
+        else:
+            logarithmic_counts(axes, last)
+            axes.set_xlim(left=1)
+        label_below(axes, column.axis, missing)
 
 
 class Grid(NamedTuple):
@@ -362,13 +345,7 @@ def darkest(workloads: Sequence[Workload], grid: Grid) -> float:
 
 
 def draw_cells(
-    axes: Axes,
-    workload: Workload,
-    grid: Grid,
-    *,
-    weighted: bool = False,
-    most: float = 1,
-    title: str = "",
+    axes: Axes, workload: Workload, grid: Grid, title: str, *, weighted: bool, most: float
 ) -> Any:
     """Draw run time x processors as a map; Minh 2012, Fig. 2.6 has it as a 3D histogram.
 
@@ -380,12 +357,12 @@ def draw_cells(
         Of which jobs; those shorter than 1 s stand at 1 s.
     grid
         :func:`grid_of` all workloads that stand beside each other.
+    title
+        Of the panel.
     weighted
         Whether shades tell the share of occupation (run time x processors) instead of jobs.
     most
         Share that the darkest shade stands for, such as :func:`darkest`.
-    title
-        Of the panel.
 
     Returns
     -------
@@ -394,25 +371,21 @@ def draw_cells(
     """
     from matplotlib.colors import LogNorm
 
-    what = "occupation" if weighted else "jobs"
-    begin(axes, title or f"Share of {what}")
-    try:
+    with panel(axes, title):
         shares = cells_of(workload, grid, weighted=weighted)
-    except UnavailableError as error:
-        return nothing(axes, str(error))
-    logarithmic_times(axes, 1, float(grid.run_time[-1]))
-    axes.set_yscale("log", base=2)
-    axes.set_ylim(grid.processors[0], grid.processors[-1])
-    steps = max(1, -(-len(grid.processors) // 9))
-    ticks = 2 ** np.arange(0, len(grid.processors) - 1, steps)
-    axes.set_yticks(ticks, [f"{tick:,}" for tick in ticks])
-    axes.minorticks_off()
-    mesh = axes.pcolormesh(
-        grid.run_time, grid.processors, np.where(shares >= LEAST, shares, np.nan),
-        cmap=SHADES, norm=LogNorm(LEAST, most, clip=True),
-    )  # fmt: skip
-    axes.set_xlabel("run time", fontsize=LETTERS)
-    return mesh
+        logarithmic_times(axes, 1, float(grid.run_time[-1]))
+        axes.set_yscale("log", base=2)
+        axes.set_ylim(grid.processors[0], grid.processors[-1])
+        steps = max(1, -(-len(grid.processors) // 9))
+        ticks = 2 ** np.arange(0, len(grid.processors) - 1, steps)
+        axes.set_yticks(ticks, [f"{tick:,}" for tick in ticks])
+        axes.minorticks_off()
+        axes.set_xlabel("run time", fontsize=LETTERS)
+        return axes.pcolormesh(
+            grid.run_time, grid.processors, np.where(shares >= LEAST, shares, np.nan),
+            cmap=SHADES, norm=LogNorm(LEAST, most, clip=True),
+        )  # fmt: skip
+    return None
 
 
 #: Colours and dashes of the fitted distributions; the data are grey and broad.
@@ -424,41 +397,33 @@ LOOKS = {
     "exponential": ("orange", "-"),
 }
 
-#: Titles of panels on repetitions.
-REPEATED = {
-    "runs": "Runs of similar run times by length in jobs",
-    "bags": "Bags by size in jobs",
-}
+#: What repetitions are measured in.
+REPEATED = {"runs": "length in jobs", "bags": "size in jobs"}
 
 
-def draw_bag_gaps(
-    axes: Axes, workload: Workload, title: str = "Times between bags up to ..."
-) -> None:
+def draw_bag_gaps(axes: Axes, workload: Workload, title: str) -> None:
     """Draw the distribution of times between bags and the five fitted ones; Minh 2012, Fig. 3.6."""
-    begin(axes, title)
-    try:
+    with panel(axes, title):
         x, share = not_exceeding(bag_gaps(workload))
-    except UnavailableError as error:
-        return nothing(axes, str(error))
-    axes.plot(x, share, color=COLOURS["grey"], linewidth=4, alpha=0.7, label="data")
-    reasons = {}
-    for name in PARAMETERS:
-        try:
-            fit = bag_fit(workload, name)
-        except UnavailableError as error:
-            reasons[name] = str(error)
-            continue
-        colour, dashes = LOOKS[name]
-        label = f"{TITLES[name]}, KS {fit.ks:.3f}"
-        axes.plot(x, fit.cdf(x), color=COLOURS[colour], linestyle=dashes, label=label)
-    percent(axes)
-    logarithmic_times(axes, 1, float(x[-1]))
-    axes.legend(**LEGEND, loc="lower right")
-    missing = "; ".join(dict.fromkeys(reasons.values()))
-    label_below(axes, "time between bags", f"not fitted: {missing}" if missing else "")
+        axes.plot(x, share, color=COLOURS["grey"], linewidth=4, alpha=0.7, label="data")
+        reasons = []
+        for name in PARAMETERS:
+            try:
+                fit = bag_fit(workload, name)
+            except UnavailableError as error:
+                reasons.append(str(error))
+                continue
+            colour, dashes = LOOKS[name]
+            label = f"{TITLES[name]}, KS {fit.ks:.3f}"
+            axes.plot(x, fit.cdf(x), color=COLOURS[colour], linestyle=dashes, label=label)
+        percent(axes)
+        logarithmic_times(axes, 1, float(x[-1]))
+        axes.legend(**LEGEND, loc="lower right")
+        missing = "; ".join(dict.fromkeys(reasons))
+        label_below(axes, "time between bags", f"not fitted: {missing}" if missing else "")
 
 
-def draw_repetitions(axes: Axes, workload: Workload, of: str = "bags", title: str = "") -> None:
+def draw_repetitions(axes: Axes, workload: Workload, of: str, title: str) -> None:
     """Draw a log-log histogram of repetitions and the fitted Zipf distribution.
 
     Parameters
@@ -472,24 +437,22 @@ def draw_repetitions(axes: Axes, workload: Workload, of: str = "bags", title: st
     title
         Of the panel.
     """
-    begin(axes, title or REPEATED[of])
-    try:
-        length, count = histogram(bags(workload).size if of == "bags" else repetitions(workload))
-    except UnavailableError as error:
-        return nothing(axes, str(error))
-    axes.scatter(length, count, s=12, color=COLOURS["blue"], linewidth=0, zorder=3)
-    logarithmic_counts(axes, float(length[-1]))
-    logarithmic_counts(axes, float(count.max()), vertical=True)
-    missing = ""
-    try:
-        law = bag_zipf(workload) if of == "bags" else repetition_zipf(workload)
-        x = np.geomspace(1, max(length[-1], 2), POINTS)
-        label = f"Zipf, exponent {law.exponent:.2f}"
-        axes.plot(x, count.sum() * law.probability(x), color=COLOURS["vermilion"], label=label)
-        axes.legend(**LEGEND, loc="upper right")
-    except UnavailableError as error:
-        missing = f"no Zipf distribution: {error}"
-    label_below(axes, REPEATED[of].partition(" by ")[2], missing)
+    with panel(axes, title):
+        lengths = bags(workload).size if of == "bags" else repetitions(workload)
+        length, count = np.unique(lengths, return_counts=True)
+        axes.scatter(length, count, s=12, color=COLOURS["blue"], linewidth=0, zorder=3)
+        logarithmic_counts(axes, float(length[-1]))
+        logarithmic_counts(axes, float(count.max()), vertical=True)
+        missing = ""
+        try:
+            law = bag_zipf(workload) if of == "bags" else repetition_zipf(workload)
+            x = np.geomspace(1, max(length[-1], 2), POINTS)
+            label = f"Zipf, exponent {law.exponent:.2f}"
+            axes.plot(x, count.sum() * law.probability(x), color=COLOURS["vermilion"], label=label)
+            axes.legend(**LEGEND, loc="upper right")
+        except UnavailableError as error:
+            missing = f"no Zipf distribution: {error}"
+        label_below(axes, REPEATED[of], missing)
 
 
 #: Bins of response times to a factor of ten, and the fewest batches of one that is drawn.
@@ -499,37 +462,25 @@ BINS, FEWEST = 2, 10
 BANDS = 3
 
 
-def draw_ranks(
-    axes: Axes, workloads: Sequence[Workload], title: str = "Jobs of each user, busiest first"
-) -> None:
-    """Draw the jobs of each user against the user's rank, on logarithmic axes."""
-    begin(axes, title)
-    drawn, missing = drawable(workloads, jobs_of_users)
-    if not drawn:
-        return nothing(axes, missing)
-    for one in drawn:
-        rank = np.arange(1, len(one.found) + 1)
-        axes.plot(rank, one.found, **one.look, marker=".", markersize=3.5)
-    logarithmic_counts(axes, max(len(one.found) for one in drawn))
-    logarithmic_counts(axes, max(int(one.found[0]) for one in drawn), vertical=True)
-    label_below(axes, "rank of the user", missing)
-
-
-def draw_user_shares(
-    axes: Axes, workloads: Sequence[Workload], title: str = "Jobs of the busiest users together"
-) -> None:
-    """Draw the share of the jobs that the busiest users have together, by how many they are."""
-    begin(axes, title)
-    drawn, missing = drawable(workloads, jobs_of_users)
-    if not drawn:
-        return nothing(axes, missing)
-    for one in drawn:
-        rank = np.arange(1, len(one.found) + 1)
-        together = np.cumsum(one.found) / one.found.sum()
-        axes.plot(rank, together, **one.look, marker=".", markersize=3.5)
-    logarithmic_counts(axes, max(len(one.found) for one in drawn))
-    percent(axes)
-    label_below(axes, "so many of the busiest users", missing)
+def draw_users(axes: Axes, workloads: Sequence[Workload], *, together: bool) -> None:
+    """Draw the jobs of users by rank on logarithmic axes, or the share of the busiest together."""
+    with panel(
+        axes,
+        "Jobs of the busiest users together" if together else "Jobs of each user, busiest first",
+    ):
+        drawn, missing = drawable(workloads, jobs_per_user)
+        for one in drawn:
+            rank = np.arange(1, len(one.found) + 1)
+            jobs = np.cumsum(one.found) / one.found.sum() if together else one.found
+            axes.plot(rank, jobs, **one.look, marker=".", markersize=3.5)
+        logarithmic_counts(axes, max(len(one.found) for one in drawn))
+        if together:
+            percent(axes)
+        else:
+            logarithmic_counts(axes, max(int(one.found[0]) for one in drawn), vertical=True)
+        label_below(
+            axes, "so many of the busiest users" if together else "rank of the user", missing
+        )
 
 
 def think_quartiles(workload: Workload) -> Floats:
@@ -545,8 +496,8 @@ def think_quartiles(workload: Workload) -> Floats:
     UnavailableError
         When no bin has :data:`FEWEST` batches.
     """
-    response = np.maximum(responses_thought_about(workload), 1)
-    think = np.maximum(think_times(workload), 1)
+    response = np.maximum(batch_response(workload), 1)
+    think = np.maximum(think_time(workload), 1)
     place = np.floor(np.log10(response) * BINS).astype(np.int64)
     bins, count = np.unique(place, return_counts=True)
     kept = bins[count >= FEWEST]
@@ -557,25 +508,21 @@ def think_quartiles(workload: Workload) -> Floats:
     return np.vstack([middle, np.transpose(quartiles)])
 
 
-def draw_think_times(
-    axes: Axes, workloads: Sequence[Workload], title: str = "Think time after a batch"
-) -> None:
+def draw_think_times(axes: Axes, workloads: Sequence[Workload]) -> None:
     """Draw medians and quartiles of think times against the response time of the batch before.
 
     Zakay and Feitelson 2015, section IV; times below 1 s stand at 1 s.
     """
-    begin(axes, title)
-    drawn, missing = drawable(workloads, think_quartiles)
-    if not drawn:
-        return nothing(axes, missing)
-    for one in drawn:
-        middle, low, median, high = one.found
-        axes.plot(middle, median, **one.look, marker="o", markersize=4)
-        if len(drawn) <= BANDS:
-            colour = one.look["color"]
-            axes.fill_between(middle, low, high, color=colour, alpha=0.2, linewidth=0)
-    found = np.hstack([one.found for one in drawn])
-    logarithmic_times(axes, found[0].min() / 1.8, found[0].max() * 1.8)
-    logarithmic_times(axes, max(found[1].min() / 1.5, 0.8), found[3].max() * 1.5, vertical=True)
-    axes.set_ylabel("think time", fontsize=LETTERS)
-    label_below(axes, "response time of the batch before", missing)
+    with panel(axes, "Think time after a batch"):
+        drawn, missing = drawable(workloads, think_quartiles)
+        for one in drawn:
+            middle, low, median, high = one.found
+            axes.plot(middle, median, **one.look, marker="o", markersize=4)
+            if len(drawn) <= BANDS:
+                colour = one.look["color"]
+                axes.fill_between(middle, low, high, color=colour, alpha=0.2, linewidth=0)
+        found = np.hstack([one.found for one in drawn])
+        logarithmic_times(axes, found[0].min() / 1.8, found[0].max() * 1.8)
+        logarithmic_times(axes, max(found[1].min() / 1.5, 0.8), found[3].max() * 1.5, vertical=True)
+        axes.set_ylabel("think time", fontsize=LETTERS)
+        label_below(axes, "response time of the batch before", missing)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections import UserDict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from hpcrowd.environment.errors import QuantityError, UnavailableError
@@ -19,6 +22,12 @@ Scaling = Literal["time", "rate", "none", "calendar"]
 
 #: That by the unit of a feature; others stay as they are.
 SCALINGS: dict[str, Scaling] = {"s": "time", "1/h": "rate"}
+
+#: What returns a feature for a workload.
+Measure = Callable[["Workload"], float]
+
+#: What returns statistics of values, by their names in :data:`STATISTICS`.
+Kinds = Mapping[str, Callable[[Any], Any]]
 
 #: What of a quantity may be a feature, by the end of its name: in words, and what it is; the mean
 #: is described by what it is of.
@@ -61,7 +70,7 @@ class Feature:
     title: str
     definition: str
     source: str
-    measure: Callable[[Workload], float]
+    measure: Measure
     unit: str = ""
     by_order: bool = False
     calendar: bool = False
@@ -73,49 +82,93 @@ class Feature:
         return "calendar" if self.calendar else SCALINGS.get(self.unit, "none")
 
 
-def statistics_of(
-    name: str,
-    title: str,
-    definition: str,
-    source: str,
-    measures: Mapping[str, Callable[[Workload], float]],
-    unit: str = "",
-) -> tuple[Feature, ...]:
-    """Return features of one quantity, such as its mean and median.
-
-    Parameters
-    ----------
-    name, title, definition, source, unit
-        Of the quantity, as the attributes of a feature.
-    measures
-        What returns each of :data:`STATISTICS`.
-    """
-    found = []
-    for kind, measure in measures.items():
-        words, meaning = STATISTICS[kind]
-        in_unit = unit if kind != "cv" else ""
-        called = f"{name}_{kind}_{in_unit}" if in_unit else f"{name}_{kind}"
-        found.append(
-            Feature(called, f"{title}, {words}", meaning or definition, source, measure, in_unit)
-        )
-    return tuple(found)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Group:
-    """Features that are shown together.
+    """Features that are shown together, each declared where it is measured.
 
     Attributes
     ----------
     name, title
         Of the group.
+    by_order
+        Whether its features depend on the order of jobs submitted in the same second, unless one
+        says otherwise.
     features
-        In the order they are shown in.
+        In the order they are declared and shown in.
     """
 
     name: str
     title: str
-    features: tuple[Feature, ...]
+    by_order: bool = False
+    features: list[Feature] = field(default_factory=list)
+
+    def add(
+        self, name: str, title: str, definition: str, source: str, measure: Measure, **others: Any
+    ) -> None:
+        """Add a feature with these attributes; a name that ends with ``_s`` has the unit s."""
+        others = {"by_order": self.by_order, "unit": "s" if name.endswith("_s") else ""} | others
+        self.features.append(Feature(name, title, definition, source, measure, **others))
+
+    def feature[Measured: Measure](
+        self, title: str, source: str, **others: Any
+    ) -> Callable[[Measured], Measured]:
+        """Declare what a function returns as a feature.
+
+        The feature has the name of the function; the first paragraph of its documentation is the
+        definition.
+
+        Parameters
+        ----------
+        title, source, **others
+            As the attributes of a feature.
+        """
+
+        def declare(measure: Measured) -> Measured:
+            self.add(measure.__name__, title, _definition(measure), source, measure, **others)
+            return measure
+
+        return declare
+
+    def statistics[Values: Callable[[Workload], Any]](
+        self, title: str, source: str, kinds: Kinds, unit: str = ""
+    ) -> Callable[[Values], Values]:
+        """Declare statistics of what a function returns as features, such as mean and median.
+
+        Parameters
+        ----------
+        title, source, unit
+            Of the quantity, as the attributes of a feature.
+        kinds
+            Which of :data:`STATISTICS`, and what returns each of the values.
+        """
+
+        def declare(values: Values) -> Values:
+            for kind, reduce in kinds.items():
+                words, meaning = STATISTICS[kind]
+                name = f"{values.__name__}_{kind}"
+                self.add(
+                    f"{name}_{unit}" if unit and kind != "cv" else name,
+                    f"{title}, {words}",
+                    meaning or _definition(values),
+                    source,
+                    partial(_statistic, values, reduce),
+                )
+            return values
+
+        return declare
+
+
+def _statistic(
+    values: Callable[[Workload], Any], reduce: Callable[[Any], Any], workload: Workload
+) -> float:
+    return float(reduce(values(workload)))
+
+
+def _definition(function: Callable[..., Any]) -> str:
+    """Return what the documentation of a function says first, as words within a sentence."""
+    first = inspect.cleandoc(function.__doc__ or "").partition("\n\n")[0]
+    words = " ".join(first.split()).removesuffix(".")
+    return words if words[1:2].isupper() else words[:1].lower() + words[1:]
 
 
 @dataclass(frozen=True)
@@ -137,7 +190,7 @@ class Value:
         return f"not available: {self.reason}" if self.number is None else f"{self.number:g}"
 
 
-class Features(Mapping[str, Value]):
+class Features(UserDict[str, Value]):
     """The features of one workload by name.
 
     Parameters
@@ -149,26 +202,14 @@ class Features(Mapping[str, Value]):
     """
 
     def __init__(self, workload: Workload, values: Mapping[str, Value]) -> None:
+        super().__init__(values)
         self.workload = workload
-        self._values = dict(values)
 
-    def __getitem__(self, name: str) -> Value:
-        try:
-            return self._values[name]
-        except KeyError:
-            raise QuantityError(f"feature {name!r}: not measured, or not known") from None
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._values
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
+    def __missing__(self, name: str) -> Value:
+        raise QuantityError(f"feature {name!r}: not measured, or not known")
 
     def __repr__(self) -> str:
-        known = sum(value.number is not None for value in self._values.values())
+        known = sum(value.number is not None for value in self.values())
         return f"<Features of {self.workload.name}: {known} of {len(self)} available>"
 
     def number(self, name: str) -> float:
@@ -189,10 +230,8 @@ class Features(Mapping[str, Value]):
     def to_json(self) -> dict[str, Any]:
         """Return numbers by name, and the reasons of those that are not available."""
         return {
-            "features": {name: value.number for name, value in self._values.items()},
-            "not_available": {
-                name: value.reason for name, value in self._values.items() if value.reason
-            },
+            "features": {name: value.number for name, value in self.items()},
+            "not_available": {name: value.reason for name, value in self.items() if value.reason},
         }
 
 
@@ -209,30 +248,9 @@ def value_of(feature: Feature, workload: Workload) -> Value:
     return Value(int(number) if isinstance(number, int) else float(number))
 
 
-def measure(
-    workload: Workload,
-    features: Iterable[Feature],
-    progress: Callable[[str, int, int], Any] | None = None,
-) -> Features:
+def measure(workload: Workload, features: Iterable[Feature]) -> Features:
     """Measure features of a workload.
 
-    Parameters
-    ----------
-    workload
-        What to measure.
-    features
-        Which.
-    progress
-        Called before each with its title, how many are done, and how many there are.
-
-    Notes
-    -----
     A feature that cannot be measured is told as such, with the reason; it never stops the others.
     """
-    wanted = list(features)
-    values = {}
-    for place, feature in enumerate(wanted):
-        if progress is not None:
-            progress(feature.title, place, len(wanted))
-        values[feature.name] = value_of(feature, workload)
-    return Features(workload, values)
+    return Features(workload, {one.name: value_of(one, workload) for one in features})

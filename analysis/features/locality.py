@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcrowd.analysis.features.bags import bags
-from hpcrowd.analysis.features.feature import Feature, Group
-from hpcrowd.analysis.features.workload import MOST_COMPONENTS, RESOLUTION_S, Workload
+from hpcrowd.analysis.features.feature import Group
+from hpcrowd.analysis.features.workload import MOST_COMPONENTS, RESOLUTION_S, Workload, once
 from hpcrowd.environment.errors import QuantityError, UnavailableError, missing
 from hpcrowd.environment.jobs import Int64s
 
@@ -171,8 +171,8 @@ def classify(
         ordered = ordered[(2 * np.arange(sample) + 1) * len(ordered) // (2 * sample)]
     if ordered[0] == ordered[-1]:
         return _one_class(given, ordered[0] * resolution, resolution, most, len(ordered))
-    with _one_thread():
-        mixtures = {len(mixture.weights_): mixture for mixture in _mixtures(ordered, most)}
+    with fitting() as kind:
+        mixtures = {len(one.weights_): one for one in _mixtures(kind, ordered, most)}
         bic = {number: float(found.bic(ordered[:, None])) for number, found in mixtures.items()}
         best = mixtures[min(bic, key=bic.__getitem__)]
         component = best.predict(distinct[:, None])
@@ -256,28 +256,31 @@ def zipf_exponent(lengths: ArrayLike, what: str = "lengths") -> Zipf:
     return Zipf(exponent, step / float(np.sqrt(len(numbers) * around)), len(numbers))
 
 
-def _one_thread() -> AbstractContextManager[Any]:
-    """Return the context of fits: threads would gain nothing here, and may differ in last digits.
+@contextmanager
+def fitting() -> Iterator[Any]:
+    """Give the class of mixtures to fit: in one thread, without a word on what does not converge.
+
+    More threads would gain nothing here, and may differ in the last digits of sums. Some numbers of
+    components are hopeless, and lose by BIC.
 
     Raises
     ------
     UnavailableError
-        When scikit-learn, which brings the library for it, is not installed.
+        When scikit-learn, which brings the library for threads, is not installed.
     """
     try:
-        import sklearn  # noqa: F401
+        from sklearn import exceptions
+        from sklearn.mixture import GaussianMixture
         from threadpoolctl import threadpool_limits
     except ImportError:
         raise UnavailableError(missing("scikit-learn")) from None
-    limits: AbstractContextManager[Any] = threadpool_limits(limits=1)
-    return limits
+    with threadpool_limits(limits=1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", exceptions.ConvergenceWarning)
+        yield GaussianMixture
 
 
-def _mixtures(ordered: Floats, most: int) -> Iterator[Any]:
+def _mixtures(kind: Any, ordered: Floats, most: int) -> Iterator[Any]:
     """Give fitted mixtures of 1, 2, ... components, those that groups of values can start."""
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.mixture import GaussianMixture
-
     tried: set[int] = set()
     for quantiles in range(1, QUANTILES_PER_COMPONENT * most + 1):
         cuts = _cuts(ordered, quantiles)
@@ -291,7 +294,7 @@ def _mixtures(ordered: Floats, most: int) -> Iterator[Any]:
         count = np.bincount(group)
         mean = np.bincount(group, ordered) / count
         variance = np.bincount(group, (ordered - mean[group]) ** 2) / count + ROUNDING
-        mixture = GaussianMixture(
+        mixture = kind(
             number,
             # One dimension has one kind of variance; "full" is the one without cancellation.
             covariance_type="full",
@@ -302,10 +305,7 @@ def _mixtures(ordered: Floats, most: int) -> Iterator[Any]:
             tol=TOLERANCE,
             max_iter=MOST_STEPS,
         )
-        with warnings.catch_warnings():
-            # Told by Classes.converged; some numbers of components are hopeless, and lose by BIC.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            yield mixture.fit(ordered[:, None])
+        yield mixture.fit(ordered[:, None])
 
 
 def _cuts(ordered: Floats, quantiles: int) -> Floats:
@@ -331,7 +331,8 @@ def _one_class(given: Floats, value: float, resolution: float, most: int, fitted
     )
 
 
-def run_time_classes(workload: Workload) -> Classes:
+@once
+def classes_of_run_times(workload: Workload) -> Classes:
     """Return the classes of run times, in the order of submission.
 
     Raises
@@ -339,75 +340,60 @@ def run_time_classes(workload: Workload) -> Classes:
     UnavailableError
         When scikit-learn is not installed, or there are no jobs.
     """
-
-    def find() -> Classes:
-        scales = workload.settings
-        found = classify(workload.run_time, most=scales.components, resolution=scales.resolution_s)
-        workload.remarks.append(found.note)
-        return found
-
-    return workload.once("classes", find)
+    scales = workload.settings
+    found = classify(workload.run_time, most=scales.components, resolution=scales.resolution_s)
+    workload.remarks.append(found.note)
+    return found
 
 
+@once
 def repetitions(workload: Workload) -> Int64s:
     """Return the lengths of repetitions of similar run times, the run lengths."""
     if len(workload) < 2:
         raise UnavailableError("fewer than 2 jobs")
-    return workload.once("runs", lambda: run_lengths(run_time_classes(workload).labels))
+    return run_lengths(classes_of_run_times(workload).labels)
 
 
+@once
 def repetition_zipf(workload: Workload) -> Zipf:
     """Return the Zipf distribution of run lengths; Table 3.5."""
-    return workload.once("run zipf", lambda: zipf_exponent(repetitions(workload), "run lengths"))
+    return zipf_exponent(repetitions(workload), "run lengths")
 
 
+@once
 def bag_zipf(workload: Workload) -> Zipf:
     """Return the Zipf distribution of the sizes of bags, single jobs among them; Fig. 3.5."""
-    return workload.once("bag zipf", lambda: zipf_exponent(bags(workload).size, "bag sizes"))
+    return zipf_exponent(bags(workload).size, "bag sizes")
 
 
-GROUP = Group(
-    "locality",
-    "Temporal locality",
-    (
-        Feature(
-            "run_time_classes",
-            "classes of run times",
-            "components of the mixture of normal distributions that BIC chooses, on run times in s",
-            "Minh 2012, section 3.3.1",
-            lambda w: run_time_classes(w).components,
-        ),
-        Feature(
-            "run_length_mean",
-            "run length, mean",
-            "jobs in sequence whose run times are of the same class",
-            "Minh 2012, section 2.3.2",
-            lambda w: float(np.mean(repetitions(w))),
-            by_order=True,
-        ),
-        Feature(
-            "run_length_max",
-            "run length, longest",
-            "the longest repetition",
-            "Minh 2012, section 2.3.2",
-            lambda w: int(repetitions(w).max()),
-            by_order=True,
-        ),
-        Feature(
-            "run_length_zipf_exponent",
-            "Zipf exponent of run lengths",
-            "by maximum likelihood: the smaller, the more locality",
-            "Minh 2012, Eq. 3.1, Table 3.5",
-            lambda w: repetition_zipf(w).exponent,
-            by_order=True,
-        ),
-        Feature(
-            "bag_size_zipf_exponent",
-            "Zipf exponent of bag sizes",
-            "by maximum likelihood, single jobs among the bags",
-            "Minh 2012, section 3.4, Fig. 3.5",
-            lambda w: bag_zipf(w).exponent,
-            by_order=True,
-        ),
-    ),
-)
+GROUP = Group("locality", "Temporal locality", by_order=True)
+
+
+@GROUP.feature("classes of run times", "Minh 2012, section 3.3.1", by_order=False)
+def run_time_classes(workload: Workload) -> int:
+    """Components of the mixture of normal distributions that BIC chooses, on run times in s."""
+    return classes_of_run_times(workload).components
+
+
+@GROUP.feature("run length, mean", "Minh 2012, section 2.3.2")
+def run_length_mean(workload: Workload) -> float:
+    """Jobs in sequence whose run times are of the same class."""
+    return float(np.mean(repetitions(workload)))
+
+
+@GROUP.feature("run length, longest", "Minh 2012, section 2.3.2")
+def run_length_max(workload: Workload) -> int:
+    """The longest repetition."""
+    return int(repetitions(workload).max())
+
+
+@GROUP.feature("Zipf exponent of run lengths", "Minh 2012, Eq. 3.1, Table 3.5")
+def run_length_zipf_exponent(workload: Workload) -> float:
+    """By maximum likelihood: the smaller, the more locality."""
+    return repetition_zipf(workload).exponent
+
+
+@GROUP.feature("Zipf exponent of bag sizes", "Minh 2012, section 3.4, Fig. 3.5")
+def bag_size_zipf_exponent(workload: Workload) -> float:
+    """By maximum likelihood, single jobs among the bags."""
+    return bag_zipf(workload).exponent

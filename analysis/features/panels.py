@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.analysis import curves
@@ -26,6 +26,7 @@ from hpcrowd.environment.quantities import format_duration
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 
 #: Labels of logarithmic time axes, s: where there is room, and where there is little.
@@ -98,6 +99,11 @@ def drawable[Found](
         Which.
     find
         Returns what is drawn, or raises :class:`~hpcrowd.environment.errors.UnavailableError`.
+
+    Raises
+    ------
+    UnavailableError
+        When it is nothing.
     """
     drawn, missing = [], dict[str, list[str]]()
     for place, workload in enumerate(workloads):
@@ -105,10 +111,11 @@ def drawable[Found](
             drawn.append(Drawn(place, workload, find(workload)))
         except UnavailableError as error:
             missing.setdefault(str(error), []).append(name_of(workload))
-    if not drawn and len(missing) == 1:
-        return drawn, next(iter(missing))
     told = "; ".join(f"{_some(names)} ({reason})" for reason, names in missing.items())
-    return drawn, f"not drawn: {told}" if told else ""
+    told = f"not drawn: {told}" if told else ""
+    if not drawn:
+        raise UnavailableError(next(iter(missing)) if len(missing) == 1 else told)
+    return drawn, told
 
 
 def _some(names: Sequence[str]) -> str:
@@ -121,6 +128,16 @@ def begin(axes: Axes, title: str) -> None:
     """Give an empty panel the common look and its title."""
     tidy(axes)
     axes.set_title(title, **TITLE)
+
+
+@contextmanager
+def panel(axes: Axes, title: str) -> Iterator[None]:
+    """Draw in a panel with a title; what cannot be drawn says why there."""
+    begin(axes, title)
+    try:
+        yield
+    except UnavailableError as error:
+        nothing(axes, str(error))
 
 
 def nothing(axes: Axes, why: str) -> None:
@@ -165,14 +182,14 @@ def logarithmic_times(axes: Axes, first: float, last: float, *, vertical: bool =
         labels = {second: text for second, text in FEW_TIMES.items() if first <= second <= last}
     if len(labels) < 2:
         labels = {first: format_duration(first), last: format_duration(last)}
-    axis = axes.yaxis if vertical else axes.xaxis
-    if vertical:
-        axes.set_yscale("log")
-        axes.set_ylim(first, last)
-    else:
-        axes.set_xscale("log")
-        axes.set_xlim(first, last)
-    label_at(axis, labels)
+    label_at(_logarithmic(axes, first, last, vertical), labels)
+
+
+def _logarithmic(axes: Axes, first: float, last: float, vertical: bool) -> Axis:
+    """Make an axis logarithmic within limits; return it."""
+    across, axis = ("y", axes.yaxis) if vertical else ("x", axes.xaxis)
+    axes.set(**{f"{across}scale": "log", f"{across}lim": (first, last)})
+    return axis
 
 
 def _inches(axes: Axes) -> tuple[float, float]:
@@ -187,14 +204,8 @@ def logarithmic_counts(axes: Axes, last: float, *, vertical: bool = False) -> No
     """Make an axis logarithmic, from 1 to ``last``, with whole numbers as labels."""
     from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
-    axis = axes.yaxis if vertical else axes.xaxis
-    low, high = 0.8, max(1.3 * last, 2.5)
-    if vertical:
-        axes.set_yscale("log")
-        axes.set_ylim(low, high)
-    else:
-        axes.set_xscale("log")
-        axes.set_xlim(low, high)
+    high = max(1.3 * last, 2.5)
+    axis = _logarithmic(axes, 0.8, high, vertical)
     if high < 10:
         axis.set_major_locator(LogLocator(base=2))
     axis.set_minor_locator(NullLocator())
@@ -219,9 +230,3 @@ def not_exceeding(values: Floats) -> tuple[Floats, Floats]:
     """Return (x, share of ``values`` up to x), x in equal ratios from 1 on; raises likewise."""
     x, share = exceeding(values)
     return x, 1 - share
-
-
-def histogram(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the distinct values, and how often each occurs."""
-    distinct, count = np.unique(values, return_counts=True)
-    return distinct, count.astype(np.int64)

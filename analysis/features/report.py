@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hpcrowd.analysis.features import draw
-from hpcrowd.analysis.features.arrivals import span
+from hpcrowd.analysis.features.arrivals import span_s
 from hpcrowd.analysis.features.draw import MOST_DAYS
 from hpcrowd.analysis.features.feature import Feature, Features, Group, Value
 from hpcrowd.analysis.features.panels import LETTERS, name_of, nothing, plain_name, title_of
 from hpcrowd.analysis.features.stats import GROUPS
 from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.analysis.html import Picture, figure_of, html_page, small_print, table_html
+from hpcrowd.analysis.html import Picture, figure_of, html_page, rows_table, small_print, table_html
 from hpcrowd.analysis.pictures.plots import figure_png, legend_figure, new_figure, tidy
 from hpcrowd.analysis.results import version_of, versions
 from hpcrowd.environment.clock import DAY
@@ -41,10 +41,10 @@ WIDTH, BELOW, ABOVE = 12, 0.75, 0.72
 BRIGHTEST = 0.05
 
 
-def arrivals(workloads: Sequence[Workload], title: str = "Arrivals over days and weeks") -> Figure:
+def arrivals(workloads: Sequence[Workload]) -> Figure:
     """Return jobs per local day and the hours of the week, one row per workload."""
     row = 2.9 if len(workloads) == 1 else 2.2
-    figure = new_figure(WIDTH, row * len(workloads) + 0.55, title)
+    figure = new_figure(WIDTH, row * len(workloads) + 0.55, "Arrivals over days and weeks")
     height = figure.get_figheight()
     grid = figure.add_gridspec(
         len(workloads), 2, left=0.05, right=0.91, width_ratios=(2.1, 1), wspace=0.13,
@@ -61,41 +61,36 @@ def arrivals(workloads: Sequence[Workload], title: str = "Arrivals over days and
     return figure
 
 
-def correlations(
-    workloads: Sequence[Workload], title: str = "Arrivals that remember: autocorrelation"
-) -> Figure:
+def correlations(workloads: Sequence[Workload]) -> Figure:
     """Return the autocorrelation of the counts of jobs and bags; Minh 2012, Fig. 3.7."""
-    panels, figure = _multiples(workloads, title, 1, most=2)
+    panels, figure = _multiples(workloads, "Arrivals that remember: autocorrelation", 1, most=2)
     for axes, workload in zip(panels, workloads, strict=True):
         minutes = workload.settings.time_scale_s / 60
-        name = title_of(axes, workload, f"counts of {minutes:g} minutes")
-        draw.draw_acf(axes, workload, title=name)
+        draw.draw_acf(axes, workload, title_of(axes, workload, f"counts of {minutes:g} minutes"))
     _same_scales(panels)
     return figure
 
 
-def gaps(workloads: Sequence[Workload], title: str = "Times between arrivals") -> Figure:
+def gaps(workloads: Sequence[Workload]) -> Figure:
     """Return the CCDFs of times between jobs and between bags; Minh 2012, Figs. 3.1 and 3.6 (a)."""
-    panels, figure = _shared(workloads, title, 2, 3.6)
-    for axes, of in zip(panels, ("jobs", "bags"), strict=True):
-        draw.draw_gaps(axes, workloads, of)
+    panels, figure = _shared(workloads, "Times between arrivals", 2, 3.6)
+    for axes, column in zip(panels, draw.BETWEEN.values(), strict=True):
+        draw.draw_ccdf(axes, workloads, column, tail=True)
     return figure
 
 
-def jobs(workloads: Sequence[Workload], title: str = "How long, how wide, how patient") -> Figure:
+def jobs(workloads: Sequence[Workload]) -> Figure:
     """Return the CCDFs of run time, processors, requested time and wait."""
-    panels, figure = _shared(workloads, title, 2, 3.0, rows=2)
-    for axes, column in zip(panels, draw.COLUMNS, strict=True):
+    panels, figure = _shared(workloads, "How long, how wide, how patient", 2, 3.0, rows=2)
+    for axes, column in zip(panels, draw.COLUMNS.values(), strict=True):
         draw.draw_ccdf(axes, workloads, column)
     return figure
 
 
-def run_time_processors(
-    workloads: Sequence[Workload], title: str = "Run time and processors"
-) -> Figure:
+def run_time_processors(workloads: Sequence[Workload]) -> Figure:
     """Return maps of run time x processors, by jobs and by occupation; Minh 2012, Fig. 2.6."""
     panels, figure = _multiples(
-        workloads, title, 2, most=2 if len(workloads) <= 2 else 4, right=0.91
+        workloads, "Run time and processors", 2, most=2 if len(workloads) <= 2 else 4, right=0.91
     )
     try:
         grid = draw.grid_of(workloads)
@@ -108,7 +103,7 @@ def run_time_processors(
     for place, axes in enumerate(panels):
         workload, weighted = workloads[place // 2], bool(place % 2)
         name = "the same, by occupation" if weighted else title_of(axes, workload, "by jobs")
-        found = draw.draw_cells(axes, workload, grid, weighted=weighted, most=most, title=name)
+        found = draw.draw_cells(axes, workload, grid, name, weighted=weighted, most=most)
         mesh = found if found is not None else mesh
         if not weighted and (place == 0 or len(workloads) <= 2):
             axes.set_ylabel("processors", fontsize=LETTERS)
@@ -119,37 +114,32 @@ def run_time_processors(
     return figure
 
 
-def bag_gaps(workloads: Sequence[Workload], title: str = "Times between bags of tasks") -> Figure:
+def bag_gaps(workloads: Sequence[Workload]) -> Figure:
     """Return the distributions of times between bags with the fitted ones; Minh 2012, Fig. 3.6."""
-    panels, figure = _multiples(workloads, title, 1, most=2)
+    panels, figure = _multiples(workloads, "Times between bags of tasks", 1, most=2)
     for axes, workload in zip(panels, workloads, strict=True):
-        name = title_of(axes, workload, "share up to ...")
-        draw.draw_bag_gaps(axes, workload, name)
+        draw.draw_bag_gaps(axes, workload, title_of(axes, workload, "share up to ..."))
     _same_scales(panels)
     return figure
 
 
-def repetitions(
-    workloads: Sequence[Workload], title: str = "Repetitions: similar run times, bags of tasks"
-) -> Figure:
+def repetitions(workloads: Sequence[Workload]) -> Figure:
     """Return histograms of run lengths and bag sizes with Zipf's law; Minh 2012, Fig. 3.2, 3.5."""
-    panels, figure = _multiples(workloads, title, 2)
+    panels, figure = _multiples(workloads, "Repetitions: similar run times, bags of tasks", 2)
     for place, axes in enumerate(panels):
         workload, of = workloads[place // 2], ("runs", "bags")[place % 2]
-        what = "number of bags" if place % 2 else "number of runs"
+        what = f"number of {of}"
         name = f"the same: {what}" if place % 2 else title_of(axes, workload, what)
         draw.draw_repetitions(axes, workload, of, name)
     _same_scales(panels)
     return figure
 
 
-def users(
-    workloads: Sequence[Workload], title: str = "Busy and rare users, and how long they think"
-) -> Figure:
+def users(workloads: Sequence[Workload]) -> Figure:
     """Return users by rank, the share of the busiest, and think times against response times."""
-    panels, figure = _shared(workloads, title, 3, 3.5)
-    draw.draw_ranks(panels[0], workloads)
-    draw.draw_user_shares(panels[1], workloads)
+    panels, figure = _shared(workloads, "Busy and rare users, and how long they think", 3, 3.5)
+    draw.draw_users(panels[0], workloads, together=False)
+    draw.draw_users(panels[1], workloads, together=True)
     draw.draw_think_times(panels[2], workloads)
     return figure
 
@@ -344,7 +334,8 @@ def features_html(measured: Sequence[Features], *, again: str = "") -> str:
     """
     workloads = [features.workload for features in measured]
     names = [plain_name(workload) for workload in workloads]
-    groups = [group for group in GROUPS if _features_in(group, measured)]
+    named = {name for features in measured for name in features}
+    groups = [group for group in GROUPS if any(one.name in named for one in group.features)]
     links = [f'<a href="#{group.name}">{escape(group.title)}</a>' for group in groups]
     parts = [
         f"<p>{' · '.join([*links, '<a href="#origin">Where this comes from</a>'])}</p>",
@@ -370,10 +361,6 @@ def pictures_of(group: Group, workloads: Sequence[Workload]) -> list[str]:
     ]
 
 
-def _features_in(group: Group, measured: Sequence[Features]) -> bool:
-    return any(one.name in features for one in group.features for features in measured)
-
-
 def _lead(workload: Workload) -> str:
     """Return a sentence on a workload."""
     users = len(set(workload.user[workload.user >= 0].tolist()))
@@ -381,7 +368,7 @@ def _lead(workload: Workload) -> str:
     if users:
         words += f" of {plural(users, 'user')}"
     with suppress(UnavailableError):
-        words += f" in {format_duration(span(workload))}"
+        words += f" in {format_duration(span_s(workload))}"
     return words + (f", on {workload.machine:,} processors." if workload.machine else ".")
 
 
@@ -392,14 +379,10 @@ def _facts_table(workloads: Sequence[Workload]) -> str:
         (name, [of_one.get(name, "0" if name.startswith("left out") else "") for of_one in facts])
         for name in dict.fromkeys(name for of_one in facts for name in of_one)
     ]
-    head = "".join(f'<th scope="col">{escape(plain_name(workload))}</th>' for workload in workloads)
-    lines = [
-        f'<tr><th scope="row" class="title">{escape(name)}</th>'
-        + "".join(f"<td>{escape(value)}</td>" for value in values)
-        + "</tr>"
-        for name, values in rows
-    ]
-    return table_html(f"<th></th>{head}", lines)
+    names = [plain_name(workload) for workload in workloads]
+    return rows_table(
+        ("", *names), ((name, *values) for name, values in rows), words=1 + len(names)
+    )
 
 
 def _facts(workload: Workload) -> Iterator[tuple[str, str]]:

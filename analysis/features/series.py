@@ -185,20 +185,16 @@ def spearman(first: ArrayLike, second: ArrayLike) -> float:
     """
     from scipy.stats import rankdata
 
-    return pearson(rankdata(_pairs(first)), rankdata(_pairs(second)))
+    return pearson(rankdata(_series(first, least=3)), rankdata(_series(second, least=3)))
 
 
 def pearson(first: ArrayLike, second: ArrayLike) -> float:
     """Return Pearson's correlation of two series; Eq. 2.2. Raises as :func:`spearman`."""
-    one, other = _pairs(first), _pairs(second)
+    one, other = _series(first, least=3), _series(second, least=3)
     for series in (one, other):
         if (series == series[0]).all():
             raise UnavailableError("one of the two does not vary")
     return float(np.clip(np.corrcoef(one, other)[0, 1], -1, 1))
-
-
-def _pairs(values: ArrayLike) -> Floats:
-    return _series(values, least=3)
 
 
 def _series(values: ArrayLike, least: int) -> Floats:
@@ -276,26 +272,23 @@ def hurst(values: ArrayLike) -> Hurst:
     return Hurst(aggregated_variance(series), rescaled_range(series), periodogram(series))
 
 
-def aggregated_variance(values: ArrayLike) -> float:
+def aggregated_variance(series: Floats) -> float:
     """Return H by the variance of block means, which falls as m^(2H - 2) with block size m."""
-    series = _checked(values)
     sizes = _sizes(1, len(series))
     return 1 + _slope(*_points(series, sizes[sizes > 1], _variance_of_means), *VARIANCE_PART) / 2
 
 
-def rescaled_range(values: ArrayLike) -> float:
+def rescaled_range(series: Floats) -> float:
     """Return H by the range of cumulative deviations over the standard deviation, as m^H.
 
     A size at which some block does not vary is left out.
     """
-    series = _checked(values)
     smallest = max(SMALLEST_RANGE, np.log10(len(series)) ** RANGE_POWER)
     return _slope(*_points(series, _sizes(smallest, len(series)), _log_range), *RANGE_PART)
 
 
-def periodogram(values: ArrayLike) -> float:
+def periodogram(series: Floats) -> float:
     """Return H by the power of low frequencies f, which falls as f^(1 - 2H)."""
-    series = _checked(values)
     power = np.abs(np.fft.rfft(series)) ** 2
     place = np.arange(1, int(LOWEST_FREQUENCIES * (len(power) - 1)) + 1)
     seen = power[place] > 0

@@ -5,43 +5,74 @@ Definitions of Minh 2012, sections 2.1 and 2.3.2, where nothing else is said.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.analysis.features import series
-from hpcrowd.analysis.features.feature import Feature, Group, statistics_of
+from hpcrowd.analysis.features.feature import Group, Kinds
 from hpcrowd.analysis.features.workload import Floats, Workload
 from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.environment.jobs import Int64s
 
+GROUP = Group("jobs", "Run times and processors")
 
-def requested_times(workload: Workload) -> Floats:
-    """Return the requested times that are known, s."""
-    return workload.requested_time[_asked(workload)]
+_MARGINAL = "Minh 2012, section 2.1.1"
 
-
-def waits(workload: Workload) -> Floats:
-    """Return the waits that are known, s."""
-    known = workload.wait >= 0
-    if not known.any():
-        raise UnavailableError("no waits recorded")
-    return workload.wait[known]
-
-
-def use_of_requests(workload: Workload) -> float:
-    """Return the mean over jobs of run time over requested time, where that is known."""
-    asked = _asked(workload)
-    return float((workload.run_time[asked] / workload.requested_time[asked]).mean())
+#: Marginal statistics of a column.
+_MOMENTS: Kinds = {
+    "mean": lambda values: series.moments(values).mean,
+    "sd": lambda values: series.moments(values).sd,
+    "cv": lambda values: series.moments(values).cv,
+    "median": lambda values: series.moments(values).median,
+    "max": lambda values: series.moments(values).largest,
+}
 
 
+@GROUP.statistics("run time", _MARGINAL, _MOMENTS, "s")
+def run_time(workload: Workload) -> Floats:
+    """As recorded."""
+    return workload.run_time
+
+
+@GROUP.statistics("processors", _MARGINAL, _MOMENTS)
+def processors(workload: Workload) -> Int64s:
+    """Requested, else allocated."""
+    return workload.processors
+
+
+@GROUP.feature("share of serial jobs", "Song et al. 2005, section II")
+def serial_share(workload: Workload) -> float:
+    """Jobs of one processor."""
+    return float((workload.processors == 1).mean())
+
+
+@GROUP.feature("share of powers of two", "Song et al. 2005, section II")
+def power_of_two_share(workload: Workload) -> float:
+    """Parallel jobs whose processors are a power of two."""
+    parallel = workload.processors[workload.processors > 1]
+    if not len(parallel):
+        raise UnavailableError("all jobs have one processor")
+    return float(np.mean(is_power_of_two(parallel)))
+
+
+@GROUP.feature("run time and processors (Spearman)", "Minh 2012, section 2.3.2, Table 3.4")
+def run_time_processors_spearman(workload: Workload) -> float:
+    """Correlation of ranks, with requested processors."""
+    return series.spearman(workload.run_time, workload.processors)
+
+
+@GROUP.feature("run time and processors (Pearson)", "Minh 2012, Eq. 2.2; Song et al. 2005, Table V")
+def run_time_processors_pearson(workload: Workload) -> float:
+    """Correlation of the values, with requested processors."""
+    return series.pearson(workload.run_time, workload.processors)
+
+
+@GROUP.feature("spatial burstiness (entropy)", "Minh 2012, Eq. 2.5, Table 3.6")
 def normalized_entropy(workload: Workload) -> float:
-    """Return the spatial burstiness, Eq. 2.5 with p_i = TR_i / TR; 0 bursty, 1 uniform.
+    """Normalized entropy of run time over allocated processors: 0 bursty, 1 uniform.
 
-    TR_i is the total run time of all jobs that got i processors. N is the processors of the
-    largest job.
+    Eq. 2.5 with p_i = TR_i / TR. TR_i is the total run time of all jobs that got i processors. N is
+    the processors of the largest job.
     """
     processors, run_time = workload.allocated, workload.run_time
     largest = int(processors.max(initial=1))
@@ -55,12 +86,32 @@ def normalized_entropy(workload: Workload) -> float:
     return max(entropy, 0.0)  # a sum of one term of log 1 may come out as -0
 
 
-def power_of_two_share(workload: Workload) -> float:
-    """Return the share of parallel jobs whose processors are a power of two."""
-    parallel = workload.processors[workload.processors > 1]
-    if not len(parallel):
-        raise UnavailableError("all jobs have one processor")
-    return float(np.mean(is_power_of_two(parallel)))
+@GROUP.feature("share of jobs with a requested time", "Minh 2012, section 3.6, footnote 3")
+def requested_time_share(workload: Workload) -> float:
+    """Jobs whose user asked for a run time."""
+    return float((workload.requested_time > 0).mean())
+
+
+@GROUP.statistics("requested time", _MARGINAL, _MOMENTS, "s")
+def requested_time(workload: Workload) -> Floats:
+    """Of jobs that have one."""
+    return workload.requested_time[_asked(workload)]
+
+
+@GROUP.feature("use of requested times", "our own")
+def use_of_requests(workload: Workload) -> float:
+    """Mean over jobs of run time over requested time."""
+    asked = _asked(workload)
+    return float((workload.run_time[asked] / workload.requested_time[asked]).mean())
+
+
+@GROUP.statistics("wait", _MARGINAL, _MOMENTS, "s")
+def wait(workload: Workload) -> Floats:
+    """From submission to start, where recorded."""
+    known = workload.wait >= 0
+    if not known.any():
+        raise UnavailableError("no waits recorded")
+    return workload.wait[known]
 
 
 def is_power_of_two(processors: Int64s) -> NDArray[np.bool_]:
@@ -69,98 +120,8 @@ def is_power_of_two(processors: Int64s) -> NDArray[np.bool_]:
     return found
 
 
-def _share(of_jobs: NDArray[np.bool_]) -> float:
-    """Return the share of jobs that something is true of."""
-    if not len(of_jobs):
-        raise UnavailableError("no jobs")
-    return float(of_jobs.mean())
-
-
 def _asked(workload: Workload) -> NDArray[np.bool_]:
     asked: NDArray[np.bool_] = workload.requested_time > 0
     if not asked.any():
         raise UnavailableError("no requested times recorded")
     return asked
-
-
-def _moments(
-    name: str,
-    title: str,
-    of: Callable[[Workload], Floats | NDArray[np.int64]],
-    unit: str,
-    definition: str,
-) -> tuple[Feature, ...]:
-    """Return mean, standard deviation, CV, median and maximum of a column."""
-
-    def moment(workload: Workload, kind: str) -> float:
-        found = workload.once(f"{name} moments", lambda: series.moments(of(workload)))
-        return float(getattr(found, kind))
-
-    kinds = {"mean": "mean", "sd": "sd", "cv": "cv", "median": "median", "max": "largest"}
-    measures = {kind: partial(moment, kind=attribute) for kind, attribute in kinds.items()}
-    return statistics_of(name, title, definition, "Minh 2012, section 2.1.1", measures, unit)
-
-
-GROUP = Group(
-    "jobs",
-    "Run times and processors",
-    (
-        *_moments("run_time", "run time", lambda w: w.run_time, "s", "as recorded"),
-        *_moments(
-            "processors", "processors", lambda w: w.processors, "", "requested, else allocated"
-        ),
-        Feature(
-            "serial_share",
-            "share of serial jobs",
-            "jobs of one processor",
-            "Song et al. 2005, section II",
-            lambda w: _share(w.processors == 1),
-        ),
-        Feature(
-            "power_of_two_share",
-            "share of powers of two",
-            "parallel jobs whose processors are a power of two",
-            "Song et al. 2005, section II",
-            power_of_two_share,
-        ),
-        Feature(
-            "run_time_processors_spearman",
-            "run time and processors (Spearman)",
-            "correlation of ranks, with requested processors",
-            "Minh 2012, section 2.3.2, Table 3.4",
-            lambda w: series.spearman(w.run_time, w.processors),
-        ),
-        Feature(
-            "run_time_processors_pearson",
-            "run time and processors (Pearson)",
-            "correlation of the values, with requested processors",
-            "Minh 2012, Eq. 2.2; Song et al. 2005, Table V",
-            lambda w: series.pearson(w.run_time, w.processors),
-        ),
-        Feature(
-            "normalized_entropy",
-            "spatial burstiness (entropy)",
-            "normalized entropy of run time over allocated processors: 0 bursty, 1 uniform",
-            "Minh 2012, Eq. 2.5, Table 3.6",
-            normalized_entropy,
-        ),
-        Feature(
-            "requested_time_share",
-            "share of jobs with a requested time",
-            "jobs whose user asked for a run time",
-            "Minh 2012, section 3.6, footnote 3",
-            lambda w: _share(w.requested_time > 0),
-        ),
-        *_moments(
-            "requested_time", "requested time", requested_times, "s", "of jobs that have one"
-        ),
-        Feature(
-            "use_of_requests",
-            "use of requested times",
-            "mean over jobs of run time over requested time",
-            "our own",
-            use_of_requests,
-        ),
-        *_moments("wait", "wait", waits, "s", "from submission to start, where recorded"),
-    ),
-)

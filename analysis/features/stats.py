@@ -11,7 +11,7 @@ from typing import Any
 from hpcrowd.analysis.features import arrivals, sizes, users
 from hpcrowd.analysis.features import bags as bag_features
 from hpcrowd.analysis.features import locality as repetition
-from hpcrowd.analysis.features.feature import Feature, Features, Group, measure
+from hpcrowd.analysis.features.feature import Feature, Features, Group, value_of
 from hpcrowd.analysis.features.workload import Settings, Which, Workload
 from hpcrowd.environment.errors import TraceError
 
@@ -63,32 +63,27 @@ def read_workload(
 
 def measure_all(
     workloads: Iterable[Workload],
-    features: Iterable[Feature] = FEATURES.values(),
     progress: Callable[[str, int, int], Any] | None = None,
 ) -> list[Features]:
-    """Measure several workloads.
+    """Measure all features of several workloads.
 
     Parameters
     ----------
     workloads
         Which.
-    features
-        What; by default everything.
     progress
         Called before each feature with what is measured, how many are done, and how many there are.
     """
-    all_of_them, wanted = list(workloads), list(features)
+    all_of_them, wanted = list(workloads), list(FEATURES.values())
     total = len(all_of_them) * len(wanted)
     found = []
     for place, workload in enumerate(all_of_them):
-
-        def tell(
-            title: str, done: int, _: int, name: str = workload.name, before: int = place
-        ) -> None:
+        values = {}
+        for done, feature in enumerate(wanted, place * len(wanted)):
             if progress is not None:
-                progress(f"{name}: {title}", before * len(wanted) + done, total)
-
-        found.append(measure(workload, wanted, tell))
+                progress(f"{workload.name}: {feature.title}", done, total)
+            values[feature.name] = value_of(feature, workload)
+        found.append(Features(workload, values))
     return found
 
 

@@ -5,16 +5,16 @@ Sessions and batches are those of Zakay and Feitelson (:mod:`hpcrowd.agents.work
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcrowd.agents.work.sessions import SessionDefinition, Sessions, find_sessions
 from hpcrowd.analysis.curves import activity_lengths
 from hpcrowd.analysis.features import series
-from hpcrowd.analysis.features.feature import Feature, Group, statistics_of
-from hpcrowd.analysis.features.workload import Floats, Workload
+from hpcrowd.analysis.features.feature import Group, Kinds
+from hpcrowd.analysis.features.workload import Floats, Workload, once
 from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.quantities import round_half_up
@@ -65,38 +65,22 @@ class Batches:
         return self.start[before + 1] - self.end[before]
 
 
-def jobs_of_users(workload: Workload) -> Int64s:
-    """Return how many jobs each user has, most first.
+GROUP = Group("users", "Users")
 
-    Raises
-    ------
-    UnavailableError
-        When no user is known.
-    """
-    known = workload.user[workload.user >= 0]
-    if not len(known):
-        raise UnavailableError("no users recorded")
-    counts = np.unique(known, return_counts=True)[1]
-    return np.sort(counts)[::-1]
+_SESSIONS = "Zakay and Feitelson 2015, section IV"
+
+#: Statistics of what differs from user to user, or session to session.
+_KINDS: Kinds = {"mean": np.mean, "median": np.median}
 
 
-def busy_share(workload: Workload) -> float:
-    """Return the share of jobs of the busiest tenth of users, at least one of them."""
-    jobs = jobs_of_users(workload)
-    return float(jobs[: max(1, round(BUSY_PART * len(jobs)))].sum() / jobs.sum())
-
-
-def sessions(workload: Workload) -> Sessions:
+@once
+def sessions_of(workload: Workload) -> Sessions:
     """Return the sessions of the jobs whose user is known."""
-    return workload.once("sessions", lambda: _sessions(workload))
+    return _cut(workload, np.flatnonzero(_known(workload)))[1]
 
 
-def session_sizes(workload: Workload) -> Int64s:
-    """Return how many jobs each session has."""
-    return np.diff(sessions(workload).session_first)
-
-
-def batches(workload: Workload) -> Batches:
+@once
+def batches_of(workload: Workload) -> Batches:
     """Return the batches of the jobs whose user and wait are known.
 
     Raises
@@ -104,67 +88,8 @@ def batches(workload: Workload) -> Batches:
     UnavailableError
         When more waits are unknown than :data:`MOST_UNKNOWN`.
     """
-    return workload.once("batches", lambda: _batches(workload))
-
-
-def activity(workload: Workload) -> Floats:
-    """Return the time from each user's first submission to the last, s (section VII)."""
-    known = workload.user >= 0
-    if not known.any():
-        raise UnavailableError("no users recorded")
-    submit = _seconds(workload.submit - workload.submit.min())
-    return activity_lengths(workload.user[known], submit[known]).astype(np.float64)
-
-
-def think_times(workload: Workload) -> Int64s:
-    """Return the think times between batches of a session, s.
-
-    Raises
-    ------
-    UnavailableError
-        When waits are not all known, or no session has two batches.
-    """
-    found = batches(workload).think
-    if not len(found):
-        raise UnavailableError("no session with two batches")
-    return found
-
-
-def responses_thought_about(workload: Workload) -> Int64s:
-    """Return the response times of the batches that :func:`think_times` follow, s; raises alike."""
-    think_times(workload)
-    found = batches(workload)
-    return found.response[found.followed]
-
-
-def _seconds(times: Floats) -> Int64s:
-    return np.asarray(round_half_up(times))
-
-
-def _sessions(workload: Workload) -> Sessions:
-    rows = np.flatnonzero(workload.user >= 0)
-    if not len(rows):
-        raise UnavailableError("no users recorded")
-    return _cut(workload, rows)[1]
-
-
-def _cut(workload: Workload, rows: Int64s) -> tuple[JobTable, Sessions]:
-    """Return a table of some jobs, cut into sessions and batches; unknown waits count as 0."""
-    jobs = JobTable(len(rows))
-    jobs.user[:] = workload.user[rows]
-    jobs.recorded_submit[:] = _seconds(workload.submit[rows] - workload.submit.min())
-    start = jobs.recorded_submit + np.maximum(_seconds(workload.wait[rows]), 0)
-    jobs.recorded_start[:] = start
-    jobs.recorded_end[:] = start + _seconds(workload.run_time[rows])
-    gap = int(_seconds(np.array([workload.settings.session_gap_s]))[0])
-    return jobs, find_sessions(jobs, SessionDefinition("arrival", gap))
-
-
-def _batches(workload: Workload) -> Batches:
-    of_users = workload.user >= 0
+    of_users = _known(workload)
     rows = np.flatnonzero(of_users & (workload.wait >= 0))
-    if not of_users.any():
-        raise UnavailableError("no users recorded")
     if not len(rows):
         raise UnavailableError("no waits recorded")
     unknown = np.count_nonzero(of_users) - len(rows)
@@ -180,126 +105,137 @@ def _batches(workload: Workload) -> Batches:
     )
 
 
-def _mean_and_median(
-    name: str,
-    title: str,
-    definition: str,
-    values: Callable[[Workload], Int64s | Floats],
-    unit: str = "",
-    source: str = "Zakay and Feitelson 2015, section IV",
-) -> tuple[Feature, ...]:
-    measures: dict[str, Callable[[Workload], float]] = {
-        "mean": lambda workload: float(np.mean(values(workload))),
-        "median": lambda workload: float(np.median(values(workload))),
-    }
-    return statistics_of(name, title, definition, source, measures, unit)
+def _known(workload: Workload) -> NDArray[np.bool_]:
+    """Return which jobs have a user that is known; at least one has."""
+    known: NDArray[np.bool_] = workload.user >= 0
+    if not known.any():
+        raise UnavailableError("no users recorded")
+    return known
 
 
-def _session_lengths(workload: Workload) -> Floats:
-    found = sessions(workload)
+def _cut(workload: Workload, rows: Int64s) -> tuple[JobTable, Sessions]:
+    """Return a table of some jobs, cut into sessions and batches; unknown waits count as 0."""
+    jobs = JobTable(len(rows))
+    jobs.user[:] = workload.user[rows]
+    jobs.recorded_submit[:] = _seconds(workload.submit[rows] - workload.submit.min())
+    start = jobs.recorded_submit + np.maximum(_seconds(workload.wait[rows]), 0)
+    jobs.recorded_start[:] = start
+    jobs.recorded_end[:] = start + _seconds(workload.run_time[rows])
+    gap = int(_seconds(np.array([workload.settings.session_gap_s]))[0])
+    return jobs, find_sessions(jobs, SessionDefinition("arrival", gap))
+
+
+def _seconds(times: Floats) -> Int64s:
+    return np.asarray(round_half_up(times))
+
+
+@GROUP.feature("users", "Song et al. 2005, Table I")
+def users(workload: Workload) -> int:
+    """Who submitted a job."""
+    return len(jobs_per_user(workload))
+
+
+@GROUP.statistics("jobs of a user", "Song et al. 2005, section III", _KINDS)
+def jobs_per_user(workload: Workload) -> Int64s:
+    """Jobs of each user whose number is known.
+
+    Most first.
+    """
+    counts = np.unique(workload.user[_known(workload)], return_counts=True)[1]
+    return np.sort(counts)[::-1]
+
+
+@GROUP.feature("jobs of the busiest user", "Song et al. 2005, section III")
+def jobs_per_user_max(workload: Workload) -> int:
+    """The most jobs of one user."""
+    return int(jobs_per_user(workload)[0])
+
+
+@GROUP.feature("share of jobs of the busiest tenth", "our own")
+def busy_users_share(workload: Workload) -> float:
+    """Jobs of the busiest tenth of users, of all jobs.
+
+    At least one of them is busy.
+    """
+    jobs = jobs_per_user(workload)
+    return float(jobs[: max(1, round(BUSY_PART * len(jobs)))].sum() / jobs.sum())
+
+
+@GROUP.feature("share of users below 100 jobs", "Song et al. 2005, Table II")
+def rare_users_share(workload: Workload) -> float:
+    """Users with fewer than 100 jobs."""
+    return float(np.mean(jobs_per_user(workload) < RARE_JOBS))
+
+
+@GROUP.statistics("activity of a user", "Zakay and Feitelson 2015, section VII", _KINDS, "s")
+def activity_length(workload: Workload) -> Floats:
+    """From a user's first submission to the last."""
+    known = _known(workload)
+    submit = _seconds(workload.submit - workload.submit.min())
+    return activity_lengths(workload.user[known], submit[known]).astype(np.float64)
+
+
+@GROUP.feature("sessions", _SESSIONS)
+def sessions(workload: Workload) -> int:
+    """Periods of work of a user without a pause of over an hour between submissions."""
+    return len(sessions_of(workload))
+
+
+@GROUP.statistics("jobs of a session", _SESSIONS, _KINDS)
+def jobs_per_session(workload: Workload) -> Int64s:
+    """Jobs of each session."""
+    return np.diff(sessions_of(workload).session_first)
+
+
+@GROUP.statistics("session", _SESSIONS, _KINDS, "s")
+def session_length(workload: Workload) -> Floats:
+    """From a session's first submission to its last."""
+    found = sessions_of(workload)
     last = found.session_first[1:] - 1
     submit = workload.submit[workload.user >= 0][found.rows]
     length: Floats = submit[last] - submit[found.session_first[:-1]]
     return length
 
 
-GROUP = Group(
-    "users",
-    "Users",
-    (
-        Feature(
-            "users",
-            "users",
-            "who submitted a job",
-            "Song et al. 2005, Table I",
-            lambda w: len(jobs_of_users(w)),
-        ),
-        *_mean_and_median(
-            "jobs_per_user",
-            "jobs of a user",
-            "jobs of each user whose number is known",
-            jobs_of_users,
-            source="Song et al. 2005, section III",
-        ),
-        Feature(
-            "jobs_per_user_max",
-            "jobs of the busiest user",
-            "the most jobs of one user",
-            "Song et al. 2005, section III",
-            lambda w: int(jobs_of_users(w)[0]),
-        ),
-        Feature(
-            "busy_users_share",
-            "share of jobs of the busiest tenth",
-            "jobs of the busiest tenth of users, of all jobs",
-            "our own",
-            busy_share,
-        ),
-        Feature(
-            "rare_users_share",
-            "share of users below 100 jobs",
-            "users with fewer than 100 jobs",
-            "Song et al. 2005, Table II",
-            lambda w: float(np.mean(jobs_of_users(w) < RARE_JOBS)),
-        ),
-        *_mean_and_median(
-            "activity_length",
-            "activity of a user",
-            "from a user's first submission to the last",
-            activity,
-            "s",
-            "Zakay and Feitelson 2015, section VII",
-        ),
-        Feature(
-            "sessions",
-            "sessions",
-            "periods of work of a user without a pause of over an hour between submissions",
-            "Zakay and Feitelson 2015, section IV",
-            lambda w: len(sessions(w)),
-        ),
-        *_mean_and_median(
-            "jobs_per_session",
-            "jobs of a session",
-            "jobs of each session",
-            session_sizes,
-        ),
-        *_mean_and_median(
-            "session_length",
-            "session",
-            "from a session's first submission to its last",
-            _session_lengths,
-            "s",
-        ),
-        Feature(
-            "batches",
-            "batches",
-            "sets of jobs of a session that overlap",
-            "Zakay and Feitelson 2015, section IV",
-            lambda w: len(batches(w).start),
-        ),
-        *_mean_and_median(
-            "jobs_per_batch", "jobs of a batch", "jobs of each batch", lambda w: batches(w).size
-        ),
-        *_mean_and_median(
-            "think_time",
-            "think time",
-            "from the end of a batch to the next submission in the session",
-            think_times,
-            "s",
-        ),
-        *_mean_and_median(
-            "batch_response",
-            "response time of a batch",
-            "from first submission to latest end, of batches that another one follows",
-            responses_thought_about,
-            "s",
-        ),
-        Feature(
-            "think_response_spearman",
-            "think and response time (Spearman)",
-            "correlation of ranks of a batch's response time and the think time after it",
-            "Zakay and Feitelson 2015, section IV; the measure is our own",
-            lambda w: series.spearman(responses_thought_about(w), think_times(w)),
-        ),
-    ),
-)
+@GROUP.feature("batches", _SESSIONS)
+def batches(workload: Workload) -> int:
+    """Sets of jobs of a session that overlap."""
+    return len(batches_of(workload).start)
+
+
+@GROUP.statistics("jobs of a batch", _SESSIONS, _KINDS)
+def jobs_per_batch(workload: Workload) -> Int64s:
+    """Jobs of each batch."""
+    return batches_of(workload).size
+
+
+@GROUP.statistics("think time", _SESSIONS, _KINDS, "s")
+def think_time(workload: Workload) -> Int64s:
+    """From the end of a batch to the next submission in the session.
+
+    Raises
+    ------
+    UnavailableError
+        When waits are not all known, or no session has two batches.
+    """
+    found = batches_of(workload).think
+    if not len(found):
+        raise UnavailableError("no session with two batches")
+    return found
+
+
+@GROUP.statistics("response time of a batch", _SESSIONS, _KINDS, "s")
+def batch_response(workload: Workload) -> Int64s:
+    """From first submission to latest end, of batches that another one follows.
+
+    They are those that the :func:`think_time` follow; raises alike.
+    """
+    think_time(workload)
+    found = batches_of(workload)
+    return found.response[found.followed]
+
+
+@GROUP.feature("think and response time (Spearman)", f"{_SESSIONS}; the measure is our own")
+def think_response_spearman(workload: Workload) -> float:
+    """Correlation of ranks of a batch's response time and the think time after it."""
+    return series.spearman(batch_response(workload), think_time(workload))

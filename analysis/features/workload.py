@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +16,7 @@ from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError, TraceError, UnavailableError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
 from hpcrowd.environment.quantities import round_half_up
-from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.environment.traces.trace import Trace, tally
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
@@ -122,25 +123,13 @@ class Workload:
     notes: tuple[str, ...] = ()
     settings: Settings = field(default_factory=Settings)
     remarks: list[str] = field(default_factory=list, repr=False)
-    _known: dict[str, Any] = field(default_factory=dict, repr=False)
+    _known: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.submit)
 
     def __repr__(self) -> str:
         return f"<Workload {self.name}: {len(self):,} jobs>"
-
-    def once[Found](self, name: str, find: Callable[[], Found]) -> Found:
-        """Return what ``find`` gives, found only once; the reason why there is none is kept too."""
-        if name not in self._known:
-            try:
-                self._known[name] = find()
-            except UnavailableError as error:
-                self._known[name] = error
-        found = self._known[name]
-        if isinstance(found, UnavailableError):
-            raise UnavailableError(str(found))
-        return found  # type: ignore[no-any-return]
 
     def take(self, places: Int64s) -> Workload:
         """Return the jobs at ``places``, whose submissions must stay in order."""
@@ -254,10 +243,8 @@ class Workload:
         notes: list[str] = []
 
         def leave_out(reason: str, those: NDArray[np.bool_]) -> None:
-            count = int(np.count_nonzero(those & keep))
-            if count:
-                left_out[reason] = count
-                keep[those] = False
+            tally(left_out, reason, those & keep)
+            keep[those] = False
 
         completed = trace["status"] == COMPLETED
         if which == "completed" and completed.any():
@@ -284,10 +271,7 @@ class Workload:
             allocated=_whole(np.where(allocated > 0, allocated, requested)[keep]),
             requested_time=_or_unknown(trace["requested_time"][keep]),
             wait=_or_unknown(trace["wait"][keep]),
-            user=trace["user"][keep],
-            group=trace["group"][keep],
-            executable=trace["executable"][keep],
-            queue=trace["queue"][keep],
+            **{name: trace[name][keep] for name in NUMBERS},
             clock=Clock.of(trace.header),
             machine=header,
             sha256=trace.sha256,
@@ -353,16 +337,37 @@ class Workload:
             number=jobs.number,
             requested_time=jobs.requested_time,
             wait=jobs.start - jobs.submit,
-            user=jobs.user,
-            group=jobs.group,
-            executable=jobs.executable,
-            queue=jobs.queue,
+            **{name: getattr(jobs, name) for name in NUMBERS},
             **others,
         )
 
 
+def once[**Which, Found](
+    find: Callable[Concatenate[Workload, Which], Found],
+) -> Callable[Concatenate[Workload, Which], Found]:
+    """Find something of a workload only once; the reason why there is none is kept too."""
+
+    @wraps(find)
+    def kept(workload: Workload, /, *which: Which.args, **named: Which.kwargs) -> Found:
+        place = (find.__module__, find.__qualname__, *which, *named.items())
+        if place not in workload._known:
+            try:
+                workload._known[place] = find(workload, *which, **named)
+            except UnavailableError as error:
+                workload._known[place] = error
+        found = workload._known[place]
+        if isinstance(found, UnavailableError):
+            raise UnavailableError(str(found))
+        return found  # type: ignore[no-any-return]
+
+    return kept
+
+
 #: Columns that are times.
 TIMES = ("submit", "run_time", "requested_time", "wait")
+
+#: Columns that say whose and what a job is.
+NUMBERS = ("user", "group", "executable", "queue")
 
 
 def _whole(processors: NDArray[Any]) -> Int64s:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from hpcrowd.agents.generative.pool_users import BatchPool, PoolMember
-from hpcrowd.analysis.features.workload import Settings, Workload
-from hpcrowd.analysis.models.jobs.locality import Correlated
+from hpcrowd.analysis.features.workload import NUMBERS, Settings, Workload
+from hpcrowd.analysis.models.jobs.locality import with_correlation
 from hpcrowd.analysis.models.model import WorkloadModel
 from hpcrowd.analysis.models.parts.base import ArrivalModel, Drawn, Floats
 from hpcrowd.analysis.models.parts.cycle import Cycle
@@ -19,7 +19,7 @@ from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.streams import Streams
-from hpcrowd.environment.traces.trace import FIELDS, Trace, smallest
+from hpcrowd.environment.traces.trace import Trace, all_columns
 
 #: A target counts as met within this.
 TOLERANCE = 0.01
@@ -78,10 +78,7 @@ class Generated:
             jobs.processors,
             name=f"{self.model.name}, seed {self.seed}",
             requested_time=jobs.requested_time,
-            user=jobs.user,
-            group=jobs.group,
-            executable=jobs.executable,
-            queue=jobs.queue,
+            **{name: getattr(jobs, name) for name in NUMBERS},
             clock=Clock(known=True),  # it begins on a Monday, because it says so
             machine=self.machine,
             settings=settings or Settings(),
@@ -107,16 +104,11 @@ class Generated:
             "requested_processors": jobs.processors,
             "requested_time": requested,
             "status": np.full(size, COMPLETED),
-            "user": jobs.user,
-            "group": jobs.group,
-            "executable": jobs.executable,
-            "queue": jobs.queue,
+            **{name: getattr(jobs, name) for name in NUMBERS},
             "preceding": np.where(jobs.follows < 0, UNKNOWN, jobs.follows + 1),
             "think_time": np.where(jobs.follows < 0, UNKNOWN, 0),
         }
-        columns = {
-            name: smallest(np.asarray(known.get(name, np.full(size, UNKNOWN)))) for name in FIELDS
-        }
+        columns = all_columns(known, size)
         return Trace(Header(self._header()), columns, source=f"{self.model.name}, generated")
 
     def _header(self) -> list[bytes]:
@@ -185,16 +177,14 @@ def generate(
         raise QuantityError(f"days {days}: must be positive")
     if load is not None and not 0 < load < float("inf"):
         raise QuantityError(f"load {load}: must be positive, for example 0.7")
-    source = model
-    if correlation is not None:
-        jobs_drawn = Correlated(model.jobs, correlation)
-        source = replace(model, jobs=jobs_drawn)  # type: ignore[arg-type]
+    source = _Source(model, processors, seed, correlation)
     if jobs is not None:
-        drawn = _drawn(source, jobs, processors, seed, load)
+        drawn = _drawn(source, jobs, load)
     else:
         assert days is not None
-        drawn = _drawn_days(source, days, processors, seed, load)
-    drawn = _in_seconds(drawn)
+        drawn = _drawn_days(source, days, load)
+    for times in (drawn.submit, drawn.run_time):
+        times[:] = _whole(times)
     if model.requests is not None:
         random = Streams(seed).generator("requests")
         drawn = replace(drawn, requested_time=model.requests.times(drawn, random))
@@ -236,40 +226,50 @@ class _Stretched:
         return (stretched if self.cycle is None else self.cycle.warp(stretched)), kinds
 
 
-def _draw(model: WorkloadModel, jobs: int, machine: int, seed: int, factor: float = 1.0) -> Drawn:
-    arrivals = _Stretched(model.arrivals, factor, model.cycle)
-    return model.jobs.draw(jobs, arrivals, machine, Streams(seed))  # type: ignore[arg-type]
+@dataclass(frozen=True)
+class _Source:
+    """What jobs are drawn from, again and again; the same streams give the same jobs each time."""
+
+    model: WorkloadModel
+    machine: int
+    seed: int
+    correlation: float | None
+
+    def draw(self, jobs: int, factor: float = 1.0) -> Drawn:
+        arrivals = _Stretched(self.model.arrivals, factor, self.model.cycle)
+        streams = Streams(self.seed)
+        drawn = self.model.jobs.draw(jobs, arrivals, self.machine, streams)  # type: ignore[arg-type]
+        if self.correlation is None:
+            return drawn
+        return with_correlation(drawn, self.correlation, streams.generator("correlation"))
 
 
-def _drawn(model: WorkloadModel, jobs: int, machine: int, seed: int, load: float | None) -> Drawn:
+def _drawn(source: _Source, jobs: int, load: float | None) -> Drawn:
     """Return so many jobs; the times between first submissions are stretched to reach a load.
 
-    The same streams give the same jobs each time. Where some jobs follow others, which stretching
-    does not change, one step is not enough.
+    Where some jobs follow others, which stretching does not change, one step is not enough.
     """
-    drawn, factor = _draw(model, jobs, machine, seed), 1.0
+    drawn, factor = source.draw(jobs), 1.0
     for _ in range(MOST_STEPS):
-        found = offered_load(drawn, machine)
+        found = offered_load(drawn, source.machine)
         if load is None or not 0 < found < float("inf") or abs(found / load - 1) <= NEAR:
             break
         factor *= found / load
-        drawn = _draw(model, jobs, machine, seed, factor)
+        drawn = source.draw(jobs, factor)
     return drawn
 
 
-def _drawn_days(
-    model: WorkloadModel, days: float, machine: int, seed: int, load: float | None
-) -> Drawn:
+def _drawn_days(source: _Source, days: float, load: float | None) -> Drawn:
     """Return the jobs of so many days: more are drawn than fit, and the rest is left out."""
     wanted = days * DAY
     jobs = FIRST_DRAW
     while True:
-        drawn = _draw(model, jobs, machine, seed)
+        drawn = source.draw(jobs)
         if load is None:
             share = float(drawn.submit[-1]) / wanted
         else:
             work = float((drawn.run_time * drawn.processors).sum())
-            share = work / (load * machine * wanted)
+            share = work / (load * source.machine * wanted)
         if share >= 1 or jobs >= MOST_JOBS:
             break
         jobs = min(MOST_JOBS, int(jobs * max(2.0, MARGIN / max(share, 1e-3))))
@@ -278,7 +278,7 @@ def _drawn_days(
         # The jobs whose work makes the load, stretched over the days. More than one step is needed
         # where jobs depend on arrivals.
         so_far = np.cumsum(drawn.run_time * drawn.processors)
-        count = int(np.searchsorted(so_far, (load or 0.0) * machine * wanted)) + 1
+        count = int(np.searchsorted(so_far, (load or 0.0) * source.machine * wanted)) + 1
         last = float(drawn.submit[min(count, jobs) - 1])
         off = abs(last / wanted - 1)
         if off < nearest[0]:
@@ -286,17 +286,9 @@ def _drawn_days(
         if last <= 0 or off <= NEAR:
             break
         factor *= wanted / last
-        drawn = _draw(model, jobs, machine, seed, factor)
+        drawn = source.draw(jobs, factor)
     drawn = nearest[1]
     return drawn.first(max(1, int(np.searchsorted(drawn.submit, wanted, side="right"))))
-
-
-def _in_seconds(drawn: Drawn) -> Drawn:
-    return replace(
-        drawn,
-        submit=_whole(drawn.submit).astype(np.float64),
-        run_time=_whole(drawn.run_time).astype(np.float64),
-    )
 
 
 def _whole(times: Floats) -> Int64s:
@@ -351,14 +343,11 @@ def population(made: Generated) -> Population:
     end = np.maximum.reduceat(submit + run, first[:-1])
     user, group = jobs.user[order][first[:-1]], jobs.group[order][first[:-1]]
 
-    pools = {}
+    pools, sizes = {}, np.diff(first)
     for number in np.unique(group).tolist():
-        bags = np.flatnonzero(group == number)
-        sizes = np.diff(first)[bags]
-        rows = np.repeat(first[bags] - np.append(0, np.cumsum(sizes)[:-1]), sizes)
-        rows = rows + np.arange(int(sizes.sum()))
+        rows = np.flatnonzero(np.repeat(group, sizes) == number)
         pools[number] = BatchPool(
-            np.append(0, np.cumsum(sizes)).astype(np.int64),
+            np.append(0, np.cumsum(sizes[group == number])).astype(np.int64),
             run[rows],
             requested[rows],
             processors[rows],

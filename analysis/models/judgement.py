@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from hpcrowd.analysis.features.distance import VARIABLES, apart
+from hpcrowd.analysis.features.distance import VARIABLES, Apart, distributions_of
 from hpcrowd.analysis.features.feature import Feature, Features, Value, measure
 from hpcrowd.analysis.features.report import format_value, pictures_of
 from hpcrowd.analysis.features.stats import FEATURES, GROUPS
-from hpcrowd.analysis.features.workload import Settings, Workload
+from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.html import html_page, small_print, table_of
 from hpcrowd.analysis.models.generation import generate
 from hpcrowd.analysis.models.model import WorkloadModel
 from hpcrowd.analysis.results import versions
-from hpcrowd.environment.errors import QuantityError, UnavailableError
+from hpcrowd.environment.errors import QuantityError
 
 #: Workloads that are generated unless said otherwise.
 REPLICATIONS = 20
@@ -33,20 +33,15 @@ class Replication:
     seed
         It was generated from.
     features
-        Numbers by name; None where one is not available.
-    reasons
-        Why not, by name.
-    ks, wasserstein
-        Distance of each distribution to that of the trace, by name of
-        :data:`analysis.features.distance.VARIABLES`: Kolmogorov-Smirnov; and Wasserstein over the
-        mean of the trace. What has none is left out.
+        By name.
+    distributions
+        How far each distribution is from that of the trace, by name of
+        :data:`analysis.features.distance.VARIABLES`, or the reason why that is not known.
     """
 
     seed: int
-    features: dict[str, float | None]
-    reasons: dict[str, str]
-    ks: dict[str, float]
-    wasserstein: dict[str, float]
+    features: dict[str, Value]
+    distributions: dict[str, Apart | str]
 
 
 @dataclass(frozen=True)
@@ -70,9 +65,9 @@ class Spread:
     count: int
 
     @classmethod
-    def of(cls, numbers: Iterable[float]) -> Spread | None:
-        """Return the spread of numbers; None of none."""
-        found = np.fromiter(numbers, np.float64)
+    def of(cls, numbers: Iterable[float | None]) -> Spread | None:
+        """Return the spread of numbers, those that are there; None of none."""
+        found = np.array([number for number in numbers if number is not None], np.float64)
         if not len(found):
             return None
         sd = float(found.std(ddof=1)) if len(found) > 1 else None
@@ -97,23 +92,8 @@ class Task:
     def __call__(self, seed: int) -> Replication:
         """Return a replication."""
         made = generated(self.model, self.trace, seed)
-        features = measure(made, FEATURES.values())
-        ks, moved = {}, {}
-        for name, variable in VARIABLES.items():
-            try:
-                found = apart(variable.values(self.trace), variable.values(made))
-            except UnavailableError:
-                continue
-            ks[name] = found.ks
-            if found.wasserstein_relative is not None:
-                moved[name] = found.wasserstein_relative
-        return Replication(
-            seed,
-            {name: value.number for name, value in features.items()},
-            {name: value.reason for name, value in features.items() if value.reason},
-            ks,
-            moved,
-        )
+        features = dict(measure(made, FEATURES.values()))
+        return Replication(seed, features, distributions_of(self.trace, made))
 
 
 @dataclass(frozen=True)
@@ -136,21 +116,23 @@ class Judgement:
 
     def spread(self, name: str) -> Spread | None:
         """Return mean and spread of a feature; None where it is nowhere available."""
-        numbers = (one.features[name] for one in self.replications)
-        return Spread.of(number for number in numbers if number is not None)
+        return Spread.of(one.features[name].number for one in self.replications)
 
     def reason(self, name: str) -> str:
         """Return why a feature is not available in a replication; empty if it is in all."""
-        return next((one.reasons[name] for one in self.replications if name in one.reasons), "")
+        return next(filter(None, (one.features[name].reason for one in self.replications)), "")
 
     def ks(self, name: str) -> Spread | None:
         """Return mean and spread of a KS distance; None where there is none."""
-        return Spread.of(one.ks[name] for one in self.replications if name in one.ks)
+        return Spread.of(one.ks for one in self._apart(name))
 
     def wasserstein(self, name: str) -> Spread | None:
         """Return mean and spread of a Wasserstein distance, over the mean of the trace."""
-        found = (one.wasserstein for one in self.replications)
-        return Spread.of(one[name] for one in found if name in one)
+        return Spread.of(one.wasserstein_relative for one in self._apart(name))
+
+    def _apart(self, name: str) -> list[Apart]:
+        found = (one.distributions[name] for one in self.replications)
+        return [one for one in found if not isinstance(one, str)]
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain data, fit for JSON."""
@@ -181,8 +163,8 @@ class Judgement:
 
 def generated(model: WorkloadModel, trace: Workload, seed: int) -> Workload:
     """Return a generated workload with as many jobs as a trace, measured with its settings."""
-    settings: Settings = trace.settings
-    return generate(model, jobs=len(trace), processors=trace.machine, seed=seed).workload(settings)
+    made = generate(model, jobs=len(trace), processors=trace.machine, seed=seed)
+    return made.workload(trace.settings)
 
 
 def judge(

@@ -12,8 +12,8 @@ import inspect
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Literal
 
 import numpy as np
@@ -26,7 +26,7 @@ from hpcrowd.analysis.models.parts.cycle import Cycle
 from hpcrowd.analysis.models.parts.users import Requests
 from hpcrowd.analysis.results import versions
 from hpcrowd.environment.errors import HpcrowdError, ModelFileError, QuantityError, UnavailableError
-from hpcrowd.environment.model_files import ModelFormat
+from hpcrowd.environment.files import ModelFormat
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,8 @@ def arrival_model(name: str) -> type[ArrivalModel]:
     """
     if name not in ARRIVALS:
         raise QuantityError(f"arrivals {name!r}: not known; choose {', '.join(ARRIVALS)}")
-    return _load(ARRIVALS[name])
+    found: type = resolve_name(ARRIVALS[name])
+    return found
 
 
 def job_model(name: str) -> type[JobModel]:
@@ -142,12 +143,7 @@ def job_model(name: str) -> type[JobModel]:
     """
     if name not in MODELS:
         raise QuantityError(f"model {name!r}: not known; choose {', '.join(MODELS)}")
-    return _load(MODELS[name].jobs)
-
-
-def _load(place: str) -> type:
-    module, _, name = place.partition(":")
-    found: type = getattr(import_module(module), name)
+    found: type = resolve_name(MODELS[name].jobs)
     return found
 
 
@@ -198,7 +194,7 @@ def fit(
     return WorkloadModel(
         name=name,
         machine=workload.machine or int(workload.processors.max(initial=1)),
-        arrivals=times.fit_workload(arrived),
+        arrivals=times.fit(arrived),
         jobs=jobs.fit(workload, **(options or {})),
         cycle=rhythm,
         requests=Requests.fit(workload),

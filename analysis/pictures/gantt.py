@@ -7,7 +7,6 @@ are coloured by user, queue, state or cluster (:func:`looks_of`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,19 +16,7 @@ from numpy.typing import NDArray
 from hpcrowd.analysis import curves
 from hpcrowd.analysis.accounts.platform import sizes_of
 from hpcrowd.analysis.curves import processor_seconds, size_steps
-from hpcrowd.analysis.pictures.plots import (
-    COLOURS,
-    DPI,
-    LEGEND,
-    TITLE,
-    count_axis,
-    is_dark,
-    label_hours,
-    new_figure,
-    paler,
-    say_nothing,
-    tidy,
-)
+from hpcrowd.analysis.pictures import plots
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import QuantityError
@@ -61,6 +48,9 @@ OF_STATES = {
     State.RENOUNCED: "green",
     State.FAILED: "sky",
 }
+
+#: What jobs may be coloured by.
+COLOURED_BY = ("user", "queue", "cluster", "state")
 
 #: Most entries of a legend.
 MOST_ENTRIES = 9
@@ -131,7 +121,10 @@ def looks_of(jobs: JobTable, by: str) -> Looks:
     """
     if by not in COLOURED_BY:
         raise QuantityError(f"coloured by {by!r}: not known; choose {', '.join(COLOURED_BY)}")
-    return COLOURED_BY[by](jobs)
+    if by == "state":
+        looks = [Look(plots.COLOURS[OF_STATES[state]], "", state.name.lower()) for state in State]
+        return Looks(looks, jobs.state.copy(), "")
+    return _by_work(getattr(jobs, by), jobs, by)
 
 
 def _by_work(column: Int64s, jobs: JobTable, what: str) -> Looks:
@@ -147,7 +140,11 @@ def _by_work(column: Int64s, jobs: JobTable, what: str) -> Looks:
     coloured = len(HUES) * len(HATCHES)
     order = np.argsort(-work, kind="stable") if len(numbers) > coloured else np.arange(len(numbers))
     looks = [
-        Look(COLOURS[hue], hatch, _name(what, int(numbers[place])))
+        Look(
+            plots.COLOURS[hue],
+            hatch,
+            f"{what} {'unknown' if numbers[place] == UNKNOWN else numbers[place]}",
+        )
         for place, (hatch, hue) in zip(
             order[:coloured].tolist(), ((h, c) for h in HATCHES for c in HUES), strict=False
         )
@@ -159,35 +156,6 @@ def _by_work(column: Int64s, jobs: JobTable, what: str) -> Looks:
     looks += [Look(grey) for grey in GREYS]
     return Looks(looks, look[which], f"other {what}s")
 
-
-def _name(what: str, number: int) -> str:
-    return f"{what} unknown" if number == UNKNOWN else f"{what} {number}"
-
-
-def _by_user(jobs: JobTable) -> Looks:
-    return _by_work(jobs.user, jobs, "user")
-
-
-def _by_queue(jobs: JobTable) -> Looks:
-    return _by_work(jobs.queue, jobs, "queue")
-
-
-def _by_cluster(jobs: JobTable) -> Looks:
-    return _by_work(jobs.cluster, jobs, "cluster")
-
-
-def _by_state(jobs: JobTable) -> Looks:
-    looks = [Look(COLOURS[OF_STATES[state]], "", state.name.lower()) for state in State]
-    return Looks(looks, jobs.state.copy(), "")
-
-
-#: What jobs may be coloured by.
-COLOURED_BY: dict[str, Callable[[JobTable], Looks]] = {
-    "user": _by_user,
-    "queue": _by_queue,
-    "cluster": _by_cluster,
-    "state": _by_state,
-}
 
 #: First and last moment, s; None where the run begins or ends.
 Window = tuple[int | None, int | None]
@@ -268,7 +236,6 @@ def gantt(
     window: Window | None = None,
     *,
     by: str = "user",
-    names: Mapping[int, str] | None = None,
     promises: bool = False,
     title: str = "",
 ) -> Figure:
@@ -284,8 +251,6 @@ def gantt(
         or the end of the run, None as the window for the :func:`busiest_day`.
     by
         What colours tell: ``user``, ``queue``, ``cluster`` or ``state``.
-    names
-        Names of jobs by job number; the others have their number.
     promises
         Mark the start that each job was first promised, where it started earlier or later.
     title
@@ -299,11 +264,9 @@ def gantt(
     looks = looks_of(run.jobs, by)
     first, last = find_window(run, window)
     jobs = run.jobs
-    figure = new_figure(WIDTH, HEIGHT, title or run.label, "")
-    grid = figure.add_gridspec(
-        3, 1, left=0.06, right=0.985, bottom=0.085, top=0.855, hspace=0.24, height_ratios=(5, 1, 1)
-    )
-    machine, count, asked = (figure.add_subplot(grid[place]) for place in range(3))
+    figure = plots.new_figure(WIDTH, HEIGHT, title or run.label)
+    places = {"left": 0.06, "bottom": 0.085, "top": 0.855, "hspace": 0.24}
+    machine, count, asked = plots.panels(figure, 3, 1, height_ratios=(5, 1, 1), **places)
     rows = running_between(jobs, first, last)
     begin, end = jobs.start[rows], _ends(jobs, last)[rows]
     steps = size_steps(run.processors, sizes_of(run.platform), first, last)
@@ -314,23 +277,20 @@ def gantt(
     there = processor_seconds(run.processors, sizes_of(run.platform), first, last)
     share = work.sum() / there if there else 0.0
     there_were = f"{fewest:,} to {most:,}" if fewest < most else f"{most:,}"
-    _subtitle(
-        figure,
-        run,
-        f"{window_name(run, first, last)}: {plural(len(rows), 'job')} of "
+    of = "" if run.source is None else f"{run.source['source']}, "
+    text = (
+        f"{of}{window_name(run, first, last)}: {plural(len(rows), 'job')} of "
         f"{plural(len(np.unique(jobs.user[rows])), 'user')} ran on {there_were} processors, "
-        f"{100 * share:.1f} % of them in use",
+        f"{100 * share:.1f} % of them in use"
     )
-    tidy(machine)
-    machine.grid(visible=False)
+    figure.text(0.012, 1 - 0.36 / HEIGHT, text, va="top", fontsize=9.5, color="#444444")
     bounded = fewest < most or where.rows > most
     dashed = "; dashed: all there are" if bounded else ""
-    machine.set_title(
-        f"Processors; which of them a job holds is drawn by first fit{dashed}", **TITLE
-    )
-    label_hours(machine, run.clock, first, last, named=False)
+    plots.tidy(machine, f"Processors; which of them a job holds is drawn by first fit{dashed}")
+    machine.grid(visible=False)
+    plots.label_hours(machine, run.clock, first, last, named=False)
     machine.set_ylim(0, max(where.rows, most, 1))
-    count_axis(machine)
+    plots.count_axis(machine)
     if len(rows):
         draw_pieces(machine, looks, rows, (begin, end), where)
         killed = by != "state" and bool((jobs.state[rows] == State.KILLED).any())
@@ -338,16 +298,14 @@ def gantt(
             _draw_killed(machine, jobs, rows, where)
         if promises:
             draw_promises(machine, jobs, rows, where)
-        _draw_names(machine, jobs, rows, (begin, end), where, looks, names or {})
+        _draw_names(machine, jobs, rows, (begin, end), where, looks)
         _draw_legend(
             figure, looks.legend(work, rows), bool((jobs.state[rows] == State.KILLED).any())
         )
     else:
-        say_nothing(machine, "nothing ran then")
+        plots.say_nothing(machine, "nothing ran then")
     if bounded:
-        times, sizes = zip(*steps, (last, steps[-1][1]), strict=True)
-        style: dict[str, Any] = {"color": "black", "linewidth": 1, "linestyle": (0, (4, 3))}
-        machine.step(times, sizes, where="post", **style)
+        plots.draw_size(machine, steps, last, 1)
     draw_queue_steps(count, asked, run, first, last)
     return figure
 
@@ -387,7 +345,7 @@ def draw_pieces(
             axes.add_collection(
                 PolyCollection(
                     corners[mine],
-                    facecolors=paler(look.colour, PALE)
+                    facecolors=plots.paler(look.colour, PALE)
                     if look.hatch and not hatched
                     else look.colour,
                     edgecolors="white",
@@ -414,7 +372,9 @@ def _pixels(axes: Axes) -> tuple[float, float]:
     width, height = figure.get_size_inches()
     left, right = axes.get_xlim()
     low, high = axes.get_ylim()
-    return box.width * width * DPI / (right - left), box.height * height * DPI / (high - low)
+    return box.width * width * plots.DPI / (right - left), box.height * height * plots.DPI / (
+        high - low
+    )
 
 
 def _draw_killed(axes: Axes, jobs: JobTable, rows: Int64s, where: Placement) -> None:
@@ -455,9 +415,8 @@ def _draw_names(
     times: tuple[Int64s, Int64s],
     where: Placement,
     looks: Looks,
-    names: Mapping[int, str],
 ) -> None:
-    """Write the name of each job into its largest piece, where it has room."""
+    """Write the number of each job into its largest piece, where it has room."""
     if len(rows) > MOST_NAMES:
         return
     left, right = axes.get_xlim()
@@ -466,8 +425,7 @@ def _draw_names(
     for job, row in enumerate(rows.tolist()):
         mine = np.flatnonzero(where.job == job)
         piece = mine[where.height[mine].argmax()]
-        number = int(jobs.number[row])
-        text = names.get(number, str(number))
+        text = str(jobs.number[row])
         width = (end[job] - begin[job]) * wide
         if width < LETTER[0] * (len(text) + 1) or where.height[piece] * tall < LETTER[1]:
             continue
@@ -484,7 +442,7 @@ def _draw_names(
 
 def text_look(look: Look) -> dict[str, Any]:
     """Return how to write on a look: light on dark colours, on hatches with a box behind."""
-    found: dict[str, Any] = {"color": "white" if is_dark(look.colour) else "black"}
+    found: dict[str, Any] = {"color": "white" if plots.is_dark(look.colour) else "black"}
     if look.hatch:
         found["bbox"] = {"facecolor": look.colour, "edgecolor": "none", "pad": 1.5}
     return found
@@ -514,38 +472,29 @@ def _draw_legend(figure: Figure, shown: list[Look], killed: bool) -> None:
         ncols=len(handles),
         columnspacing=1.2,
         handletextpad=0.4,
-        **LEGEND,
+        **plots.LEGEND,
     )
 
 
 def draw_queue_steps(count: Axes, asked: Axes, run: Run, first: int, last: int) -> None:
     """Draw the jobs that wait, and the processors that they ask for, in two pictures."""
     jobs = run.jobs
-    begin, end, rows = waits_between(jobs, first, last)
-    processors = jobs.processors[rows]
-    for axes, height, title, colour in (
-        (count, np.ones(len(rows), np.int64), "Jobs in the queue", "orange"),
-        (asked, processors, "Processors that the queue asks for", "vermilion"),
-    ):
-        tidy(axes)
-        edges, level = levels(begin, end, height, first, last)
-        axes.stairs(level, edges, fill=True, color=COLOURS[colour])
-        axes.set_title(title, **TITLE)
-        axes.set_ylim(0, max(1.0, 1.08 * float(level.max(initial=0))))
-        count_axis(axes)
-        label_hours(axes, run.clock, first, last, named=axes is asked)
-
-
-def waits_between(jobs: JobTable, first: int, last: int) -> tuple[Int64s, Int64s, Int64s]:
-    """Return when jobs that waited in a window began and ceased to wait, s, and their rows.
-
-    Jobs that left without running count as never having waited.
-    """
+    # Jobs that left without running count as never having waited.
     started = jobs.start != UNKNOWN
     waits = (jobs.submit != UNKNOWN) & (started | (jobs.state == State.UNFINISHED))
     until = np.where(started, jobs.start, max(last, int(jobs.submit.max(initial=0))))
     rows = np.flatnonzero(waits & (jobs.submit < last) & (until > first) & (until > jobs.submit))
-    return jobs.submit[rows], until[rows], rows
+    begin, end, processors = jobs.submit[rows], until[rows], jobs.processors[rows]
+    for axes, height, title, colour in (
+        (count, np.ones(len(rows), np.int64), "Jobs in the queue", "orange"),
+        (asked, processors, "Processors that the queue asks for", "vermilion"),
+    ):
+        plots.tidy(axes, title)
+        edges, level = levels(begin, end, height, first, last)
+        axes.stairs(level, edges, fill=True, color=plots.COLOURS[colour])
+        axes.set_ylim(0, max(1.0, 1.08 * float(level.max(initial=0))))
+        plots.count_axis(axes)
+        plots.label_hours(axes, run.clock, first, last, named=axes is asked)
 
 
 def levels(
@@ -560,8 +509,3 @@ def levels(
     if len(edges) > MOST_STEPS:
         edges = np.unique(np.linspace(first, last, 1200).astype(np.int64))
     return edges, curves.mean_level(begin, end, height, edges)
-
-
-def _subtitle(figure: Figure, run: Run, text: str) -> None:
-    of = "" if run.source is None else f"{run.source['source']}, "
-    figure.text(0.012, 1 - 0.36 / HEIGHT, f"{of}{text}", va="top", fontsize=9.5, color="#444444")

@@ -5,7 +5,7 @@ Most pictures have a function that gives what they show as columns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,26 +15,12 @@ import numpy as np
 from hpcrowd.agents.populations.openness import LEAVING, Happening
 from hpcrowd.analysis import curves
 from hpcrowd.analysis.accounts.platform import sizes_of
-from hpcrowd.analysis.curves import size_steps, weekly_profile
+from hpcrowd.analysis.curves import Floats, size_steps, weekly_profile
 from hpcrowd.analysis.metrics import submitted
+from hpcrowd.analysis.pictures import plots
 from hpcrowd.analysis.pictures.platform_marks import draw_marks
-from hpcrowd.analysis.pictures.plots import (
-    COLOURS,
-    LEGEND,
-    TITLE,
-    WAIT_LABELS,
-    averaged,
-    figure_png,
-    label_at,
-    label_week,
-    legend_at_right,
-    new_figure,
-    say_nothing,
-    tidy,
-    time_axis,
-)
 from hpcrowd.analysis.run import Run
-from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 
 if TYPE_CHECKING:
@@ -58,7 +44,7 @@ def overview(run: Run) -> Figure:
     jobs = run.jobs
     ended = int(np.count_nonzero(jobs.over))
     of = "" if run.source is None else f"{run.source['source']}: "
-    figure = new_figure(
+    figure = plots.new_figure(
         12,
         8.2,
         run.label,
@@ -78,51 +64,49 @@ def overview(run: Run) -> Figure:
 def write_overview(run: Run, folder: str | Path) -> list[Path]:
     """Draw :func:`overview` as ``overview.png`` in an existing folder; return the paths."""
     path = Path(folder) / "overview.png"
-    path.write_bytes(figure_png(overview(run)))
+    path.write_bytes(plots.figure_png(overview(run)))
     return [path]
 
 
 def draw_usage(axes: Axes, run: Run) -> None:
     """Draw the processors in use over time."""
     span = curves.span_of(run.jobs)
-    tidy(axes)
+    plots.tidy(axes)
     if span is None:
-        return say_nothing(axes, "nothing was submitted")
+        return plots.say_nothing(axes, "nothing was submitted")
     edges = curves.time_edges(*span, TIME_BINS)
     level = curves.processors_in_use(run.jobs, edges)
-    axes.stairs(level, edges, fill=True, color=COLOURS["sky"])
+    axes.stairs(level, edges, fill=True, color=plots.COLOURS["sky"])
     steps = size_steps(run.processors, sizes_of(run.platform), *span)
-    times, sizes = zip(*steps, (span[1], steps[-1][1]), strict=True)
-    style: dict[str, Any] = {"color": "black", "linewidth": 0.8, "linestyle": (0, (4, 3))}
-    axes.step(times, sizes, where="post", **style)
-    axes.set_ylim(0, 1.08 * max(1, *sizes))
-    axes.set_title(f"Processors in use, {averaged(edges)}; dashed: all", **TITLE)
-    time_axis(axes, run, *span, named=False)
+    plots.draw_size(axes, steps, span[1])
+    axes.set_ylim(0, 1.08 * max(1, *(size for _, size in steps)))
+    axes.set_title(f"Processors in use, {plots.averaged(edges)}; dashed: all", **plots.TITLE)
+    plots.time_axis(axes, run, *span, named=False)
 
 
 def draw_queue(axes: Axes, run: Run) -> None:
     """Draw the jobs in the queue over time."""
     span = curves.span_of(run.jobs)
-    tidy(axes)
+    plots.tidy(axes)
     if span is None:
-        return say_nothing(axes, "nothing was submitted")
+        return plots.say_nothing(axes, "nothing was submitted")
     edges = curves.time_edges(*span, TIME_BINS)
     level = curves.jobs_waiting(run.jobs, edges)
-    axes.set_title(f"Jobs in the queue, {averaged(edges)}", **TITLE)
+    axes.set_title(f"Jobs in the queue, {plots.averaged(edges)}", **plots.TITLE)
     if not level.any():
-        return say_nothing(axes, "nobody waited")
-    axes.stairs(level, edges, fill=True, color=COLOURS["orange"])
+        return plots.say_nothing(axes, "nobody waited")
+    axes.stairs(level, edges, fill=True, color=plots.COLOURS["orange"])
     axes.set_ylim(0, max(1.0, 1.05 * float(level.max())))
-    time_axis(axes, run, *span)
+    plots.time_axis(axes, run, *span)
 
 
 def draw_submissions(axes: Axes, run: Run) -> None:
     """Draw how many jobs were submitted by when: recorded and simulated, or submitted and ended."""
     jobs = run.jobs
     span = curves.span_of(jobs)
-    tidy(axes)
+    plots.tidy(axes)
     if span is None:
-        return say_nothing(axes, "nothing was submitted")
+        return plots.say_nothing(axes, "nothing was submitted")
     recorded = jobs.recorded_submit[jobs.recorded_submit != UNKNOWN]
     first, last = span
     if len(recorded):
@@ -134,11 +118,13 @@ def draw_submissions(axes: Axes, run: Run) -> None:
     edges = curves.time_edges(first, last, TIME_BINS // 2)
     for name, times, colour, width in pairs:
         counts = curves.cumulative(times, edges)
-        axes.plot(edges, counts, color=COLOURS[colour], linewidth=width, label=name)
+        axes.plot(edges, counts, color=plots.COLOURS[colour], linewidth=width, label=name)
     axes.set_ylim(bottom=0)
-    axes.set_title("Jobs submitted until then" if len(recorded) else "Jobs until then", **TITLE)
-    axes.legend(**LEGEND, loc="upper left")
-    time_axis(axes, run, first, last, labels=4)
+    axes.set_title(
+        "Jobs submitted until then" if len(recorded) else "Jobs until then", **plots.TITLE
+    )
+    axes.legend(**plots.LEGEND, loc="upper left")
+    plots.time_axis(axes, run, first, last, labels=4)
 
 
 def draw_waits(axes: Axes, run: Run) -> None:
@@ -166,51 +152,62 @@ def draw_exceedance(
     axes: Axes, lines: Sequence[Line], title: str = "Share of jobs that waited longer than ..."
 ) -> None:
     """Draw the exceedance of waits (s): for each line its label, waits, colour and width."""
-    tidy(axes)
-    axes.set_title(title, **TITLE)
+    plots.tidy(axes, title)
     found = [(line, curves.exceedance(line[1])) for line in lines]
     drawn = [(line, curve) for line, curve in found if curve is not None]
     if not drawn:
-        return say_nothing(axes, "nobody waited" if any(len(w) for _, w, *_ in lines) else "no job")
+        return plots.say_nothing(
+            axes, "nobody waited" if any(len(w) for _, w, *_ in lines) else "no job"
+        )
     from matplotlib.ticker import PercentFormatter
 
     for (name, _, colour, width), (x, share) in drawn:
-        axes.plot(x, share, color=COLOURS[colour], linewidth=width, label=name)
+        axes.plot(x, share, color=plots.COLOURS[colour], linewidth=width, label=name)
     axes.set_xscale("log")
     axes.set_ylim(0, 1)
     right = max(float(x[-1]) for _, (x, _) in drawn)
     axes.set_xlim(1, max(1.5 * right, 60))
-    shown = {second: text for second, text in WAIT_LABELS.items() if second <= axes.get_xlim()[1]}
-    label_at(axes.xaxis, shown)
+    shown = {
+        second: text for second, text in plots.WAIT_LABELS.items() if second <= axes.get_xlim()[1]
+    }
+    plots.label_at(axes.xaxis, shown)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.set_xlabel("wait", fontsize=8.5)
-    axes.legend(**LEGEND, loc="upper right")
+    axes.legend(**plots.LEGEND, loc="upper right")
 
 
 def draw_week(axes: Axes, run: Run) -> None:
     """Draw the submissions per hour over a mean week."""
-    recorded = run.jobs.recorded_submit
-    draw_profiles(axes, run, lines_of(run, recorded[recorded != UNKNOWN], run.jobs.submit))
+    draw_profiles(axes, run, _submissions(run))
 
 
-def draw_profiles(axes: Axes, run: Run, lines: Sequence[Line]) -> None:
+def draw_profiles(
+    axes: Axes,
+    run: Run,
+    lines: Sequence[Line],
+    title: str = "Jobs submitted per h over a mean week",
+    profile_of: Callable[[Int64s, Clock], Floats | None] = curves.weekly_rates,
+) -> None:
     """Draw weekly profiles of submissions: for each line its label, times, colour and width."""
-    tidy(axes)
-    axes.set_title("Jobs submitted per h over a mean week", **TITLE)
-    found = [(line, curves.weekly_rates(line[1], run.clock)) for line in lines]
+    plots.tidy(axes, title)
+    profiles = [(line, profile_of(line[1], run.clock)) for line in lines]
+    found = [(line, profile) for line, profile in profiles if profile is not None]
+    if not found:
+        return plots.say_nothing(axes, "nothing was submitted")
     hours = np.arange(curves.WEEK_HOURS + 1)
-    empty = True
     for (name, _, colour, width), profile in found:
-        if profile is not None:
-            empty = False
-            axes.stairs(
-                profile, hours, color=COLOURS[colour], linewidth=width, label=name, baseline=None
-            )
-    if empty:
-        return say_nothing(axes, "nothing was submitted")
-    label_week(axes, run.clock)
+        axes.stairs(
+            profile, hours, color=plots.COLOURS[colour], linewidth=width, label=name, baseline=None
+        )
+    plots.label_week(axes, run.clock)
     axes.set_ylim(0, 1.2 * axes.get_ylim()[1])  # room for the legend
-    axes.legend(**LEGEND, loc="upper right", ncols=len(found))
+    axes.legend(**plots.LEGEND, loc="upper right", ncols=len(found))
+
+
+def _submissions(run: Run) -> list[Line]:
+    """Return the lines of submissions, recorded and simulated."""
+    recorded = run.jobs.recorded_submit
+    return lines_of(run, recorded[recorded != UNKNOWN], run.jobs.submit)
 
 
 #: Columns of a picture as data: names with their units, and values of equal length.
@@ -234,9 +231,8 @@ def use_over_time(run: Run) -> Figure:
 
     Changes of the platform are marked, see :mod:`hpcrowd.analysis.pictures.platform_marks`.
     """
-    figure = new_figure(12, 5.4, "Processors in use and the queue", run.label)
-    grid = figure.add_gridspec(2, 1, left=0.055, right=0.985, bottom=0.085, top=0.85, hspace=0.36)
-    above, below = (figure.add_subplot(grid[row]) for row in (0, 1))
+    figure = plots.new_figure(12, 5.4, "Processors in use and the queue", run.label)
+    above, below = plots.panels(figure, 2, 1, bottom=0.085, top=0.85, hspace=0.36)
     draw_usage(above, run)
     draw_queue(below, run)
     span = curves.span_of(run.jobs)
@@ -250,11 +246,11 @@ def use_over_time(run: Run) -> Figure:
             if level.any():
                 axes.stairs(
                     level, edges, baseline=None, color="#222222", linewidth=1.0,
-                    label=f"recorded, {averaged(edges)}",
+                    label=f"recorded, {plots.averaged(edges)}",
                 )  # fmt: skip
                 top = max(axes.get_ylim()[1], 1.05 * float(level.max()))
                 axes.set_ylim(0, top)
-        legend_at_right(figure, above)
+        plots.legend_at_right(figure, above)
     draw_marks((above, below), run)
     return figure
 
@@ -282,12 +278,10 @@ def submissions_over_time(run: Run) -> Figure:
     Without a record, submissions and ends; and instead of lateness the submissions per day.
     """
     title = "Submissions, and how late they are" if is_late(run) else "Submissions"
-    figure = new_figure(12, 3.9, title, run.label)
-    grid = figure.add_gridspec(1, 2, left=0.06, right=0.985, bottom=0.13, top=0.78, wspace=0.16)
-    left, right = (figure.add_subplot(grid[place]) for place in (0, 1))
+    figure = plots.new_figure(12, 3.9, title, run.label)
+    left, right = plots.panels(figure, 1, 2, left=0.06, bottom=0.13, top=0.78, wspace=0.16)
     draw_submissions(left, run)
-    draw = _draw_lateness if is_late(run) else _draw_rate
-    draw(right, run)
+    (_draw_lateness if is_late(run) else _draw_rate)(right, run)
     return figure
 
 
@@ -313,37 +307,26 @@ def submissions_data(run: Run) -> Columns:
 
 def week_of(run: Run) -> Figure:
     """Return which share of the jobs comes in each hour of the week, recorded and simulated."""
-    figure = new_figure(12, 3.2, "The week of the users", run.label)
+    figure = plots.new_figure(12, 3.2, "The week of the users", run.label)
     axes = figure.add_axes((0.045, 0.15, 0.94, 0.59))
-    tidy(axes)
-    axes.set_title("Share of all jobs submitted in each hour of the week, %", **TITLE)
-    found = _weeks(run)
-    if not found:
-        say_nothing(axes, "nothing was submitted")
-        return figure
-    hours = np.arange(curves.WEEK_HOURS + 1)
-    for (name, _, colour, width), share in found:
-        axes.stairs(share, hours, color=COLOURS[colour], linewidth=width, label=name, baseline=None)
-    label_week(axes, run.clock)
-    axes.set_ylim(0, 1.2 * axes.get_ylim()[1])  # room for the legend
-    axes.legend(**LEGEND, loc="upper right", ncols=len(found))
+    title = "Share of all jobs submitted in each hour of the week, %"
+    draw_profiles(axes, run, _submissions(run), title, _percent)
     return figure
 
 
 def week_data(run: Run) -> Columns:
     """Return what :func:`week_of` shows, for each hour of the week from Monday 00:00 on."""
+    found = [(name, _percent(times, run.clock)) for name, times, *_ in _submissions(run)]
     return {
         "hour_of_week": np.arange(curves.WEEK_HOURS),
-        **{f"{line[0]}_percent": share for line, share in _weeks(run)},
+        **{f"{name}_percent": share for name, share in found if share is not None},
     }
 
 
-def _weeks(run: Run) -> list[tuple[Line, Any]]:
-    """Return the lines of :func:`week_of` with their values, %."""
-    recorded = run.jobs.recorded_submit
-    lines = lines_of(run, recorded[recorded != UNKNOWN], run.jobs.submit)
-    found = [(line, 100 * weekly_profile(line[1], run.clock)) for line in lines]
-    return [(line, share) for line, share in found if share.any()]
+def _percent(times: Int64s, clock: Clock) -> Floats | None:
+    """Return the share of submissions in each hour of the week, %; None without any."""
+    share: Floats = 100 * weekly_profile(times, clock)
+    return share if share.any() else None
 
 
 def has_record(run: Run) -> bool:
@@ -396,41 +379,47 @@ def _draw_lateness(axes: Axes, run: Run) -> None:
     recorded = jobs.recorded_submit[which]
     first, last = int(recorded.min()), int(recorded.max())
     edges = curves.time_edges(first, last, LINE_BINS // 3)
-    tidy(axes)
+    plots.tidy(axes)
     low, middle, high = _lateness_bands(jobs, edges)
     if np.isnan(middle).all():
-        axes.set_title("Lateness", **TITLE)
-        return say_nothing(axes, f"fewer than {FEWEST} submissions at a time")
+        axes.set_title("Lateness", **plots.TITLE)
+        return plots.say_nothing(axes, f"fewer than {FEWEST} submissions at a time")
     furthest = float(np.nanmax(np.abs([low, high])))
     size, unit = next((size, unit) for least, size, unit in LATE_UNITS if furthest >= least)
-    axes.set_title(f"Lateness, {unit}: simulated minus recorded submission, by the latter", **TITLE)
+    axes.set_title(
+        f"Lateness, {unit}: simulated minus recorded submission, by the latter", **plots.TITLE
+    )
     axes.stairs(
-        high / size, edges, baseline=low / size, fill=True, color=COLOURS["sky"], alpha=0.55,
+        high / size, edges, baseline=low / size, fill=True, color=plots.COLOURS["sky"], alpha=0.55,
         label="10 to 90 % of the jobs",
     )  # fmt: skip
     axes.stairs(
-        middle / size, edges, baseline=None, color=COLOURS["blue"], linewidth=1.4, label="median"
+        middle / size,
+        edges,
+        baseline=None,
+        color=plots.COLOURS["blue"],
+        linewidth=1.4,
+        label="median",
     )
     axes.axhline(0, color="black", linewidth=0.8, linestyle=(0, (4, 3)))
     if furthest == 0:
         axes.set_ylim(-1, 1)
-    axes.legend(**LEGEND, loc="best")
-    return time_axis(axes, run, first, last, labels=6)
+    axes.legend(**plots.LEGEND, loc="best")
+    return plots.time_axis(axes, run, first, last, labels=6)
 
 
 def _draw_rate(axes: Axes, run: Run) -> None:
     """Draw the submissions per day."""
-    tidy(axes)
-    axes.set_title("Jobs submitted per day", **TITLE)
+    plots.tidy(axes, "Jobs submitted per day")
     known = run.jobs.submit[run.jobs.submit != UNKNOWN]
     if not len(known):
-        return say_nothing(axes, "nothing was submitted")
+        return plots.say_nothing(axes, "nothing was submitted")
     first, last = int(known.min()), int(known.max())
     edges = curves.time_edges(first, last, LINE_BINS // 3)
     rate = np.histogram(known, edges)[0] * DAY / np.diff(edges)
-    axes.stairs(rate, edges, fill=True, color=COLOURS["sky"])
+    axes.stairs(rate, edges, fill=True, color=plots.COLOURS["sky"])
     axes.set_ylim(0, 1.08 * float(rate.max()))
-    return time_axis(axes, run, first, last, labels=6)
+    return plots.time_axis(axes, run, first, last, labels=6)
 
 
 #: What is drawn upward and downward: colour and hatch.
@@ -445,18 +434,18 @@ VISITS = {
 
 def comings_and_goings(run: Run) -> Figure:
     """Return how many users are there over time, and who came and left in each week."""
-    figure = new_figure(12, 4.6, "Users who come and go", run.label)
-    grid = figure.add_gridspec(2, 1, left=0.055, right=0.985, bottom=0.1, top=0.82, hspace=0.42)
-    above, below = (figure.add_subplot(grid[row]) for row in (0, 1))
+    figure = plots.new_figure(12, 4.6, "Users who come and go", run.label)
+    above, below = plots.panels(figure, 2, 1, bottom=0.1, top=0.82, hspace=0.42)
     times, there = users_there(run)
     first, last = curves.span_of(run.jobs) or (0, WEEK)
     last = max(last, int(times[-1]) if len(times) else 0)
-    tidy(above)
-    above.stairs(there, np.append(times, max(last, times[-1] + 1)), fill=True, color=COLOURS["sky"])
+    plots.tidy(above, "Users who are there")
+    above.stairs(
+        there, np.append(times, max(last, times[-1] + 1)), fill=True, color=plots.COLOURS["sky"]
+    )
     above.set_ylim(0, 1.08 * max(1, int(there.max())))
-    above.set_title("Users who are there", **TITLE)
-    time_axis(above, run, first, last, named=False)
-    tidy(below)
+    plots.time_axis(above, run, first, last, named=False)
+    plots.tidy(below, "Users per week: upward who come, downward who leave")
     edges, counts = _by_week(run, first, last)
     up, down = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
     for what, (colour, hatch) in VISITS.items():
@@ -466,16 +455,15 @@ def comings_and_goings(run: Run) -> Figure:
         base = down if leaves else up
         top = base - counts[what] if leaves else base + counts[what]
         below.stairs(
-            top, edges, baseline=base, fill=True, facecolor=COLOURS[colour], hatch=hatch,
+            top, edges, baseline=base, fill=True, facecolor=plots.COLOURS[colour], hatch=hatch,
             edgecolor="white", linewidth=0.3, label=what.value,
         )  # fmt: skip
         up, down = (up, top) if leaves else (top, down)
     below.axhline(0, color="black", linewidth=0.8)
-    below.set_title("Users per week: upward who come, downward who leave", **TITLE)
-    time_axis(below, run, first, last)
+    plots.time_axis(below, run, first, last)
     kinds = len(below.get_legend_handles_labels()[0])
     if kinds:
-        legend_at_right(figure, below, kinds)
+        plots.legend_at_right(figure, below, kinds)
     return figure
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import Clock, second_of
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,7 +43,7 @@ def marks_of(run: Run) -> list[Mark]:
             found.append(Mark(at, at, f"{name}: speed {factor:g}x"))
         for at, scheduler in account.get("schedulers", ()):
             found.append(Mark(at, at, f"{name}: scheduler {scheduler}"))
-    for name, begin, end, count in _asked(run):
+    for name, begin, end, count in asked_outages(run):
         what, back = "maintenance", ""
         if count is not None:
             what, back = f"{count:,} processors down", "" if end is None else ", and up again"
@@ -76,23 +75,11 @@ def draw_marks(panels: Sequence[Axes], run: Run) -> None:
             )  # fmt: skip
 
 
-def asked_outages(run: Run, cluster: str) -> list[tuple[int, int, int | None]]:
-    """Return what of a cluster was down from when to when, as far as that was asked for.
-
-    Each with its processors, None for all: maintenance. What never came up again has no end in
-    time: FOREVER. Random failures are not among them.
-    """
-    return [
-        (begin, FOREVER if end is None else end, count)
-        for name, begin, end, count in _asked(run)
-        if name == cluster
-    ]
-
-
-def _asked(run: Run) -> Iterator[tuple[str, int, int | None, int | None]]:
+def asked_outages(run: Run) -> Iterator[tuple[str, int, int | None, int | None]]:
     """Yield cluster, begin, end and processors of what was asked for with a time.
 
-    Processors are None for all, as in maintenance; the end for what does not come up again.
+    Processors are None for all, as in maintenance; the end for what does not come up again. Random
+    failures are not among them.
     """
     asked = run.configuration.get("platform") or {}
     for change in asked.get("changes", ()) if isinstance(asked, dict) else ():

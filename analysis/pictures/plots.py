@@ -19,6 +19,7 @@ from hpcrowd.analysis.curves import WEEK_HOURS, time_ticks
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import DAY, DAYS, HOUR, Clock
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
+from hpcrowd.environment.files import whole_file
 from hpcrowd.environment.jobs import Int64s
 
 if TYPE_CHECKING:
@@ -133,6 +134,12 @@ def legend_figure(
     return figure, 0.55 / height, 1 - (0.75 + 0.2 * rows) / height
 
 
+def panels(figure: Figure, rows: int, columns: int, **places: Any) -> list[Axes]:
+    """Return the panels of a figure, row by row; ``places`` are those of a grid of matplotlib."""
+    grid = figure.add_gridspec(rows, columns, **({"left": 0.055, "right": 0.985} | places))
+    return [figure.add_subplot(grid[place]) for place in range(rows * columns)]
+
+
 def legend_above(figure: Figure, panel: Axes, below: float = 0.56) -> None:
     """Put the legend of a panel under the title of its figure, ``below`` inches from the top."""
     handles, labels = panel.get_legend_handles_labels()
@@ -191,14 +198,25 @@ def wrapped(text: str, width: int, lines: int) -> str:
 # ---- panels and their axes ----------------------------------------------------------------------
 
 
-def tidy(axes: Axes) -> None:
+def tidy(axes: Axes, title: str = "") -> None:
     """Give axes the common look; what the vertical axis counts stands in the title."""
+    if title:
+        axes.set_title(title, **TITLE)
     axes.tick_params(labelsize=8, length=3, color="#888888")
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color("#888888")
     axes.grid(visible=True, color="#e4e4e4", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.yaxis.set_major_formatter("{x:,.10g}")
+
+
+def draw_size(
+    axes: Axes, steps: Sequence[tuple[int, int]], last: int, linewidth: float = 0.8
+) -> None:
+    """Draw a dashed line at the number of processors from each second of ``steps`` to ``last``."""
+    times, sizes = zip(*steps, (last, steps[-1][1]), strict=True)
+    dashes: Any = (0, (4, 3))
+    axes.step(times, sizes, where="post", color="black", linewidth=linewidth, linestyle=dashes)
 
 
 def say_nothing(axes: Axes, why: str) -> None:
@@ -402,13 +420,6 @@ def write_picture(figure: Figure, path: str | os.PathLike[str]) -> None:
 
     check_picture(path)
     file = Path(path)
-    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     FigureCanvasAgg(figure)
-    try:
-        with rc_context({"svg.hashsalt": SALT}):
-            figure.savefig(temporary, **FORMATS[file.suffix.lower()])
-        temporary.replace(file)
-    except OSError as error:
-        raise HpcrowdError(f"{file}: cannot be written: {error.strerror or error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    with whole_file(file) as temporary, rc_context({"svg.hashsalt": SALT}):
+        figure.savefig(temporary, **FORMATS[file.suffix.lower()])

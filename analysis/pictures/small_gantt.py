@@ -45,7 +45,6 @@ def small_gantt(
     *,
     names: Mapping[int, str] | None = None,
     title: str = "",
-    by: str = "user",
     last: int | None = None,
 ) -> Figure:
     """Return a picture of a run of at most 20 jobs.
@@ -63,8 +62,6 @@ def small_gantt(
         Names by job number; the others have their number.
     title
         Title; the run's label unless given.
-    by
-        What colours tell, as for :func:`hpcrowd.analysis.pictures.gantt.gantt`.
     last
         End of the picture, s; unless given the last event. With it pictures of several runs have
         the same scale.
@@ -83,7 +80,7 @@ def small_gantt(
         )
     first, last = span[0], max(span[1], span[0] + 1) if last is None else last
     called = {int(n): (names or {}).get(int(n), str(n)) for n in jobs.number}
-    looks = looks_of(jobs, by)
+    looks = looks_of(jobs, "user")
     rows = np.flatnonzero(jobs.start != UNKNOWN)
     ends = np.where(jobs.end == UNKNOWN, last, jobs.end)
     where = place(jobs.start[rows], ends[rows], jobs.processors[rows], run.processors)
@@ -92,11 +89,10 @@ def small_gantt(
     figure = new_figure(WIDTH, height, title or run.label)
     above = figure.add_axes((0.075, (FOOT + queue + GAP) / height, 0.905, machine / height))
     below = figure.add_axes((0.075, FOOT / height, 0.905, queue / height))
-    for axes in (above, below):
-        tidy(axes)
+    for axes, head in ((above, "Processors"), (below, "")):
+        tidy(axes, head)
         label_hours(axes, run.clock, first, last, named=axes is below)
     above.set_ylim(0, where.rows)
-    above.set_title("Processors", **TITLE)
     above.set_yticks(range(0, where.rows + 1, max(1, -(-where.rows // 8))))
     draw_pieces(above, looks, rows, (jobs.start[rows], ends[rows]), where)
     for job, row in enumerate(rows.tolist()):

@@ -4,32 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hpcrowd.analysis.curves import Floats
 from hpcrowd.analysis.metrics import bounded_slowdown, per_user
-from hpcrowd.analysis.pictures.over_time import (
-    Columns,
-    draw_exceedance,
-    draw_waits,
-    lines_of,
-    recorded_jobs,
-    waits_of,
-)
-from hpcrowd.analysis.pictures.plots import (
-    COLOURS,
-    TITLE,
-    WAIT_LABELS,
-    is_dark,
-    label_at,
-    legend_at_right,
-    new_figure,
-    paler,
-    say_nothing,
-    tidy,
-)
+from hpcrowd.analysis.pictures import over_time, plots
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
@@ -52,7 +34,7 @@ FEW_TENS = 4
 LEAST = 1
 
 
-def users_data(run: Run) -> Columns:
+def users_data(run: Run) -> over_time.Columns:
     """Return a row for each user, most work first.
 
     Returns
@@ -69,7 +51,7 @@ def users_data(run: Run) -> Columns:
     work = np.bincount(which, jobs.processors * held, len(users)) / HOUR
     order = np.lexsort((users, -work))
     total = float(work.sum())
-    found: Columns = {
+    found: over_time.Columns = {
         "user": users[order],
         "jobs": np.bincount(which, minlength=len(users))[order],
         "work_processor_h": work[order],
@@ -78,7 +60,7 @@ def users_data(run: Run) -> Columns:
     of_users = per_user(jobs)
     for name in ("wait_mean_s", "bounded_slowdown_mean"):
         found[name] = _placed(users, *of_users[name])[order]
-    before = recorded_jobs(run)
+    before = over_time.recorded_jobs(run)
     if before is not None:
         wait = (before.start - before.submit).astype(float)
         owners, whose = np.unique(before.user, return_inverse=True)
@@ -113,53 +95,51 @@ def behaviours_of(run: Run) -> dict[int, str]:
 
 def users_waits(run: Run) -> Figure:
     """Return the mean wait of each user against the user's work, as recorded, too, where known."""
-    figure = new_figure(12, 4.6, "Users: how long they wait, by their work", run.label)
+    figure = plots.new_figure(12, 4.6, "Users: how long they wait, by their work", run.label)
     axes = figure.add_axes((0.065, 0.11, 0.85, 0.71))
-    tidy(axes)
+    plots.tidy(axes, "Mean wait of a user; size of a dot: jobs")
     found = users_data(run)
     work, wait = found["work_processor_h"], found["wait_mean_s"]
     known = (work > 0) & ~np.isnan(wait)
-    axes.set_title("Mean wait of a user; size of a dot: jobs", **TITLE)
     if not known.any():
-        say_nothing(axes, "no job ran")
+        plots.say_nothing(axes, "no job ran")
         return figure
     before = "recorded_wait_mean_s" in found
     if before:
         _draw_recorded(axes, work, wait, found["recorded_wait_mean_s"], known)
     size = 8 + 60 * found["jobs"][known] / found["jobs"].max()
     axes.scatter(
-        work[known], np.maximum(wait[known], LEAST), s=size, color=COLOURS["blue"], alpha=0.75,
-        linewidth=0.4, edgecolor="white", label="recorded" if run.is_record else "simulated",
-        zorder=3,
+        work[known], np.maximum(wait[known], LEAST), s=size, color=plots.COLOURS["blue"],
+        alpha=0.75, linewidth=0.4, edgecolor="white",
+        label="recorded" if run.is_record else "simulated", zorder=3,
     )  # fmt: skip
     _axes_of_waits(axes, wait[known], (found["recorded_wait_mean_s"] if before else wait)[known])
     _axis_of_work(axes, work[known])
     axes.set_xlabel("work of the user, processor-hours", fontsize=8.5)
     named = np.flatnonzero(known)[:NAMED]
     _name_users(axes, found["user"][named], work[named], np.maximum(wait[named], LEAST))
-    legend_at_right(figure, axes, 2)
+    plots.legend_at_right(figure, axes, 2)
     return figure
 
 
 def waits_apart(run: Run) -> Figure:
     """Return which share of the jobs, and of the users, waited longer than so long."""
-    figure = new_figure(12, 3.5, "How long jobs and users wait", run.label)
-    grid = figure.add_gridspec(1, 2, left=0.06, right=0.985, bottom=0.14, top=0.76, wspace=0.14)
-    left, right = (figure.add_subplot(grid[place]) for place in (0, 1))
-    draw_waits(left, run)
-    draw_exceedance(
+    figure = plots.new_figure(12, 3.5, "How long jobs and users wait", run.label)
+    left, right = plots.panels(figure, 1, 2, left=0.06, bottom=0.14, top=0.76, wspace=0.14)
+    over_time.draw_waits(left, run)
+    over_time.draw_exceedance(
         right,
-        lines_of(run, *_means(run)),
+        over_time.lines_of(run, *_means(run)),
         "Share of users whose mean wait is longer than ...; each counts once",
     )
     return figure
 
 
-def waits_data(run: Run) -> Columns:
+def waits_data(run: Run) -> over_time.Columns:
     """Return the shares that :func:`waits_apart` shows."""
     at = np.concatenate([[0], np.unique(np.round(np.geomspace(1, 1e7, 141)).astype(np.int64))])
-    found: Columns = {"wait_s": at}
-    both = zip(("jobs", "users"), (waits_of(run), _means(run)), strict=True)
+    found: over_time.Columns = {"wait_s": at}
+    both = zip(("jobs", "users"), (over_time.waits_of(run), _means(run)), strict=True)
     for what, (recorded, simulated) in both:
         for name, values in (("recorded", recorded), ("simulated", simulated)):
             if len(values) and not (run.is_record and name == "simulated"):
@@ -215,9 +195,9 @@ def _axes_of_waits(axes: Axes, *waits: Floats) -> None:
     longest = max(float(np.nanmax(one)) if len(one) else 0.0 for one in waits)
     axes.set_yscale("log")
     axes.set_ylim(0.6 * LEAST, max(1.8 * longest, 60))
-    shown = {second: text for second, text in WAIT_LABELS.items() if second <= 1.8 * longest}
+    shown = {second: text for second, text in plots.WAIT_LABELS.items() if second <= 1.8 * longest}
     shown[LEAST] = "1 s or less"
-    label_at(axes.yaxis, shown)
+    plots.label_at(axes.yaxis, shown)
 
 
 def _axis_of_work(axes: Axes, work: Floats) -> None:
@@ -229,7 +209,7 @@ def _axis_of_work(axes: Axes, work: Floats) -> None:
     shown = [mark for mark in marks if low <= mark <= high]
     axes.set_xscale("log")
     axes.set_xlim(low, high)
-    label_at(axes.xaxis, {mark: f"{mark:,.10g}" for mark in shown})
+    plots.label_at(axes.xaxis, {mark: f"{mark:,.10g}" for mark in shown})
 
 
 def _placed(users: Int64s, owners: Int64s, values: Floats) -> Floats:
@@ -316,7 +296,8 @@ def wait_classes(run: Run) -> WaitClasses:
     number, waits, slows = (one[np.ix_(rows, columns)] for one in sums)
     with np.errstate(invalid="ignore"):
         means = waits / number, slows / number
-    sizes = [*(_size(place) for place in range(count)), ALL]
+    powers = [STEP**place for place in range(count)]
+    sizes = ["1", *(f"{low + 1:,} to {high:,}" for low, high in pairwise(powers)), ALL]
     return WaitClasses(
         [sizes[place] for place in rows],
         [[*names, ALL][place] for place in columns],
@@ -330,31 +311,25 @@ def waits_by_class(run: Run) -> Figure:
     """Return mean waits and mean bounded slowdowns by class, each cell with its jobs."""
     found = wait_classes(run)
     height = 1.65 + 0.43 * len(found.sizes)
-    figure = new_figure(12, height, "Who waits", run.label)
-    grid = figure.add_gridspec(1, 2, left=0.11, right=0.99, wspace=0.04)
-    grid.update(bottom=0.62 / height, top=1 - 0.95 / height)
-    for place, (values, title, colours) in enumerate(
-        (
-            (found.wait, "Mean wait (jobs)", "Blues"),
-            (found.slowdown, "Mean bounded slowdown (jobs)", "Oranges"),
-        )
-    ):
-        axes = figure.add_subplot(grid[place])
-        axes.set_title(title, **TITLE)
-        if not found.jobs.any():
-            say_nothing(axes, "no job ran")
-            continue
-        form = _short_time if place == 0 else _short_number
-        _draw_cells(axes, found, values, colours, form)
-        axes.set_xlabel(found.by, fontsize=8.5)
-        if place:
-            axes.set_yticks([])
-        else:
-            axes.set_ylabel("processors", fontsize=8.5)
+    figure = plots.new_figure(12, height, "Who waits", run.label)
+    bottom, top = 0.62 / height, 1 - 0.95 / height
+    left, right = plots.panels(
+        figure, 1, 2, left=0.11, right=0.99, bottom=bottom, top=top, wspace=0.04
+    )
+    left.set_title("Mean wait (jobs)", **plots.TITLE)
+    right.set_title("Mean bounded slowdown (jobs)", **plots.TITLE)
+    if not found.jobs.any():
+        for axes in (left, right):
+            plots.say_nothing(axes, "no job ran")
+        return figure
+    _draw_cells(left, found, found.wait, "Blues", _short_time)
+    _draw_cells(right, found, found.slowdown, "Oranges", _short_number)
+    left.set_ylabel("processors", fontsize=8.5)
+    right.set_yticks([])
     return figure
 
 
-def classes_data(run: Run) -> Columns:
+def classes_data(run: Run) -> over_time.Columns:
     """Return what :func:`waits_by_class` shows, a row for each cell."""
     found = wait_classes(run)
     rows, columns = np.indices(found.jobs.shape).reshape(2, -1)
@@ -378,12 +353,12 @@ def _draw_cells(axes: Axes, found: WaitClasses, values: Floats, colours: str, fo
         if not count:
             continue
         few = count < FEW
-        colour = paler(colormaps[colours](float(shade[row, column])), PALE if few else 0)
+        colour = plots.paler(colormaps[colours](float(shade[row, column])), PALE if few else 0)
         look: dict[str, Any] = {"facecolor": colour, "edgecolor": "white"}
         axes.add_patch(
             Rectangle((column, row), 1, 1, linewidth=1, hatch="///" if few else None, **look)
         )
-        ink: dict[str, Any] = {"color": "white" if is_dark(colour) else "black"}
+        ink: dict[str, Any] = {"color": "white" if plots.is_dark(colour) else "black"}
         ink |= {"ha": "center", "va": "center"}
         middle = column + 0.5
         axes.text(middle, row + 0.33, form(values[row, column]), fontsize=8.5, **ink)
@@ -392,6 +367,7 @@ def _draw_cells(axes: Axes, found: WaitClasses, values: Floats, colours: str, fo
     axes.set(xlim=(0, columns), ylim=(rows, 0))
     axes.axhline(rows - 1, color="black", linewidth=1)
     axes.axvline(columns - 1, color="black", linewidth=1)
+    axes.set_xlabel(found.by, fontsize=8.5)
     axes.set_xticks(np.arange(columns) + 0.5, found.times, fontsize=8)
     axes.set_yticks(np.arange(rows) + 0.5, found.sizes, fontsize=8)
     axes.tick_params(length=0)
@@ -402,14 +378,6 @@ def _with_all(sums: Floats) -> Floats:
     """Return sums with one more row and column, which hold those of all."""
     wider = np.hstack([sums, sums.sum(axis=1, keepdims=True)])
     return np.vstack([wider, wider.sum(axis=0, keepdims=True)])
-
-
-def _size(place: int) -> str:
-    """Return the name of a class of sizes."""
-    if not place:
-        return "1"
-    low, high = STEP ** (place - 1) + 1, STEP**place
-    return f"{low:,} to {high:,}"
 
 
 def _short_time(seconds: float) -> str:

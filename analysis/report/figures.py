@@ -17,48 +17,15 @@ from hpcrowd.analysis.curves import Floats
 from hpcrowd.analysis.features.draw import FEWEST, think_quartiles
 from hpcrowd.analysis.features.panels import LETTERS, logarithmic_times
 from hpcrowd.analysis.features.workload import Workload
+from hpcrowd.analysis.pictures import over_time, plots, waits
 from hpcrowd.analysis.pictures.gantt import busiest_day, find_window, gantt, running_between
-from hpcrowd.analysis.pictures.over_time import (
-    Columns,
-    comings_and_goings,
-    has_record,
-    is_late,
-    recorded_jobs,
-    submissions_data,
-    submissions_over_time,
-    use_data,
-    use_over_time,
-    visits_data,
-    week_data,
-    week_of,
-)
 from hpcrowd.analysis.pictures.platform_marks import marks_of
-from hpcrowd.analysis.pictures.plots import (
-    COLOURS,
-    TITLE,
-    label_at,
-    legend_at_right,
-    new_figure,
-    say_nothing,
-    tidy,
-    write_picture,
-)
-from hpcrowd.analysis.pictures.waits import (
-    FEW,
-    classes_data,
-    users_data,
-    users_waits,
-    waits_apart,
-    waits_by_class,
-    waits_data,
-)
 from hpcrowd.analysis.results import write_csv
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.jobs import UNKNOWN, State
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -89,7 +56,7 @@ class RunFigure:
     title: str
     caption: str
     draw: Callable[[Run], Figure]
-    data: Callable[[Run], Columns]
+    data: Callable[[Run], over_time.Columns]
     shown: Callable[[Run], bool] = lambda run: len(run.jobs) > 0
     more: Callable[[Run], str] = lambda run: ""
 
@@ -100,7 +67,7 @@ class RunFigure:
 
 def _also_use(run: Run) -> str:
     words = []
-    if has_record(run):
+    if over_time.has_record(run):
         words.append("Black lines: the same as recorded.")
     if marks_of(run):
         words.append("Boxes with numbers: changes of the platform, told below.")
@@ -108,13 +75,15 @@ def _also_use(run: Run) -> str:
 
 
 def _also_submissions(run: Run) -> str:
-    if is_late(run):
+    if over_time.is_late(run):
         return "Right, how much later than recorded jobs were submitted; below 0 earlier."
     return "Right, how many were submitted per day."
 
 
 def _also_users(run: Run) -> str:
-    return "Rings, joined by a line: the same user as recorded." if has_record(run) else ""
+    return (
+        "Rings, joined by a line: the same user as recorded." if over_time.has_record(run) else ""
+    )
 
 
 def busiest_day_of(run: Run) -> Figure:
@@ -122,7 +91,7 @@ def busiest_day_of(run: Run) -> Figure:
     return gantt(run, busiest_day(run), title=f"The busiest day, {run.label}")
 
 
-def busiest_day_data(run: Run) -> Columns:
+def busiest_day_data(run: Run) -> over_time.Columns:
     """Return the jobs that :func:`busiest_day_of` shows."""
     jobs = run.jobs
     rows = running_between(jobs, *find_window(run, None))
@@ -140,7 +109,12 @@ def busiest_day_data(run: Run) -> Columns:
 #: Colour, dashes, marker and width of the record and of the simulation.
 LOOKS: dict[str, dict[str, Any]] = {
     "recorded": {"color": "#666666", "linestyle": "--", "marker": "s", "linewidth": 1.3},
-    "simulated": {"color": COLOURS["blue"], "linestyle": "-", "marker": "o", "linewidth": 1.5},
+    "simulated": {
+        "color": plots.COLOURS["blue"],
+        "linestyle": "-",
+        "marker": "o",
+        "linewidth": 1.5,
+    },
 }
 
 #: Where the axis of think times is labelled, s.
@@ -156,16 +130,16 @@ def think_against_response(run: Run) -> Figure:
     A batch is what a user submits without waiting (Zakay and Feitelson 2015); think times are those
     inside of sessions, which end when nothing is submitted for an hour.
     """
-    figure = new_figure(12, 3.9, "Think times against response times", run.label)
+    figure = plots.new_figure(12, 3.9, "Think times against response times", run.label)
     axes = figure.add_axes((0.075, 0.13, 0.91, 0.67))
-    tidy(axes)
+    plots.tidy(axes)
     axes.set_title(
         f"Think time after a batch: median, band from quartile to quartile, {FEWEST} or more "
-        "batches a dot", **TITLE
+        "batches a dot", **plots.TITLE
     )  # fmt: skip
     found = think_times_of(run)
     if not found:
-        say_nothing(axes, "too few batches that follow others")
+        plots.say_nothing(axes, "too few batches that follow others")
         return figure
     for name, (middle, low, median, high) in found.items():
         look = LOOKS[name]
@@ -176,18 +150,15 @@ def think_against_response(run: Run) -> Figure:
         axes.fill_between(middle, low, high, **band)
     every = np.hstack(list(found.values()))
     logarithmic_times(axes, every[0].min() / 1.8, every[0].max() * 1.8)
-    _label_think_times(axes, max(every[1].min() / 1.4, 0.8), every[3].max() * 1.4)
+    low, high = max(every[1].min() / 1.4, 0.8), every[3].max() * 1.4
+    axes.set(yscale="log", ylim=(low, high))
+    plots.label_at(
+        axes.yaxis, {second: text for second, text in MARKS.items() if low <= second <= high}
+    )
     axes.set_ylabel("think time", fontsize=LETTERS)
     axes.set_xlabel("response time of the batch before, from submission to end", fontsize=LETTERS)
-    legend_at_right(figure, axes, 2)
+    plots.legend_at_right(figure, axes, 2)
     return figure
-
-
-def _label_think_times(axes: Axes, low: float, high: float) -> None:
-    """Make the vertical axis logarithmic, with labels that people read."""
-    axes.set_yscale("log")
-    axes.set_ylim(low, high)
-    label_at(axes.yaxis, {s: text for s, text in MARKS.items() if low <= s <= high})
 
 
 def think_times_of(run: Run) -> dict[str, Floats]:
@@ -195,7 +166,7 @@ def think_times_of(run: Run) -> dict[str, Floats]:
 
     What has too few batches is left out.
     """
-    tables = {"recorded": recorded_jobs(run)}
+    tables = {"recorded": over_time.recorded_jobs(run)}
     if not run.is_record and tables["recorded"] is None:
         del tables["recorded"]
     tables["recorded" if run.is_record else "simulated"] = run.jobs.take(
@@ -212,11 +183,11 @@ def think_times_of(run: Run) -> dict[str, Floats]:
     return found
 
 
-def think_data(run: Run) -> Columns:
+def think_data(run: Run) -> over_time.Columns:
     """Return what :func:`think_against_response` shows."""
     found = think_times_of(run)
     names = ("response_s", "think_p25_s", "think_p50_s", "think_p75_s")
-    columns: Columns = {
+    columns: over_time.Columns = {
         "of": [name for name, table in found.items() for _ in range(table.shape[1])]
     }
     every = np.hstack(list(found.values())) if found else np.zeros((len(names), 0))
@@ -228,35 +199,35 @@ RUN_FIGURES = {
     "use": RunFigure(
         "Processors in use and the queue over time",
         "Above, how many processors were in use; below, how many jobs waited.",
-        use_over_time,
-        use_data,
+        over_time.use_over_time,
+        over_time.use_data,
         more=_also_use,
     ),
     "submissions": RunFigure(
         "Submissions and lateness over time",
         "Left, how many jobs had been submitted by when.",
-        submissions_over_time,
-        submissions_data,
+        over_time.submissions_over_time,
+        over_time.submissions_data,
         more=_also_submissions,
     ),
     "waits": RunFigure(
         "Distribution of waits, over jobs and over users",
         "Left, the share of jobs that waited longer than a time; right, the share of users who "
         "did so on average: there a user with many jobs counts as much as one with few.",
-        waits_apart,
-        waits_data,
+        waits.waits_apart,
+        waits.waits_data,
     ),
     "classes": RunFigure(
         "Waits and slowdowns by size and requested time of jobs",
         "Rows: processors of a job; columns: the time that its user asked for (the run time, if "
         "none asked). In brackets the jobs of a cell; darker is worse, in equal ratios. Pale and "
-        f"hatched: fewer than {FEW} jobs.",
-        waits_by_class,
-        classes_data,
+        f"hatched: fewer than {waits.FEW} jobs.",
+        waits.waits_by_class,
+        waits.classes_data,
     ),
     "week": RunFigure(
         "Weekly profile of submissions", "In which hours of the week jobs are submitted.",
-        week_of, week_data,
+        over_time.week_of, over_time.week_data,
     ),
     "day": RunFigure(
         "Gantt picture of the busiest day",
@@ -269,8 +240,8 @@ RUN_FIGURES = {
         "Mean waits of users by their work",
         "A dot is a user: to the right those with more work, above those who wait longer. "
         "The users with the most work have their numbers at the right.",
-        users_waits,
-        users_data,
+        waits.users_waits,
+        waits.users_data,
         lambda run: bool((run.jobs.user != UNKNOWN).any()),
         _also_users,
     ),
@@ -285,8 +256,8 @@ RUN_FIGURES = {
     "visits": RunFigure(
         "Users who come and go",
         "Above, how many users are there; below, who comes and who leaves in each week, and why.",
-        comings_and_goings,
-        visits_data,
+        over_time.comings_and_goings,
+        over_time.visits_data,
         lambda run: len(run.visits) > 0 and curves.span_of(run.jobs) is not None,
     ),
 }  # fmt: skip
@@ -311,13 +282,13 @@ def write_figures(run: Run, folder: str | Path) -> list[str]:
     for name, one in figures_of(run):
         figure = one.draw(run)
         for suffix in SUFFIXES:
-            write_picture(figure, place / f"{name}{suffix}")
+            plots.write_picture(figure, place / f"{name}{suffix}")
         write_columns(one.data(run), place / f"{name}.csv")
         names += [f"{name}{suffix}" for suffix in (*SUFFIXES, ".csv")]
     return names
 
 
-def write_columns(columns: Columns, path: Path) -> None:
+def write_columns(columns: over_time.Columns, path: Path) -> None:
     """Write columns as comma-separated values; what is not known is empty."""
     values = [np.asarray(column).tolist() for column in columns.values()]
     rows = zip(*values, strict=True)

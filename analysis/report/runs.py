@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from hpcrowd.analysis import html
 from hpcrowd.analysis.accounts.platform import SITE_COLUMNS, platform_lines, site_rows
 from hpcrowd.analysis.accounts.population import account_lines, pool_lines
 from hpcrowd.analysis.accounts.reactions import account_rows, reaction_lines
@@ -24,17 +25,6 @@ from hpcrowd.analysis.comparison.report import (
     headline,
     letter,
     write_tables,
-)
-from hpcrowd.analysis.html import (
-    Picture,
-    Section,
-    figure_of,
-    html_page,
-    list_of,
-    origin_of,
-    paragraphs,
-    rows_table,
-    sections_of,
 )
 from hpcrowd.analysis.metrics import METRICS, PERCENTILES, format_metric
 from hpcrowd.analysis.pictures.platform_marks import MOST, marks_of
@@ -128,7 +118,7 @@ def report_html(
         title = title or f"Comparison: {names}{more}"
     sections.append(_origin(comparison, again))
     note = [first.clock.note[0].upper() + first.clock.note[1:] + "."] if first.clock.note else []
-    return html_page(title, [*lead, *note], sections_of(sections))
+    return html.html_page(title, [*lead, *note], html.sections_of(sections))
 
 
 def write_report_figures(runs: Sequence[Run] | Comparison, folder: str | Path) -> None:
@@ -190,24 +180,24 @@ def _pictures(comparison: Comparison) -> Iterator[int]:
         yield len(names & {*OF_EACH, "visits"})
 
 
-def _side_by_side(comparison: Comparison, tell: Callable[[str], Any]) -> Iterator[Section]:
+def _side_by_side(comparison: Comparison, tell: Callable[[str], Any]) -> Iterator[html.Section]:
     yield from comparison_tables(comparison)
     parts = []
     for drawing in PICTURES.values():
         tell(drawing.title)
         png = figure_png(drawing.draw(comparison.groups), SCALE)
-        parts.append(figure_of(Picture(png, drawing.caption, drawing.title)))
-    yield Section("pictures", "Side by side", parts)
+        parts.append(html.figure_of(html.Picture(png, drawing.caption, drawing.title)))
+    yield html.Section("pictures", "Side by side", parts)
 
 
-def _parts(comparison: Comparison, tell: Callable[[str], Any]) -> Iterator[Section]:
+def _parts(comparison: Comparison, tell: Callable[[str], Any]) -> Iterator[html.Section]:
     """Yield the part of each group: what was run, its load, who waits, its users."""
     groups = comparison.groups
     for number, group in enumerate(groups[:MOST_PARTS]):
         run = group.first
-        parts = paragraphs(told(run))
+        parts = html.paragraphs(told(run))
         if len(group.runs) > 1:
-            parts += paragraphs(
+            parts += html.paragraphs(
                 [f"This is the first of {plural(len(group.runs), 'run')} with different seeds."]
             )
         if len(run.jobs):
@@ -216,32 +206,32 @@ def _parts(comparison: Comparison, tell: Callable[[str], Any]) -> Iterator[Secti
             parts += users_part(run)
         for section in accounts(run, tell):
             parts += [f"<h3>{escape(section.title)}</h3>", *section.parts]
-        yield Section(f"run-{letter(number)}", f"{letter(number)}: {group.title}", parts)
+        yield html.Section(f"run-{letter(number)}", f"{letter(number)}: {group.title}", parts)
     if len(groups) > MOST_PARTS:
         rest = plural(len(groups) - MOST_PARTS, "more run")
         text = f"{rest} have no part of their own: report on them alone to see more."
-        yield Section("others", "Other runs", paragraphs([text]))
+        yield html.Section("others", "Other runs", html.paragraphs([text]))
 
 
-def _origin(comparison: Comparison, again: Sequence[str]) -> Section:
+def _origin(comparison: Comparison, again: Sequence[str]) -> html.Section:
     """Return what the report is made from: what was left out, configurations, versions."""
     groups = comparison.groups
     parts = []
     for group in groups:
-        lines = left_out(group.first)
+        lines = left_out(group.first) or ["nothing was dropped or repaired"]
         head = f"<h3>Reading the trace{'' if len(groups) == 1 else f', {escape(group.label)}'}</h3>"
-        parts += [head, list_of(lines)]
+        parts += [head, html.list_of(lines)]
     labels, found = group_origins(groups)
-    parts += ["<h3>Configuration</h3>", origin_of(labels, found, groups[0].first.clock, again)]
+    parts += ["<h3>Configuration</h3>", html.origin_of(labels, found, groups[0].first.clock, again)]
     drawn = ", ".join(f"{name} {version_of(name)}" for name in DRAWN_BY)
-    parts += paragraphs(
+    parts += html.paragraphs(
         [
             f"This page was made by {drawn}.",
             "The data behind each picture: hpcrowd report with --figures FOLDER writes every "
             "picture as PNG and SVG with its data as CSV.",
         ]
     )
-    return Section("origin", "Where this comes from", parts)
+    return html.Section("origin", "Where this comes from", parts)
 
 
 def picture(name: str, run: Run, tell: Tell) -> list[str]:
@@ -251,22 +241,22 @@ def picture(name: str, run: Run, tell: Tell) -> list[str]:
         return []
     tell(f"{run.label}: {one.title}")
     png = figure_png(one.draw(run), SCALE)
-    return [figure_of(Picture(png, one.told(run), f"{one.title}, {run.label}"))]
+    return [html.figure_of(html.Picture(png, one.told(run), f"{one.title}, {run.label}"))]
 
 
-def sections_of_run(run: Run, tell: Tell) -> Iterator[Section]:
+def sections_of_run(run: Run, tell: Tell) -> Iterator[html.Section]:
     """Yield the parts of a report on one run."""
-    yield Section("numbers", "Key numbers", [metric_table(run)])
+    yield html.Section("numbers", "Key numbers", [metric_table(run)])
     if len(run.jobs):
         parts = [*picture("use", run, tell), *marks(run), *picture("submissions", run, tell)]
-        yield Section("time", "Over time", parts)
+        yield html.Section("time", "Over time", parts)
         parts = [*picture("waits", run, tell), *picture("classes", run, tell)]
-        yield Section("waits", "Who waits", parts)
-        yield Section(
+        yield html.Section("waits", "Who waits", parts)
+        yield html.Section(
             "rhythm", "Week and day", [*picture("week", run, tell), *picture("day", run, tell)]
         )
         parts = [*picture("users", run, tell), *users_part(run), *picture("think", run, tell)]
-        yield Section("users", "Users", parts)
+        yield html.Section("users", "Users", parts)
     yield from accounts(run, tell)
 
 
@@ -284,7 +274,7 @@ def metric_table(run: Run) -> str:
         meaning = metric.meaning[0].upper() + metric.meaning[1:]
         rows.append([meaning, format_metric(metric.name, value), *spread, metric.name])
     shares = ", ".join(f"{p}" for p in PERCENTILES)
-    return rows_table(
+    return html.rows_table(
         ["", "whole run", *(f"users' p{p}" for p in PERCENTILES), "name in summary.json"],
         rows,
         remark=True,
@@ -309,7 +299,7 @@ def marks(run: Run) -> list[str]:
         return []
     more = f"; {len(found) - MOST:,} later ones are not marked" if len(found) > MOST else ""
     return [
-        rows_table(
+        html.rows_table(
             ["mark", "from (local time)", "for", "what"],
             rows,
             words=4,
@@ -335,14 +325,15 @@ def users_part(run: Run) -> list[str]:
         ("lateness_mean_s", "mean lateness"),
     ):
         if name in found:
-            columns[title] = [_known(name, found[name][n]) for n in shown]
+            values = [None if np.isnan(value) else float(value) for value in found[name]]
+            columns[title] = [format_metric(name, values[n]) for n in shown]
     if "behaviour" in found:
         columns["behaviour"] = [found["behaviour"][n] for n in shown]
     rest = 100 * (1 - float(found["share_of_work"][: len(shown)].sum()))
     others = len(found["user"]) - len(shown)
     told = f"; {plural(others, 'other')} have {rest:.1f} % of the work" if others else ""
     return [
-        rows_table(
+        html.rows_table(
             list(columns),
             list(zip(*columns.values(), strict=True)),
             remark="behaviour" in columns,
@@ -351,34 +342,36 @@ def users_part(run: Run) -> list[str]:
     ]
 
 
-def accounts(run: Run, tell: Tell) -> Iterator[Section]:
+def accounts(run: Run, tell: Tell) -> Iterator[html.Section]:
     """Yield what a run has beyond jobs and users: platform, reactions, population, sites, log."""
     if run.sites:
-        table = rows_table(["site", *SITE_COLUMNS], site_rows(run.sites))
-        yield Section("sites", "Sites of the grid", [table])
+        table = html.rows_table(["site", *SITE_COLUMNS], site_rows(run.sites))
+        yield html.Section("sites", "Sites of the grid", [table])
     if run.platform:
-        yield Section(
-            "platform", "Changes of the platform", [list_of(platform_lines(run.platform))]
+        yield html.Section(
+            "platform", "Changes of the platform", [html.list_of(platform_lines(run.platform))]
         )
     if run.accounts:
         rows = [
             [meaning[0].upper() + meaning[1:], value, name]
             for name, value, meaning in account_rows(run.accounts)
         ]
-        table = rows_table(["", "all reactions", "name in summary.json"], rows, remark=True)
-        parts = [list_of(reaction_lines(run.accounts)), table]
-        yield Section("reactions", "Reactions of users", parts)
+        table = html.rows_table(["", "all reactions", "name in summary.json"], rows, remark=True)
+        parts = [html.list_of(reaction_lines(run.accounts)), table]
+        yield html.Section("reactions", "Reactions of users", parts)
     if run.population or run.visits:
         lines = [*pool_lines(run.population), *account_lines(run.population)]
-        parts = [list_of(lines)] if lines else []
-        yield Section("population", "Comings and goings", [*parts, *picture("visits", run, tell)])
+        parts = [html.list_of(lines)] if lines else []
+        yield html.Section(
+            "population", "Comings and goings", [*parts, *picture("visits", run, tell)]
+        )
     if run.decisions is not None:
-        yield Section("decisions", "Decisions of users", _decisions(run))
+        yield html.Section("decisions", "Decisions of users", _decisions(run))
 
 
 def _decisions(run: Run) -> list[str]:
     assert run.decisions is not None
-    table = rows_table(
+    table = html.rows_table(
         ["what", "why", "decisions"],
         decision_rows(run),
         words=2,
@@ -387,9 +380,4 @@ def _decisions(run: Run) -> list[str]:
     )
     dropped = run.decisions.dropped
     lost = f"The log was full: {plural(dropped, 'later decision')} not kept."
-    return [table, *([list_of([lost])] if dropped else [])]
-
-
-def _known(name: str, value: float) -> str:
-    """Return a number of a user for people; a dash where there is none."""
-    return format_metric(name, None if np.isnan(value) else float(value))
+    return [table, *([html.list_of([lost])] if dropped else [])]

@@ -28,14 +28,12 @@ def headline(run: Run) -> list[str]:
     else:
         users = plural(len(np.unique(run.jobs.user)), "user")
         lines = [f"{run.label}: {size.replace('jobs', f'jobs of {users}', 1)}"]
-    lines += [f"  {line}" for line in pool_lines(run.population)]
-    lines += [f"  {line}" for line in _left_out(run)]
+    more = [*pool_lines(run.population), *left_out(run)]
     if run.sites:
-        most = run.configuration.get("components")
-        lines += [f"  {line}" for line in component_lines(run.sites, most)]
-    lines += [f"  {line}" for line in reaction_lines(run.accounts)]
-    lines += [f"  {line}" for line in platform_lines(run.platform)]
-    lines += [f"  {line}" for line in account_lines(run.population)]
+        more += component_lines(run.sites, run.configuration.get("components"))
+    more += [*reaction_lines(run.accounts), *platform_lines(run.platform)]
+    more += account_lines(run.population)
+    lines += [f"  {line}" for line in more]
     if run.trace is not None and run.trace.header.processors is None:
         lines.append(
             "  size of the machine not in the trace: that of its largest job, or --processors"
@@ -55,7 +53,7 @@ def told(run: Run) -> list[str]:
         f"{run.label[0].upper() + run.label[1:]}: {plural(len(run.jobs), 'job')}{of} by {users}, "
         f"{how}, on {plural(run.processors, 'processor')}{_when(run)}."
     )
-    lost = "; ".join(_left_out(run))
+    lost = "; ".join(left_out(run))
     return [first, *_came_out(run), *([f"When the trace was read: {lost}."] if lost else [])]
 
 
@@ -66,11 +64,7 @@ def trace_name(run: Run) -> str:
 
 
 def left_out(run: Run) -> list[str]:
-    """Return what was dropped and repaired when the trace was read; one line if nothing was."""
-    return _left_out(run) or ["nothing was dropped or repaired"]
-
-
-def _left_out(run: Run) -> list[str]:
+    """Return what was dropped and repaired when the trace was read."""
     return [
         f"{plural(count, 'job')} {what}: {reason}"
         for what, reasons in (("dropped", run.dropped), ("repaired", run.repaired))

@@ -20,6 +20,7 @@ long the pause is.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,8 +28,7 @@ from numpy.typing import NDArray
 
 from hpcrowd.agents.behaviours.composed import Composed
 from hpcrowd.agents.behaviours.heldout import recorded_releases
-from hpcrowd.agents.behaviours.user import ReplayUser
-from hpcrowd.agents.behaviours.when import BatchOrder, Reason, Release, SessionGraph, When
+from hpcrowd.agents.behaviours.when import BatchOrder, Reason, SessionGraph
 from hpcrowd.agents.generative.shmueli import SiteModel
 from hpcrowd.agents.populations.population import add_users
 from hpcrowd.agents.work.recorded import Work
@@ -341,31 +341,15 @@ class Forecaster:
             zip(asked.unit.tolist(), asked.user.tolist(), asked.bound.tolist(), strict=True)
         ):
             user = self.users[place]
-            when = self._when(user)
+            behaviour = user.behaviour
+            assert isinstance(behaviour, Composed)  # all models are made of parts
+            when = behaviour.when
             if batch is not None and not isinstance(when, SessionGraph):
                 unit = batch[row]
             release = self._releases[type(when)].of(unit)
-            found = self._ask(user, release, bound, draws)
+            tries = (behaviour.arrival(user, release) for _ in range(TRIES))
+            found = list(islice((at for at in tries if at >= bound), draws)) or [bound]
             answers[row, : len(found)] = found
         pause = np.maximum(answers - asked.at[:, None], 0)
         said, came = decades(pause), decades(asked.came - asked.at)
         return {"crps": crps(said, came), "error": np.abs(np.nanmedian(said, axis=1) - came)}
-
-    @staticmethod
-    def _when(user: ReplayUser) -> When:
-        behaviour = user.behaviour
-        assert isinstance(behaviour, Composed)  # all models are made of parts
-        return behaviour.when
-
-    @staticmethod
-    def _ask(user: ReplayUser, release: Release, bound: int, draws: int) -> list[int]:
-        behaviour = user.behaviour
-        assert isinstance(behaviour, Composed)
-        found: list[int] = []
-        for _ in range(TRIES):
-            at = behaviour.arrival(user, release)
-            if at >= bound:
-                found.append(at)
-                if len(found) == draws:
-                    break
-        return found or [bound]

@@ -27,7 +27,7 @@ from hpcrowd.agents.behaviours.heldout import (
 )
 from hpcrowd.agents.behaviours.profiles import ActiveTime
 from hpcrowd.agents.behaviours.user import Behaviour, ReplayUser
-from hpcrowd.agents.behaviours.when import BatchOrder, When
+from hpcrowd.agents.behaviours.when import BatchOrder
 from hpcrowd.agents.generative.shmueli import SiteModel
 from hpcrowd.agents.populations.mixture import Mixture, Part
 from hpcrowd.agents.presets import PRESETS, Recipe
@@ -158,7 +158,10 @@ class Parts:
         TraceError
             When a part has no session, or nobody is in both.
         """
-        check_split(share)
+        if not 0 < share < 1:
+            raise QuantityError(
+                f"split {share:g}: share of the submissions in the first part, between 0 and 1"
+            )
         work = Work.of(jobs)
         sessions = work.sessions
         submit = np.sort(jobs.recorded_submit)
@@ -207,10 +210,6 @@ class Parts:
         """The last recorded submission, s: there the record ends."""
         return int(self.work.jobs.recorded_submit.max())
 
-    def known_units(self, when: When) -> NDArray[np.bool_]:
-        """Return which units of a mechanism belong to the first part, shape (units,)."""
-        return self.known[when.units.session]
-
     def users(
         self, model: UserModel, *, drawn: bool = True, hindsight: bool = False
     ) -> Maker | Mixture:
@@ -255,7 +254,7 @@ class Parts:
             if not isinstance(behaviour, Composed) or recipe.when == "recorded":
                 # Recorded seconds, which the first part does not tell.
                 behaviour = Composed(OpenOrder(work) if drawn else BatchOrder(work))
-            known = self.known_units(behaviour.when)
+            known = self.known[behaviour.when.units.session]
             pool: PausePool | None = None
             if drawn:
                 releases = recorded_releases(behaviour.when)
@@ -268,20 +267,6 @@ class Parts:
             return HeldOut(behaviour, known, self.since, pool)
 
         return make
-
-
-def check_split(share: float) -> None:
-    """Make sure that a share parts a trace.
-
-    Raises
-    ------
-    QuantityError
-        When it is not between 0 and 1.
-    """
-    if not 0 < share < 1:
-        raise QuantityError(
-            f"split {share:g}: share of the submissions in the first part, between 0 and 1"
-        )
 
 
 def check_waits(wait: Int64s, source: str) -> None:

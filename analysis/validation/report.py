@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpcrowd.analysis.html import Picture, figure_of, html_page, rows_table
 from hpcrowd.analysis.pictures.plots import COLOURS, TITLE, figure_png, new_figure, tidy
 from hpcrowd.analysis.results import versions, whole_folder, write_csv, write_json
-from hpcrowd.analysis.validation.evidence import MEASURES
 from hpcrowd.analysis.validation.parts import POOLED, SIMILAR
 from hpcrowd.analysis.validation.validation import (
     FORECASTS,
@@ -21,7 +21,6 @@ from hpcrowd.analysis.validation.validation import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from rich.console import Console
 
 
 #: Headings of the measures.
@@ -44,11 +43,25 @@ UNITS = {
     "tv": "total variation distance",
 }
 
-#: Names of what scores are held against, see :attr:`floors`.
+
+class Floor(NamedTuple):
+    """What scores are held against, see :attr:`Validation.floors`: a line in the picture."""
+
+    name: str  #: in tables
+    meaning: str
+    colour: str
+    dashes: tuple[int, tuple[int, int]]
+
+
+#: All of them, by key.
 FLOORS = {
-    "hindsight": "(hindsight)",
-    "first part": "(first part)",
-    "halves": "(halves)",
+    "hindsight": Floor(
+        "(hindsight)", "own pauses of the second part itself", COLOURS["vermilion"], (0, (4, 2))
+    ),
+    "first part": Floor(
+        "(first part)", "recorded first part against the second", "black", (0, (4, 3))
+    ),
+    "halves": Floor("(halves)", "halves of the recorded second part", "black", (0, (1, 2))),
 }
 
 #: What stands behind a score that the best may have only by chance.
@@ -65,47 +78,25 @@ def text(score: Score | None, measure: str, digits: int = 3) -> str:
     return f"{numbers[0]}{mark} ({numbers[1]}-{numbers[2]})"
 
 
-def score_rows(found: Validation) -> list[list[str]]:
-    """Return the rows of a table of all models, the best mean rank first, and of the floors."""
-    rows = []
-    for name in found.order:
-        row = [name, *(text(found.scores[name].get(m), m, 2) for m in RANKED)]
-        rows.append([*row, f"{found.volume[name]:.0%}", f"{found.mean_rank(name):.1f}"])
-    for name, scores in found.floors.items():
-        rows.append([FLOORS[name], *(text(scores.get(m), m, 2) for m in RANKED), "", ""])
-    return rows
+def all_scores(found: Validation) -> dict[str, dict[str, Score]]:
+    """Return the scores by name in tables: models, the best mean rank first, then the floors."""
+    floors = {FLOORS[name].name: scores for name, scores in found.floors.items()}
+    return {name: found.scores[name] for name in found.order} | floors
 
 
-def show(found: Validation, console: Console) -> None:
-    """Print the tables."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    numbers: dict[str, Any] = {"justify": "right", "no_wrap": True}
-    for title, measures in (
-        ("Forecasts: CRPS of the pause in decades, mean over users; 0 is perfect", FORECASTS),
-        ("Simulated second part: distance from the recorded one, 0 to 1", tuple(MEASURES)),
-    ):
-        first = measures == FORECASTS
-        table = Table(title=title, pad_edge=False, box=SIMPLE_HEAD, title_justify="left")
-        table.title_style = "bold"
-        table.add_column("model", no_wrap=True)
-        for heading in [TITLES[measure] for measure in measures]:
-            table.add_column(heading, **numbers)
-        if first:
-            table.add_column("jobs", **numbers)
-            table.add_column("mean rank of all", **numbers)
-        rows = [(name, found.scores[name], "") for name in found.order]
-        rows += [(FLOORS[name], scores, "dim") for name, scores in found.floors.items()]
-        for name, scores, style in rows:
-            cells = [text(scores.get(measure), measure, 3 if first else 2) for measure in measures]
-            if first and name in found.volume:
-                cells += [f"{found.volume[name]:.0%}", f"{found.mean_rank(name):.1f}"]
-            if any(cells):
-                table.add_row(name, *cells, style=style)
-        console.print(table)
-    for line in notes(found):
-        console.print(line, highlight=False)
+def score_rows(
+    found: Validation, measures: Iterable[str] = RANKED, digits: int = 2
+) -> list[list[str]]:
+    """Return the rows of a table of :func:`all_scores`, with jobs and mean rank at the end."""
+    return [
+        [
+            name,
+            *(text(scores.get(measure), measure, digits) for measure in measures),
+            f"{found.volume[name]:.0%}" if name in found.scores else "",
+            f"{found.mean_rank(name):.1f}" if name in found.scores else "",
+        ]
+        for name, scores in all_scores(found).items()
+    ]
 
 
 def headline(found: Validation) -> list[str]:
@@ -188,10 +179,7 @@ COLUMNS = ("model", "measure", "statistic", "value", "low", "high", "rank", "tie
 def csv_rows(found: Validation) -> list[tuple[Any, ...]]:
     """Return one row for each model, measure and statistic, in the order of :data:`COLUMNS`."""
     rows = []
-    named = {name: found.scores[name] for name in found.order} | {
-        FLOORS[name]: scores for name, scores in found.floors.items()
-    }
-    for name, scores in named.items():
+    for name, scores in all_scores(found).items():
         for measure, score in scores.items():
             for statistic, each in score.statistics.items():
                 numbers = [f"{number:.6g}" for number in (each.value, each.low, each.high)]
@@ -240,21 +228,6 @@ def _page(found: Validation, title: str, picture: bytes) -> str:
     return html_page(f"Validation: {title}", [*headline(found), *notes(found)], [table, shown])
 
 
-#: Looks of the distances that no model caused.
-LINES = {
-    "hindsight": (COLOURS["vermilion"], (0, (4, 2))),
-    "first part": ("black", (0, (4, 3))),
-    "halves": ("black", (0, (1, 2))),
-}
-
-#: What the lines are.
-LEGEND = {
-    "hindsight": "own pauses of the second part itself",
-    "first part": "recorded first part against the second",
-    "halves": "halves of the recorded second part",
-}
-
-
 def draw(found: Validation, title: str) -> Figure:
     """Return a picture with one panel for each measure.
 
@@ -293,8 +266,8 @@ def draw(found: Validation, title: str) -> Figure:
     from matplotlib.lines import Line2D
 
     figure.legend(
-        [Line2D([], [], color=colour, linestyle=style) for colour, style in LINES.values()],
-        [LEGEND[name] for name in LINES],
+        [Line2D([], [], color=one.colour, linestyle=one.dashes) for one in FLOORS.values()],
+        [one.meaning for one in FLOORS.values()],
         loc="lower center",
         ncols=3,
         frameon=False,
@@ -321,10 +294,10 @@ def _panel(axes: Axes, found: Validation, measure: str, *, named: bool) -> None:
         axes.plot(
             [value.value], [place], "o", markersize=6, color=COLOURS["blue"], markerfacecolor=face
         )
-    for name, (colour, style) in LINES.items():
+    for name, floor in FLOORS.items():
         if measure in found.floors[name]:
             at = found.floors[name][measure].statistics[statistic].value
-            axes.axvline(at, color=colour, linewidth=1, linestyle=style)
+            axes.axvline(at, color=floor.colour, linewidth=1, linestyle=floor.dashes)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.set_xlim(left=0)
     axes.xaxis.set_major_locator(MaxNLocator(5, prune="upper"))

@@ -46,9 +46,11 @@ def fill_steps(axes: Axes, edges: Int64s, level: Floats, colour: str, **look: An
     axes.fill_between(edges, shown, step="post", color=COLOURS[colour], linewidth=0, **look)
 
 
-def mark_now(axes: Axes, moment: Moment) -> None:
-    """Draw a vertical line at the moment."""
-    axes.axvline(moment.now, color="black", linewidth=1.0)
+def where_known(values: Int64s, known: Any) -> pd.api.extensions.ExtensionArray:
+    """Return numbers as a column of a table in which those that are not known are missing."""
+    import pandas as pd
+
+    return pd.arrays.IntegerArray(np.where(known, values, 0), ~known)
 
 
 def table_picture(

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpcrowd.analysis.pictures.gantt import Looks, corners_of, draw_pieces, legend_handles, looks_of
-from hpcrowd.analysis.pictures.plots import (
-    LEGEND,
-    TITLE,
-    count_axis,
-    label_hours,
-    paler,
-    say_nothing,
-    tidy,
-)
-from hpcrowd.analysis.views.frames import figure_at, mark_now
+from hpcrowd.analysis.pictures import plots
+from hpcrowd.analysis.pictures.gantt import draw_pieces, legend_handles, looks_of
+from hpcrowd.analysis.views.frames import figure_at, where_known
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.platform.placement import Placement, place
@@ -81,14 +73,10 @@ def recent_jobs(moment: Moment, back: int = BACK, most: int | None = MOST) -> Re
     begin, processors = jobs.start[rows], jobs.processors[rows]
     held = np.where(running, now, jobs.end[rows]) - np.maximum(begin, now - back)
     work = processors * held.astype(float)
-    total = len(rows)
+    total, kept = len(rows), np.arange(len(rows))
     if most is not None and total > most:
-        rows = np.sort(rows[np.argsort(-work, kind="stable")[:most]])
-        running, begin = moment.running[rows], jobs.start[rows]
-    drawn = work.sum()
-    if len(rows) < total:
-        kept = np.where(running, now, jobs.end[rows]) - np.maximum(begin, now - back)
-        drawn = (jobs.processors[rows] * kept.astype(float)).sum()
+        kept = np.sort(np.argsort(-work, kind="stable")[:most])
+    rows, running, begin, drawn = rows[kept], running[kept], begin[kept], work[kept].sum()
     # What a scheduler expects has passed where a job outran it.
     expected = np.maximum(begin + np.maximum(jobs.estimate[rows], 0), now + 1)
     end = np.where(running, expected, jobs.end[rows])
@@ -126,21 +114,16 @@ def gantt_table(moment: Moment, back: int = BACK, most: int | None = None) -> pd
             "processors": jobs.processors[rows],
             "submitted_s": jobs.submit[rows],
             "start_s": jobs.start[rows],
-            "end_s": pd.arrays.IntegerArray(np.where(running, 0, jobs.end[rows]), running),
-            "expected_end_s": pd.arrays.IntegerArray(
-                jobs.start[rows] + estimate, estimate == UNKNOWN
-            ),
+            "end_s": where_known(jobs.end[rows], ~running),
+            "expected_end_s": where_known(jobs.start[rows] + estimate, estimate != UNKNOWN),
         }
     )
 
 
 def gantt_picture(
     moment: Moment,
-    back: int = BACK,
-    ahead: int = AHEAD,
     *,
     most: int = MOST,
-    user: int | None = None,
     width: float = 9.0,
     height: float = 4.6,
 ) -> Figure:
@@ -154,17 +137,15 @@ def gantt_picture(
     ----------
     moment
         The moment.
-    back, ahead
-        s before and after it.
     most
         Most jobs, see :func:`recent_jobs`.
-    user
-        A user whose jobs have a black edge.
     width, height
         Inches.
     """
+    from matplotlib.colors import to_hex
+
     jobs, now = moment.jobs, moment.now
-    recent = recent_jobs(moment, back, most)
+    recent = recent_jobs(moment, most=most)
     rows, begin, end = recent.rows, recent.begin, recent.end
     size = max(one.size for one in moment.steps if one.at <= now)
     where = place(begin, end, jobs.processors[rows], size)
@@ -174,15 +155,16 @@ def gantt_picture(
         words += f"; drawn: the largest {len(rows):,}, {100 * recent.share:.1f} % of the work"
     figure = figure_at(moment, "Who runs", width, height, words)
     axes = figure.add_axes((0.7 / width, 0.62 / height, 1 - 0.85 / width, 1 - 1.9 / height))
-    tidy(axes)
-    axes.grid(visible=False)
     dashed = "; dashed: all there are" if where.rows > size else ""
-    axes.set_title(f"Processors, by first fit; pale: as expected{dashed}", **TITLE)
-    label_hours(axes, moment.clock, now - back, now + ahead, named=True, most=int(1.3 * width))
+    plots.tidy(axes, f"Processors, by first fit; pale: as expected{dashed}")
+    axes.grid(visible=False)
+    plots.label_hours(
+        axes, moment.clock, now - BACK, now + AHEAD, named=True, most=int(1.3 * width)
+    )
     axes.set_ylim(0, max(where.rows, size))
-    count_axis(axes)
+    plots.count_axis(axes)
     if not len(rows):
-        say_nothing(axes, "nothing ran then")
+        plots.say_nothing(axes, "nothing ran then")
         return figure
     looks = looks_of(jobs, "user")
     past = np.minimum(end, now)
@@ -190,13 +172,13 @@ def gantt_picture(
     runs = end > now
     ahead_of = runs[where.job]
     later = Placement(where.job[ahead_of], where.row[ahead_of], where.height[ahead_of], where.rows)
-    draw_pieces(axes, _pale(looks), rows, (np.maximum(begin, now), end), later)
-    if user is not None:
-        _edge(axes, jobs.user[rows] == user, (begin, end), where)
+    pale = [replace(one, colour=to_hex(plots.paler(one.colour, PALE))) for one in looks.looks]
+    paler = replace(looks, looks=pale)
+    draw_pieces(axes, paler, rows, (np.maximum(begin, now), end), later)
     if where.rows > size:
         axes.axhline(size, color="black", linewidth=0.8, linestyle=(0, (4, 3)))
-    mark_now(axes, moment)
-    work = jobs.processors[rows] * (past - np.maximum(begin, now - back)).astype(float)
+    axes.axvline(now, color="black", linewidth=1.0)
+    work = jobs.processors[rows] * (past - np.maximum(begin, now - BACK)).astype(float)
     figure.legend(
         handles=legend_handles(looks.legend(work, rows)),
         loc="upper left",
@@ -204,24 +186,6 @@ def gantt_picture(
         ncols=11,
         columnspacing=0.7,
         handletextpad=0.3,
-        **LEGEND,
+        **plots.LEGEND,
     )
     return figure
-
-
-def _pale(looks: Looks) -> Looks:
-    """Return the same looks with more white in them."""
-    from matplotlib.colors import to_hex
-
-    pale = [replace(look, colour=to_hex(paler(look.colour, PALE))) for look in looks.looks]
-    return replace(looks, looks=pale)
-
-
-def _edge(axes: Any, mine: Any, times: tuple[Int64s, Int64s], where: Placement) -> None:
-    """Draw a black edge around the pieces of some jobs."""
-    from matplotlib.collections import PolyCollection
-
-    begin, end = (time[where.job] for time in times)
-    shapes = corners_of(begin, end, where)[mine[where.job]]
-    look: dict[str, Any] = {"facecolors": "none", "edgecolors": "black", "linewidths": 1.2}
-    axes.add_collection(PolyCollection(list(shapes), **look), autolim=False)

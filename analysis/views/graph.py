@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND
-from hpcrowd.analysis.views.frames import figure_at
+from hpcrowd.analysis.views.frames import figure_at, where_known
 from hpcrowd.analysis.views.units import OwnUnits, own_units
 from hpcrowd.environment.clock import DAYS, WEEK
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
@@ -39,25 +39,6 @@ FINISHED, RUNNING, QUEUED, FREE, WAITS = range(len(STATE_NAMES))
 
 #: Most units of a window, and the part of them that lies before the first that is not over.
 MOST, BEHIND = 60, 0.4
-
-
-def unit_states(own: OwnUnits) -> Int64s:
-    """Return the place of the state of each unit in :data:`STATE_NAMES`, shape (units,)."""
-    return np.select(
-        [own.over, own.started, own.submitted, own.free],
-        [FINISHED, RUNNING, QUEUED, FREE],
-        WAITS,
-    ).astype(np.int64)
-
-
-def window_around_now(own: OwnUnits, most: int | None = MOST) -> range:
-    """Return the places of at most ``most`` units around the first one that is not over."""
-    if most is None or len(own) <= most:
-        return range(len(own))
-    open_ones = np.flatnonzero(~own.over)
-    at = int(open_ones[0]) if len(open_ones) else len(own)
-    begin = max(0, min(at - int(BEHIND * most), len(own) - most))
-    return range(begin, begin + most)
 
 
 #: Most units that are named in a cell of a table.
@@ -112,13 +93,20 @@ def graph_now(moment: Moment, user: int, most: int | None = MOST) -> GraphNow:
         When there is no such user.
     """
     own = own_units(moment, user)
-    shown = window_around_now(own, most)
+    shown = range(len(own))
+    if most is not None and len(own) > most:
+        open_ones = np.flatnonzero(~own.over)
+        at = int(open_ones[0]) if len(open_ones) else len(own)
+        begin = max(0, min(at - int(BEHIND * most), len(own) - most))
+        shown = range(begin, begin + most)
+    done = [own.over, own.started, own.submitted, own.free]
+    states = np.select(done, [FINISHED, RUNNING, QUEUED, FREE], WAITS).astype(np.int64)
     inside = (own.before >= shown.start) & (own.before < shown.stop)
     inside &= (own.after >= shown.start) & (own.after < shown.stop)
     return GraphNow(
         own,
         shown,
-        unit_states(own)[shown.start : shown.stop],
+        states[shown.start : shown.stop],
         own.before[inside] - shown.start,
         own.after[inside] - shown.start,
     )
@@ -149,7 +137,7 @@ def graph_table(moment: Moment, user: int, most: int | None = MOST) -> pd.DataFr
     submitted = own.submitted[shown]
     due = (graph.state == FREE) & (begin != UNKNOWN)
     processors = moment.jobs.processors[own.rows]
-    size = np.maximum.reduceat(processors, own.first[:-1]) if len(own) else processors
+    size = np.maximum.reduceat(processors, own.first[:-1])
     numbers = own.numbers[shown]
     waits_for, awaiting = _names(own, graph.shown)
     return pd.DataFrame(
@@ -159,9 +147,9 @@ def graph_table(moment: Moment, user: int, most: int | None = MOST) -> pd.DataFr
             "state": STATE_NAMES[graph.state],
             "jobs": np.diff(own.first)[shown],
             "processors": size[shown],
-            "submitted_s": _known(begin, submitted),
-            "due_s": _known(begin, due),
-            "ended_s": _known(end, end != UNKNOWN),
+            "submitted_s": where_known(begin, submitted),
+            "due_s": where_known(begin, due),
+            "ended_s": where_known(end, end != UNKNOWN),
             "waits_for": pd.Series(waits_for, dtype="str"),
             "awaiting": pd.Series(awaiting, dtype="str"),
         }
@@ -212,12 +200,6 @@ def _listed(numbers: Int64s, places: Int64s, shown: range) -> list[str]:
         more = end - begin - MOST_NAMES
         texts.append(f"{text} and {more:,} more" if more > 0 else text)
     return texts
-
-
-def _known(values: Int64s, known: np.ndarray) -> pd.api.extensions.ExtensionArray:
-    import pandas as pd
-
-    return pd.arrays.IntegerArray(np.where(known, values, 0), ~known)
 
 
 #: Colour, marker, letter and words of each state, so that none is told by colour alone.

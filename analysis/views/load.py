@@ -8,18 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hpcrowd.analysis import curves
+from hpcrowd.analysis.pictures import plots
 from hpcrowd.analysis.pictures.over_time import TIME_BINS
-from hpcrowd.analysis.pictures.plots import (
-    COLOURS,
-    LEGEND,
-    TITLE,
-    averaged,
-    count_axis,
-    label_hours,
-    say_nothing,
-    tidy,
-)
-from hpcrowd.analysis.views.frames import figure_at, fill_steps, mark_now, table_picture
+from hpcrowd.analysis.views.frames import figure_at, fill_steps, table_picture
 from hpcrowd.analysis.views.moment import at_second, averages
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
@@ -62,7 +53,7 @@ def load_edges(moment: Moment, window: int | None = WINDOW) -> Int64s:
 
 
 def load_table(moment: Moment, window: int | None = WINDOW) -> pd.DataFrame:
-    """Return the load over a window that ends at the moment, averaged over bins of time.
+    """Return the load over a window that ends at the moment, plots.averaged over bins of time.
 
     Parameters
     ----------
@@ -92,7 +83,7 @@ def load_table(moment: Moment, window: int | None = WINDOW) -> pd.DataFrame:
             "processors_in_use": curves.processors_in_use(jobs, edges)
             + curves.processors_in_use(stopped, edges),
             "jobs_waiting": curves.jobs_waiting(jobs, edges),
-            "processors_asked": curves.processors_asked(jobs, edges),
+            "processors_asked": curves.jobs_waiting(jobs, edges, jobs.processors),
         }
     )
     if len(moment.clusters) > 1:
@@ -127,7 +118,7 @@ def load_picture(
     jobs = moment.jobs
     used = int(jobs.processors[moment.running].sum())
     asked = int(jobs.processors[moment.waiting].sum())
-    over = averaged(edges[1:] if len(edges) > 2 else edges)  # the first bin may be cut
+    over = plots.averaged(edges[1:] if len(edges) > 2 else edges)  # the first bin may be cut
     broken = bool((frame["processors_up"] < frame["processors"]).any())
     dashed = "dashed: all; hatched: down or closed" if broken else "dashed: all"
     down = moment.size - moment.up
@@ -146,12 +137,11 @@ def load_picture(
     for place, (column, colour, title) in enumerate(titles):
         axes = figure.add_subplot(grid[place])
         level = frame[column].to_numpy()
-        tidy(axes)
+        plots.tidy(axes, title)
         fill_steps(axes, edges, level, colour)
-        axes.set_title(title, **TITLE)
         axes.set_ylim(0, max(1.0, 1.08 * float(level.max())))
-        count_axis(axes)
-        label_hours(
+        plots.count_axis(axes)
+        plots.label_hours(
             axes, moment.clock, int(edges[0]), moment.now,
             named=column == "processors_asked", most=int(1.3 * width),
         )  # fmt: skip
@@ -188,7 +178,7 @@ def _draw_machine(axes: Axes, moment: Moment, edges: Int64s) -> None:
     times, sizes, up = (list(column) for column in zip(*steps, strict=True))
     axes.step(times, sizes, where="post", color="black", linewidth=0.8, linestyle=(0, (4, 3)))
     axes.fill_between(
-        times, up, sizes, step="post", facecolor="#dddddd", edgecolor=COLOURS["grey"],
+        times, up, sizes, step="post", facecolor="#dddddd", edgecolor=plots.COLOURS["grey"],
         hatch="////", linewidth=0, alpha=0.6, zorder=0.5,
     )  # fmt: skip
 
@@ -199,11 +189,11 @@ def _draw_clusters(axes: Axes, moment: Moment, frame: pd.DataFrame, edges: Int64
     for place, name in enumerate(moment.clusters):
         level = frame[f"in_use_{name}"].to_numpy()
         above = below + np.append(level, level[-1:])
-        colour = COLOURS[STACKED[place % len(STACKED)]]
+        colour = plots.COLOURS[STACKED[place % len(STACKED)]]
         axes.fill_between(edges, below, above, step="post", color=colour, linewidth=0, label=name)
         below = above
     axes.legend(
-        **LEGEND, loc="lower right", bbox_to_anchor=(1.0, 0.985), ncols=len(moment.clusters),
+        **plots.LEGEND, loc="lower right", bbox_to_anchor=(1.0, 0.985), ncols=len(moment.clusters),
         borderaxespad=0.2, columnspacing=1.0,
     )  # fmt: skip
 
@@ -249,18 +239,10 @@ def queue_table(moment: Moment, most: int | None = None) -> pd.DataFrame:
         }
     )
     if len(moment.clusters) > 1:
-        frame.insert(4, "cluster", pd.Series(_where(moment, rows), dtype="str"))
+        names = np.array([*moment.clusters, BROKER])
+        where = names[np.where(moment.held[rows], len(moment.clusters), jobs.cluster[rows])]
+        frame.insert(4, "cluster", pd.Series(where.tolist(), dtype="str"))
     return frame
-
-
-def _where(moment: Moment, rows: Int64s) -> list[str]:
-    """Return where jobs wait, in words."""
-    names = list(moment.clusters)
-    clusters, held = moment.jobs.cluster[rows].tolist(), moment.held[rows].tolist()
-    return [
-        BROKER if with_broker else names[cluster]
-        for cluster, with_broker in zip(clusters, held, strict=True)
-    ]
 
 
 def _word(name: str, value: Any) -> str:
@@ -306,27 +288,17 @@ class Lateness(NamedTuple):
     recent: float | None  #: of those submitted in the last day
 
 
-def lateness_now(moment: Moment, recent: int = DAY) -> Lateness:
-    """Return how late users are, as far as there is a record.
-
-    Parameters
-    ----------
-    moment
-        The moment.
-    recent
-        s; what counts as recent.
-    """
+def lateness_now(moment: Moment) -> Lateness:
+    """Return how late users are, as far as there is a record."""
     jobs = moment.jobs
     rows = np.flatnonzero(moment.submitted & (jobs.recorded_submit != UNKNOWN))
     submit = jobs.submit[rows]
     late = submit - jobs.recorded_submit[rows]
-    last = late[submit >= moment.now - recent]
+    last = late[submit >= moment.now - DAY]
     return Lateness(*(float(some.mean()) if len(some) else None for some in (late, last)))
 
 
-def submissions_table(
-    moment: Moment, window: int | None = None, *, ahead: float = AHEAD
-) -> pd.DataFrame:
+def submissions_table(moment: Moment, window: int | None = None) -> pd.DataFrame:
     """Return how many jobs were submitted until when.
 
     Parameters
@@ -335,8 +307,6 @@ def submissions_table(
         The moment.
     window
         s before the moment; None for the whole run so far.
-    ahead
-        How far the record is followed beyond now, as a part of that length.
 
     Returns
     -------
@@ -356,7 +326,7 @@ def submissions_table(
     if window is not None:
         begin = max(begin, now - window)
     begin = min(begin, now - HOUR)
-    last = now + int(ahead * (now - begin)) if known.any() else now
+    last = now + int(AHEAD * (now - begin)) if known.any() else now
     last = max(now, min(last, int(recorded.max(initial=now))))
     times = np.union1d(curves.time_edges(begin, last, TIME_BINS // 2), [begin, now, last])
     times = times[(times >= begin) & (times <= last)]
@@ -374,12 +344,11 @@ def submissions_picture(
     moment: Moment,
     window: int | None = None,
     *,
-    ahead: float = AHEAD,
     width: float = 6.5,
     height: float = 3.4,
 ) -> Figure:
     """Return a picture of :func:`submissions_table`; sizes in inches."""
-    frame = submissions_table(moment, window, ahead=ahead)
+    frame = submissions_table(moment, window)
     late = lateness_now(moment)
     words = "nothing of it is on record"
     if late.mean is not None:
@@ -388,23 +357,24 @@ def submissions_picture(
             words += f", of the last day {format_duration(late.recent)}"
     figure = figure_at(moment, "Submissions", width, height, words)
     axes = figure.add_axes((0.7 / width, 0.5 / height, 1 - 0.85 / width, 1 - 1.6 / height))
-    tidy(axes)
-    axes.set_title("Jobs submitted until then", **TITLE)
+    plots.tidy(axes, "Jobs submitted until then")
     times, past = frame["time_s"].to_numpy(), frame["time_s"].to_numpy() <= moment.now
     if not frame["recorded"].any() and not frame["simulated"].any():
-        say_nothing(axes, "nothing was submitted")
+        plots.say_nothing(axes, "nothing was submitted")
         return figure
     if frame["recorded"].any():
         recorded = frame["recorded"].to_numpy()
-        axes.plot(times[past], recorded[past], color=COLOURS["grey"], lw=2.8, label="recorded")
-        axes.plot(times[~past], recorded[~past], color=COLOURS["grey"], lw=1.0)
+        axes.plot(
+            times[past], recorded[past], color=plots.COLOURS["grey"], lw=2.8, label="recorded"
+        )
+        axes.plot(times[~past], recorded[~past], color=plots.COLOURS["grey"], lw=1.0)
     simulated = frame["simulated"].to_numpy(dtype=float, na_value=np.nan)
-    axes.plot(times, simulated, color=COLOURS["blue"], lw=1.3, label="simulated")
+    axes.plot(times, simulated, color=plots.COLOURS["blue"], lw=1.3, label="simulated")
     axes.set_ylim(bottom=0 if window is None else None)
-    count_axis(axes)
-    label_hours(
+    plots.count_axis(axes)
+    plots.label_hours(
         axes, moment.clock, int(times[0]), int(times[-1]), named=True, most=int(1.3 * width)
     )
-    mark_now(axes, moment)
-    axes.legend(**LEGEND, loc="upper left")
+    axes.axvline(moment.now, color="black", linewidth=1.0)
+    axes.legend(**plots.LEGEND, loc="upper left")
     return figure

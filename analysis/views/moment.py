@@ -37,6 +37,7 @@ from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.cluster import HOME
 from hpcrowd.environment.grid.policies import GRID
 from hpcrowd.environment.jobs import OUTCOME, UNKNOWN, Column, Int64s, JobTable, State
+from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.decisions import DecisionLog, Decisions
@@ -89,7 +90,11 @@ def steps_of_run(run: Run) -> list[Step]:
     found = []
     for name, processors in clusters_of(run).items():
         sizes = run.platform.get(name, {}).get("sizes", ())
-        outages = asked_outages(run, name)
+        outages = [
+            (begin, FOREVER if end is None else end, count)
+            for where, begin, end, count in asked_outages(run)
+            if where == name
+        ]
         times = {0, *(at for at, *_ in sizes)}
         times |= {second for begin, end, _ in outages for second in (begin, end)}
         steps = []

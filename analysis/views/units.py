@@ -157,15 +157,11 @@ class OwnUnits:
         return gone
 
     def _every(self, which: Bools) -> Bools:
-        found: Bools = (
-            np.logical_and.reduceat(which, self.first[:-1]) if len(self) else np.ones(0, bool)
-        )
+        found: Bools = np.logical_and.reduceat(which, self.first[:-1])
         return found
 
     def _least(self, values: Int64s) -> Int64s:
-        found: Int64s = (
-            np.minimum.reduceat(values, self.first[:-1]) if len(self) else np.zeros(0, np.int64)
-        )
+        found: Int64s = np.minimum.reduceat(values, self.first[:-1])
         return found
 
 

@@ -16,15 +16,7 @@ from hpcrowd.agents.generative.shmueli import ShmueliFeitelson
 from hpcrowd.agents.populations.component_users import ClosedLoop, ComponentUser
 from hpcrowd.agents.populations.satisfaction import Minding
 from hpcrowd.analysis.curves import WEEK_HOURS
-from hpcrowd.analysis.pictures.plots import (
-    COLOURS,
-    LEGEND,
-    TITLE,
-    count_axis,
-    label_week,
-    say_nothing,
-    tidy,
-)
+from hpcrowd.analysis.pictures import plots
 from hpcrowd.analysis.views.frames import figure_at, fill_steps
 from hpcrowd.environment.clock import DAYS, HOUR
 from hpcrowd.environment.jobs import UNKNOWN
@@ -146,39 +138,38 @@ def week_picture(moment: Moment, user: int, *, width: float = 9.0, height: float
         words += f", {int(recorded.sum()):,} as recorded"
     figure = figure_at(moment, f"Week of user {user}", width, height, words)
     axes = figure.add_axes((0.6 / width, 0.5 / height, 1 - 0.75 / width, 1 - 1.62 / height))
-    tidy(axes)
-    axes.set_title("Jobs submitted in each hour of the week", **TITLE)
+    plots.tidy(axes, "Jobs submitted in each hour of the week")
     edges = np.arange(WEEK_HOURS + 1)
     pieces = hours_of(moment.users.get(user)).pieces or []
     top = 1.15 * max(1, int(recorded.max()), int(simulated.max()))
     if pieces:
         axes.broken_barh(
             [(opens / HOUR, (closes - opens) / HOUR) for opens, closes in pieces],
-            (0, top), color=COLOURS["green"], alpha=0.18, linewidth=0, label="at work",
+            (0, top), color=plots.COLOURS["green"], alpha=0.18, linewidth=0, label="at work",
         )  # fmt: skip
     if not recorded.any() and not simulated.any():
-        say_nothing(axes, "nothing was submitted")
+        plots.say_nothing(axes, "nothing was submitted")
     if recorded.any():
         fill_steps(axes, edges, recorded, "grey", alpha=0.65, label="recorded")
     axes.step(
-        edges, np.append(simulated, simulated[-1]), where="post", color=COLOURS["blue"],
+        edges, np.append(simulated, simulated[-1]), where="post", color=plots.COLOURS["blue"],
         linewidth=1.3, label="simulated",
     )  # fmt: skip
     activity = frame["activity"].to_numpy()
     if not np.isnan(activity).any():
         shown = 0.8 * top * activity / activity.max()
         axes.step(
-            edges, np.append(shown, shown[-1]), where="post", color=COLOURS["green"],
+            edges, np.append(shown, shown[-1]), where="post", color=plots.COLOURS["green"],
             linewidth=1.0, linestyle=(0, (3, 1.5)), label="activity, to no scale",
         )  # fmt: skip
     now = int(moment.clock.second_of_week(np.array([moment.now]))[0]) / HOUR
     axes.axvline(now, color="black", linewidth=1.0, label="now")
     axes.set_ylim(0, top)
-    count_axis(axes)
-    label_week(axes, moment.clock, named=False)
+    plots.count_axis(axes)
+    plots.label_week(axes, moment.clock, named=False)
     zone = "the origin counts as Monday" if moment.clock.nominal else str(moment.clock.zone)
     axes.set_xlabel(f"local time, {zone}", fontsize=8.5)
     axes.legend(
-        **LEGEND, loc="lower right", bbox_to_anchor=(1.0, 0.985), ncols=5, borderaxespad=0.2
+        **plots.LEGEND, loc="lower right", bbox_to_anchor=(1.0, 0.985), ncols=5, borderaxespad=0.2
     )
     return figure

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from hpcrowd.environment.errors import QuantityError, SimulationError
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.quantities import time_at_pace, time_at_speed
-from hpcrowd.environment.schedulers.base import Scheduler
+from hpcrowd.environment.schedulers.base import Announced, Scheduler
 from hpcrowd.environment.schedulers.estimates import Estimates
 from hpcrowd.environment.schedulers.predictors.base import Predictor
 from hpcrowd.environment.stops import FOREVER, Stop
@@ -43,7 +43,7 @@ class Changes(Protocol):
         """Do what happened before ``now`` while nothing ran, waited or was to arrive."""
 
 
-class Engine(ABC):
+class Engine(Announced, ABC):
     """Runs jobs of a table on processors; see the module's text.
 
     Parameters
@@ -81,8 +81,6 @@ class Engine(ABC):
         the speed never changes.
     timeline
         What changes of the platform and when; None for nothing.
-    scheduler
-        The policy in its plain form; None for the recorded schedule.
     finished
         Units that are over at this instant, after :attr:`~hpcrowd.environment.stops.Stop.FINISHED`.
     """
@@ -110,7 +108,6 @@ class Engine(ABC):
         self.units = UnitTable(jobs) if units is None else units
         self.finished: Sequence[int] = ()
         self.closed = False
-        self.windows: tuple[tuple[int, int], ...] = ()
         self.pace = Fraction(1)
         self.work: Int64s | None = None
         self.timeline: Changes | None = None
@@ -145,9 +142,9 @@ class Engine(ABC):
     def _expect(self, rows: Int64s) -> None:
         """Let jobs arrive at the times in their column SUBMIT."""
 
-    @abstractmethod
     def submit_unit(self, unit: int, at: int) -> None:
         """Let a unit that was defined arrive from ``at`` on, its jobs as far apart as recorded."""
+        self.submit(*self.units.as_recorded(unit, at))
 
     @abstractmethod
     def advance(self, halt: int = FOREVER, events: int = FOREVER) -> Stop:
@@ -205,8 +202,7 @@ class Engine(ABC):
         """Change of the platform what changes now; return the rows over that users wait for."""
         if self.timeline is None:
             return []
-        rows = self.timeline.apply(self.now)
-        return [row for row in rows if self.jobs.unit[row] != UNKNOWN]
+        return self.units.awaited(self.timeline.apply(self.now))
 
     @property
     @abstractmethod
@@ -225,16 +221,6 @@ class Engine(ABC):
     def change_at(self) -> int:
         """When the platform changes next."""
         return FOREVER if self.timeline is None else self.timeline.next_at
-
-    @property
-    def closes(self) -> int:
-        """When the next maintenance that is announced begins, or began."""
-        return self.windows[0][0] if self.windows else FOREVER
-
-    @property
-    def reopens(self) -> int:
-        """When the next maintenance that is announced ends."""
-        return self.windows[0][1] if self.windows else FOREVER
 
     def stays(self, rows: Int64s) -> Int64s:
         """Return for how long jobs hold their processors from start to end, s."""
@@ -320,11 +306,6 @@ class Engine(ABC):
                 predictor.arrived(rows, now)
                 jobs.estimate[rows] = predictor.predict(rows, now)
 
-    @staticmethod
-    def _by_submission(jobs: JobTable, rows: Int64s) -> Int64s:
-        ordered: Int64s = rows[np.lexsort((rows, jobs.enqueued[rows]))]
-        return ordered
-
     def _take(self, rows: Int64s) -> None:
         """Note that jobs are submitted here, and let them need as long as they do here."""
         self._catch_up()
@@ -345,8 +326,8 @@ class Engine(ABC):
         if self.timeline is not None:
             self.timeline.catch_up(self.now)
 
-    def _check_switch(self, recorded: bool) -> None:
-        if recorded:
+    def _check_switch(self) -> None:
+        if self.scheduler is None:
             raise QuantityError(
                 "switch from the recorded schedule: it knows no processors; begin with a scheduler"
             )

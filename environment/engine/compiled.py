@@ -72,7 +72,11 @@ class CompiledEngine(Engine):
         s = self.scalars = np.zeros(S.COUNT, np.int64)
         self._state = memoryview(s)  # yields plain integers, several times faster
         s[S.WAKE] = FOREVER
-        self._set_estimates()
+        s[S.FACTOR] = s[S.DIVISOR] = 1
+        if isinstance(self.estimates, Estimates):  # a predictor's are set later
+            s[S.EXACT] = self.estimates.kind == "exact"
+            if self.estimates.kind == "factor":
+                s[S.FACTOR], s[S.DIVISOR] = self.estimates.ratio.as_integer_ratio()
         s[S.KILL] = self.kill
         s[S.NUMBER] = self.number
         s[S.SHARED] = self.shared
@@ -103,20 +107,6 @@ class CompiledEngine(Engine):
     def _unit_arrays(self) -> tuple[Int64s, ...]:
         """Return the fields of ``kernel.places.Units``."""
         return self.units.remaining, self._links, self._edges, self.units.rows
-
-    def stand_in(self, scalars: Int64s) -> None:
-        """Keep the scalars in an array that holds those of other engines too, with their values."""
-        self.scalars = scalars
-        self._state = memoryview(scalars)
-
-    def _set_estimates(self) -> None:
-        """Tell the kernel what estimates are; a predictor's are set later."""
-        s, found = self.scalars, self.estimates
-        s[S.FACTOR] = s[S.DIVISOR] = 1
-        if isinstance(found, Estimates):
-            s[S.EXACT] = found.kind == "exact"
-            if found.kind == "factor":
-                s[S.FACTOR], s[S.DIVISOR] = found.ratio.as_integer_ratio()
 
     @property
     @override
@@ -390,7 +380,7 @@ class CompiledEngine(Engine):
 
     @override
     def switch(self, scheduler: Scheduler) -> None:
-        self._check_switch(recorded=bool(self.scalars[S.POLICY] == S.RECORDED))
+        self._check_switch()
         if not runs_compiled(scheduler):
             raise QuantityError(f"scheduler {scheduler}: not compiled; run it with plain=True")
         self.settle()
@@ -403,7 +393,7 @@ class CompiledEngine(Engine):
     @override
     def take_over(self, waiting: Int64s, running: Int64s) -> None:
         jobs, s = self.jobs, self.scalars
-        waiting = self._by_submission(jobs, waiting)
+        waiting = waiting[np.lexsort((waiting, jobs.enqueued[waiting]))]
         running = running[np.lexsort((running, jobs.end[running]))]  # a sorted array is a heap
         self.ends = with_room(self.ends, 2 * (len(running) + len(waiting)))
         self.ends[:, : len(running)] = jobs.end[running], running

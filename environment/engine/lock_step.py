@@ -15,33 +15,48 @@ too; a compiled engine alone runs the same order compiled.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
 from hpcrowd.environment.engine.base import Engine
 from hpcrowd.environment.stops import FOREVER, Stop
 from hpcrowd.environment.units import UnitTable
 
 
-class BrokerQueue(Protocol):
-    """What the lock-step asks of a broker, see ``hpcrowd.environment.grid.dispatch.Dispatch``."""
+class BrokerQueue:
+    """What the lock-step asks of a broker, see ``hpcrowd.environment.grid.dispatch.Dispatch``.
 
-    events: int
+    This one is that of no grid: nothing ever arrives at it.
+
+    Attributes
+    ----------
+    now
+        The present second.
+    events
+        Arrivals so far.
+    """
+
+    now = 0
+    events = 0
 
     @property
     def at_once(self) -> bool:
         """Whether jobs go on before the scheduling passes too."""
+        return False
 
     def next_time(self) -> int:
         """Return when the next job arrives, FOREVER when none is to."""
+        return FOREVER
 
     def pass_to(self, time: int) -> None:
         """Move the clock."""
+        self.now = time
 
     def arrive(self) -> list[int]:
         """Let arrive what arrives now; return the rows over by that which users wait for."""
+        return []
 
     def place(self) -> list[Engine]:
         """Send one job on; return the engines that it went to, none when all have to wait."""
+        return []
 
 
 class LockStep:
@@ -69,7 +84,7 @@ class LockStep:
         self, engines: Sequence[Engine], units: UnitTable, dispatch: BrokerQueue | None = None
     ) -> None:
         self.engines = engines
-        self.dispatch = dispatch
+        self.dispatch = dispatch or BrokerQueue()
         self.units = units
         self.now = 0
         self.finished: Sequence[int] = ()
@@ -80,16 +95,11 @@ class LockStep:
     @property
     def events(self) -> int:
         """Completions and arrivals so far."""
-        events = sum([engine.events for engine in self.engines])
-        return events if self.dispatch is None else events + self.dispatch.events
+        return self.dispatch.events + sum([engine.events for engine in self.engines])
 
     def next_time(self) -> int:
         """Return when the next completion or arrival happens, FOREVER when none is left."""
-        return min(self._next_arrival(), *(engine.next_time() for engine in self.engines))
-
-    def _next_arrival(self) -> int:
-        """Return when the next job arrives at the broker."""
-        return FOREVER if self.dispatch is None else self.dispatch.next_time()
+        return min(self.dispatch.next_time(), *(engine.next_time() for engine in self.engines))
 
     def advance(self, halt: int = FOREVER, events: int = FOREVER) -> Stop:
         """Run until users must hear something, ``halt``, or about ``events`` events have passed."""
@@ -102,7 +112,7 @@ class LockStep:
         engines = self.engines
         while True:
             times = [engine.next_time() for engine in engines]
-            time = min(self._next_arrival(), *times)
+            time = min(self.dispatch.next_time(), *times)
             if time > self._halt:
                 self._pass_to(max(self.now, self._halt))
                 yield Stop.HALT
@@ -124,22 +134,21 @@ class LockStep:
                     yield Stop.FINISHED
                 while self._halt <= self.now:
                     yield Stop.HALT
-            if self.dispatch is not None and self.dispatch.at_once:
+            if self.dispatch.at_once:
                 while more := self.dispatch.place():
                     active += [engine for engine in more if engine not in active]
             for engine in active:
                 engine.schedule()
-            if self.dispatch is not None:
-                while more := self.dispatch.place():
-                    for engine in more:
-                        engine.schedule()
+            while more := self.dispatch.place():
+                for engine in more:
+                    engine.schedule()
 
     def _arrive(self, active: list[Engine]) -> bool:
         """Let arrive what arrives now; return whether a unit is over by it.
 
         Engines that had nothing to do at this instant so far are put among the ``active``.
         """
-        over: list[int] = [] if self.dispatch is None else self.dispatch.arrive()
+        over = self.dispatch.arrive()
         for engine in self.engines:
             if engine.next_time() == self.now:
                 over += engine.arrive()
@@ -170,5 +179,4 @@ class LockStep:
         self.now = time
         for engine in self.engines:
             engine.pass_to(time)
-        if self.dispatch is not None:
-            self.dispatch.pass_to(time)
+        self.dispatch.pass_to(time)

@@ -13,7 +13,7 @@ from hpcrowd.environment.engine.lock_step import LockStep
 from hpcrowd.environment.errors import SchedulerError
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.quantities import time_at_pace
-from hpcrowd.environment.schedulers.base import EndedJob, RunningJob, Scheduler, WaitingJob
+from hpcrowd.environment.schedulers.base import EndedJob, Look, RunningJob, Scheduler, WaitingJob
 from hpcrowd.environment.schedulers.estimates import Estimates, believed_end
 from hpcrowd.environment.stops import FOREVER, Stop
 
@@ -40,6 +40,10 @@ class PlainEngine(Engine):
         processors are free or not.
     """
 
+    now = 0
+    events = 0
+    free = 0
+
     def __init__(
         self,
         jobs: JobTable,
@@ -49,13 +53,11 @@ class PlainEngine(Engine):
     ) -> None:
         super().__init__(jobs, processors, **options)
         self.scheduler = scheduler
-        self._now = 0
-        self._free = processors
+        self.free = processors
         self._arrivals: list[tuple[int, int]] = []
         self._ends: list[tuple[int, int]] = []
         self._queue: list[WaitingJob] = []
         self._running: list[RunningJob] = []
-        self._events = 0
         self._expected: dict[int, int] = {}
         self._ended: list[int] = []
         self._arrived: list[int] = []
@@ -64,21 +66,6 @@ class PlainEngine(Engine):
         if scheduler is not None:
             scheduler.begin(processors)
         self._alone = LockStep([self], self.units)
-
-    @property
-    @override
-    def now(self) -> int:
-        return self._now
-
-    @property
-    @override
-    def free(self) -> int:
-        return self._free
-
-    @property
-    @override
-    def events(self) -> int:
-        return self._events
 
     @property
     @override
@@ -115,20 +102,13 @@ class PlainEngine(Engine):
 
     @override
     def _join(self, row: int) -> None:
-        heapq.heappush(self._arrivals, (self._now, row))
+        heapq.heappush(self._arrivals, (self.now, row))
 
     @override
     def _expect(self, rows: Int64s) -> None:
         times = self.jobs.submit[rows]
         for row, time in zip(rows.tolist(), times.tolist(), strict=True):
             heapq.heappush(self._arrivals, (time, row))
-
-    @override
-    def submit_unit(self, unit: int, at: int) -> None:
-        units = self.units
-        rows = units.rows[units.first[unit] : units.first[unit + 1]]
-        recorded = self.jobs.matrix[Column.RECORDED_SUBMIT, rows]
-        self.submit(rows, recorded - recorded[0] + at)
 
     @override
     def advance(self, halt: int = FOREVER, events: int = FOREVER) -> Stop:
@@ -138,32 +118,32 @@ class PlainEngine(Engine):
 
     @override
     def pass_to(self, time: int) -> None:
-        self._now = time
+        self.now = time
 
     @override
     def complete(self) -> list[int]:
         jobs = self.jobs
         over = []
-        while self._ends and self._ends[0][0] == self._now:
+        while self._ends and self._ends[0][0] == self.now:
             row = heapq.heappop(self._ends)[1]
-            self._events += 1
+            self.events += 1
             outran = self.kill and jobs.run_time[row] > jobs.requested_time[row]
             jobs.state[row] = State.KILLED if outran else State.COMPLETED
             if self.scheduler is not None:
-                self._free += int(jobs.processors[row])
+                self.free += int(jobs.processors[row])
                 expected = self._expected.pop(row)
                 del self._running[bisect_left(self._running, (expected, row), key=_by_end)]
                 self._ended.append(row)
             over.append(row)
-        return self._awaited(over)
+        return self.units.awaited(over) if over else over
 
     @override
     def arrive(self) -> list[int]:
         jobs = self.jobs
         over = []
-        while self._arrivals and self._arrivals[0][0] == self._now:
+        while self._arrivals and self._arrivals[0][0] == self.now:
             row = heapq.heappop(self._arrivals)[1]
-            self._events += 1
+            self.events += 1
             if jobs.state[row] == State.RENOUNCED:
                 jobs.submit[row] = jobs.cluster[row] = UNKNOWN
                 over.append(row)
@@ -171,24 +151,17 @@ class PlainEngine(Engine):
                 jobs.state[row] = State.REJECTED
                 over.append(row)
             elif self.scheduler is None:
-                jobs.enqueued[row] = self._now
+                jobs.enqueued[row] = self.now
                 self._estimate(row)
                 wait = jobs.recorded_start[row] - jobs.recorded_submit[row]
-                self._start(row, self._now + int(wait))
+                self._start(row, self.now + int(wait))
             else:
                 if self.pace != 1:
                     jobs.run_time[row] = time_at_pace(jobs.run_time[row], self.pace)
-                jobs.enqueued[row] = self._now
+                jobs.enqueued[row] = self.now
                 self._estimate(row)
                 self._arrived.append(row)
-        return self._awaited(over)
-
-    def _awaited(self, rows: list[int]) -> list[int]:
-        """Return those of the rows that users wait for."""
-        if not rows:
-            return rows
-        unit = self.jobs.unit
-        return [row for row in rows if unit[row] != UNKNOWN]
+        return self.units.awaited(over) if over else over
 
     def _estimate(self, row: int) -> None:
         if isinstance(self.estimates, Estimates):
@@ -219,29 +192,28 @@ class PlainEngine(Engine):
         scheduler.windows = self.windows
         shown = self._queue
         if self.windows and not scheduler.drains:
-            shown = [job for job in shown if self._now + job.estimate <= self.closes]
+            shown = [job for job in shown if self.now + job.estimate <= self.closes]
         queue = {job.row: job for job in shown}
-        chosen = list(
-            scheduler.select(self._now, tuple(shown), self._expectations(), self._free, self.up)
-        )
+        look = Look(self.now, tuple(shown), self._expectations(), self.free, self.up)
+        chosen = list(scheduler.select(look))
         for job in chosen:
             if job.row not in queue:
                 raise SchedulerError(f"{scheduler.name}: job in row {job.row} is not waiting")
             waiting = queue.pop(job.row)
-            if waiting.processors > self._free:
+            if waiting.processors > self.free:
                 raise SchedulerError(
                     f"{scheduler.name}: job in row {job.row} needs {waiting.processors} "
-                    f"processors, {self._free} are free at {self._now} s"
+                    f"processors, {self.free} are free at {self.now} s"
                 )
-            if self._now + waiting.estimate > self.closes:
+            if self.now + waiting.estimate > self.closes:
                 raise SchedulerError(
                     f"{scheduler.name}: job in row {job.row} is believed to run for "
-                    f"{waiting.estimate} s from {self._now} s, into the maintenance at "
+                    f"{waiting.estimate} s from {self.now} s, into the maintenance at "
                     f"{self.closes} s; keep to Scheduler.windows, or set drains = False"
                 )
-            self._free -= waiting.processors
-            self._expected[job.row] = self._now + max(waiting.estimate, self._corrects)
-            self._start(job.row, self._now)
+            self.free -= waiting.processors
+            self._expected[job.row] = self.now + max(waiting.estimate, self._corrects)
+            self._start(job.row, self.now)
             insort(self._running, self._as_running(job.row), key=_by_end)
         if chosen:
             started = {job.row for job in chosen}
@@ -250,7 +222,7 @@ class PlainEngine(Engine):
 
     @override
     def switch(self, scheduler: Scheduler) -> None:
-        self._check_switch(recorded=self.scheduler is None)
+        self._check_switch()
         self.settle()
         waiting, running = self.waiting, self.running
         self.scheduler = scheduler
@@ -258,7 +230,7 @@ class PlainEngine(Engine):
         scheduler.begin(self.up)
         if scheduler.remembers:
             scheduler.ended(
-                self._now, [self._as_ended(row) for row in self.jobs.ended(self.number).tolist()]
+                self.now, [self._as_ended(row) for row in self.jobs.ended(self.number).tolist()]
             )
         self.take_over(waiting, running)
 
@@ -270,11 +242,11 @@ class PlainEngine(Engine):
         self._running = sorted(map(self._as_running, running.tolist()), key=_by_end)
         self._ends = sorted(zip(jobs.end[running].tolist(), running.tolist(), strict=True))
         self._queue = sorted(map(self._as_waiting, waiting.tolist()), key=_by_arrival)
-        self._free = self.up - int(jobs.processors[running].sum())
-        self._wake = self._now
+        self.free = self.up - int(jobs.processors[running].sum())
+        self._wake = self.now
         if self.scheduler is not None:
-            self.scheduler.take_over(self._now, tuple(self._running))
-            self.scheduler.changed(self._now)
+            self.scheduler.take_over(self.now, tuple(self._running))
+            self.scheduler.changed(self.now)
 
     @override
     def settle(self) -> None:
@@ -284,19 +256,19 @@ class PlainEngine(Engine):
         if self.predictor is not None:
             self._predict(np.array(ended, np.int64), np.array(arrived, np.int64))
         if ended:
-            scheduler.ended(self._now, [self._as_ended(row) for row in ended])
+            scheduler.ended(self.now, [self._as_ended(row) for row in ended])
         for row in arrived:
             insort(self._queue, self._as_waiting(row), key=_by_arrival)
         self._ended, self._arrived = [], []
 
     def _note(self, scheduler: Scheduler) -> None:
         """Note when to ask again, and what was promised."""
-        wake = scheduler.wake(self._now)
+        wake = scheduler.wake(self.now)
         if wake is not None:
-            if wake <= self._now:
+            if wake <= self.now:
                 raise SchedulerError(
                     f"{scheduler.name}: wants to be asked again at {wake} s and it is "
-                    f"{self._now} s already; wake() must name a later second or None"
+                    f"{self.now} s already; wake() must name a later second or None"
                 )
             self._wake = wake
         for row, start in scheduler.promises.items():
@@ -319,16 +291,16 @@ class PlainEngine(Engine):
 
         Whoever plans ahead or predicts believes it to go on for a while.
         """
-        late = bisect_left(self._running, (self._now + self._corrects, -1), key=_by_end)
+        late = bisect_left(self._running, (self.now + self._corrects, -1), key=_by_end)
         if not late:
             return tuple(self._running)
         if not self._corrects:
-            overdue = [job._replace(expected_end=self._now) for job in self._running[:late]]
+            overdue = [job._replace(expected_end=self.now) for job in self._running[:late]]
             return tuple(sorted(overdue + self._running[late:], key=_by_end))
         jobs = self.jobs
         for job in self._running[:late]:
             estimate, requested = int(jobs.estimate[job.row]), int(jobs.requested_time[job.row])
-            self._expected[job.row] = believed_end(job.start, estimate, requested, self._now)
+            self._expected[job.row] = believed_end(job.start, estimate, requested, self.now)
         again = [job._replace(expected_end=self._expected[job.row]) for job in self._running]
         self._running = sorted(again, key=_by_end)
         return tuple(self._running)

@@ -72,6 +72,11 @@ class GridBroker(mesa.Agent):  # type: ignore[misc]
         self.coallocation = coallocation
         self.dispatch = dispatch
         self.number = dispatch.number
+        #: Lets jobs arrive at given seconds; their run times and requested times become those of
+        #: the cluster that they go to.
+        self.submit = dispatch.submit
+        #: Lets a unit of ``Simulation.own_units`` arrive, its first job at a second.
+        self.submit_unit = dispatch.submit_unit
 
     def __repr__(self) -> str:
         return (
@@ -87,13 +92,6 @@ class GridBroker(mesa.Agent):  # type: ignore[misc]
     def submitted(self) -> NDArray[np.bool_]:
         """Which jobs were submitted to the broker so far, shape (jobs,)."""
         return self.dispatch.submitted
-
-    def submit(self, rows: ArrayLike, at: ArrayLike) -> None:
-        """Let jobs arrive at the broker at the given seconds (one, or one per job).
-
-        Their run times and requested times become those of the cluster that they go to.
-        """
-        self.dispatch.submit(rows, at)
 
     def bind(self, rows: ArrayLike) -> None:
         """Make jobs the components of one job, which are to start together on several clusters.
@@ -125,11 +123,7 @@ class GridBroker(mesa.Agent):  # type: ignore[misc]
     def submit_together(self, rows: ArrayLike, at: int) -> None:
         """Let the components of one job arrive: :meth:`bind` and :meth:`submit` in one."""
         self.bind(rows)
-        self.dispatch.submit(rows, at)
-
-    def submit_unit(self, unit: int, at: int) -> None:
-        """Let a unit of ``Simulation.own_units`` arrive, its first job at ``at``."""
-        self.dispatch.submit_unit(unit, at)
+        self.submit(rows, at)
 
     def check_none_lost(self) -> None:
         """Check, when nothing is left to happen, that the policy left no job waiting.

@@ -176,7 +176,7 @@ class CompiledLockStep(LockStep):
         self._compiled = engines
         self._every = np.stack([engine.scalars for engine in engines])
         for engine, scalars in zip(engines, self._every, strict=True):
-            engine.stand_in(scalars)
+            engine.scalars, engine._state = scalars, memoryview(scalars)
         self._broker = BrokerArrays(engines) if dispatch is None else dispatch.arrays
         self._stacks: list[Int64s] = [np.zeros((len(engines), 0), np.int64) for _ in ARRAYS]
         self._active = np.zeros(len(engines), np.int64)
@@ -209,8 +209,7 @@ class CompiledLockStep(LockStep):
                 allowed,
             )
             self.now = int(g[G.TIME])
-            if self.dispatch is not None:
-                self.dispatch.pass_to(self.now)
+            self.dispatch.pass_to(self.now)
             if stop == Stop.FINISHED:
                 self.finished = self._units[: g[G.UNITS]].tolist()
             elif stop == Stop.ROOM:

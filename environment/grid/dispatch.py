@@ -10,12 +10,13 @@ from __future__ import annotations
 import heapq
 from bisect import insort
 from collections.abc import Sequence
+from typing import override
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcrowd.environment.engine.base import Engine
-from hpcrowd.environment.engine.lock_step import LockStep
+from hpcrowd.environment.engine.lock_step import BrokerQueue, LockStep
 from hpcrowd.environment.engine.plain import PlainEngine
 from hpcrowd.environment.errors import SchedulerError, SimulationError
 from hpcrowd.environment.grid.policies import GridJob, GridPolicy, Site, fits, grid_job
@@ -24,7 +25,7 @@ from hpcrowd.environment.stops import FOREVER
 from hpcrowd.environment.units import UnitTable
 
 
-class Dispatch:
+class Dispatch(BrokerQueue):
     """The broker's queue, and how jobs leave it.
 
     Parameters
@@ -42,10 +43,6 @@ class Dispatch:
     ----------
     number
         What stands in the column CLUSTER while a job is with the broker.
-    now
-        The present second.
-    events
-        Arrivals so far.
     """
 
     def __init__(
@@ -60,8 +57,6 @@ class Dispatch:
         self.sites = sites
         self.policy = policy
         self.number = len(sites)
-        self.now = 0
-        self.events = 0
         self._submitted: list[Int64s] = []
         self._arrivals: list[tuple[int, int]] = []
         self._waiting: list[GridJob] = []
@@ -70,8 +65,8 @@ class Dispatch:
         self._first: dict[int, int] = {}
 
     @property
+    @override
     def at_once(self) -> bool:
-        """Whether jobs go on before the scheduling passes too."""
         return self.policy.at_once
 
     @property
@@ -153,22 +148,16 @@ class Dispatch:
 
     def submit_unit(self, unit: int, at: int) -> None:
         """Let a unit that was defined arrive from ``at`` on, its jobs as far apart as recorded."""
-        units = self.units
-        rows = units.rows[units.first[unit] : units.first[unit + 1]]
-        recorded = self.jobs.matrix[Column.RECORDED_SUBMIT, rows]
-        self.submit(rows, recorded - recorded[0] + at)
+        self.submit(*self.units.as_recorded(unit, at))
 
+    @override
     def next_time(self) -> int:
-        """Return when the next job arrives, FOREVER when none is to."""
         return self._arrivals[0][0] if self._arrivals else FOREVER
 
-    def pass_to(self, time: int) -> None:
-        """Move the clock."""
-        self.now = time
-
+    @override
     def arrive(self) -> list[int]:
-        """Let arrive what arrives now; return the rows over by that which users wait for."""
         jobs, over = self.jobs, []
+        sizes = [site.processors for site in self.sites]
         while self._arrivals and self._arrivals[0][0] == self.now:
             row = heapq.heappop(self._arrivals)[1]
             self.events += 1
@@ -177,17 +166,14 @@ class Dispatch:
                 jobs.state[rows] = State.RENOUNCED
                 jobs.submit[rows] = jobs.cluster[rows] = UNKNOWN
                 over += rows
-            elif not self._could_run(job := grid_job(jobs, rows)):
+            elif not fits((job := grid_job(jobs, rows)).components, sizes):
                 jobs.state[rows] = State.REJECTED
                 over += rows
             else:
                 insort(self._waiting, job, key=lambda one: (one.submit, one.row))
-        return [row for row in over if jobs.unit[row] != UNKNOWN]
+        return self.units.awaited(over)
 
-    def _could_run(self, job: GridJob) -> bool:
-        """Return whether the clusters are large enough, were they all free."""
-        return fits(job.components, [site.processors for site in self.sites])
-
+    @override
     def place(self) -> list[Engine]:
         """Send one job on; return the engines that it went to, none when all have to wait.
 
@@ -212,20 +198,17 @@ class Dispatch:
                 f"name as many sites, all different, not {[site.name for site in sites]}"
             )
         self._waiting.remove(job)
-        if len(job.rows) == 1:
-            self._deliver(job, sites[0])
-        else:
+        if len(job.rows) > 1:
             self._claim(job, sites)
-        return [site.engine for site in sites]
-
-    def _deliver(self, job: GridJob, site: Site) -> None:
-        if job.processors > site.processors:
+        elif job.processors > sites[0].processors:
             raise SchedulerError(
                 f"{self.policy.name}: job in row {job.row} needs {job.processors} processors, "
-                f"{site.name} has {site.processors}"
+                f"{sites[0].name} has {sites[0].processors}"
             )
-        site.engine.deliver(job.row)
-        site.pending.append(job.row)
+        else:
+            sites[0].engine.deliver(job.row)
+            sites[0].pending.append(job.row)
+        return [site.engine for site in sites]
 
     def _claim(self, job: GridJob, sites: Sequence[Site]) -> None:
         """Start the components of a job; all last as long as the slowest."""

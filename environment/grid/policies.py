@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import heapq
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple, override
 
@@ -169,22 +169,6 @@ class GridPolicy(ABC):
         return self.name
 
 
-def first_that_fits(
-    waiting: Sequence[GridJob], sites: Sequence[Site], choose: Callable[[list[Site]], Site]
-) -> tuple[GridJob, Sequence[Site]] | None:
-    """Return the first job for which there are free processors, on a site ``choose`` names."""
-    rooms = rooms_of(sites)
-    most = rooms[0][0]
-    for job in waiting:
-        if len(job.components) > 1:
-            found = spread(job.components, rooms)
-            if found is not None:
-                return job, found
-        elif job.processors <= most:
-            return job, [choose([site for site in sites if site.free >= job.processors])]
-    return None
-
-
 def parts_of(processors: int, most: int) -> list[int]:
     """Return the sizes of the fewest components of at most ``most`` processors, widest first.
 
@@ -242,19 +226,30 @@ class FirstFit(GridPolicy):
     def select(
         self, now: int, waiting: Sequence[GridJob], sites: Sequence[Site]
     ) -> tuple[GridJob, Sequence[Site]] | None:
-        return first_that_fits(waiting, sites, lambda able: able[0])
+        rooms = rooms_of(sites)
+        most = rooms[0][0]
+        for job in waiting:
+            if len(job.components) > 1:
+                found = spread(job.components, rooms)
+                if found is not None:
+                    return job, found
+            elif job.processors <= most:
+                return job, [self.choose([site for site in sites if site.free >= job.processors])]
+        return None
+
+    def choose(self, able: Sequence[Site]) -> Site:
+        """Return which of the sites with room a job goes to."""
+        return able[0]
 
 
-class WorstFit(GridPolicy):
+class WorstFit(FirstFit):
     """The first job that fits, to the cluster with the most free processors."""
 
     name = "worst-fit"
 
     @override
-    def select(
-        self, now: int, waiting: Sequence[GridJob], sites: Sequence[Site]
-    ) -> tuple[GridJob, Sequence[Site]] | None:
-        return first_that_fits(waiting, sites, lambda able: max(able, key=lambda site: site.free))
+    def choose(self, able: Sequence[Site]) -> Site:
+        return max(able, key=lambda site: site.free)
 
 
 class AtOnce(GridPolicy):

@@ -10,13 +10,13 @@ the speed and the policy change, maintenance is announced, processors go down, m
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from heapq import heappop, heappush
-from typing import Any
+from typing import Annotated, Any, get_type_hints
 
 import numpy as np
 
@@ -55,33 +55,19 @@ Lost = Callable[[Int64s, int], None]
 UP, OPEN, SIZE, SPEED, POLICY, ANNOUNCE, DOWN, CLOSE = range(8)
 
 
-#: The meaning and unit of each column of ``attempts.parquet``.
-MEANING = {
-    "row": "row of the job in the table of jobs",
-    "number": "job number, as in the table of jobs",
-    "cluster": "cluster it ran on, as in the table of jobs",
-    "submit": "s since the origin; submission that the run followed",
-    "start": "s since the origin; when the run began",
-    "end": "s since the origin; when it was stopped",
-    "processors": "processors that it held",
-    "cause": "what stopped it: down, failure or maintenance",
-    "fate": "what became of the job then: requeue, resubmit or fail",
-}
-
-
 @dataclass(frozen=True)
 class Attempt:
-    """A run of a job that did not come to its end; :data:`MEANING` says what each field holds."""
+    """A run of a job that did not come to its end."""
 
-    row: int
-    number: int
-    cluster: int
-    submit: int
-    start: int
-    end: int
-    processors: int
-    cause: str
-    fate: str
+    row: Annotated[int, "row of the job in the table of jobs"]
+    number: Annotated[int, "job number, as in the table of jobs"]
+    cluster: Annotated[int, "cluster it ran on, as in the table of jobs"]
+    submit: Annotated[int, "s since the origin; submission that the run followed"]
+    start: Annotated[int, "s since the origin; when the run began"]
+    end: Annotated[int, "s since the origin; when it was stopped"]
+    processors: Annotated[int, "processors that it held"]
+    cause: Annotated[str, "what stopped it: down, failure or maintenance"]
+    fate: Annotated[str, "what became of the job then: requeue, resubmit or fail"]
 
     @property
     def processor_seconds(self) -> int:
@@ -89,14 +75,11 @@ class Attempt:
         return (self.end - self.start) * self.processors
 
 
-def attempt_columns(attempts: Iterable[Attempt]) -> dict[str, Any]:
-    """Return attempts as arrays by column, numbers as int64, words as they are."""
-    attempts = list(attempts)
-    columns: dict[str, Any] = {}
-    for field in fields(Attempt):
-        values = [getattr(attempt, field.name) for attempt in attempts]
-        columns[field.name] = values if field.name in ("cause", "fate") else np.array(values, int)
-    return columns
+#: The meaning and unit of each column of ``attempts.parquet``.
+MEANING: dict[str, str] = {
+    name: hint.__metadata__[0]
+    for name, hint in get_type_hints(Attempt, include_extras=True).items()
+}
 
 
 class Timeline:

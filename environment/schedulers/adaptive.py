@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, override
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import override
 
 from hpcrowd.environment.errors import QuantityError, SchedulerError
 from hpcrowd.environment.quantities import parse_duration
-from hpcrowd.environment.schedulers.base import RunningJob, Scheduler, WaitingJob
-
-if TYPE_CHECKING:
-    from typing import NoReturn
-
+from hpcrowd.environment.schedulers.base import Look, Scheduler, WaitingJob
 
 #: How often the state is looked at. The source leaves it open (unconfirmed).
 EVERY = "1h"
@@ -31,6 +28,7 @@ UNDERLOAD_POSITIVE = "selective"
 UNDERLOAD_NEGATIVE = "selective-categorized"
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Adaptive(Scheduler):
     """Adaptive scheduling: overload and the correlation to come decide which policy is in charge.
 
@@ -63,29 +61,27 @@ class Adaptive(Scheduler):
 
     name = "adaptive"
 
-    def __init__(
-        self,
-        *,
-        every: str = EVERY,
-        overload: float = OVERLOAD,
-        overload_positive: str = OVERLOAD_POSITIVE,
-        overload_negative: str = OVERLOAD_NEGATIVE,
-        underload_positive: str = UNDERLOAD_POSITIVE,
-        underload_negative: str = UNDERLOAD_NEGATIVE,
-    ) -> None:
-        self.every = every
-        self.every_s = parse_duration(every)
+    every: str = EVERY
+    overload: float = OVERLOAD
+    overload_positive: str = OVERLOAD_POSITIVE
+    overload_negative: str = OVERLOAD_NEGATIVE
+    underload_positive: str = UNDERLOAD_POSITIVE
+    underload_negative: str = UNDERLOAD_NEGATIVE
+
+    def __post_init__(self) -> None:
+        self.every_s = parse_duration(self.every)
         if self.every_s < 1:
-            raise QuantityError(f"every {every!r}: must be at least 1 s")
-        if not (math.isfinite(overload) and overload >= 0):
-            raise QuantityError(f"overload {overload}: must be 0 or more")
-        self.overload = overload
-        self.overload_positive = overload_positive
-        self.overload_negative = overload_negative
-        self.underload_positive = underload_positive
-        self.underload_negative = underload_negative
+            raise QuantityError(f"every {self.every!r}: must be at least 1 s")
+        if not (math.isfinite(self.overload) and self.overload >= 0):
+            raise QuantityError(f"overload {self.overload}: must be 0 or more")
+        from hpcrowd.environment.schedulers.names import parse_scheduler
+
         for policy in self.policies:
-            _check(policy)
+            made = parse_scheduler(policy)
+            if made is None or isinstance(made, Adaptive):
+                raise QuantityError(
+                    f"adaptive with {policy!r}: not a policy to switch to; choose another"
+                )
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -115,26 +111,6 @@ class Adaptive(Scheduler):
         return self.underload_negative if negative else self.underload_positive
 
     @override
-    def select(
-        self,
-        now: int,
-        waiting: Sequence[WaitingJob],
-        running: Sequence[RunningJob],
-        free: int,
-        total: int,
-    ) -> Iterable[WaitingJob]:
+    def select(self, look: Look) -> Iterable[WaitingJob]:
         """Refuse: the cluster lets the policy that is in charge select."""
-        return _refuse()
-
-
-def _refuse() -> NoReturn:
-    raise SchedulerError("adaptive: it picks policies and no jobs; give it to a Simulation")
-
-
-def _check(policy: str) -> None:
-    """Make sure that a policy can be in charge."""
-    from hpcrowd.environment.schedulers.names import parse_scheduler
-
-    made = parse_scheduler(policy)
-    if made is None or isinstance(made, Adaptive):
-        raise QuantityError(f"adaptive with {policy!r}: not a policy to switch to; choose another")
+        raise SchedulerError("adaptive: it picks policies and no jobs; give it to a Simulation")

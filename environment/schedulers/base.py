@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from hpcrowd.environment.clock import moment
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
@@ -176,6 +176,16 @@ class RunningJob(NamedTuple):
     queue: int = UNKNOWN
 
 
+class Look(NamedTuple):
+    """What a scheduler is shown when it is asked."""
+
+    now: int  #: the present second
+    waiting: Sequence[WaitingJob]  #: the queue by submission time, then job number
+    running: Sequence[RunningJob]  #: by expected end
+    free: int  #: processors without a job
+    total: int  #: processors of the whole machine
+
+
 class EndedJob(NamedTuple):
     """A job that is over."""
 
@@ -190,7 +200,29 @@ class EndedJob(NamedTuple):
     queue: int = UNKNOWN
 
 
-class Scheduler:
+class Announced:
+    """Whoever knows of maintenance that is announced and not over.
+
+    Attributes
+    ----------
+    windows
+        (start, end) in s since the origin, in order.
+    """
+
+    windows: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def closes(self) -> int:
+        """When the next of it begins, or began; FOREVER for none."""
+        return self.windows[0][0] if self.windows else FOREVER
+
+    @property
+    def reopens(self) -> int:
+        """When the next of it ends, FOREVER for none."""
+        return self.windows[0][1] if self.windows else FOREVER
+
+
+class Scheduler(Announced):
     """Decides which waiting jobs start. Subclass it and write :meth:`select`.
 
     What a policy can be told are keyword arguments of its constructor, each kept as an attribute of
@@ -225,7 +257,6 @@ class Scheduler:
     plans = False
     remembers = False
     promises: dict[int, int]
-    windows: tuple[tuple[int, int], ...] = ()
     drains = False
     compiled: ClassVar[str] = ""
 
@@ -245,27 +276,8 @@ class Scheduler:
     def ended(self, now: int, jobs: Sequence[EndedJob]) -> None:
         """Hear which jobs ended at this instant; called before :meth:`select`."""
 
-    def select(
-        self,
-        now: int,
-        waiting: Sequence[WaitingJob],
-        running: Sequence[RunningJob],
-        free: int,
-        total: int,
-    ) -> Iterable[WaitingJob]:
-        """Return the jobs to start now, in order.
-
-        Parameters
-        ----------
-        now
-            The present second.
-        waiting
-            The queue by submission time, then job number.
-        running
-            The running jobs by expected end.
-        free, total
-            Processors without a job, and of the whole machine.
-        """
+    def select(self, look: Look) -> Iterable[WaitingJob]:
+        """Return the jobs to start now, in order."""
         raise NotImplementedError(f"{type(self).__name__} has to define select()")
 
     def changed(self, now: int) -> None:
@@ -274,28 +286,11 @@ class Scheduler:
         The processors of the machine, estimates and windows may be others too.
         """
 
-    @property
-    def closes(self) -> int:
-        """When the next maintenance that is announced begins, FOREVER for none."""
-        return self.windows[0][0] if self.windows else FOREVER
-
-    @property
-    def reopens(self) -> int:
-        """When the next maintenance that is announced ends, FOREVER for none."""
-        return self.windows[0][1] if self.windows else FOREVER
-
     def wake(self, now: int) -> int | None:
         """Return when to ask again though nothing ends or arrives; None for no such time."""
         return None
 
-    def reasons(
-        self,
-        now: int,
-        waiting: Sequence[WaitingJob],
-        running: Sequence[RunningJob],
-        free: int,
-        total: int,
-    ) -> Iterable[WaitingReason]:
+    def reasons(self, look: Look) -> Iterable[WaitingReason]:
         """Return why each waiting job waits, the first in the queue first.
 
         For people who look at a run. It must change nothing of what :meth:`select` decides by. Told
@@ -305,28 +300,26 @@ class Scheduler:
 
         Parameters
         ----------
-        now, waiting, running, free, total
+        look
             As for :meth:`select`; of the waiting jobs all that it has been shown.
         """
-        for place, job in enumerate(waiting, 1):
-            yield self.reason(job, now, free, total, place)
+        for place, job in enumerate(look.waiting, 1):
+            yield self.reason(job, look, place)
 
-    def reason(
-        self, job: WaitingJob, now: int, free: int, total: int, place: int = UNKNOWN
-    ) -> WaitingReason:
+    def reason(self, job: WaitingJob, look: Look, place: int = UNKNOWN) -> WaitingReason:
         """Return why a job waits as far as processors and maintenance tell, see :meth:`reasons`."""
         up, when, note = UNKNOWN, UNKNOWN, ""
-        if job.processors > total:
-            code, up = ReasonCode.TOO_LARGE, total
-        elif job.processors > free:
+        if job.processors > look.total:
+            code, up = ReasonCode.TOO_LARGE, look.total
+        elif job.processors > look.free:
             code = ReasonCode.NO_ROOM
-        elif now + job.estimate > self.closes:
+        elif look.now + job.estimate > self.closes:
             code, when = ReasonCode.MAINTENANCE, self.closes
         else:
             code, note = ReasonCode.NOT_CHOSEN, self.name
         return WaitingReason(
-            job.row, code, now, job.processors, free, place, lasts=job.estimate, reserved=when,
-            up=up, note=note,
+            job.row, code, look.now, job.processors, look.free, place, lasts=job.estimate,
+            reserved=when, up=up, note=note,
         )  # fmt: skip
 
     def recall(
@@ -360,7 +353,7 @@ def _text(value: object) -> str:
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
-def options_of(policy: type[Scheduler]) -> dict[str, object]:
+def options_of(policy: type[Any]) -> dict[str, object]:
     """Return the options of a policy with their defaults: keyword arguments of its constructor."""
     if policy.__init__ is object.__init__:
         return {}

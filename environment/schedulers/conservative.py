@@ -1,19 +1,17 @@
 """Conservative backfilling, and the plan of reservations that it keeps from pass to pass.
 
-Selective backfilling keeps such a plan, too. :class:`Profile` is the plan as the policies change
-it, :class:`Holes` the room that it leaves now, for the reasons why a job does not start.
+Selective backfilling keeps such a plan, too.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, override
-
-import numpy as np
+from collections.abc import Iterable
+from typing import override
 
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.schedulers.base import (
+    Look,
     ReasonCode,
     RunningJob,
     Scheduler,
@@ -21,9 +19,6 @@ from hpcrowd.environment.schedulers.base import (
     WaitingReason,
 )
 from hpcrowd.environment.stops import FOREVER
-
-#: Processors, more than any machine has.
-CLOSED = 2**40
 
 
 class Profile:
@@ -58,6 +53,15 @@ class Profile:
             if free < processors:
                 start = self.times[i + 1] if i + 1 < len(self.times) else FOREVER
         return start
+
+    def shortage(self, processors: int, duration: int) -> int:
+        """Return when fewer are free first, in so long from now; FOREVER where there are enough."""
+        for time, free in zip(self.times, self.free, strict=True):
+            if time >= self.times[0] + duration:
+                break
+            if free < processors:
+                return time
+        return FOREVER
 
     def _step(self, time: int) -> int:
         """Return the number of the step that begins at ``time``; begin one if need be."""
@@ -103,35 +107,31 @@ class PlanningScheduler(Scheduler):
     def changed(self, now: int) -> None:
         self.starts = {}
 
-    def _resume(
-        self,
-        now: int,
-        waiting: Sequence[WaitingJob],
-        running: Sequence[RunningJob],
-        free: int,
-        total: int,
-    ) -> None:
+    def _resume(self, look: Look) -> None:
         """Put what was planned into the profile of now, as far as it still holds."""
-        self._profile = Profile(now, free, running)
-        for start, end in self.windows:
-            self._profile.add(start, end, -total)
-        reserved = [job for job in waiting if job.row in self.starts]
+        reserved = [job for job in look.waiting if job.row in self.starts]
         self.starts = {job.row: self.starts[job.row] for job in reserved}
-        for job in reserved:
-            self._occupy(job, self.starts[job.row], -1)
+        self._profile = self._drawn(look, reserved)
         for time in list(self._profile.times):
-            while self._free_at(time) < 0:
-                over = [job for job in reserved if self._covers(job, time)]
+            while self._profile.free[self._profile.times.index(time)] < 0:
+                starts = ((job, self.starts.get(job.row, FOREVER)) for job in reserved)
+                over = [job for job, start in starts if start <= time < start + duration(job)]
                 if not over:
                     break
                 self._cancel(over[-1])
 
-    def _free_at(self, time: int) -> int:
-        return self._profile.free[self._profile.times.index(time)]
+    def _drawn(self, look: Look, reserved: Iterable[WaitingJob]) -> Profile:
+        """Return the processors that running jobs, maintenance and reservations leave.
 
-    def _covers(self, job: WaitingJob, time: int) -> bool:
-        start = self.starts.get(job.row, FOREVER)
-        return start <= time < start + duration(job)
+        Reservations of the past second count from now on.
+        """
+        profile = Profile(look.now, look.free, look.running)
+        for start, end in self.windows:
+            profile.add(max(start, look.now), end, -look.total)
+        for job in reserved:
+            start = max(self.starts[job.row], look.now)
+            profile.add(start, start + duration(job), -job.processors)
+        return profile
 
     def _occupy(self, job: WaitingJob, start: int, sign: int) -> None:
         self._profile.add(start, start + duration(job), sign * job.processors)
@@ -157,28 +157,19 @@ class PlanningScheduler(Scheduler):
         return start
 
     @override
-    def reasons(
-        self,
-        now: int,
-        waiting: Sequence[WaitingJob],
-        running: Sequence[RunningJob],
-        free: int,
-        total: int,
-    ) -> Iterable[WaitingReason]:
-        for place, job in enumerate(waiting, 1):
+    def reasons(self, look: Look) -> Iterable[WaitingReason]:
+        for place, job in enumerate(look.waiting, 1):
             if job.row in self.starts:
-                yield self._planned(job, now, free, total, place)
+                yield self._planned(job, look, place)
                 continue
-            found = self.reason(job, now, free, total, place)
+            found = self.reason(job, look, place)
             fits = found.code == ReasonCode.NOT_CHOSEN
             yield found._replace(code=ReasonCode.CAN_START, note="") if fits else found
 
-    def _planned(
-        self, job: WaitingJob, now: int, free: int, total: int, place: int
-    ) -> WaitingReason:
+    def _planned(self, job: WaitingJob, look: Look, place: int) -> WaitingReason:
         """Return that a job has a reservation."""
         code = ReasonCode.PROMISED if self._recalled else ReasonCode.PLANNED
-        found = self.reason(job, now, free, total, place)
+        found = self.reason(job, look, place)
         start = self.starts[job.row]
         return found._replace(code=code, start=start, reserved=UNKNOWN, up=UNKNOWN, note="")
 
@@ -213,111 +204,11 @@ class Conservative(PlanningScheduler):
     compiled = "hpcrowd.environment.engine.passes.planned:PlannedPass"
 
     @override
-    def select(
-        self,
-        now: int,
-        waiting: Sequence[WaitingJob],
-        running: Sequence[RunningJob],
-        free: int,
-        total: int,
-    ) -> Iterable[WaitingJob]:
-        self._resume(now, waiting, running, free, total)
-        return [job for job in waiting if self._reserve(job) == now]
+    def select(self, look: Look) -> Iterable[WaitingJob]:
+        self._resume(look)
+        return [job for job in look.waiting if self._reserve(job) == look.now]
 
 
 def duration(job: WaitingJob) -> int:
     """Return for how long a job is planned, s."""
     return max(job.estimate, 1)
-
-
-class Reservation(NamedTuple):
-    """Processors kept for a job."""
-
-    row: int
-    processors: int
-    start: int  #: s since the origin
-    length: int  #: s
-
-
-class Holes:
-    """The processors that running jobs and reservations leave, from now on, in arrays.
-
-    What :class:`Profile` is for planning, with thousands of reservations at once. Reservations of
-    the past second count from now on.
-
-    Parameters
-    ----------
-    now, free, running
-        As for :class:`~hpcrowd.environment.schedulers.conservative.Profile`.
-    held
-        The reservations, in the order of the queue.
-    windows
-        Announced maintenance, from and to, s since the origin.
-
-    Attributes
-    ----------
-    free_now
-        Processors without a job; those kept for reservations count too.
-    """
-
-    def __init__(
-        self,
-        now: int,
-        free: int,
-        running: Iterable[RunningJob],
-        held: Sequence[Reservation],
-        windows: Sequence[tuple[int, int]] = (),
-    ) -> None:
-        self.now = now
-        self.free_now = free
-        self.held = held
-        begins = [max(one.start, now) for one in held]
-        ends = [begin + one.length for begin, one in zip(begins, held, strict=True)]
-        steps = [(now, free)]
-        steps += [(job.expected_end, job.processors) for job in running]
-        steps += [(begin, -one.processors) for begin, one in zip(begins, held, strict=True)]
-        steps += [(end, one.processors) for end, one in zip(ends, held, strict=True)]
-        # Nobody runs into maintenance: processors are away for more than there are.
-        steps += [(max(start, now), -CLOSED) for start, _ in windows]
-        steps += [(end, CLOSED) for _, end in windows]
-        times, changes = np.array(steps, np.int64).T
-        self.times, which = np.unique(times, return_inverse=True)
-        changed = np.zeros(len(self.times), np.int64)
-        np.add.at(changed, which, changes)
-        self.free: Int64s = np.cumsum(changed)
-        self._rises = self._taken()
-        self._over: dict[int, Reservation | None] = {}
-        self._begins = np.array(begins, np.int64)
-        self._ends = np.array(ends, np.int64)
-
-    def blocker(self, processors: int, length: int) -> Reservation | None:
-        """Return whose reservation a job that started now would break first, None for nobody's.
-
-        Where there would be too few processors for several, the last of them in the queue loses it.
-        """
-        last = int(np.searchsorted(self.times, self.now + length))
-        first = int(np.searchsorted(self._rises, -processors, "right"))  # too few there
-        return None if first >= last else self._last_over(int(self.times[first]))
-
-    def _taken(self) -> Int64s:
-        """Return minus the fewest that were free up to each step, which rises."""
-        taken: Int64s = -np.minimum.accumulate(self.free)
-        return taken
-
-    def _last_over(self, time: int) -> Reservation | None:
-        """Return the last reservation in the queue that holds processors at a time."""
-        if time not in self._over:
-            over = np.flatnonzero((self._begins <= time) & (time < self._ends))
-            self._over[time] = self.held[int(over[-1])] if len(over) else None
-        return self._over[time]
-
-    def fill(self, processors: int, length: int) -> None:
-        """Let a job start now."""
-        end = self.now + length
-        last = int(np.searchsorted(self.times, end))
-        if last == len(self.times) or self.times[last] != end:
-            self.times = np.insert(self.times, last, end)
-            self.free = np.insert(self.free, last, self.free[last - 1])
-        self.free[:last] -= processors
-        self.free_now -= processors
-        self._rises = self._taken()

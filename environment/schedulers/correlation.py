@@ -23,19 +23,6 @@ WEEKS_LOOKED_BACK = 2
 NO_CORRELATION = float("nan")
 
 
-def ranks(values: ArrayLike) -> NDArray[np.float64]:
-    """Return the ranks of values, from 1; equal ones share the mean of their ranks.
-
-    Parameters
-    ----------
-    values
-        Shape (n,).
-    """
-    _, place, count = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
-    shared: NDArray[np.float64] = (np.cumsum(count) - (count - 1) / 2)[place]
-    return shared
-
-
 def rank_correlation(first: ArrayLike, second: ArrayLike) -> float:
     """Return Spearman's rank correlation of two series, ties included; nan where there is none.
 
@@ -46,7 +33,9 @@ def rank_correlation(first: ArrayLike, second: ArrayLike) -> float:
     first, second
         Shape (n,).
     """
-    a, b = ranks(first), ranks(second)
+    from scipy.stats import rankdata
+
+    a, b = rankdata(first), rankdata(second)
     a -= a.mean() if len(a) else 0.0
     b -= b.mean() if len(b) else 0.0
     scale = float(np.sqrt((a @ a) * (b @ b)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import isfinite
 from typing import override
 
@@ -20,6 +21,7 @@ LIMIT = 0.8
 DECLINE = 0.05
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Creasy(OrderedScheduler):
     """CREASY (Shmueli and Feitelson 2009): seniority against criticality, with EASY backfilling.
 
@@ -56,23 +58,21 @@ class Creasy(OrderedScheduler):
     name = "creasy"
     compiled = "hpcrowd.environment.engine.passes.ordered:CreasyPass"
 
-    def __init__(
-        self,
-        *,
-        alpha: float = ALPHA,
-        limit: float = LIMIT,
-        decline: float = DECLINE,
-        backfill: str = "queue",
-    ) -> None:
-        for what, value in (("alpha", alpha), ("limit", limit), ("decline", decline)):
+    alpha: float = ALPHA
+    limit: float = LIMIT
+    decline: float = DECLINE
+    backfill: str = "queue"
+
+    def __post_init__(self) -> None:
+        for what in ("alpha", "limit", "decline"):
+            value = getattr(self, what)
             if not (isfinite(value) and value >= 0):
                 raise QuantityError(f"creasy: {what} {value}: must be 0 or more")
-        if limit > 1:
-            raise QuantityError(f"creasy: limit {limit}: is a probability and must be at most 1")
-        self.alpha = alpha
-        self.limit = limit
-        self.decline = decline
-        self.backfill = check_backfill(backfill)
+        if self.limit > 1:
+            raise QuantityError(
+                f"creasy: limit {self.limit}: is a probability and must be at most 1"
+            )
+        check_backfill(self.backfill)
 
     @override
     def key(self, job: WaitingJob, now: int) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from hpcrowd.environment.schedulers.ordered import (
     KEY_PASS,
     KeyScheduler,
@@ -10,6 +12,7 @@ from hpcrowd.environment.schedulers.ordered import (
 )
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class EASY(KeyScheduler):
     """EASY backfilling: jobs overtake if they do not delay the head of the queue.
 
@@ -45,7 +48,9 @@ class EASY(KeyScheduler):
     name = "easy"
     compiled = KEY_PASS
 
-    def __init__(self, *, backfill: str = "queue", order: str = "submit") -> None:
-        self.backfill = check_backfill(backfill)
-        self.order = order
-        self.queue_order = parse_order(order)
+    backfill: str = "queue"
+    order: str = "submit"
+
+    def __post_init__(self) -> None:
+        check_backfill(self.backfill)
+        self.queue_order = parse_order(self.order)

@@ -12,7 +12,13 @@ import numpy as np
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.quantities import parse_duration
-from hpcrowd.environment.schedulers.base import EndedJob, RunningJob, WaitingJob, WaitingReason
+from hpcrowd.environment.schedulers.base import (
+    EndedJob,
+    Look,
+    RunningJob,
+    WaitingJob,
+    WaitingReason,
+)
 from hpcrowd.environment.schedulers.limits import parse_numbers
 from hpcrowd.environment.schedulers.ordered import OrderedScheduler, check_backfill
 
@@ -72,6 +78,7 @@ def half(lives: float) -> float:
     return left
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FairShare(OrderedScheduler):
     """Fair share with decay: the queue goes by usage over share, the smallest first.
 
@@ -109,24 +116,19 @@ class FairShare(OrderedScheduler):
     name = "fair-share"
     compiled = "hpcrowd.environment.engine.passes.ordered:FairSharePass"
 
-    def __init__(
-        self,
-        *,
-        half_life: str = HALF_LIFE,
-        by: str = "user",
-        shares: str = "",
-        backfill: str = "queue",
-    ) -> None:
-        self.half_life = half_life
-        self.half_life_s = parse_duration(str(half_life))
+    half_life: str = HALF_LIFE
+    by: str = "user"
+    shares: str = ""
+    backfill: str = "queue"
+
+    def __post_init__(self) -> None:
+        self.half_life_s = parse_duration(str(self.half_life))
         if self.half_life_s < 1:
-            raise QuantityError(f"half-life {half_life!r}: must be at least 1 s")
-        if by not in ("user", "group"):
-            raise QuantityError(f"by {by!r}: not known; choose user, group")
-        self.by = by
-        self.shares = shares
-        self._shares = parse_numbers(shares, "shares", positive=True)
-        self.backfill = check_backfill(backfill, none=True)
+            raise QuantityError(f"half-life {self.half_life!r}: must be at least 1 s")
+        if self.by not in ("user", "group"):
+            raise QuantityError(f"by {self.by!r}: not known; choose user, group")
+        self._shares = parse_numbers(self.shares, "shares", positive=True)
+        check_backfill(self.backfill, none=True)
         self.usages: dict[int, Usage] = {}  #: by user or group
         self._levels: dict[int, float] = {}
 
@@ -163,17 +165,10 @@ class FairShare(OrderedScheduler):
             self._change(job, job.end, -job.processors)
 
     @override
-    def select(
-        self,
-        now: int,
-        waiting: Sequence[WaitingJob],
-        running: Sequence[RunningJob],
-        free: int,
-        total: int,
-    ) -> Iterable[WaitingJob]:
+    def select(self, look: Look) -> Iterable[WaitingJob]:
         self._levels = {}
-        for job in super().select(now, waiting, running, free, total):
-            self._change(job, now, job.processors)
+        for job in super().select(look):
+            self._change(job, look.now, job.processors)
             yield job
 
     @property
@@ -182,16 +177,9 @@ class FairShare(OrderedScheduler):
         return "by fair share"
 
     @override
-    def reasons(
-        self,
-        now: int,
-        waiting: Sequence[WaitingJob],
-        running: Sequence[RunningJob],
-        free: int,
-        total: int,
-    ) -> Iterable[WaitingReason]:
+    def reasons(self, look: Look) -> Iterable[WaitingReason]:
         self._levels = {}
-        return super().reasons(now, waiting, running, free, total)
+        return super().reasons(look)
 
     @override
     def recall(

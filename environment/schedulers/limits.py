@@ -88,15 +88,11 @@ class Held:
         for job in running:
             self.add(job)
 
-    def allows(self, job: WaitingJob) -> bool:
-        """Return whether none of its accounts would be over a limit with this job.
+    def limit_of(self, job: WaitingJob) -> str | None:
+        """Return in words which limit keeps a job from running, None where none does.
 
         A job that alone holds more processors than its limit runs while nothing else does there.
         """
-        return self.limit_of(job) is None
-
-    def limit_of(self, job: WaitingJob) -> str | None:
-        """Return in words which limit keeps a job from running, None where none does."""
         for account, limit in self._charges(job.user, job.queue):
             jobs, held = self._jobs[account], self._processors[account]
             if limit.jobs is not None and jobs >= limit.jobs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import override
 
 from hpcrowd.environment.errors import QuantityError
@@ -17,6 +17,7 @@ from hpcrowd.environment.schedulers.limits import (
 from hpcrowd.environment.schedulers.ordered import OrderedScheduler, check_backfill
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MultiQueue(OrderedScheduler):
     """Several queues with priorities, and limits on what runs at once.
 
@@ -58,27 +59,20 @@ class MultiQueue(OrderedScheduler):
     name = "multi-queue"
     compiled = "hpcrowd.environment.engine.passes.ordered:MultiQueuePass"
 
-    def __init__(
-        self,
-        *,
-        file: str = "",
-        user_jobs: int | None = None,
-        user_processors: int | None = None,
-        queue_jobs: int | None = None,
-        queue_processors: int | None = None,
-        priorities: str = "",
-        backfill: str = "queue",
-    ) -> None:
-        self.file = str(file)
-        self.user_jobs = user_jobs
-        self.user_processors = user_processors
-        self.queue_jobs = queue_jobs
-        self.queue_processors = queue_processors
-        self.priorities = priorities
-        self.backfill = check_backfill(backfill, none=True)
+    file: str = ""
+    user_jobs: int | None = None
+    user_processors: int | None = None
+    queue_jobs: int | None = None
+    queue_processors: int | None = None
+    priorities: str = ""
+    backfill: str = "queue"
+
+    def __post_init__(self) -> None:
+        self.file = str(self.file)
+        check_backfill(self.backfill, none=True)
         rules = read_queues(self.file) if self.file else None
-        self._user = Limit(user_jobs, user_processors)
-        self._other = QueueRules(limit=Limit(queue_jobs, queue_processors))
+        self._user = Limit(self.user_jobs, self.user_processors)
+        self._other = QueueRules(limit=Limit(self.queue_jobs, self.queue_processors))
         self._queues: dict[int, QueueRules] = {}
         if rules is not None:
             self._user = _or(self._user, rules.user)
@@ -88,7 +82,7 @@ class MultiQueue(OrderedScheduler):
                 number: replace(queue, limit=_or(queue.limit, limits))
                 for number, queue in rules.queues.items()
             }
-        for number, priority in parse_numbers(priorities, "priorities").items():
+        for number, priority in parse_numbers(self.priorities, "priorities").items():
             if number in self._queues:
                 raise QuantityError(
                     f"priorities: queue {number} stands in {self.file} too; leave one"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from types import NoneType
+from collections.abc import Iterable
+from types import UnionType
 from typing import Any, get_args, get_type_hints
 
 from hpcrowd.environment.errors import QuantityError
@@ -66,33 +67,59 @@ def parse_scheduler(text: str) -> Scheduler | None:
     if name not in SCHEDULERS:
         raise QuantityError(f"scheduler {text!r}: not known; choose {', '.join(SCHEDULER_NAMES)}")
     policy = SCHEDULERS[name]
-    known = [option.replace("_", "-") for option in options_of(policy)]
-    options: dict[str, Any] = {}
-    for part in rest.split(",") if colon else ():
-        option, equals, value = (piece.strip() for piece in part.partition("="))
-        if option not in known or not equals or option in options:
-            rule = "named twice" if option in options else "not an option of it"
-            cure = (
-                f"write {name}:option=value with {', '.join(known)}" if known else f"write {name}"
-            )
-            raise QuantityError(f"scheduler {text!r}: {option or part!r} is {rule}; {cure}")
-        options[option] = _value(text, policy, option, value)
+    options = parse_options("scheduler", text, policy, rest.split(",") if colon else ())
     try:
-        return policy(**{option.replace("-", "_"): value for option, value in options.items()})
+        return policy(**options)
     except QuantityError as error:
         raise QuantityError(f"scheduler {text!r}: {error}") from None
 
 
-def _value(text: str, policy: type[Scheduler], option: str, value: str) -> Any:
-    """Return what ``value`` means for this option."""
-    hint = get_type_hints(policy.__init__)[option.replace("-", "_")]
-    kind = next((one for one in get_args(hint) if one is not NoneType), hint)
-    try:
-        if kind is bool:
-            return _WORDS[value]
-        return kind(value) if kind in (int, float) else value
-    except (KeyError, ValueError):
-        wanted = {bool: "yes or no", int: "a whole number", float: "a number"}[kind]
-        raise QuantityError(
-            f"scheduler {text!r}: {option} must be {wanted}, got {value!r}"
-        ) from None
+def parse_options(
+    what: str, text: str, kind: type[Any], parts: Iterable[str], also: str = ""
+) -> dict[str, Any]:
+    """Return the keyword arguments that options in text mean, ``option=value`` each.
+
+    Parameters
+    ----------
+    what, text
+        What is to be made, and the whole text, for messages.
+    kind
+        The class whose constructor takes them.
+    parts
+        The options.
+    also
+        What else may stand among them, for messages.
+
+    Raises
+    ------
+    QuantityError
+        When there is no such option, it is there twice, or does not take that value.
+    """
+    known = _kinds(kind)
+    options: dict[str, Any] = {}
+    for part in parts:
+        option, equals, value = (piece.strip() for piece in part.partition("="))
+        if option not in known or not equals or option in options:
+            rule = "named twice" if option in options else "not an option of it"
+            name = text.partition(":")[0]
+            cure = f"write {name}" + (f":option=value with {', '.join(known)}" if known else "")
+            raise QuantityError(f"{what} {text!r}: {option or part!r} is {rule}; {cure}{also}")
+        try:
+            options[option] = _WORDS[value] if known[option] is bool else known[option](value)
+        except (KeyError, ValueError):
+            wanted = {bool: "yes or no", int: "a whole number", float: "a number"}[known[option]]
+            raise QuantityError(
+                f"{what} {text!r}: {option} must be {wanted}, got {value!r}"
+            ) from None
+    return {option.replace("-", "_"): value for option, value in options.items()}
+
+
+def _kinds(kind: type[Any]) -> dict[str, type[Any]]:
+    """Return what type each option is of that text can say."""
+    hints, found = get_type_hints(kind.__init__), {}
+    for option in options_of(kind):
+        hint = hints[option]
+        first = get_args(hint)[0] if isinstance(hint, UnionType) else hint
+        if first in (bool, int, float, str):
+            found[option.replace("_", "-")] = first
+    return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from hpcrowd.environment.schedulers.ordered import KEY_PASS, KeyScheduler, QueueOrder, parse_order
 
 
@@ -37,6 +39,7 @@ class LJF(KeyScheduler):
     queue_order = QueueOrder("estimate", descending=True)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Order(KeyScheduler):
     """A queue in the order of a key, without backfilling: its head blocks the others.
 
@@ -61,6 +64,7 @@ class Order(KeyScheduler):
     name = "order"
     compiled = KEY_PASS
 
-    def __init__(self, *, by: str = "submit") -> None:
-        self.by = by
-        self.queue_order = parse_order(by, "by")
+    by: str = "submit"
+
+    def __post_init__(self) -> None:
+        self.queue_order = parse_order(self.by, "by")

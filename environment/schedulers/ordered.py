@@ -5,176 +5,27 @@ and holds nothing. The others start while they fit; the first that does not is t
 queue, and blocks. Without backfilling that is all. With it, the head gets a reservation as in EASY,
 and the jobs behind it are tried in an order of their own.
 
-:class:`OrderedScheduler` is that pass, :class:`QueueWalk` the reasons why jobs wait in such a
-queue, :data:`KEYS` and :data:`BACKFILL_MEANING` the orders that have names.
+:class:`OrderedScheduler` is that pass, which tells on its way why the jobs wait that do not start;
+:data:`KEYS` and :data:`BACKFILL_MEANING` are the orders that have names.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, override
+from typing import Any, NamedTuple, override
 
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.schedulers.base import (
+    Look,
     ReasonCode,
-    RunningJob,
     Scheduler,
     WaitingJob,
     WaitingReason,
 )
 from hpcrowd.environment.schedulers.limits import Charges, Held
 from hpcrowd.environment.stops import FOREVER
-
-
-class QueueRules(NamedTuple):
-    """What a policy says of its queue."""
-
-    order: str  #: the order in words, empty for by submission
-    charges: Callable[[int, int], Charges]  #: accounts of a user and queue
-    #: (shadow time, spare processors) of a head, see ``schedulers.ordered.reservation``
-    reserve: Callable[[int, int, int, Iterable[tuple[int, int]]], tuple[int, int]]
-    #: Order in which the jobs behind the head are tried, s from now to its start; None if nobody
-    #: overtakes it.
-    candidates: Callable[[Sequence[WaitingJob], int], Sequence[WaitingJob]] | None
-
-
-class QueueWalk:
-    """One walk through a queue, for the reasons why its jobs wait.
-
-    It is the walk of :class:`OrderedScheduler`, which explains instead of starting jobs; tests
-    compare the two.
-
-    Parameters
-    ----------
-    policy
-        The scheduler, for its name and the maintenance that it knows of.
-    rules
-        What it says of its queue.
-    now, queue, running, free, total
-        See :meth:`~hpcrowd.environment.schedulers.base.Scheduler.reasons`, the queue in its order.
-    """
-
-    def __init__(
-        self,
-        policy: Scheduler,
-        rules: QueueRules,
-        now: int,
-        queue: Sequence[WaitingJob],
-        running: Sequence[RunningJob],
-        free: int,
-        total: int,
-    ) -> None:
-        self.policy = policy
-        self.rules = rules
-        self.now = now
-        self.queue = queue
-        self.free = free
-        self.total = total
-        self.held = Held(rules.charges, running)
-        self._ends = [(job.expected_end, job.processors) for job in running]
-
-    def reasons(self) -> Iterator[WaitingReason]:
-        """Yield the reasons in the order of the queue."""
-        for place, job in enumerate(self.queue, 1):
-            limit = self.held.limit_of(job)
-            if limit is not None:
-                yield self._at_limit(job, place, limit)
-            elif not self._fits(job) or self._runs_into_maintenance(job):
-                yield from self._from_head(place)
-                return
-            else:
-                self._ends.append((self.now + job.estimate, job.processors))
-                yield self._start(job, place)
-
-    def _from_head(self, place: int) -> Iterator[WaitingReason]:
-        """Yield the reasons of the head, and of those behind it."""
-        head, later = self.queue[place - 1], self.queue[place:]
-        closes = self.policy.closes
-        shadow, spare = self.rules.reserve(self.now, head.processors, self.free, self._ends)
-        if shadow > closes - head.estimate:
-            shadow, spare = self.policy.reopens, 0
-        found = self._reason(head, place)
-        fits = found.code == ReasonCode.NOT_CHOSEN
-        if found.code == ReasonCode.NO_ROOM or fits:
-            found = found._replace(code=ReasonCode.HEAD)
-        if found.code != ReasonCode.TOO_LARGE:
-            found = found._replace(start=UNKNOWN if shadow == FOREVER else shadow)
-        yield found
-        if self.rules.candidates is None:
-            for behind, job in enumerate(later, place + 1):
-                yield self._behind(job, behind, head)
-            return
-        self.held.add(head)
-        places = {job.row: behind for behind, job in enumerate(later, place + 1)}
-        told: list[WaitingReason | None] = [None] * len(later)
-        for job in self.rules.candidates(later, shadow - self.now):
-            behind = places[job.row]
-            told[behind - place - 1], spare = self._candidate(job, behind, head, shadow, spare)
-        yield from filter(None, told)
-
-    def _candidate(
-        self, job: WaitingJob, place: int, head: WaitingJob, shadow: int, spare: int
-    ) -> tuple[WaitingReason, int]:
-        """Return why a job behind the head waits, and the spare processors left."""
-        found = self._reason(job, place)
-        if found.code != ReasonCode.NOT_CHOSEN:
-            return found, spare
-        limit = self.held.limit_of(job)
-        if limit is not None:
-            return self._at_limit(job, place, limit, head), spare
-        if self.now + job.estimate > shadow:
-            if job.processors > spare:
-                found = found._replace(
-                    code=ReasonCode.WOULD_DELAY, note="", blocker=head.row, reserved=shadow
-                )
-                return found, spare
-            spare -= job.processors
-        return self._start(job, place), spare
-
-    def _fits(self, job: WaitingJob) -> bool:
-        return job.processors <= self.free
-
-    def _runs_into_maintenance(self, job: WaitingJob) -> bool:
-        return self.now + job.estimate > self.policy.closes
-
-    def _reason(self, job: WaitingJob, place: int) -> WaitingReason:
-        """Return what processors and maintenance tell; NOT_CHOSEN for nothing."""
-        found = self.policy.reason(job, self.now, self.free, self.total, place)
-        return found._replace(order=self.rules.order) if self.rules.order else found
-
-    def _start(self, job: WaitingJob, place: int) -> WaitingReason:
-        found = self._reason(job, place)._replace(code=ReasonCode.CAN_START, note="")
-        self.free -= job.processors
-        self.held.add(job)
-        return found
-
-    def _behind(self, job: WaitingJob, place: int, head: WaitingJob) -> WaitingReason:
-        found = self._reason(job, place)
-        if found.code == ReasonCode.TOO_LARGE:
-            return found
-        return found._replace(
-            code=ReasonCode.BEHIND, note=self.policy.name, blocker=head.row, reserved=UNKNOWN
-        )
-
-    def _at_limit(
-        self, job: WaitingJob, place: int, limit: str, head: WaitingJob | None = None
-    ) -> WaitingReason:
-        """Return that a limit holds a job back, or would if the head ran too."""
-        found = self._reason(job, place)
-        if found.code == ReasonCode.TOO_LARGE:
-            return found
-        blocker = UNKNOWN
-        if head is not None:
-            self.held.add(head, -1)
-            without = self.held.limit_of(job)
-            self.held.add(head)
-            if without is None:
-                blocker = head.row
-            else:
-                limit = without
-        return found._replace(code=ReasonCode.LIMIT, note=limit, blocker=blocker, reserved=UNKNOWN)
 
 
 def slowdown(job: WaitingJob, now: int) -> float:
@@ -185,30 +36,26 @@ def slowdown(job: WaitingJob, now: int) -> float:
     return (now - job.submit + job.estimate) / max(job.estimate, 1)
 
 
-#: The keys by name. Ties go by submission, then by job number.
-KEYS: dict[str, Callable[[WaitingJob, int], float]] = {
-    "submit": lambda job, now: float(job.submit),
-    "estimate": lambda job, now: float(job.estimate),
-    "requested": lambda job, now: float(job.requested_time),
-    "processors": lambda job, now: float(job.processors),
-    "area": lambda job, now: float(job.processors * job.estimate),
-    "slowdown": slowdown,
-    "user": lambda job, now: float(job.user),
-    "group": lambda job, now: float(job.group),
-    "queue": lambda job, now: float(job.queue),
-}
+class Key(NamedTuple):
+    """What a queue may be ordered by."""
 
-#: What each key is.
-KEY_MEANING = {
-    "submit": "when it was submitted, s",
-    "estimate": "run time that the scheduler believes, s",
-    "requested": "run time that the user asked for, s",
-    "processors": "processors",
-    "area": "processors x estimate",
-    "slowdown": "expansion factor so far, (wait + estimate) / estimate; changes as time goes on",
-    "user": "number of the user",
-    "group": "number of the group",
-    "queue": "number of the queue",
+    meaning: str
+    of: Callable[[WaitingJob, int], float]  #: of a job at a second
+
+
+#: The keys by name. Ties go by submission, then by job number.
+KEYS = {
+    "submit": Key("when it was submitted, s", lambda job, now: job.submit),
+    "estimate": Key("run time that the scheduler believes, s", lambda job, now: job.estimate),
+    "requested": Key("run time that the user asked for, s", lambda job, now: job.requested_time),
+    "processors": Key("processors", lambda job, now: job.processors),
+    "area": Key("processors x estimate", lambda job, now: job.processors * job.estimate),
+    "slowdown": Key(
+        "expansion factor so far, (wait + estimate) / estimate; changes as time goes on", slowdown
+    ),
+    "user": Key("number of the user", lambda job, now: job.user),
+    "group": Key("number of the group", lambda job, now: job.group),
+    "queue": Key("number of the queue", lambda job, now: job.queue),
 }
 
 
@@ -229,7 +76,7 @@ class QueueOrder:
 
     def key(self, job: WaitingJob, now: int) -> float:
         """Return the place of a job: the smallest is first."""
-        key = KEYS[self.name](job, now)
+        key = float(KEYS[self.name].of(job, now))
         return -key if self.descending else key
 
     @property
@@ -269,8 +116,8 @@ BACKFILL_MEANING = {
 }
 
 
-def check_backfill(text: str, *, none: bool = False) -> str:
-    """Return the name of an order of backfilling, if it is one.
+def check_backfill(text: str, *, none: bool = False) -> None:
+    """Make sure that a text is the name of an order of backfilling.
 
     Raises
     ------
@@ -280,7 +127,6 @@ def check_backfill(text: str, *, none: bool = False) -> str:
     known = [*BACKFILL_MEANING, *([NO_BACKFILL] if none else [])]
     if text not in known:
         raise QuantityError(f"backfill {text!r}: not known; choose {', '.join(known)}")
-    return text
 
 
 #: Compiled form of a queue in the order of a key.
@@ -312,35 +158,8 @@ class OrderedScheduler(Scheduler):
         return ()
 
     @override
-    def select(
-        self,
-        now: int,
-        waiting: Sequence[WaitingJob],
-        running: Sequence[RunningJob],
-        free: int,
-        total: int,
-    ) -> Iterable[WaitingJob]:
-        held = Held(self.charges, running)
-        ends = [(job.expected_end, job.processors) for job in running]
-        queue = iter(sorted(waiting, key=lambda job: self.key(job, now)))
-        for job in queue:
-            if not held.allows(job):
-                continue
-            if job.processors > free or now + job.estimate > self.closes:
-                break
-            free -= job.processors
-            held.add(job)
-            ends.append((now + job.estimate, job.processors))
-            yield job
-        else:
-            return
-        if self.backfill == NO_BACKFILL:
-            return
-        held.add(job)  # who overtakes the head shall not use up its limits either
-        shadow, spare = self.reserve(now, job.processors, free, ends)
-        if shadow > self.closes - job.estimate:
-            shadow, spare = self.reopens, 0  # everybody else ends before the window
-        yield from self._backfill(now, list(queue), held, free, shadow, spare)
+    def select(self, look: Look) -> Iterable[WaitingJob]:
+        return self._walk(look)
 
     @property
     def order_words(self) -> str:
@@ -348,41 +167,113 @@ class OrderedScheduler(Scheduler):
         return f"by {self.name}"
 
     @override
-    def reasons(
-        self,
-        now: int,
-        waiting: Sequence[WaitingJob],
-        running: Sequence[RunningJob],
-        free: int,
-        total: int,
-    ) -> Iterable[WaitingReason]:
-        queue = sorted(waiting, key=lambda job: self.key(job, now))
-        overtaken = None if self.backfill == NO_BACKFILL else self._candidates
-        rules = QueueRules(self.order_words, self.charges, self.reserve, overtaken)
-        return QueueWalk(self, rules, now, queue, running, free, total).reasons()
+    def reasons(self, look: Look) -> Iterable[WaitingReason]:
+        told: dict[int, WaitingReason] = {}
+        free = look.free
+
+        def note(job: WaitingJob, code: ReasonCode | None = None, **more: Any) -> None:
+            found = self.reason(job, look._replace(free=free))
+            if code is not None and found.code != ReasonCode.TOO_LARGE:
+                found = found._replace(code=code, **more)
+            told[job.row] = found
+
+        for job in self._walk(look, note):
+            note(job, ReasonCode.CAN_START, note="")
+            free -= job.processors
+        for place, job in enumerate(self._in_order(look), 1):
+            yield told[job.row]._replace(place=place, order=self.order_words)
 
     def reserve(
         self, now: int, processors: int, free: int, ends: Iterable[tuple[int, int]]
     ) -> tuple[int, int]:
-        """Return the shadow time of the head and the spare processors, see :func:`reservation`."""
-        return reservation(now, processors, free, ends)
+        """Return (shadow time, spare processors) of a job that needs ``processors``.
 
-    def _backfill(
-        self,
-        now: int,
-        later: Sequence[WaitingJob],
-        held: Held,
-        free: int,
-        shadow: int,
-        spare: int,
-    ) -> Iterator[WaitingJob]:
-        for job in self._candidates(later, shadow - now):
-            if job.processors > free or now + job.estimate > self.closes:
+        Where they will not all be back, because part of the machine is down, the shadow time never
+        comes (``hpcrowd.environment.stops.FOREVER``) and nothing is spare then.
+
+        Parameters
+        ----------
+        now, free
+            The present second and the processors without a job.
+        ends
+            (expected end, processors) of the running jobs.
+        """
+        shadow = now
+        for end, freed in sorted(ends):
+            if free >= processors and end > shadow:
+                break
+            free += freed
+            shadow = max(shadow, end)
+        if free < processors:
+            return FOREVER, 0
+        return shadow, free - processors
+
+    def _in_order(self, look: Look) -> list[WaitingJob]:
+        now = look.now
+        return sorted(look.waiting, key=lambda job: self.key(job, now))
+
+    def _walk(self, look: Look, note: Callable[..., None] | None = None) -> Iterator[WaitingJob]:
+        """Yield the jobs to start now, in order.
+
+        Parameters
+        ----------
+        look
+            See :meth:`select`.
+        note
+            Is called with each other job before the walk goes on to the next. Where more than
+            processors and maintenance keeps it from starting, the code and the fields of its reason
+            follow.
+        """
+        now, free, closes = look.now, look.free, self.closes
+        held = Held(self.charges, look.running)
+        ends = [(job.expected_end, job.processors) for job in look.running]
+        queue = iter(self._in_order(look))
+        for head in queue:
+            limit = held.limit_of(head)
+            if limit is not None:
+                if note is not None:
+                    note(head, ReasonCode.LIMIT, note=limit, reserved=UNKNOWN)
                 continue
-            if not held.allows(job):
+            if head.processors > free or now + head.estimate > closes:
+                break
+            free -= head.processors
+            held.add(head)
+            ends.append((now + head.estimate, head.processors))
+            yield head
+        else:
+            return
+        if self.backfill == NO_BACKFILL and note is None:
+            return
+        shadow, spare = self.reserve(now, head.processors, free, ends)
+        if shadow > closes - head.estimate:
+            shadow, spare = self.reopens, 0  # everybody else ends before the window
+        if note is not None:
+            code = ReasonCode.HEAD if head.processors > free else ReasonCode.MAINTENANCE
+            note(head, code, start=UNKNOWN if shadow == FOREVER else shadow)
+            if self.backfill == NO_BACKFILL:
+                for job in queue:
+                    note(job, ReasonCode.BEHIND, note=self.name, blocker=head.row, reserved=UNKNOWN)
+                return
+        held.add(head)  # who overtakes the head shall not use up its limits either
+        for job in self._candidates(list(queue), shadow - now):
+            if job.processors > free or now + job.estimate > closes:
+                if note is not None:
+                    note(job)
+                continue
+            limit = held.limit_of(job)
+            if limit is not None:
+                if note is not None:
+                    held.add(head, -1)
+                    without = held.limit_of(job)
+                    held.add(head)
+                    blocker = UNKNOWN if without else head.row
+                    note(job, ReasonCode.LIMIT, note=without or limit, blocker=blocker)
                 continue
             if now + job.estimate > shadow:
                 if job.processors > spare:
+                    if note is not None:
+                        code = ReasonCode.WOULD_DELAY
+                        note(job, code, note="", blocker=head.row, reserved=shadow)
                     continue
                 spare -= job.processors
             free -= job.processors
@@ -422,29 +313,3 @@ class KeyScheduler(OrderedScheduler):
     @override
     def order_words(self) -> str:
         return self.queue_order.words
-
-
-def reservation(
-    now: int, processors: int, free: int, ends: Iterable[tuple[int, int]]
-) -> tuple[int, int]:
-    """Return (shadow time, spare processors) of a job that needs ``processors``.
-
-    Where they will not all be back, because part of the machine is down, the shadow time never
-    comes (``hpcrowd.environment.stops.FOREVER``) and nothing is spare then.
-
-    Parameters
-    ----------
-    now, free
-        The present second and the processors without a job.
-    ends
-        (expected end, processors) of the running jobs.
-    """
-    shadow = now
-    for end, freed in sorted(ends):
-        if free >= processors and end > shadow:
-            break
-        free += freed
-        shadow = max(shadow, end)
-    if free < processors:
-        return FOREVER, 0
-    return shadow, free - processors

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import override
 
@@ -13,17 +15,12 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.schedulers.base import (
     EndedJob,
+    Look,
     ReasonCode,
-    RunningJob,
     WaitingJob,
     WaitingReason,
 )
-from hpcrowd.environment.schedulers.conservative import (
-    Holes,
-    PlanningScheduler,
-    Reservation,
-    duration,
-)
+from hpcrowd.environment.schedulers.conservative import PlanningScheduler, duration
 
 #: s; small jobs are shorter than the first, large ones not shorter than the second: medium are
 #: those "from 1,000 to 10,000 seconds" (Minh 2012, section 7.2.2).
@@ -33,6 +30,7 @@ CATEGORIES = "1000/10001"
 SELECTIVE_PASS = "hpcrowd.environment.engine.passes.planned:SelectivePass"
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Selective(PlanningScheduler):
     """Selective backfilling (Srinivasan et al. 2002): whoever has waited long gets a reservation.
 
@@ -66,16 +64,16 @@ class Selective(PlanningScheduler):
     compiled = SELECTIVE_PASS
     remembers = True
 
-    def __init__(
-        self, *, threshold: str = "adaptive", categories: str = "none", bound: int = 1
-    ) -> None:
-        self.threshold = str(threshold)
-        self.categories = str(categories)
-        self.bound = bound
+    threshold: str = "adaptive"
+    categories: str = "none"
+    bound: int = 1
+
+    def __post_init__(self) -> None:
+        self.threshold, self.categories = str(self.threshold), str(self.categories)
         self.fixed = None if self.threshold == "adaptive" else _number(self.threshold)
         self.cuts = () if self.categories == "none" else _cuts(self.categories)
-        if bound < 1:
-            raise QuantityError(f"bound {bound}: must be at least 1 s")
+        if self.bound < 1:
+            raise QuantityError(f"bound {self.bound}: must be at least 1 s")
 
     @override
     def begin(self, total: int) -> None:
@@ -105,16 +103,9 @@ class Selective(PlanningScheduler):
         return self._slowdowns[category] / ended if ended else 1.0
 
     @override
-    def select(
-        self,
-        now: int,
-        waiting: Sequence[WaitingJob],
-        running: Sequence[RunningJob],
-        free: int,
-        total: int,
-    ) -> Iterable[WaitingJob]:
-        reserved = set(self.starts)
-        self._resume(now, waiting, running, free, total)
+    def select(self, look: Look) -> Iterable[WaitingJob]:
+        now, waiting, reserved = look.now, look.waiting, set(self.starts)
+        self._resume(look)
         started = [job for job in waiting if job.row in reserved and self._reserve(job) == now]
         for job in waiting:
             if job.row in reserved:
@@ -128,36 +119,40 @@ class Selective(PlanningScheduler):
         return started
 
     @override
-    def reasons(
-        self,
-        now: int,
-        waiting: Sequence[WaitingJob],
-        running: Sequence[RunningJob],
-        free: int,
-        total: int,
-    ) -> Iterable[WaitingReason]:
-        held = [
-            Reservation(job.row, job.processors, self.starts[job.row], duration(job))
-            for job in waiting
-            if job.row in self.starts
-        ]
-        holes = Holes(now, free, running, held, self.windows)
-        for place, job in enumerate(waiting, 1):
+    def reasons(self, look: Look) -> Iterable[WaitingReason]:
+        now = look.now
+        held = [job for job in look.waiting if job.row in self.starts]
+        profile = self._drawn(look, held)
+
+        @cache
+        def last_over(time: int) -> WaitingJob | None:
+            """Return the last in the queue whose reservation holds processors at a time.
+
+            Where there would be too few processors for several, that one loses it.
+            """
+            for job in reversed(held):
+                start = max(self.starts[job.row], now)
+                if start <= time < start + duration(job):
+                    return job
+            return None
+
+        for place, job in enumerate(look.waiting, 1):
             if job.row in self.starts:
-                yield self._planned(job, now, holes.free_now, total, place)
+                yield self._planned(job, look, place)
                 continue
-            found = self.reason(job, now, holes.free_now, total, place)
+            found = self.reason(job, look, place)
             if found.code == ReasonCode.NOT_CHOSEN:
-                blocker = holes.blocker(job.processors, duration(job))
+                blocker = last_over(profile.shortage(job.processors, duration(job)))
                 if blocker is None:
-                    holes.fill(job.processors, duration(job))
+                    profile.add(now, now + duration(job), -job.processors)
+                    look = look._replace(free=look.free - job.processors)
                     yield found._replace(code=ReasonCode.CAN_START, note="")
                     continue
                 found = found._replace(
                     code=ReasonCode.WOULD_DELAY,
                     note="",
                     blocker=blocker.row,
-                    reserved=max(blocker.start, now),
+                    reserved=max(self.starts[blocker.row], now),
                 )
             if found.code in (ReasonCode.NO_ROOM, ReasonCode.WOULD_DELAY):
                 found = found._replace(note=self._patience(job, now))
@@ -192,6 +187,7 @@ class Selective(PlanningScheduler):
         super().recall(now, jobs, ended, running, waiting[factors > needed])
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SelectiveCategorized(Selective):
     """Selective backfilling with a threshold for each of small, medium and large jobs.
 
@@ -201,11 +197,7 @@ class SelectiveCategorized(Selective):
 
     name = "selective-categorized"
     compiled = SELECTIVE_PASS
-
-    def __init__(
-        self, *, threshold: str = "adaptive", categories: str = CATEGORIES, bound: int = 1
-    ) -> None:
-        super().__init__(threshold=threshold, categories=categories, bound=bound)
+    categories: str = CATEGORIES
 
 
 def _number(text: str) -> float:

@@ -167,11 +167,8 @@ def made_header(
             found.append((how_many, len(listed)))
             found += [(each, f"{number} {listed[number]}") for number in sorted(listed)]
     found += [("Note", note) for note in notes]
-    return Header([f"; {key}: {_one_line(str(value))}".encode() for key, value in found])
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.splitlines())
+    lines = ((key, " ".join(str(value).splitlines())) for key, value in found)
+    return Header([f"; {key}: {line}".encode() for key, line in lines])
 
 
 def unix_origin(header: Header) -> int:

@@ -141,162 +141,6 @@ def popularity_by_time(requested: Int64s, number: int = POPULAR) -> tuple[int, .
     return ranks[-1], *ranks[:-1]
 
 
-def draw_popularity(
-    number: int,
-    stream: np.random.Generator,
-    given: Mapping[int, int] | None = None,
-    table: Sequence[Sequence[int]] = tuple(POPULARITY.values()),
-    draws: int = DRAWS,
-) -> list[int]:
-    """Draw a popularity rank for each time rank: the "pool algorithm" of Tsafrir et al. (2005).
-
-    At each time rank the ranks that the logs have there join a pool. A rank that no log has later
-    is taken now; else the most popular of a few drawn from the pool. The longest request gets
-    rank 1.
-
-    Parameters
-    ----------
-    number
-        Of popular requests; 1 or more.
-    stream
-        Where randomness comes from.
-    given
-        Popularity ranks that are known, by time rank; no other request gets them.
-    table
-        Popularity ranks by time rank, one sequence for each log.
-    draws
-        Candidates that are drawn.
-    """
-    given = given or {}
-    last: dict[int, int] = {}
-    for log in table:
-        for place, rank in enumerate(log):
-            last[rank] = max(last.get(rank, 0), place)
-    free = set(range(1, number + 1)) - set(given.values())
-    pool: list[int] = []
-    found = []
-    for place in range(number):
-        pool += [log[place] for log in table if place < len(log)]
-        pool = [rank for rank in pool if rank in free]
-        due = [rank for rank in free if last.get(rank, number) <= place]
-        if place in given:
-            rank = given[place]
-        elif place == 0:
-            rank = min(free)
-        elif due:
-            rank = min(due)
-        elif pool:
-            rank = min(pool[index] for index in stream.integers(len(pool), size=draws))
-        else:  # only with fewer requests than the table has, or with given ones
-            rank = min(free)
-        free.discard(rank)
-        found.append(rank)
-    return found
-
-
-def head_times(longest: int, given: Sequence[int] = (), number: int = POPULAR) -> list[int]:
-    """Return the popular requests, s: the longest, then the others from the shortest on.
-
-    Fewer than ``number`` where ``longest`` leaves no room for more.
-
-    Parameters
-    ----------
-    longest
-        The longest request, s.
-    given
-        Requests known to be popular, s: each takes the place of the nearest one, of those in
-        :data:`COMMON_TIMES` only where no other is left.
-    number
-        How many.
-    """
-    common = [time for time in COMMON_TIMES if time < longest]
-    times = [longest, *common][:number]
-    for step in ROUND_STEPS:
-        for time in range(longest // step * step, 0, -step):
-            if len(times) < number and time not in times:
-                times.append(time)
-    new = sorted(set(given) - set(times))
-    surplus = len(times) + len(new) - number
-    for others in (set(times) - set(common), set(common)):
-        others = others - {longest, *given}
-        pairs = sorted((abs(mine - other), mine, other) for mine in new for other in others)
-        for _, mine, other in pairs:
-            if surplus > 0 and mine in new and other in times:
-                times[times.index(other)] = mine
-                new.remove(mine)
-                surplus -= 1
-    return [longest, *sorted({*times, *new} - {longest})]
-
-
-def head_sizes(
-    number: int,
-    share: float,
-    longest: float | None = None,
-    sizes: tuple[float, float, float] = SIZES,
-) -> list[float]:
-    """Return the shares of the popular requests, the largest first.
-
-    Parameters
-    ----------
-    number
-        How many.
-    share
-        Of all jobs that have a popular request. What the others leave of it is that of rank 1.
-    longest
-        Share of the longest request where it is known; then the others share the rest.
-    sizes
-        See :data:`SIZES`.
-    """
-    a, b, c = sizes
-    ranks = np.arange(2, number + 1)
-    others = (a * np.exp(b * ranks) + c) / 100
-    if longest is None:
-        first = share - float(others.sum())
-    else:
-        first = longest
-        if number > 1:
-            others *= max(0.0, share - longest) / others.sum()
-    return sorted([first, *others.tolist()], reverse=True)
-
-
-def merge_sizes(
-    sizes: Sequence[float], given: Mapping[int, float], longest: int, share: float
-) -> tuple[list[float], dict[int, int]]:
-    """Put known shares in the place of the nearest ones, and let the others share the rest.
-
-    Parameters
-    ----------
-    sizes
-        Shares, the largest first.
-    given
-        Known shares by request, s.
-    longest
-        The longest request, s; another takes the first place only where no other is left.
-    share
-        Of all jobs that have a popular request.
-
-    Returns
-    -------
-    tuple
-        The shares; and the place of each known one among them. Places after the first go by size.
-    """
-    free = list(range(len(sizes)))
-    taken: dict[int, int] = {}
-    for time in sorted(given, key=lambda time: (-given[time], time)):
-        places = [place for place in free if place > 0 or time == longest]
-        place = min(places or free, key=lambda place: abs(sizes[place] - given[time]))
-        free.remove(place)
-        taken[place] = time
-    rest = sum(sizes[place] for place in free)
-    scale = max(0.0, share - sum(given.values())) / rest if rest > 0 else 0.0
-    merged = [
-        given[taken[place]] if place in taken else scale * size for place, size in enumerate(sizes)
-    ]
-    order = [0, *sorted(range(1, len(sizes)), key=lambda place: -merged[place])]
-    found = {taken[old]: new for new, old in enumerate(order) if old in taken}
-    return [merged[place] for place in order], found
-
-
 def apportion(shares: Mapping[int, float], jobs: int) -> dict[int, int]:
     """Return whole numbers of jobs near to the shares, by largest remainders."""
     exact = {time: share * jobs for time, share in shares.items()}
@@ -459,9 +303,7 @@ class RequestModel:
             raise QuantityError(f"law {self.law!r}: not known; choose linear or power")
 
     @classmethod
-    def fit(
-        cls, requested: Int64s, popular: int = POPULAR, *, rare: float = RARE, longest: int = 0
-    ) -> Self:
+    def fit(cls, requested: Int64s, popular: int = POPULAR) -> Self:
         """Return the model of given requests.
 
         Parameters
@@ -471,10 +313,6 @@ class RequestModel:
         popular
             How many popular requests are taken over with their shares, the longest among them; 0
             takes over only longest and number of different ones.
-        rare
-            See :data:`RARE`.
-        longest
-            s, where it is known. Longer requests count as this one.
 
         Raises
         ------
@@ -486,9 +324,8 @@ class RequestModel:
             raise QuantityError(
                 f"requests: {plural(len(requested), 'job')} with a positive one needed, all of them"
             )
-        if not longest:
-            times, counts = np.unique(requested, return_counts=True)
-            longest = int(times[counts >= rare * len(requested)].max(initial=0)) or int(times[-1])
+        times, counts = np.unique(requested, return_counts=True)
+        longest = int(times[counts >= RARE * len(requested)].max(initial=0)) or int(times[-1])
         requested = np.minimum(requested, longest)
         distinct = len(np.unique(requested))
         if not popular:
@@ -561,15 +398,132 @@ class RequestModel:
         """Return the popular requests, s, each with its share of all jobs.
 
         Times and sizes are found apart from each other and then matched by
-        :func:`draw_popularity`. Shares that are known take the place of the nearest ones.
+        :meth:`draw_popularity`. Shares that are known take the place of the nearest ones.
         """
-        given, longest, share = self.popular, self.longest, self.head_share
-        times = head_times(longest, tuple(given), self.number)
-        shares = head_sizes(len(times), share, given.get(longest), self.sizes)
-        shares, places = merge_sizes(shares, given, longest, share)
+        times = self.head_times()
+        shares, places = self.merge_sizes(self.head_sizes(len(times)))
         known = {times.index(time): place + 1 for time, place in places.items()}
-        ranks = draw_popularity(len(times), stream, known, self.table)
+        ranks = self.draw_popularity(len(times), stream, known)
         return {time: shares[rank - 1] for time, rank in zip(times, ranks, strict=True)}
+
+    def head_times(self) -> list[int]:
+        """Return the popular requests, s: the longest, then the others from the shortest on.
+
+        Fewer than :attr:`number` where the longest leaves no room for more. Each that is known to
+        be popular takes the place of the nearest one, of those in :data:`COMMON_TIMES` only where
+        no other is left.
+        """
+        longest, given = self.longest, self.popular
+        common = [time for time in COMMON_TIMES if time < longest]
+        times = [longest, *common][: self.number]
+        for step in ROUND_STEPS:
+            for time in range(longest // step * step, 0, -step):
+                if len(times) < self.number and time not in times:
+                    times.append(time)
+        new = sorted(set(given) - set(times))
+        surplus = len(times) + len(new) - self.number
+        for others in (set(times) - set(common), set(common)):
+            others = others - {longest, *given}
+            pairs = sorted((abs(mine - other), mine, other) for mine in new for other in others)
+            for _, mine, other in pairs:
+                if surplus > 0 and mine in new and other in times:
+                    times[times.index(other)] = mine
+                    new.remove(mine)
+                    surplus -= 1
+        return [longest, *sorted({*times, *new} - {longest})]
+
+    def head_sizes(self, number: int) -> list[float]:
+        """Return the shares of so many popular requests, the largest first.
+
+        What the others leave of the share of the head is that of rank 1; where the share of the
+        longest request is known, the others share the rest.
+        """
+        a, b, c = self.sizes
+        ranks = np.arange(2, number + 1)
+        others = (a * np.exp(b * ranks) + c) / 100
+        if self.longest not in self.popular:
+            first = self.head_share - float(others.sum())
+        else:
+            first = self.popular[self.longest]
+            if number > 1:
+                others *= max(0.0, self.head_share - first) / others.sum()
+        return sorted([first, *others.tolist()], reverse=True)
+
+    def merge_sizes(self, sizes: Sequence[float]) -> tuple[list[float], dict[int, int]]:
+        """Put known shares in the place of the nearest ones, and let the others share the rest.
+
+        Parameters
+        ----------
+        sizes
+            Shares, the largest first. Another than the longest request takes the first place only
+            where no other is left.
+
+        Returns
+        -------
+        tuple
+            The shares; and the place of each known one among them. Places after the first go by
+            size.
+        """
+        given = self.popular
+        free = list(range(len(sizes)))
+        taken: dict[int, int] = {}
+        for time in sorted(given, key=lambda time: (-given[time], time)):
+            places = [place for place in free if place > 0 or time == self.longest]
+            place = min(places or free, key=lambda place: abs(sizes[place] - given[time]))
+            free.remove(place)
+            taken[place] = time
+        rest = sum(sizes[place] for place in free)
+        scale = max(0.0, self.head_share - sum(given.values())) / rest if rest > 0 else 0.0
+        merged = [
+            given[taken[place]] if place in taken else scale * size
+            for place, size in enumerate(sizes)
+        ]
+        order = [0, *sorted(range(1, len(sizes)), key=lambda place: -merged[place])]
+        found = {taken[old]: new for new, old in enumerate(order) if old in taken}
+        return [merged[place] for place in order], found
+
+    def draw_popularity(
+        self, number: int, stream: np.random.Generator, given: Mapping[int, int]
+    ) -> list[int]:
+        """Draw a popularity rank for each time rank: the "pool algorithm" of Tsafrir et al. (2005).
+
+        At each time rank the ranks that the logs have there join a pool. A rank that no log has
+        later is taken now; else the most popular of a few drawn from the pool. The longest request
+        gets rank 1.
+
+        Parameters
+        ----------
+        number
+            Of popular requests; 1 or more.
+        stream
+            Where randomness comes from.
+        given
+            Popularity ranks that are known, by time rank; no other request gets them.
+        """
+        last: dict[int, int] = {}
+        for log in self.table:
+            for place, rank in enumerate(log):
+                last[rank] = max(last.get(rank, 0), place)
+        free = set(range(1, number + 1)) - set(given.values())
+        pool: list[int] = []
+        found = []
+        for place in range(number):
+            pool += [log[place] for log in self.table if place < len(log)]
+            pool = [rank for rank in pool if rank in free]
+            due = [rank for rank in free if last.get(rank, number) <= place]
+            if place in given:
+                rank = given[place]
+            elif place == 0:
+                rank = min(free)
+            elif due:
+                rank = min(due)
+            elif pool:
+                rank = min(pool[index] for index in stream.integers(len(pool), size=DRAWS))
+            else:  # only with fewer requests than the table has, or with given ones
+                rank = min(free)
+            free.discard(rank)
+            found.append(rank)
+        return found
 
     def _tail(
         self, number: int, distinct: int, head: Mapping[int, float], stream: np.random.Generator

@@ -60,8 +60,11 @@ class Option:
 #: Where the traces are.
 TRACES = Option("Folder with the traces of the Parallel Workloads Archive.", kind=Path)
 
+#: How many processes share the work unless said otherwise.
+PROCESSES = 2
+
 #: How many processes share the work, and the seed.
-SHARED_BY = Option("Processes that share the work.", least=1, name="workers")
+SHARED_BY = Option("Processes that share the work.", least=1)
 SEED = Option("Seed of everything random.", least=0)
 
 
@@ -96,13 +99,16 @@ class Given(NamedTuple):
     ----------
     parameter
         The parameter of the study's function that it belongs to.
+    plan
+        The class of the plan that the parameter takes; None where it is the value itself.
     field
-        The field of that parameter's plan; empty where the parameter is the value itself.
+        The field of that plan; empty without one.
     option, kind, default
         See :class:`Option`; the default is ``inspect.Parameter.empty`` for one that is required.
     """
 
     parameter: str
+    plan: type[Any] | None
     field: str
     option: Option
     kind: Any
@@ -133,51 +139,35 @@ def options_of(run: Callable[..., Any]) -> list[Given]:
     found = []
     for name, parameter in inspect.signature(run).parameters.items():
         hint = hints.get(name, Any)
-        if (option := _option(hint)) is not None:
-            found.append(Given(name, "", option, _kind(hint), parameter.default))
-        elif (plan := plan_class(hint)) is not None:
+        declared: list[tuple[type[Any] | None, str, Any, Any]]
+        declared = [(None, "", hint, parameter.default)]
+        if (plan := plan_class(hint)) is not None:
             inside = get_type_hints(plan, include_extras=True)
-            for field in fields(plan):
-                if (option := _option(inside[field.name])) is not None:
-                    default = inspect.Parameter.empty if field.default is MISSING else field.default
-                    kind = _kind(inside[field.name])
-                    found.append(Given(name, field.name, option, kind, default))
+            declared = [(plan, one.name, inside[one.name], one.default) for one in fields(plan)]
+        for plan, field, annotation, default in declared:
+            kind, *extras = get_args(annotation) or (annotation,)
+            default = inspect.Parameter.empty if default is MISSING else default
+            options = [one for one in extras if isinstance(one, Option)]
+            found += [Given(name, plan, field, one, kind, default) for one in options]
     return found
 
 
-def arguments_of(
-    run: Callable[..., Any], options: Sequence[Given], given: dict[str, Any]
-) -> dict[str, Any]:
+def arguments_of(options: Sequence[Given], given: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of a function from the values of its options."""
-    hints = get_type_hints(run, include_extras=True)
     arguments: dict[str, Any] = {}
-    plans: dict[str, dict[str, Any]] = {}
+    plans: dict[str, tuple[type[Any], dict[str, Any]]] = {}
     for one in options:
         value = given[one.name]
         if one.option.parse is not None and value is not None:
             value = one.option.parse(value)
-        if one.field:
-            plans.setdefault(one.parameter, {})[one.field] = value
+        if one.plan is not None:
+            plans.setdefault(one.parameter, (one.plan, {}))[1][one.field] = value
         else:
             arguments[one.parameter] = value
-    for name, values in plans.items():
-        plan = plan_class(hints[name])
-        assert plan is not None  # it has fields
-        arguments[name] = plan(**values)
-    return arguments
+    return arguments | {name: plan(**values) for name, (plan, values) in plans.items()}
 
 
 def plan_class(hint: Any) -> type[Any] | None:
     """Return the dataclass that a parameter takes, also one that may be None; None for others."""
     kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else [hint]
     return next((kind for kind in kinds if isinstance(kind, type) and is_dataclass(kind)), None)
-
-
-def _option(hint: Any) -> Option | None:
-    """Return the option in an annotation; None without one."""
-    return next((one for one in get_args(hint)[1:] if isinstance(one, Option)), None)
-
-
-def _kind(hint: Any) -> Any:
-    """Return the type that an annotation is about."""
-    return get_args(hint)[0]

@@ -56,24 +56,6 @@ def stored_study(name: str, docs: Path = DOCS) -> Any:
     return study_entry(name).study.of_stored(json.loads(runs_of(name, docs).read_text("utf-8")))
 
 
-def store_runs(name: str, results: Path, docs: Path = DOCS) -> None:
-    """Store the runs of a study next to its page, rounded.
-
-    Parameters
-    ----------
-    name
-        The study.
-    results
-        Folder that ``hpcrowd reproduce --out`` wrote.
-    docs
-        Folder of the documentation.
-    """
-    kind = study_entry(name).study
-    study = kind.of_stored(json.loads((results / f"{name}.json").read_text("utf-8")))
-    text = json.dumps(study.stored(kind.stored_digits), separators=(",", ":"))
-    runs_of(name, docs).write_text(f"{text}\n", encoding="utf-8")
-
-
 def refresh(
     name: str, *, traces: Path | None = None, runs: Path | None = None, docs: Path = DOCS
 ) -> None:
@@ -128,7 +110,9 @@ def study_contents(
     run, kind = study_entry(name)
     if kind.stored_digits is not None:
         if runs is not None:
-            store_runs(name, runs, docs)
+            found = kind.of_stored(json.loads((runs / f"{name}.json").read_text("utf-8")))
+            text = json.dumps(found.stored(kind.stored_digits), separators=(",", ":"))
+            runs_of(name, docs).write_text(f"{text}\n", encoding="utf-8")
         study = stored_study(name, docs)
         return study.page_parts(), study.pictures()
     traces = _needed(name, traces)

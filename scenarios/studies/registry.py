@@ -3,8 +3,7 @@
 A study is a folder with ``study.py`` and in it a function, called ``reproduce_`` and the folder's
 name, that runs the study and returns it. Its parameters declare the options of the command
 ``hpcrowd reproduce STUDY``, see :mod:`~scenarios.studies.options`; the class that it returns, see
-:class:`~hpcrowd.scenarios.studies.study.PublishedStudy`, declares all the rest. Where the command
-takes other options than the function, ``study.py`` has a function ``command`` for it, too.
+:class:`~hpcrowd.scenarios.studies.study.PublishedStudy`, declares all the rest.
 """
 
 from __future__ import annotations
@@ -52,5 +51,5 @@ def study_entry(name: str) -> Entry:
         raise QuantityError(f"study {name!r}: not known; choose {', '.join(study_names())}")
     folder = name.replace("-", "_")
     module = import_module(f"{__package__}.{folder}.study")
-    run = getattr(module, "command", None) or getattr(module, f"reproduce_{folder}")
+    run = getattr(module, f"reproduce_{folder}")
     return Entry(run, get_type_hints(run)["return"])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table as RichTable
 
-    from hpcrowd.scenarios.studies.study import Claim, PublishedStudy, Requirement, Rule
+    from hpcrowd.scenarios.studies.study import Claim, PublishedStudy, Requirement
 
 
 #: A table: its headings and its rows.
@@ -136,22 +136,37 @@ def pictures_of(figures: Mapping[str, Callable[..., Figure]], *arguments: Any) -
 # ---- all of a study --------------------------------------------------------------------------
 
 
-def show_study(study: PublishedStudy[Any], console: Console) -> None:
+def show_study(study: PublishedStudy, console: Console) -> None:
     """Print tables, statements and a summary on a ``rich`` console."""
     for table in study.tables():
         if table.terminal and table.rows:
             console.print(terminal_table(table))
     claims = study.claims if study.statements_listed else ()
-    show_statements(console, claims, study.failures, study.summary())
+    if claims:
+        console.print("[bold]Statements of the text[/bold]")
+    last = None
+    for claim in claims:
+        if claim.what != last:
+            last = claim.what
+            console.print(f"\n{claim.what} ({claim.section})", highlight=False)
+        console.print(f"  {claim.setting}: {SHOWN[claim.holds]}: {claim.text}", highlight=False)
+    console.print()
+    for one in study.failures:
+        where = f"{one.setting}: " if one.setting else ""
+        console.print(
+            f"[red]not reached[/red]: {where}{one.what}: {one.ours}, required {one.required}"
+        )
+    for line in study.summary():
+        console.print(line, highlight=False)
 
 
-def study_page(study: PublishedStudy[Any], pictures: Iterable[Picture]) -> str:
+def study_page(study: PublishedStudy, pictures: Iterable[Picture]) -> str:
     """Return the HTML page of a study with tables, and pictures that are in the same folder."""
     return html_page(
         study.title,
         [study.source, *study.summary()],
         [
-            html_section(table.title, table.heading, table.rows, table.left)
+            f"<h2>{table.title}</h2>\n{html_table(table.heading, table.rows, table.left)}"
             for table in study.tables()
             if table.html and table.rows
         ],
@@ -183,7 +198,7 @@ def page_parts(summary: Iterable[str], tables: Iterable[Table]) -> dict[str, str
     return {"summary": "\n".join(f"- {line}." for line in summary), **parts}
 
 
-def write_study(study: PublishedStudy[Any], folder: Path) -> None:
+def write_study(study: PublishedStudy, folder: Path) -> None:
     """Write data, pictures and a page into a folder that is whole or absent."""
     with whole_folder(folder) as place:
         write_json(study.to_json(), place / f"{study.name}.json")
@@ -292,43 +307,6 @@ def statement_table(
     )
 
 
-def show_statements(
-    console: Console,
-    claims: Iterable[Claim],
-    failures: Iterable[Requirement],
-    lines: Iterable[str],
-) -> None:
-    """Print statements of a text with what was found, what was not reached, and a summary.
-
-    Parameters
-    ----------
-    console
-        Where to.
-    claims
-        The statements, those that say the same in other settings behind each other.
-    failures
-        Required figures that were not reached.
-    lines
-        The summary.
-    """
-    claims, last = list(claims), None
-    if claims:
-        console.print("[bold]Statements of the text[/bold]")
-    for claim in claims:
-        if claim.what != last:
-            last = claim.what
-            console.print(f"\n{claim.what} ({claim.section})", highlight=False)
-        console.print(f"  {claim.setting}: {SHOWN[claim.holds]}: {claim.text}", highlight=False)
-    console.print()
-    for one in failures:
-        where = f"{one.setting}: " if one.setting else ""
-        console.print(
-            f"[red]not reached[/red]: {where}{one.what}: {one.ours}, required {one.required}"
-        )
-    for line in lines:
-        console.print(line, highlight=False)
-
-
 def required_rows(requirements: Iterable[Requirement]) -> list[list[str]]:
     """Return what was required as texts: setting, what, ours, required, and yes or no."""
     return [
@@ -337,89 +315,67 @@ def required_rows(requirements: Iterable[Requirement]) -> list[list[str]]:
     ]
 
 
-def claim_table(
-    claims: Iterable[Claim], rules: Iterable[Rule], settings: Iterable[str]
-) -> tuple[list[str], list[list[str]]]:
-    """Return headings and rows: what was found for every statement, a column for each setting."""
-    found, columns = {(one.name, one.setting): one for one in claims}, list(settings)
+def statement_tables(claims: Iterable[Claim], settings: Iterable[str]) -> tuple[Table, Table]:
+    """Return statements as a grid for a terminal, and with what was found for pages.
 
-    def text(name: str, setting: str) -> str:
-        if (name, setting) not in found:
-            return "-"
-        claim = found[name, setting]
-        return ("**no**: " if claim.holds is False else "") + claim.text
-
-    rows = [
-        [rule.what, rule.section, *(text(rule.name, setting) for setting in columns)]
-        for rule in rules
-        if any((rule.name, setting) in found for setting in columns)
-    ]
-    return ["statement: measure; rule", "section", *columns], rows
-
-
-def claim_grid(
-    claims: Iterable[Claim], rules: Iterable[Rule], settings: Iterable[str]
-) -> tuple[list[str], list[list[str]]]:
-    """Return the statements as a grid for a terminal: a line each, a column for each setting."""
-    words = {True: "yes", False: "no", None: "open"}
-    found = {(claim.name, claim.setting): words[claim.holds] for claim in claims}
-    columns, known = list(settings), {name for name, _ in found}
-    rows = [
-        [rule.name, *(found.get((rule.name, setting), "-") for setting in columns)]
-        for rule in rules
-        if rule.name in known
-    ]
-    return ["statement", *columns], rows
+    Parameters
+    ----------
+    claims
+        The statements, in their order.
+    settings
+        The columns.
+    """
+    columns, words = list(settings), {True: "yes", False: "no", None: "open"}
+    found: dict[str, dict[str, Claim]] = {}
+    for claim in claims:
+        found.setdefault(claim.name, {})[claim.setting] = claim
+    grid, texts = [], []
+    for name, by_setting in found.items():
+        verdicts = {one.setting: words[one.holds] for one in by_setting.values()}
+        grid.append([name, *(verdicts.get(setting, "-") for setting in columns)])
+        numbers = {
+            one.setting: ("**no**: " if one.holds is False else "") + one.text
+            for one in by_setting.values()
+        }
+        first = next(iter(by_setting.values()))
+        row = [first.what, first.section, *(numbers.get(setting, "-") for setting in columns)]
+        texts.append(row)
+    title, heading = "Statements of the text", ["statement: measure; rule", "section", *columns]
+    return (
+        Table(title, ["statement", *columns], grid, html=False),
+        Table(title, heading, texts, 2, "claims", terminal=False),
+    )
 
 
 # ---- on a terminal ---------------------------------------------------------------------------
 
 
-def console_table(
-    title: str,
-    heading: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    left: int,
-    *,
-    once: bool = False,
-    wrap: bool = False,
-) -> RichTable:
-    """Return a table for a ``rich`` console; a "no" at the end of a row stands out.
-
-    Parameters
-    ----------
-    title, heading, rows
-        What it holds; what the paper printed, headed ``paper``, is dim.
-    left
-        Columns of words; the others are numbers, to the right.
-    once
-        Whether the first column says only once what stands in several rows after each other.
-    wrap
-        Whether numbers may be broken into lines.
-    """
-    from rich.table import Table
-
-    view = Table(title=title, **console_look())
-    for place, name in enumerate(heading):
-        number: dict[str, Any] = {"justify": "right", "no_wrap": not wrap} if place >= left else {}
-        view.add_column(name, style="dim" if name == "paper" else None, **number)
-    before = None
-    for row in rows:
-        first = "" if once and row[0] == before else row[0]
-        before = row[0]
-        last = "[red]no[/red]" if row[-1] == "no" else row[-1]
-        view.add_row(first, *row[1:-1], last)
-    return view
-
-
 def terminal_table(table: Table) -> RichTable:
-    """Return a table of a study for a ``rich`` console, without marks of Markdown."""
+    """Return a table for a ``rich`` console, without marks of Markdown; a "no" stands out.
+
+    So does a bold cell; what the paper printed, headed ``paper``, is dim.
+    """
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table as View
+
+    view = View(
+        title=_plain(table.title), title_justify="left", title_style="bold", box=SIMPLE_HEAD,
+        pad_edge=False, padding=0,
+    )  # fmt: skip
     columns = table.columns or dict(enumerate(table.heading))
-    rows = [[_shown(row[place]) for place in columns] for row in table.rows]
-    heading = [_plain(name) for name in columns.values()]
-    return console_table(
-        _plain(table.title), heading, rows, table.left, once=table.once, wrap=table.wrap
-    )
+    for place, name in enumerate(columns.values()):
+        dim = "dim" if name == "paper" else None
+        if place < table.left:
+            view.add_column(_plain(name), style=dim)
+        else:
+            view.add_column(_plain(name), style=dim, justify="right", no_wrap=not table.wrap)
+    before = None
+    for row in table.rows:
+        cells = [_shown(row[place]) for place in columns]
+        first, before = "" if table.once and cells[0] == before else cells[0], cells[0]
+        last = "[red]no[/red]" if cells[-1] == "no" else cells[-1]
+        view.add_row(first, *cells[1:-1], last)
+    return view
 
 
 def _shown(text: str) -> str:
@@ -431,25 +387,7 @@ def _plain(text: str) -> str:
     return text.replace("**", "").replace("`", "")
 
 
-def console_look() -> dict[str, Any]:
-    """Return the look of tables on a ``rich`` console."""
-    from rich.box import SIMPLE_HEAD
-
-    return {
-        "box": SIMPLE_HEAD,
-        "title_justify": "left",
-        "title_style": "bold",
-        "pad_edge": False,
-        "padding": 0,
-    }
-
-
 # ---- as a page -------------------------------------------------------------------------------
-
-
-def says_no(text: str) -> bool:
-    """Return whether a cell says that something was not reached or does not hold."""
-    return text == "no" or text.startswith("**")
 
 
 def html_table(heading: Sequence[str], rows: Iterable[Sequence[str]], left: int) -> str:
@@ -465,7 +403,7 @@ def html_table(heading: Sequence[str], rows: Iterable[Sequence[str]], left: int)
 
     def cell(kind: str, place: int, text: str) -> str:
         mark = " class=word" if place < left else ""
-        if kind == "td" and place and says_no(text):
+        if kind == "td" and place and (text == "no" or text.startswith("**")):
             mark = " class=failed"
         return f"<{kind}{mark}>{html.escape(text.replace('**', '').strip('`'))}</{kind}>"
 
@@ -502,13 +440,6 @@ def html_page(
         words = html.escape(picture.words)
         lines.append(f'<h3>{words}</h3>\n<img src="{picture.name}.png" alt="{words}">')
     return "\n".join([*lines, "</body></html>\n"])
-
-
-def html_section(
-    title: str, heading: Sequence[str], rows: Iterable[Sequence[str]], left: int
-) -> str:
-    """Return a table in HTML under its title; see :func:`html_table`."""
-    return f"<h2>{title}</h2>\n{html_table(heading, rows, left)}"
 
 
 # ---- in Markdown -----------------------------------------------------------------------------

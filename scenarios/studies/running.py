@@ -103,29 +103,46 @@ def find_versions(
     return found
 
 
-def nearest_version(
-    paths: Sequence[Path], jobs: int, which: Which = "completed"
-) -> tuple[Workload, dict[str, Any]]:
-    """Return the version of a log with as nearly as many jobs as printed, and which file it is.
+def nearest_versions(
+    folder: str | os.PathLike[str],
+    logs: Mapping[str, Log],
+    jobs: Callable[[str], int],
+    progress: Progress | None,
+    which: Which = "completed",
+) -> Iterator[tuple[str, Workload, dict[str, Any]]]:
+    """Yield each log that is there with the version of about as many jobs as printed, and its file.
 
     Parameters
     ----------
-    paths
-        The versions, at least one.
+    folder, logs
+        See :func:`find_versions`.
     jobs
-        How many there are in the paper.
+        Returns how many jobs of a log there are in the paper.
+    progress
+        Called before each log is read.
     which
-        Those that it counts.
+        The jobs that the paper counts.
     """
-    versions = [
-        (path, Workload.from_trace(read_trace(path), which, name=log_name(path))) for path in paths
-    ]
-    path, workload = min(versions, key=lambda one: abs(len(one[1]) - jobs))
-    return workload, {
-        "source": path.name,
-        "sha256": workload.sha256,
-        "other_versions": [other.name for other in paths if other != path],
-    }
+    found = find_versions(folder, logs)
+    steps = Steps(len(found), progress)
+    for log, paths in found.items():
+        steps.begin(f"{log}: reading {paths[0].name}")
+        versions = [
+            (path, Workload.from_trace(read_trace(path), which, name=log_name(path)))
+            for path in paths
+        ]
+        printed = jobs(log)
+        path, workload = min(versions, key=lambda one: abs(len(one[1]) - printed))
+        yield (
+            log,
+            workload,
+            {
+                "source": path.name,
+                "sha256": workload.sha256,
+                "other_versions": [other.name for other in paths if other != path],
+            },
+        )
+    steps.end()
 
 
 def log_name(path: Path) -> str:
@@ -134,7 +151,7 @@ def log_name(path: Path) -> str:
 
 
 def run_study(
-    reproduce: Callable[[Progress | None], PublishedStudy[Any]],
+    reproduce: Callable[[Progress | None], PublishedStudy],
     *,
     out: Path | None,
     as_json: bool,

@@ -10,25 +10,20 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Protocol,
-    Self,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.scenarios.studies import render
 from hpcrowd.scenarios.studies.render import Picture, Rows, Table
+from hpcrowd.scenarios.unfinished import Unfinished
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,20 +33,20 @@ if TYPE_CHECKING:
 Finding = tuple[dict[str, float], str, bool | None]
 
 
-class Judged(Protocol):
-    """Something that holds or does not."""
+#: What was found of requirements and statements, and their names in the data of a study.
+STATED = {"statements": "claims", "required": "requirements", "reached": "reached"}
 
-    @property
-    def holds(self) -> bool | None:
-        """Whether it holds; None when nothing was asked of it, or it stays open."""
+#: The same of the studies that begin with what is required.
+REQUIRED_FIRST = {"required": "requirements", "claims": "claims", "reached": "reached"}
 
 
-class PublishedStudy[Need: Judged](ABC):
+class PublishedStudy(ABC):
     """A published study that has been run again, and the declaration of all that is shown of it.
 
     Subclasses are dataclasses of what was found. They set the names below, and define what of
     :meth:`tables`, :meth:`pictures`, :meth:`claims`, :meth:`requirements`, :meth:`data`,
-    :meth:`rows` and :meth:`origin` they have.
+    :meth:`rows` and :meth:`origin` they have. Most have a field ``traces``: what was found of each
+    log or trace, by name.
 
     Attributes
     ----------
@@ -67,6 +62,12 @@ class PublishedStudy[Need: Judged](ABC):
         Where each table of its folder ``published`` comes from.
     setting
         What its data call the setting of a statement or a requirement.
+    rules
+        Statements of the text that are checked on every trace.
+    listed
+        The logs or traces that the paper has.
+    verdict_names
+        What its data call statements, requirements, and whether all are reached.
     statements_listed
         Whether a terminal lists the statements, each with its text; a study with many of them
         declares a grid among its tables.
@@ -83,21 +84,26 @@ class PublishedStudy[Need: Judged](ABC):
     source: ClassVar[str]
     published: ClassVar[Mapping[str, str]] = {}
     setting: ClassVar[str] = "setting"
+    rules: ClassVar[Sequence[Rule]] = ()
+    listed: ClassVar[Collection[str]] = ()
+    verdict_names: ClassVar[Mapping[str, str]] = STATED
     statements_listed: ClassVar[bool] = True
     stored_digits: ClassVar[int | None] = None
     picture_colours: ClassVar[int | None] = None
 
+    traces: Mapping[str, Any]
+
     # ---- declared by each study ----
 
-    @property
-    @abstractmethod
-    def requirements(self) -> Sequence[Need]:
-        """What has to be reached."""
+    @cached_property
+    def requirements(self) -> Sequence[Requirement]:
+        """What has to be reached, of each trace in turn."""
+        return [need for one in self.traces.values() for need in one.requirements]
 
-    @property
+    @cached_property
     def claims(self) -> Sequence[Claim]:
-        """Every statement of the text in every setting."""
-        return ()
+        """Every statement of the text in every setting that it is about."""
+        return claims_of(self.rules, self.traces) if self.rules else ()
 
     @abstractmethod
     def tables(self) -> Sequence[Table]:
@@ -119,17 +125,9 @@ class PublishedStudy[Need: Judged](ABC):
     def rows(self) -> Rows:
         """Return every figure in long form, as headings and rows; unknown is None."""
 
-    @abstractmethod
     def origin(self) -> dict[str, Any]:
         """Return where the figures come from: traces, and settings if there are any."""
-
-    def verdicts(self) -> dict[str, Any]:
-        """Return statements and requirements as plain data, the end of :meth:`to_json`."""
-        return {
-            "statements": as_data(self.claims, self.setting),
-            "required": as_data(self.requirements, self.setting),
-            "reached": self.reached,
-        }
+        return {"traces": {name: one.facts for name, one in self.traces.items()}}
 
     def more_parts(self, traces: Path) -> dict[str, str]:
         """Return generated parts of its page that need runs of their own, in Markdown by name.
@@ -152,20 +150,19 @@ class PublishedStudy[Need: Judged](ABC):
         digits
             Significant digits of measured numbers; all unless given.
         """
-        raise NotImplementedError(f"{self.name} stores no runs")
+        runs: dict[str, Any] = plain(self, digits)
+        return runs
 
     @classmethod
     def of_stored(cls, data: Mapping[str, Any]) -> Self:
         """Return the study with the runs that :meth:`stored` wrote."""
-        raise NotImplementedError(f"{cls.name} stores no runs")
-
-    def after_writing(self, folder: Path) -> None:  # noqa: B027 - most studies keep nothing
-        """Remove what was kept next to a folder of results until it was written."""
+        study: Self = of_plain(cls, data)
+        return study
 
     # ---- the same for all ----
 
     @property
-    def failures(self) -> list[Need]:
+    def failures(self) -> list[Requirement]:
         """What was not reached."""
         return [one for one in self.requirements if not one.holds]
 
@@ -180,19 +177,44 @@ class PublishedStudy[Need: Judged](ABC):
         required = len(self.requirements)
         return f"{required - len(self.failures)} of {required}"
 
+    @property
+    def absent(self) -> list[str]:
+        """Logs or traces of the paper that were not there."""
+        return [name for name in self.listed if name not in self.traces]
+
+    @property
+    def verdicts(self) -> Counter[bool | None]:
+        """How many statements hold, do not hold, and stay open (None)."""
+        return Counter(claim.holds for claim in self.claims)
+
+    @property
+    def checked(self) -> str:
+        """How many of the statements that do not stay open hold, in words."""
+        hold = self.verdicts[True]
+        return f"{hold} of {hold + self.verdicts[False]} checked statements hold"
+
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain data, fit for JSON."""
+        verdicts = {
+            "claims": as_data(self.claims, self.setting),
+            "requirements": as_data(self.requirements, self.setting),
+            "reached": self.reached,
+        }
         sources = {"sources": dict(self.published)} if self.published else {"source": self.source}
-        return {"study": self.name, **sources, **self.data(), **self.verdicts()}
+        last = {name: verdicts[what] for name, what in self.verdict_names.items()}
+        return {"study": self.name, **sources, **self.data(), **last}
 
     def show(self, console: Console) -> None:
         """Print tables, statements and a summary on a ``rich`` console."""
         render.show_study(self, console)
 
     def write(self, folder: str | os.PathLike[str]) -> None:
-        """Write data, pictures and a page into a folder that is whole or absent."""
+        """Write data, pictures and a page into a folder that is whole or absent.
+
+        What was kept next to it until it was written is removed.
+        """
         render.write_study(self, Path(folder))
-        self.after_writing(Path(folder))
+        Unfinished.remove_beside(Path(folder))
 
     def page_parts(self) -> dict[str, str]:
         """Return the generated parts of its page in Markdown, by name."""
@@ -251,23 +273,55 @@ class Claim:
 
 @dataclass(frozen=True)
 class Rule:
-    """How a statement is checked; each study adds by what.
+    """How a statement is checked.
 
     Attributes
     ----------
     name, section, what
         As in :class:`Claim`.
+    check
+        Measures what was found of a setting; may raise :class:`UnavailableError`.
+    settings
+        Of which settings, such as logs, the text says so; None for all.
+    applies
+        Whether the text says so of what was found of a setting; None for all.
     """
 
     name: str
     section: str
     what: str
+    check: Callable[..., Finding]
+    settings: Collection[str] | None = None
+    applies: Callable[..., bool] | None = None
 
-    def claim(self, setting: str, found: Finding) -> Claim:
-        """Return the statement with what was found in a setting."""
-        numbers, text, holds = found
+    def claim(self, setting: str, *found: Any) -> Claim:
+        """Return the statement on what was found of a setting; open where that does not tell."""
+        try:
+            numbers, text, holds = self.check(*found)
+        except UnavailableError as error:
+            numbers, text, holds = {}, f"not available: {error}", None
         holds = None if holds is None else bool(holds)  # comparisons of arrays give numpy's
         return Claim(self.name, self.section, self.what, setting, numbers, text, holds)
+
+
+def claims_of(rules: Iterable[Rule], found: Mapping[str, Any]) -> list[Claim]:
+    """Return every statement in every setting that it is about, statement by statement.
+
+    Parameters
+    ----------
+    rules
+        The statements.
+    found
+        What is measured, by setting; a tuple is several arguments of a check.
+    """
+    places = {name: one if isinstance(one, tuple) else (one,) for name, one in found.items()}
+    return [
+        rule.claim(setting, *place)
+        for rule in rules
+        for setting, place in places.items()
+        if rule.settings is None or setting in rule.settings
+        if rule.applies is None or rule.applies(*place)
+    ]
 
 
 def as_data(ones: Iterable[Any], setting: str | None) -> list[dict[str, Any]]:
@@ -327,16 +381,19 @@ def of_plain(kind: Any, data: Any) -> Any:
     Parameters
     ----------
     kind
-        A dataclass, a type of list or tuple, of numpy's arrays of numbers, or a plain type.
+        A dataclass, a type of mapping, list or tuple, of numpy's arrays of numbers, or a plain
+        type.
     data
-        What was written.
+        What was written; what no field of a dataclass is called is left out.
     """
     if isinstance(kind, type) and is_dataclass(kind):
         hints = get_type_hints(kind)
-        return kind(**{name: of_plain(hints[name], one) for name, one in data.items()})
+        return kind(**{one.name: of_plain(hints[one.name], data[one.name]) for one in fields(kind)})
     origin = get_origin(kind)
     if origin in (np.ndarray, NDArray):  # an alias that numpy does not always resolve
         return np.array(data, dtype=np.float64)  # nan where there is None
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return {name: of_plain(get_args(kind)[1], one) for name, one in data.items()}
     if origin is tuple or (isinstance(origin, type) and issubclass(origin, Sequence)):
         ones = [of_plain(get_args(kind)[0], one) for one in data]
         return tuple(ones) if origin is tuple else ones

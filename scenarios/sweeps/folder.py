@@ -27,9 +27,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from hpcrowd.environment.errors import HpcrowdError
+from hpcrowd.environment.files import UNFINISHED
 from hpcrowd.environment.quantities import plural
 from hpcrowd.scenarios.sweeps.worker import DONE, Outcome, read_row
-from hpcrowd.scenarios.whole_file import UNFINISHED, land_bytes
+from hpcrowd.scenarios.whole_file import land_bytes
 
 #: Format of a folder; it counts up when a version could no longer go on with what another began.
 FORMAT = 1

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcrowd.environment.errors import HpcrowdError, ResultsError
+from hpcrowd.environment.files import whole_file
 from hpcrowd.scenarios.kinds.files import scenario_of
-from hpcrowd.scenarios.whole_file import land
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,7 +50,7 @@ def write_shared(value: Any, path: Path) -> None:
         begin = -(-end // ALIGNMENT) * ALIGNMENT
         places.append((begin, array.nbytes))
         end = begin + array.nbytes
-    with land(path) as temporary, temporary.open("wb") as file:
+    with whole_file(path) as temporary, temporary.open("wb") as file:
         file.write(end.to_bytes(8, "little"))
         for (begin, _), array in zip(places, arrays, strict=True):
             file.write(bytes(begin - file.tell()))
@@ -241,7 +241,7 @@ def _land(table: pa.Table, path: Path, told: Mapping[str, Any]) -> None:
         **(table.schema.metadata or {}),
         "hpcrowd": json.dumps(told, sort_keys=True, default=str),
     }
-    with land(path) as temporary, temporary.open("wb") as file:
+    with whole_file(path) as temporary, temporary.open("wb") as file:
         table = table.replace_schema_metadata(metadata)
         pq.write_table(table, file, compression="zstd", use_dictionary=["state"])
         file.flush()

@@ -16,7 +16,6 @@ Run: ``python -m hpcrowd.scenarios.whatif.carbon_window TRACE``
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +24,7 @@ import numpy as np
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.platform.signals import Signal
-from hpcrowd.scenarios.whatif.scripts import ScriptTable, run_script
+from hpcrowd.scenarios.whatif.scripts import ScriptTable, script
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
@@ -124,10 +123,8 @@ def table(trace: Trace) -> ScriptTable:
     return ScriptTable(title, HEAD, rows, words=1)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print what a carbon window saves; return the exit code."""
-    return run_script("carbon_window", lambda trace: [table(trace)], arguments)
-
+#: Prints what a carbon window saves; returns the exit code.
+main = script("carbon_window", lambda trace: [table(trace)])
 
 if __name__ == "__main__":
     sys.exit(main())

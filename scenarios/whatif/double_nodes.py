@@ -13,10 +13,9 @@ Run: ``python -m hpcrowd.scenarios.whatif.double_nodes TRACE``
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.whatif.scripts import ScriptTable, run_script, what_if
+from hpcrowd.scenarios.whatif.scripts import ScriptTable, script, what_if
 
 PROCESSORS = "2x"  # processors after the change, a multiple of the trace's
 SCHEDULER = "easy"  # before and after
@@ -32,10 +31,8 @@ def tables(trace: Trace) -> list[ScriptTable]:
     return [found.table(f"Nodes {PROCESSORS}")]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the comparison; return the exit code."""
-    return run_script("double_nodes", tables, arguments)
-
+#: Prints the comparison; returns the exit code.
+main = script("double_nodes", tables)
 
 if __name__ == "__main__":
     sys.exit(main())

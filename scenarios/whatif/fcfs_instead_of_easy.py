@@ -13,10 +13,9 @@ Run: ``python -m hpcrowd.scenarios.whatif.fcfs_instead_of_easy TRACE``
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.whatif.scripts import ScriptTable, run_script, what_if
+from hpcrowd.scenarios.whatif.scripts import ScriptTable, script, what_if
 
 BEFORE = "easy"  # scheduler before the change
 AFTER = "fcfs"  # scheduler after it
@@ -32,10 +31,8 @@ def tables(trace: Trace) -> list[ScriptTable]:
     return [found.table(f"{AFTER.upper()} instead of {BEFORE.upper()}")]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the comparison; return the exit code."""
-    return run_script("fcfs_instead_of_easy", tables, arguments)
-
+#: Prints the comparison; returns the exit code.
+main = script("fcfs_instead_of_easy", tables)
 
 if __name__ == "__main__":
     sys.exit(main())

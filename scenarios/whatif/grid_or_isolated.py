@@ -14,7 +14,6 @@ Run: ``python -m hpcrowd.scenarios.whatif.grid_or_isolated TRACE``
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,7 +31,7 @@ from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.trace import jobs_from_trace
 from hpcrowd.scenarios.terminal import say_if_compiling
-from hpcrowd.scenarios.whatif.scripts import ScriptTable, run_script
+from hpcrowd.scenarios.whatif.scripts import ScriptTable, script
 
 if TYPE_CHECKING:
     from hpcrowd.environment.jobs import JobTable
@@ -168,10 +167,8 @@ def tables(trace: Trace) -> list[ScriptTable]:
     ]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the arrangements of the clusters side by side; return the exit code."""
-    return run_script("grid_or_isolated", tables, arguments)
-
+#: Prints the arrangements of the clusters side by side; returns the exit code.
+main = script("grid_or_isolated", tables)
 
 if __name__ == "__main__":
     sys.exit(main())

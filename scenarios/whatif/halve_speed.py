@@ -14,10 +14,9 @@ Run: ``python -m hpcrowd.scenarios.whatif.halve_speed TRACE``
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.whatif.scripts import ScriptTable, run_script, what_if
+from hpcrowd.scenarios.whatif.scripts import ScriptTable, script, what_if
 
 SPEED = "0.5x"  # speed of the nodes after the change; run times are divided by it
 SCHEDULER = "easy"  # before and after
@@ -33,10 +32,8 @@ def tables(trace: Trace) -> list[ScriptTable]:
     return [found.table(f"Speed {SPEED}")]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the comparison; return the exit code."""
-    return run_script("halve_speed", tables, arguments)
-
+#: Prints the comparison; returns the exit code.
+main = script("halve_speed", tables)
 
 if __name__ == "__main__":
     sys.exit(main())

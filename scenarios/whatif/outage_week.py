@@ -15,7 +15,6 @@ Run: ``python -m hpcrowd.scenarios.whatif.outage_week TRACE``
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,7 @@ import numpy as np
 
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.scenarios.whatif.scripts import ScriptTable, covered, in_week, run_script
+from hpcrowd.scenarios.whatif.scripts import ScriptTable, covered, in_week, script
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
@@ -124,10 +123,8 @@ def table(trace: Trace) -> ScriptTable:
     return ScriptTable(title, HEAD, rows)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print what an outage of a week does; return the exit code."""
-    return run_script("outage_week", lambda trace: [table(trace)], arguments)
-
+#: Prints what an outage of a week does; returns the exit code.
+main = script("outage_week", lambda trace: [table(trace)])
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -15,14 +15,13 @@ Run: ``python -m hpcrowd.scenarios.whatif.policy_fairness TRACE``
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hpcrowd.environment.clock import HOUR
-from hpcrowd.scenarios.whatif.scripts import ScriptTable, run_script
+from hpcrowd.scenarios.whatif.scripts import ScriptTable, script
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
@@ -125,10 +124,8 @@ def table(trace: Trace) -> ScriptTable:
     return ScriptTable(title, HEAD, lines, words=3)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print who fares better and who worse under other policies; return the exit code."""
-    return run_script("policy_fairness", lambda trace: [table(trace)], arguments)
-
+#: Prints who fares better and who worse under other policies; returns the exit code.
+main = script("policy_fairness", lambda trace: [table(trace)])
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -17,7 +17,7 @@ from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.scenarios.kinds.replay import replay
-from hpcrowd.scenarios.terminal import standard_output
+from hpcrowd.scenarios.terminal import say, standard_output
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -72,14 +72,17 @@ class ScriptTable:
             console.print(self.note)
 
 
-def run_script(
+def script(
     name: str,
     make: Callable[..., Sequence[ScriptTable]],
-    arguments: Sequence[str] | None = None,
     *,
     also: str = "",
-) -> int:
-    """Print a script's tables of the trace that the command line names; return the exit code.
+    module: str = "",
+) -> Callable[..., int]:
+    """Return the main function of a script.
+
+    It takes the arguments of the command line, those of this process unless given, prints the
+    tables of the trace that they name, and returns the exit code.
 
     Parameters
     ----------
@@ -87,27 +90,32 @@ def run_script(
         Of the script.
     make
         Replays the trace and returns the tables.
-    arguments
-        Of the command line; those of this process unless given.
     also
         What a second argument is, which ``make`` gets too; empty where there is none.
+    module
+        What is run; the script of that name here unless given.
     """
-    arguments = sys.argv[1:] if arguments is None else arguments
-    if not 1 <= len(arguments) <= (2 if also else 1) or arguments[0].startswith("-"):
-        what = f"TRACE [{also}]" if also else "TRACE"
-        print(
-            f"usage: python -m hpcrowd.scenarios.whatif.{name} {what} (in SWF, plain or gzipped)",
-            file=sys.stderr,
-        )
-        return 2
-    try:
-        tables = make(read_trace(arguments[0]), *arguments[1:])
-    except HpcrowdError as error:
-        print(f"{name}: {error}", file=sys.stderr)
-        return 2
-    for table in tables:
-        table.show()
-    return 0
+
+    def main(arguments: Sequence[str] | None = None) -> int:
+        arguments = sys.argv[1:] if arguments is None else arguments
+        if not 1 <= len(arguments) <= (2 if also else 1) or arguments[0].startswith("-"):
+            what = f"TRACE [{also}]" if also else "TRACE"
+            run = module or f"{__package__}.{name}"
+            say(f"usage: python -m {run} {what} (in SWF, plain or gzipped)")
+            return 2
+        try:
+            tables = make(read_trace(arguments[0]), *arguments[1:])
+        except HpcrowdError as error:
+            say(f"{name}: {error}")
+            return 2
+        except KeyboardInterrupt:
+            say(f"{name}: interrupted; nothing was written")
+            return 130
+        for table in tables:
+            table.show()
+        return 0
+
+    return main
 
 
 def in_week(clock: Clock, week: int, day: int, time: int) -> int:

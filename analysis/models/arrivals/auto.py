@@ -8,7 +8,7 @@ from typing import ClassVar, override
 import numpy as np
 
 from hpcrowd.analysis.features.series import counts, hurst, interarrivals, moments
-from hpcrowd.analysis.features.workload import Settings, Workload
+from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.arrivals.poisson import Poisson
 from hpcrowd.analysis.models.arrivals.wavelet import Wavelet, WaveletZeros, scales_of
 from hpcrowd.analysis.models.parts.base import ArrivalModel, Floats
@@ -93,15 +93,8 @@ class Auto(ArrivalModel):
 
     @classmethod
     @override
-    def fit(cls, submit: Floats, *, time_scale_s: float = Settings.time_scale_s) -> ArrivalModel:
-        """Return the model of recorded arrivals that is nearest to them.
-
-        Parameters
-        ----------
-        submit
-            s, rising, shape (jobs,).
-        time_scale_s
-            s; T, over which arrivals are counted.
+    def fit(cls, workload: Workload) -> ArrivalModel:
+        """Return the model of the arrivals of a workload that is nearest to them.
 
         Raises
         ------
@@ -111,18 +104,18 @@ class Auto(ArrivalModel):
             When PyWavelets is not installed.
         """
         try:
-            scales = scales_of(submit, time_scale_s, Wavelet.name)
+            scales = scales_of(workload, Wavelet.name)
             candidates: dict[str, Wavelet] = {
                 "wavelet": Wavelet.of_scales(scales),
                 "wavelet-zeros by length": WaveletZeros.of_scales(scales, weighing="length"),
                 "wavelet-zeros by number": WaveletZeros.of_scales(scales, weighing="number"),
             }
         except ModelFitError as error:
-            plain = Poisson.fit(submit)
+            plain = Poisson.fit(workload)
             return plain.model_copy(update={"notes": (f"auto: poisson, because {error}",)})
-        trace = Evidence.of(submit, time_scale_s)
+        trace = Evidence.of(workload.submit, scales.time_scale_s)
         found = {
-            label: Evidence.mean(_replications(label, model, len(submit)))
+            label: Evidence.mean(_replications(label, model, len(workload)))
             for label, model in candidates.items()
         }
         nearest = min(found, key=lambda label: trace.apart(found[label]))
@@ -130,11 +123,6 @@ class Auto(ArrivalModel):
         told += [f"auto: {label} has {evidence}" for label, evidence in found.items()]
         model = candidates[nearest]
         return model.model_copy(update={"notes": (*told, *model.notes)})
-
-    @classmethod
-    @override
-    def fit_workload(cls, workload: Workload) -> ArrivalModel:
-        return cls.fit(workload.submit, time_scale_s=workload.settings.time_scale_s)
 
 
 def _replications(label: str, model: Wavelet, jobs: int) -> list[Evidence]:

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator, model_validator
 
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.parts.base import ArrivalModel, Floats
-from hpcrowd.analysis.models.parts.cycle import checked_rates, clock_times, operational_times
+from hpcrowd.analysis.models.parts.cycle import Rates, clock_times, operational_times
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import ModelFitError, QuantityError
 from hpcrowd.environment.jobs import Int64s
@@ -73,7 +73,7 @@ class Lublin(ArrivalModel):
     cap_log_s: float = Field(
         13.0, gt=0, description="ln(s); gaps whose log is larger are drawn again (5.1 days)"
     )
-    weights: tuple[float, ...] = Field(
+    weights: Rates = Field(
         (),
         description="measured rate in each half hour from 00:00 on, over the mean; "
         "none: from anum and bnum",
@@ -84,7 +84,7 @@ class Lublin(ArrivalModel):
     def _of_a_day(cls, weights: tuple[float, ...]) -> tuple[float, ...]:
         if len(weights) not in (0, BUCKETS):
             raise ValueError(f"weights must be {BUCKETS}, or none")
-        return checked_rates(weights)
+        return weights
 
     @model_validator(mode="after")
     def _can_be_drawn(self) -> Self:
@@ -115,13 +115,7 @@ class Lublin(ArrivalModel):
 
     @classmethod
     @override
-    def fit(cls, submit: Floats) -> Self:
-        """Return the model of recorded arrivals, as if 0 s were midnight."""
-        return cls._fit(submit, submit, ["lublin: the time of day is counted from 0 s on"])
-
-    @classmethod
-    @override
-    def fit_workload(cls, workload: Workload) -> Self:
+    def fit(cls, workload: Workload) -> Self:
         """Return the model of the arrivals of a workload, in its local time.
 
         Weights are the trace's own. In the time that goes by at their pace, the gamma is such that
@@ -132,11 +126,8 @@ class Lublin(ArrivalModel):
         """
         seconds = np.floor(workload.submit).astype(np.int64)
         ahead = workload.clock.walls(seconds) - seconds
-        note = workload.clock.note
-        return cls._fit(workload.submit, workload.submit + ahead, [note] if note else [])
-
-    @classmethod
-    def _fit(cls, submit: Floats, local: Floats, notes: list[str]) -> Self:
+        submit, local = workload.submit, workload.submit + ahead
+        notes = [workload.clock.note] if workload.clock.note else []
         if len(submit) < FEWEST_GAPS + 1 or submit[-1] <= submit[0]:
             raise ModelFitError(
                 f"arrivals {cls.name}: {len(submit)} jobs",
@@ -145,7 +136,7 @@ class Lublin(ArrivalModel):
         weights = _day(local)
         if submit[-1] - submit[0] < DAY:
             weights = np.ones(BUCKETS)
-            notes = [*notes, "lublin: shorter than a day, no daily cycle"]
+            notes.append("lublin: shorter than a day, no daily cycle")
         gaps = np.diff(operational_times(local, weights, BUCKET_S)).clip(0)
         cap = float(cls.model_fields["cap_log_s"].default)
         mean_gap, mean_log = float(gaps.mean()), float(np.log(gaps.clip(1)).mean())
@@ -319,23 +310,16 @@ class LublinTypes(ArrivalModel):
 
     @classmethod
     @override
-    def fit(cls, submit: Floats) -> Self:
-        """Return the same arrivals for both kinds, each at half the rate: nothing is known."""
-        both = Lublin.fit(submit[::2])
-        return cls(batch=both, interactive=both, notes=both.notes)
-
-    @classmethod
-    @override
-    def fit_workload(cls, workload: Workload) -> ArrivalModel:
+    def fit(cls, workload: Workload) -> ArrivalModel:
         """Return the arrivals of both kinds, or Lublin's of all jobs where there is one kind.
 
         Jobs of queue 0 are interactive, as in logs of the Parallel Workloads Archive.
         """
         kinds = kinds_of(workload)
         if kinds is None:
-            return Lublin.fit_workload(workload)
+            return Lublin.fit(workload)
         found = [
-            Lublin.fit_workload(workload.take(np.flatnonzero(kinds == kind)))
+            Lublin.fit(workload.take(np.flatnonzero(kinds == kind)))
             for kind in (BATCH, INTERACTIVE)
         ]
         return cls(batch=found[0], interactive=found[1])

@@ -7,6 +7,7 @@ from typing import ClassVar, Self, override
 import numpy as np
 from pydantic import Field
 
+from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.parts.base import ArrivalModel, Floats
 from hpcrowd.environment.errors import ModelFitError, QuantityError
 
@@ -25,7 +26,8 @@ class Poisson(ArrivalModel):
 
     @classmethod
     @override
-    def fit(cls, submit: Floats) -> Self:
+    def fit(cls, workload: Workload) -> Self:
+        submit = workload.submit
         if len(submit) < 2 or submit[-1] <= submit[0]:
             raise ModelFitError(
                 f"arrivals {cls.name}: {len(submit)} jobs", "two at different times are needed"

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self, override
 
 import numpy as np
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, PositiveFloat, model_validator
 
 from hpcrowd.analysis.features.series import counts
-from hpcrowd.analysis.features.workload import Settings, Workload
+from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.parts.base import ArrivalModel, Floats
 from hpcrowd.environment.errors import ModelFitError, UnavailableError, missing
 
@@ -108,7 +108,7 @@ class Wavelet(ArrivalModel):
     coarse: int = Field(ge=1, description="C; coefficients of the coarsest scale")
     mean: float = Field(gt=0, description="mu_c; mean of the coarse scaling coefficients")
     sd: float = Field(ge=0, description="sigma_c; their standard deviation, with n - 1")
-    p: tuple[float, ...] = Field(
+    p: tuple[PositiveFloat, ...] = Field(
         min_length=1, description="beta parameter of the multipliers of each scale, coarsest first"
     )
     events: Literal["exact", "poisson"] = Field(
@@ -116,24 +116,17 @@ class Wavelet(ArrivalModel):
         description="exact: integrate and fire; poisson: at random with the rate",
     )
 
-    @field_validator("p")
-    @classmethod
-    def _positive(cls, p: tuple[float, ...]) -> tuple[float, ...]:
-        if min(p) <= 0:
-            raise ValueError("beta parameters must be positive")
-        return p
-
     @classmethod
     @override
-    def fit(cls, submit: Floats, *, time_scale_s: float = Settings.time_scale_s) -> Self:
-        """Return the model of recorded arrivals.
+    def fit(cls, workload: Workload, **others: Any) -> Self:
+        """Return the model of the arrivals of a workload.
 
         Parameters
         ----------
-        submit
-            s, rising, shape (jobs,).
-        time_scale_s
-            s; T, over which arrivals are counted. The thesis: 15 min to 3 h.
+        workload
+            Whose settings have T, over which arrivals are counted. The thesis: 15 min to 3 h.
+        **others
+            As for :meth:`of_scales`.
 
         Raises
         ------
@@ -142,12 +135,7 @@ class Wavelet(ArrivalModel):
         UnavailableError
             When PyWavelets is not installed.
         """
-        return cls.of_scales(scales_of(submit, time_scale_s, cls.name))
-
-    @classmethod
-    @override
-    def fit_workload(cls, workload: Workload) -> ArrivalModel:
-        return cls.fit(workload.submit, time_scale_s=workload.settings.time_scale_s)
+        return cls.of_scales(scales_of(workload, cls.name), **others)
 
     @classmethod
     def of_scales(cls, scales: Scales, **others: Any) -> Self:
@@ -241,15 +229,13 @@ def split(scaling: Floats, multiplier: Floats) -> Floats:
     return found
 
 
-def scales_of(submit: Floats, time_scale_s: float, name: str) -> Scales:
+def scales_of(workload: Workload, name: str) -> Scales:
     """Return arrivals counted over T, cut to C x 2^S, and their Haar transform (Eqs. 4.1, 4.2).
 
     Parameters
     ----------
-    submit
-        s, rising.
-    time_scale_s
-        s; T.
+    workload
+        Whose settings have T.
     name
         The model that errors speak of.
 
@@ -260,12 +246,13 @@ def scales_of(submit: Floats, time_scale_s: float, name: str) -> Scales:
     UnavailableError
         When PyWavelets is not installed.
     """
+    time_scale_s = workload.settings.time_scale_s
     try:
         import pywt
     except ImportError:
         raise UnavailableError(missing("PyWavelets")) from None
     try:
-        counted = counts(submit, time_scale_s)
+        counted = counts(workload.submit, time_scale_s)
     except UnavailableError as error:
         raise ModelFitError(f"arrivals {name}", str(error)) from None
     if len(counted) < 2 * FEWEST_COARSE:
@@ -368,27 +355,8 @@ class WaveletZeros(Wavelet):
 
     @classmethod
     @override
-    def fit(
-        cls,
-        submit: Floats,
-        *,
-        time_scale_s: float = Settings.time_scale_s,
-        weighing: Weighing = "length",
-    ) -> Self:
-        """Return the model of recorded arrivals.
-
-        Parameters
-        ----------
-        submit, time_scale_s
-            As for the wavelet model, with its errors.
-        weighing
-            How runs of empty intervals count.
-        """
-        return cls.of_scales(scales_of(submit, time_scale_s, cls.name), weighing=weighing)
-
-    @classmethod
-    @override
     def of_scales(cls, scales: Scales, *, weighing: Weighing = "length", **others: Any) -> Self:
+        """Return the model of a transformed series; ``weighing`` is how runs count."""
         shares = zero_shares(scales.counts, len(scales.scaling), weighing)
         return super().of_scales(scales, zeros=shares, weighing=weighing, **others)
 

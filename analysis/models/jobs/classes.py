@@ -12,12 +12,17 @@ from typing import Self
 import numpy as np
 from pydantic import Field, NonNegativeFloat, PositiveFloat, model_validator
 
-from hpcrowd.analysis.features.locality import run_time_classes
+from hpcrowd.analysis.features.locality import classes_of_run_times
 from hpcrowd.analysis.features.workload import RESOLUTION_S, Workload
 from hpcrowd.analysis.models.parts.base import Floats, Numbers
 from hpcrowd.environment.errors import ModelFitError, UnavailableError
 from hpcrowd.environment.jobs import Int64s
-from hpcrowd.environment.quantities import round_half_up
+
+
+def pair_counts(first: Int64s, second: Int64s) -> tuple[tuple[int, int, int], ...]:
+    """Return the distinct pairs with how often each comes."""
+    pairs, counts = np.unique(np.stack([first, second]), axis=1, return_counts=True)
+    return tuple(zip(*pairs.tolist(), counts.tolist(), strict=True))
 
 
 class JobClasses(Numbers):
@@ -69,19 +74,16 @@ class JobClasses(Numbers):
         if not len(workload):
             raise ModelFitError(f"model {model}: 0 jobs", "one at least is needed")
         try:
-            found = run_time_classes(workload)
+            found = classes_of_run_times(workload)
         except UnavailableError as error:
             raise ModelFitError(f"model {model}: classes of run times", str(error)) from None
         used, labels = np.unique(found.labels, return_inverse=True)
-        pairs, counts = np.unique(
-            np.stack([labels, workload.processors]), axis=1, return_counts=True
-        )
         weights = found.weights[used] / found.weights[used].sum()
         classes = cls(
             weights=tuple(weights.tolist()),
             means_s=tuple(np.maximum(found.means[used], 0).tolist()),
             sds_s=tuple(found.sds[used].tolist()),
-            processors=tuple(zip(*pairs.tolist(), counts.tolist(), strict=True)),
+            processors=pair_counts(labels, workload.processors),
         )
         return classes, labels.astype(np.int64)
 
@@ -94,30 +96,6 @@ class JobClasses(Numbers):
         counts = np.asarray(self.processors, np.int64)
         ordered: Int64s = counts[np.lexsort((counts[:, 1], counts[:, 0]))]
         return ordered
-
-    @cached_property
-    def parallelism(self) -> dict[int, int]:
-        """The class of parallelism of each number of processors (section 5.1.3).
-
-        It is log2 of how many jobs need so many, rounded, and 1: numbers of processors about as
-        common as each other are in one class.
-        """
-        processors, place = np.unique(self._counts[:, 1], return_inverse=True)
-        jobs = np.bincount(place, self._counts[:, 2])
-        labels = round_half_up(np.log2(jobs)) + 1
-        return dict(zip(processors.tolist(), np.asarray(labels).tolist(), strict=True))
-
-    @cached_property
-    def conditional(self) -> Floats:
-        """Pr(c, l) of Algorithm 1, shape (classes of parallelism from 1 on, classes of run time).
-
-        The probability that a job has label c of the parallelism when its run time has label l.
-        """
-        label = np.array([self.parallelism[p] for p in self._counts[:, 1].tolist()])
-        table = np.zeros((int(label.max()), len(self)))
-        np.add.at(table, (label - 1, self._counts[:, 0]), self._counts[:, 2])
-        shares: Floats = table / table.sum(axis=0)
-        return shares
 
     def draw_run_times(
         self,

@@ -10,10 +10,9 @@ from functools import cached_property
 from typing import Annotated, ClassVar, Literal, Self, get_args, override
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from hpcrowd.analysis.features.bags import SAME, bags
+from hpcrowd.analysis.features.bags import bags, begins_bag
 from hpcrowd.analysis.features.locality import zipf_exponent
 from hpcrowd.analysis.features.workload import Settings, Workload
 from hpcrowd.analysis.models.jobs.classes import JobClasses
@@ -175,8 +174,6 @@ def _room(arrivals: Floats, gap: float) -> Int64s:
     room: Int64s = ends[np.searchsorted(ends, place)] - place + 1
     return room
 
-
-Bools = NDArray[np.bool_]
 
 #: Exponents of the sizes of real bags that are looked at: nearly all the largest, nearly all 2.
 EXPONENTS = (-1e6, 60.0)
@@ -399,7 +396,11 @@ class Comprehensive(JobModel):
         single = size == 1
         if self.bag_sizes == "heavy":
             single[first] = np.bincount(bag) == 1
-        label = self._labels(single, kind, streams)
+        # The class of run time of each bag: RandomlyGenerate, step 1.
+        random, shares = streams.generator("classes"), np.asarray(self.classes.weights)
+        label = np.where(
+            single, *(draw_from(share, len(single), random) for share in kind.classes(shares))
+        )
         run_time = self.classes.draw_run_times(label, streams.generator("run times"))
         processors = self.classes.draw_processors(label, machine, streams.generator("processors"))
         user, group = self.users.assign(len(first), streams.generator("users"))
@@ -415,12 +416,6 @@ class Comprehensive(JobModel):
             notes=self.classes.notes_on(machine),
         )
 
-    def _labels(self, single: Bools, kind: BagSizes, streams: Streams) -> Int64s:
-        """Return the class of run times of bags (RandomlyGenerate, step 1)."""
-        random = streams.generator("classes")
-        shares = kind.classes(np.asarray(self.classes.weights))
-        return np.where(single, *(draw_from(share, len(single), random) for share in shares))
-
 
 def user_bags(workload: Workload) -> tuple[Int64s, Int64s, float]:
     """Return the bags that jobs make up when only those of the same user count as neighbours.
@@ -435,11 +430,7 @@ def user_bags(workload: Workload) -> tuple[Int64s, Int64s, float]:
         Share of their jobs, but for last ones, whose next one is not the next of the workload.
     """
     order = np.argsort(workload.user, kind="stable")
-    new = np.ones(len(order), bool)
-    new[1:] = np.diff(workload.submit[order]) > workload.settings.bag_gap_s
-    for name in SAME:
-        column = getattr(workload, name)[order]
-        new[1:] |= column[1:] != column[:-1]
+    new = begins_bag(workload, order)
     first = np.flatnonzero(new)
     size = np.diff(first, append=len(order))
     size_of_job = np.empty(len(order), np.int64)

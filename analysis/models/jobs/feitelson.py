@@ -3,22 +3,23 @@
 What the papers at hand say is the form of the model; its numbers stand in programs that are not at
 hand. So the numbers are parameters, whose defaults are marked as unconfirmed.
 
-:class:`Harmonic` is the distribution of sizes; repeated executions are found by :func:`find_runs`
+:func:`size_shares` is the distribution of sizes; repeated executions are found by :func:`find_runs`
 and made by :func:`repeated`. The two versions are at the end, with what they have in common in
 :class:`Feitelson`.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self, override
 
 import numpy as np
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, PositiveFloat, model_validator
 
 from hpcrowd.analysis.features.locality import zipf_exponent
 from hpcrowd.analysis.features.sizes import is_power_of_two
-from hpcrowd.analysis.features.workload import Workload
+from hpcrowd.analysis.features.workload import Workload, once
 from hpcrowd.analysis.models.arrivals.poisson import Poisson
 from hpcrowd.analysis.models.jobs.lublin import Exponentials, fit_linear_mixture
 from hpcrowd.analysis.models.parts.base import ArrivalModel, Drawn, Floats, JobModel
@@ -28,16 +29,26 @@ from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.streams import Streams
 
-#: Bounds of what is fitted: the order, and the logs of the two factors.
-ORDERS, LOG_FACTORS = (0.0, 20.0), (-12.0, 12.0)
+#: What is fitted of sizes, for people, with bounds and where the search begins: the order, and the
+#: logs of the two factors.
+SOUGHT = (
+    ("order", (0.0, 20.0), 1.5),
+    ("factor of small sizes", (-12.0, 12.0), 0.0),
+    ("factor of powers of two", (-12.0, 12.0), 0.0),
+)
 
 
-@dataclass(frozen=True)
-class Harmonic:
-    """P(n) proportional to n^-order, times a factor for small n and one for powers of two.
+def size_shares(
+    machine: int, order: float, small_sizes: int, small_factor: float, power_factor: float
+) -> Floats:
+    """Return the probability of 1, 2, ..., ``machine`` processors, shape (machine,).
 
-    Attributes
+    It is proportional to n^-order, times a factor for small n and one for powers of two.
+
+    Parameters
     ----------
+    machine
+        Processors of the machine.
     order
         Of the harmonic distribution.
     small_sizes
@@ -45,29 +56,19 @@ class Harmonic:
     small_factor, power_factor
         How many times more likely small sizes and powers of two are.
     """
-
-    order: float
-    small_sizes: int
-    small_factor: float
-    power_factor: float
-
-    def probability(self, machine: int) -> Floats:
-        """Return the probability of 1, 2, ..., ``machine`` processors, shape (machine,)."""
-        size = np.arange(1, machine + 1)
-        weight = -self.order * np.log(size)
-        weight += np.log(self.small_factor) * (size <= self.small_sizes)
-        weight += np.log(self.power_factor) * is_power_of_two(size)
-        likely = np.exp(weight - weight.max())
-        found: Floats = likely / likely.sum()
-        return found
-
-    def draw(self, count: int, machine: int, random: np.random.Generator) -> Int64s:
-        """Return sizes, processors, shape (count,)."""
-        return draw_from(self.probability(machine), count, random) + 1
+    size = np.arange(1, machine + 1)
+    weight = -order * np.log(size)
+    weight += np.log(small_factor) * (size <= small_sizes)
+    weight += np.log(power_factor) * is_power_of_two(size)
+    likely = np.exp(weight - weight.max())
+    found: Floats = likely / likely.sum()
+    return found
 
 
-def fit_harmonic(processors: Int64s, machine: int, small_sizes: int) -> tuple[Harmonic, list[str]]:
-    """Return the likeliest distribution of sizes, and what is to be said of it.
+def fit_sizes(
+    processors: Int64s, machine: int, small_sizes: int
+) -> tuple[dict[str, float], list[str]]:
+    """Return the likeliest order and factors of :func:`size_shares`, and what is to be said of it.
 
     Parameters
     ----------
@@ -100,59 +101,30 @@ def fit_harmonic(processors: Int64s, machine: int, small_sizes: int) -> tuple[Ha
 
     bounds = [
         limits if some else (start, start)
-        for limits, some, start in zip(
-            (ORDERS, LOG_FACTORS, LOG_FACTORS), varies, (1.5, 0.0, 0.0), strict=True
-        )
+        for (_, limits, start), some in zip(SOUGHT, varies, strict=True)
     ]
     found = minimize(
-        loss, np.array([1.5, 0.0, 0.0]), jac=True, method="L-BFGS-B", bounds=bounds,
-        options={"ftol": 1e-13, "gtol": 1e-8, "maxiter": 500},
+        loss, np.array([start for _, _, start in SOUGHT]), jac=True, method="L-BFGS-B",
+        bounds=bounds, options={"ftol": 1e-13, "gtol": 1e-8, "maxiter": 500},
     ).x  # fmt: skip
-    order, small, power = (float(value) for value in found)
     notes = [
         f"sizes: {what} is at the bound of what is tried"
-        for what, value, (low, high), some in zip(
-            ("order", "factor of small sizes", "factor of powers of two"),
-            (order, small, power),
-            (ORDERS, LOG_FACTORS, LOG_FACTORS),
-            varies,
-            strict=True,
-        )
+        for (what, (low, high), _), value, some in zip(SOUGHT, found, varies, strict=True)
         if some and not low + 1e-6 < value < high - 1e-6
     ]
-    return Harmonic(order, small_sizes, float(np.exp(small)), float(np.exp(power))), notes
+    order, small, power = found
+    factors = {"small_factor": float(np.exp(small)), "power_factor": float(np.exp(power))}
+    return {"order": float(order), **factors}, notes
 
 
-@dataclass(frozen=True)
-class RunLengths:
-    """How often a job is executed: P(r) proportional to r^-exponent, for r from 1 to ``most``.
+def length_shares(exponent: float, most: int) -> Floats:
+    """Return how often a job is executed: the probability of 1 to ``most`` times, shape (most,).
 
-    Attributes
-    ----------
-    exponent
-        Of the Zipf distribution.
-    most
-        The longest run, jobs.
+    It is proportional to r^-exponent, a Zipf distribution that is cut off.
     """
-
-    exponent: float
-    most: int
-
-    @property
-    def probability(self) -> Floats:
-        """Probability of 1, 2, ..., ``most`` executions, shape (most,)."""
-        weight = np.arange(1, self.most + 1) ** -self.exponent
-        found: Floats = weight / weight.sum()
-        return found
-
-    @property
-    def mean(self) -> float:
-        """Mean number of executions."""
-        return float(self.probability @ np.arange(1, self.most + 1))
-
-    def draw(self, count: int, random: np.random.Generator) -> Int64s:
-        """Return run lengths, shape (count,)."""
-        return draw_from(self.probability, count, random) + 1
+    weight = np.arange(1, most + 1) ** -exponent
+    found: Floats = weight / weight.sum()
+    return found
 
 
 @dataclass(frozen=True)
@@ -170,37 +142,25 @@ class Found:
     first: Int64s
     lengths: Int64s
 
-    def exponent(self, otherwise: float) -> tuple[float, list[str]]:
-        """Return the likeliest exponent of the lengths, and what is to be said of it."""
-        try:
-            found = zipf_exponent(self.lengths, "run lengths")
-        except UnavailableError:
-            return otherwise, ["no job is repeated"]
-        return found.exponent, []
 
-
+@once
 def find_runs(workload: Workload) -> Found:
     """Return the repeated executions of a workload.
 
     A repetition is a job that asks for as many processors and has the same executable as the job
     before it of the same user, whenever it comes. Unknown executables count as the same; jobs of
-    unknown users as those of one.
+    unknown users as those of one. Arrivals and jobs are fitted to the same runs.
     """
-
-    def find() -> Found:
-        order = np.argsort(workload.user, kind="stable")
-        begins = np.ones(len(order), bool)
-        begins[1:] = False
-        for column in (workload.user, workload.executable, workload.processors):
-            begins[1:] |= np.diff(column[order]) != 0
-        first = np.flatnonzero(begins)
-        lengths = np.diff(first, append=len(order))
-        place = order[first]
-        by_arrival = np.argsort(place, kind="stable")
-        return Found(place[by_arrival], lengths[by_arrival])
-
-    # Arrivals and jobs are fitted to the same runs.
-    return workload.once("repeated executions", find)
+    order = np.argsort(workload.user, kind="stable")
+    begins = np.ones(len(order), bool)
+    begins[1:] = False
+    for column in (workload.user, workload.executable, workload.processors):
+        begins[1:] |= np.diff(column[order]) != 0
+    first = np.flatnonzero(begins)
+    lengths = np.diff(first, append=len(order))
+    place = order[first]
+    by_arrival = np.argsort(place, kind="stable")
+    return Found(place[by_arrival], lengths[by_arrival])
 
 
 def cut_runs(start: Int64s, lengths: Int64s, run_time: Int64s, jobs: int) -> Int64s:
@@ -223,14 +183,10 @@ def cut_runs(start: Int64s, lengths: Int64s, run_time: Int64s, jobs: int) -> Int
         found: Int64s = np.where(since < 0, 0, np.minimum(passed, lengths))
         return found
 
-    low, high = 0, len(start) - 1
-    while low < high:
-        middle = (low + high) // 2
-        if by(int(start[middle])).sum() >= jobs:
-            high = middle
-        else:
-            low = middle + 1
-    return by(int(start[low]))
+    enough = bisect_left(
+        range(len(start) - 1), jobs, key=lambda run: int(by(int(start[run])).sum())
+    )
+    return by(int(start[enough]))
 
 
 def repeated(
@@ -324,7 +280,7 @@ class Feitelson(JobModel):
         POWER_FACTOR, gt=0, description="how many times likelier powers of two are (unconfirmed)"
     )
     unit_s: float = Field(1.0, gt=0, description="s; unit of the mean run times")
-    means: tuple[float, ...] = Field(
+    means: tuple[PositiveFloat, ...] = Field(
         min_length=1, description="unit_s; mean run time of each stage, rising (unconfirmed)"
     )
     shares_small: tuple[float, ...] = Field(
@@ -351,15 +307,10 @@ class Feitelson(JobModel):
     )  # fmt: skip
     users: UserShares = Field(description="who submits; every series has one user")
 
-    @field_validator("means")
-    @classmethod
-    def _positive(cls, means: tuple[float, ...]) -> tuple[float, ...]:
-        if min(means) <= 0 or any(np.diff(means) < 0):
-            raise ValueError("must be positive and rising")
-        return means
-
     @model_validator(mode="after")
     def _as_many(self) -> Self:
+        if np.any(np.diff(self.means) < 0):
+            raise ValueError("means: must be rising")
         for name in ("shares_small", "shares_large"):
             shares = getattr(self, name)
             if len(shares) != len(self.means):
@@ -368,15 +319,16 @@ class Feitelson(JobModel):
                 raise ValueError(f"{name}: must be at least 0 and add up to 1")
         return self
 
-    @property
-    def sizes(self) -> Harmonic:
-        """The distribution of sizes."""
-        return Harmonic(self.order, self.small_sizes, self.small_factor, self.power_factor)
+    def size_shares(self, machine: int) -> Floats:
+        """Return the probability of each size, shape (machine,)."""
+        return size_shares(
+            machine, self.order, self.small_sizes, self.small_factor, self.power_factor
+        )
 
     @property
-    def runs(self) -> RunLengths:
-        """The distribution of run lengths."""
-        return RunLengths(self.repetitions, self.most_repetitions)
+    def length_shares(self) -> Floats:
+        """Probability of each run length, shape (most_repetitions,)."""
+        return length_shares(self.repetitions, self.most_repetitions)
 
     def mean_run_time(self, processors: Int64s, machine: int) -> Floats:
         """Return the mean run time of jobs of a size, s, of the shape of ``processors``."""
@@ -406,7 +358,8 @@ class Feitelson(JobModel):
             raise ModelFitError(f"model {cls.name}: 0 jobs", "one or more are needed")
         machine = workload.machine or int(workload.processors.max())
         processors = np.minimum(workload.processors, machine)
-        sizes, notes = fit_harmonic(processors, machine, min(SMALL_SIZES, machine))
+        small_sizes = min(SMALL_SIZES, machine)
+        sizes, notes = fit_sizes(processors, machine, small_sizes)
         mixture = fit_linear_mixture(
             workload.run_time, processors / machine, Exponentials(LEAST_MEAN_S), cls.stages
         )
@@ -414,12 +367,14 @@ class Feitelson(JobModel):
         if not mixture.converged:
             notes.append(f"run times: not converged after {mixture.steps} steps")
         series = find_runs(workload)
-        exponent, told = series.exponent(REPETITIONS)
+        exponent = REPETITIONS
+        try:
+            exponent = zipf_exponent(series.lengths, "run lengths").exponent
+        except UnavailableError:
+            notes.append("no job is repeated")
         return cls(
-            order=sizes.order,
-            small_sizes=sizes.small_sizes,
-            small_factor=sizes.small_factor,
-            power_factor=sizes.power_factor,
+            **sizes,
+            small_sizes=small_sizes,
             means=tuple(mixture.parameters[order].tolist()),
             shares_small=tuple(mixture.small[order].tolist()),
             shares_large=tuple(mixture.large[order].tolist()),
@@ -427,7 +382,7 @@ class Feitelson(JobModel):
             most_repetitions=int(series.lengths.max()),
             repeats=repeats,
             users=UserShares.fit(workload),
-            notes=tuple(f"{cls.name}: {note}" for note in [*notes, *told]),
+            notes=tuple(f"{cls.name}: {note}" for note in notes),
         )
 
     @classmethod
@@ -463,16 +418,17 @@ class Feitelson(JobModel):
     def work(self, machine: int) -> float:
         """Return processors x s that a first execution and its repetitions need in the mean."""
         size = np.arange(1, machine + 1)
-        one = self.sizes.probability(machine) @ (size * self.mean_run_time(size, machine))
-        return float(one) * self.runs.mean
+        one = self.size_shares(machine) @ (size * self.mean_run_time(size, machine))
+        lengths = self.length_shares
+        return float(one) * float(lengths @ np.arange(1, len(lengths) + 1))
 
     @override
     def jobs(self, arrivals: Floats, machine: int, streams: Streams) -> Drawn:
         """Return as many jobs as there are arrivals of first executions, the first to come."""
         random = streams.generator("jobs")
         count = len(arrivals)
-        lengths = self.runs.draw(count, random)
-        size = self.sizes.draw(count, machine, random)
+        lengths = draw_from(self.length_shares, count, random) + 1
+        size = draw_from(self.size_shares(machine), count, random) + 1
         user, group = self.users.assign(count, streams.generator("users"))
         start = np.asarray(round_half_up(arrivals))
         if self.repeats == "same":

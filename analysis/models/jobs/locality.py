@@ -19,8 +19,8 @@ from pydantic import Field, NonNegativeFloat, model_validator
 
 from hpcrowd.analysis.features.locality import run_lengths
 from hpcrowd.analysis.features.workload import RESOLUTION_S, Workload
-from hpcrowd.analysis.models.jobs.classes import JobClasses
-from hpcrowd.analysis.models.parts.base import ArrivalModel, Drawn, Floats, JobModel
+from hpcrowd.analysis.models.jobs.classes import JobClasses, pair_counts
+from hpcrowd.analysis.models.parts.base import Drawn, Floats, JobModel
 from hpcrowd.analysis.models.parts.users import UserShares
 from hpcrowd.environment.compilation import compiled
 from hpcrowd.environment.errors import QuantityError
@@ -61,14 +61,7 @@ class Table:
 def _one(chance: float, begin: int, end: int, ends: Int64s) -> int:
     """Return the place in a table of one of the counts from ``begin`` to ``end``."""
     wanted = begin + min(int(chance * (end - begin)), end - begin - 1)
-    low, high = 0, len(ends) - 1
-    while low < high:
-        middle = (low + high) // 2
-        if ends[middle] > wanted:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    return np.searchsorted(ends, wanted, side="right")  # type: ignore[return-value]
 
 
 @compiled  # type: ignore[untyped-decorator]
@@ -192,9 +185,9 @@ class Locality(JobModel):
         np.maximum.at(most, labels, whole)
         return cls(
             classes=classes,
-            run_lengths=_counts(of_run, lengths),
+            run_lengths=pair_counts(of_run, lengths),
             # Without an end, so that each class has one that comes next.
-            next_classes=_counts(of_run, np.roll(of_run, -1)),
+            next_classes=pair_counts(of_run, np.roll(of_run, -1)),
             least_s=tuple(least.tolist()),
             most_s=tuple(most.tolist()),
             users=UserShares.fit(workload),
@@ -227,12 +220,6 @@ class Locality(JobModel):
             bag=run,
             notes=self.classes.notes_on(machine),
         )
-
-
-def _counts(first: Int64s, second: Int64s) -> Counts:
-    """Return the distinct pairs with how often each comes."""
-    pairs, counts = np.unique(np.stack([first, second]), axis=1, return_counts=True)
-    return tuple(zip(*pairs.tolist(), counts.tolist(), strict=True))
 
 
 def control_correlation(
@@ -316,16 +303,3 @@ def with_correlation(drawn: Drawn, degree: float, random: np.random.Generator) -
     (dealt,) = control_correlation(whole, drawn.processors, [degree], random)
     note = f"processors are dealt out anew to {degree:+g} times the largest correlation"
     return replace(drawn, processors=dealt, notes=[*drawn.notes, note])
-
-
-@dataclass(frozen=True)
-class Correlated:
-    """Jobs of a model with another correlation; it stands in for the model when it draws."""
-
-    jobs: JobModel
-    degree: float
-
-    def draw(self, count: int, arrivals: ArrivalModel, machine: int, streams: Streams) -> Drawn:
-        """Return the jobs; see :meth:`hpcrowd.analysis.models.parts.base.JobModel.draw`."""
-        drawn = self.jobs.draw(count, arrivals, machine, streams)
-        return with_correlation(drawn, self.degree, streams.generator("correlation"))

@@ -7,7 +7,6 @@ the models of Feitelson (:mod:`.feitelson`) use them, too.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self, override
 
@@ -39,47 +38,37 @@ NEWTON_STEPS = 6
 MOST_SHAPE = 1e6
 
 
-class Family(ABC):
-    """A kind of distribution that mixtures are made of; parameters have shape (components, ...)."""
-
-    #: Parameters of any one component.
-    blank: ClassVar[Floats]
-
-    @abstractmethod
-    def log_density(self, values: Floats, parameters: Floats) -> Floats:
-        """Return the log of the density, shape (components, values)."""
-
-    @abstractmethod
-    def likeliest(self, values: Floats, weights: Floats, before: Floats) -> Floats:
-        """Return the likeliest parameters; ``weights`` has shape (components, values)."""
-
-
 @dataclass(frozen=True)
-class Exponentials(Family):
+class Exponentials:
     """Exponential distributions by their means, shape (components,), none below ``least``."""
 
     least: float
+
+    #: Parameters of any one component.
     blank: ClassVar[Floats] = np.ones(1)
 
-    @override
     def log_density(self, values: Floats, parameters: Floats) -> Floats:
+        """Return the log of the density, shape (components, values)."""
         return -np.log(parameters)[:, None] - values / parameters[:, None]
 
-    @override
     def likeliest(self, values: Floats, weights: Floats, before: Floats) -> Floats:
-        """Return weighted means; a component without weight stays as it was."""
+        """Return weighted means; a component without weight stays as it was.
+
+        ``weights`` has shape (components, values).
+        """
         total = weights.sum(axis=1)
         mean = np.divide(weights @ values, total, out=before.copy(), where=total > 0)
         return np.maximum(mean, self.least)
 
 
-class Gammas(Family):
+class Gammas:
     """Gamma distributions by shape and scale, shape (components, 2); of positive values."""
 
+    #: Parameters of any one component.
     blank: ClassVar[Floats] = np.ones((1, 2))
 
-    @override
     def log_density(self, values: Floats, parameters: Floats) -> Floats:
+        """Return the log of the density, shape (components, values)."""
         from scipy.special import gammaln
 
         shape, scale = parameters[:, :1], parameters[:, 1:]
@@ -88,7 +77,6 @@ class Gammas(Family):
         )
         return found
 
-    @override
     def likeliest(self, values: Floats, weights: Floats, before: Floats) -> Floats:
         """Return the likeliest shapes and scales, by Newton's method (Minka 2002)."""
         from scipy.special import digamma, polygamma
@@ -123,8 +111,6 @@ class LinearMixture:
         Shares of the components at relative size 0 and 1, shape (components,).
     parameters
         Of the components, as the family says.
-    log_likelihood
-        Mean over the values.
     steps
         That it took.
     converged
@@ -134,13 +120,12 @@ class LinearMixture:
     small: Floats
     large: Floats
     parameters: Floats
-    log_likelihood: float
     steps: int
     converged: bool
 
 
 def fit_linear_mixture(
-    values: Floats, size: Floats, family: Family, components: int
+    values: Floats, size: Floats, family: Exponentials | Gammas, components: int
 ) -> LinearMixture:
     """Return the likeliest mixture that is reached from equal parts of the values by their rank.
 
@@ -185,7 +170,7 @@ def fit_linear_mixture(
             _shares(large * (part @ size), large),
         )
         parameters = family.likeliest(values, belongs, parameters)
-    return LinearMixture(small, large, parameters, likelihood, steps, converged)
+    return LinearMixture(small, large, parameters, steps, converged)
 
 
 def _shares(weights: Floats, before: Floats) -> Floats:
@@ -214,11 +199,6 @@ class HyperGamma(Numbers):
     def share(self, processors: Int64s) -> Floats:
         """Return the probability of the first gamma."""
         return np.clip(self.pa * processors + self.pb, 0, 1)
-
-    def mean_log(self, processors: Int64s) -> Floats:
-        """Return the mean of ln(run time in s), before anything is drawn again."""
-        first = self.share(processors)
-        return first * self.a1 * self.b1 + (1 - first) * self.a2 * self.b2
 
     def draw(self, processors: Int64s, random: np.random.Generator) -> Floats:
         """Return run times in whole s, at least 1, shape (jobs,)."""
@@ -354,12 +334,6 @@ class TwoStage(Numbers):
                 below(upper) - below(lower),
             ]
         )
-        return found
-
-    def probability(self, machine: int) -> Floats:
-        """Return the probability of 1, 2, ..., ``machine`` processors, shape (machine,)."""
-        shares = np.array([self.serial, self.power, 1 - self.serial - self.power])
-        found: Floats = shares @ self.ways(np.arange(1, machine + 1), machine)
         return found
 
 
@@ -548,15 +522,13 @@ class LublinJobs(JobModel):
     @override
     def draw(self, count: int, arrivals: ArrivalModel, machine: int, streams: Streams) -> Drawn:
         times, kinds = arrivals.times_and_kinds(count, streams.generator("arrivals"))
-        return self._of_kinds(times, kinds, machine, streams)
+        return self.jobs(times, machine, streams, kinds)
 
     @override
-    def jobs(self, arrivals: Floats, machine: int, streams: Streams) -> Drawn:
-        return self._of_kinds(arrivals, None, machine, streams)
-
-    def _of_kinds(
-        self, arrivals: Floats, kinds: Int64s | None, machine: int, streams: Streams
+    def jobs(
+        self, arrivals: Floats, machine: int, streams: Streams, kinds: Int64s | None = None
     ) -> Drawn:
+        """Return a job for each arrival; ``kinds`` are those of the arrivals, where they tell."""
         count = len(arrivals)
         random = streams.generator("jobs")
         quick = np.zeros(count, bool)

@@ -7,7 +7,7 @@ k-medoids; the model of a group is a mixture of normal distributions in log2.
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self, override
@@ -15,11 +15,12 @@ from typing import Any, ClassVar, Literal, Self, override
 import numpy as np
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
+from hpcrowd.analysis.features.locality import fitting
 from hpcrowd.analysis.features.sizes import is_power_of_two
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.parts.base import Drawn, Floats, JobModel, Numbers
 from hpcrowd.analysis.models.parts.users import draw_from
-from hpcrowd.environment.errors import ModelFitError, QuantityError, missing
+from hpcrowd.environment.errors import ModelFitError, QuantityError, UnavailableError, missing
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.streams import Streams
 
@@ -120,11 +121,6 @@ class Submissions:
         jobs = count.sum(axis=1)
         return cls(users, place, count / jobs[:, None], jobs)
 
-    @cached_property
-    def most_active(self) -> Int64s:
-        """Places of the users that medoids are sought among."""
-        return np.sort(np.argsort(-self.jobs, kind="stable")[:MOST_USERS])
-
     def distance(self, users: Int64s, others: Int64s) -> Floats:
         """Return ||a - a'|| times (jobs of both) / (all jobs), shape (users, others)."""
         from scipy.spatial.distance import cdist
@@ -147,7 +143,7 @@ class Submissions:
         everyone = np.arange(len(self.users))
         if len(everyone) <= count:
             return everyone
-        sought = self.most_active
+        sought = np.sort(np.argsort(-self.jobs, kind="stable")[:MOST_USERS])
         medoids = sought[_medoids(self.distance(sought, sought), count)]
         nearest = self.distance(everyone, medoids).argmin(axis=1)
         found: Int64s = np.unique(nearest, return_inverse=True)[1]
@@ -186,6 +182,28 @@ MOST_STEPS = 300
 TRIES = 100
 
 
+@dataclass(frozen=True)
+class Fitting:
+    """How mixtures are fitted.
+
+    Attributes
+    ----------
+    components
+        Mixtures of 1 to this many are tried.
+    least_variance
+        (log2 units)^2; added to each variance.
+    sample
+        Most jobs that one is fitted to.
+    seed
+        Draws the sample and where fits start.
+    """
+
+    components: int = COMPONENTS
+    least_variance: float = LEAST_VARIANCE
+    sample: int = MIXTURE_SAMPLE
+    seed: int = 0
+
+
 class Mixture(Numbers):
     """Normal distributions of (log2 processors, log2 run time), each with its full covariance."""
 
@@ -212,45 +230,32 @@ class Mixture(Numbers):
         return self
 
     @classmethod
-    def fit(
-        cls,
-        logs: Floats,
-        *,
-        components: int = COMPONENTS,
-        least_variance: float = LEAST_VARIANCE,
-        sample: int = MIXTURE_SAMPLE,
-        seed: int = 0,
-    ) -> Self:
+    def fit(cls, logs: Floats, how: Fitting) -> Self:
         """Return the likeliest mixture, its number of components by BIC.
 
         Parameters
         ----------
         logs
             log2 processors and log2 run time of jobs, shape (jobs, 2); at least one.
-        components
-            Mixtures of 1 to this many are tried.
-        least_variance
-            Added to each variance.
-        sample
-            Most jobs that it is fitted to.
-        seed
-            Draws the sample and where fits start.
+        how
+            It is fitted.
 
         Raises
         ------
         ModelFitError
             When scikit-learn is not installed.
         """
-        if len(logs) > sample:
-            logs = logs[np.random.default_rng(seed).choice(len(logs), sample, replace=False)]
+        if len(logs) > how.sample:
+            chosen = np.random.default_rng(how.seed).choice(len(logs), how.sample, replace=False)
+            logs = logs[chosen]
         different = len(np.unique(logs, axis=0))
         if different == 1:
             return cls(
                 weights=(1.0,),
                 means=(tuple(logs[0].tolist()),),
-                covariances=((least_variance, 0.0, least_variance),),
+                covariances=((how.least_variance, 0.0, how.least_variance),),
             )
-        best = _best(logs, min(components, different), least_variance, seed)
+        best = _best(logs, min(how.components, different), how)
         # A component that no job belongs to may end with a share of 0.
         there = best.weights_ > 0
         weights, spread = best.weights_[there], best.covariances_[there]
@@ -300,29 +305,23 @@ class Mixture(Numbers):
         return logs
 
 
-def _best(logs: Floats, components: int, least_variance: float, seed: int) -> Any:
+def _best(logs: Floats, components: int, how: Fitting) -> Any:
     """Return the mixture of scikit-learn with the smallest BIC."""
     try:
-        from sklearn.exceptions import ConvergenceWarning
-        from sklearn.mixture import GaussianMixture
-        from threadpoolctl import threadpool_limits
-    except ImportError:
-        raise ModelFitError("model mugm", missing("scikit-learn")) from None
-    # One thread: the last digits of sums may depend on how many there are.
-    with threadpool_limits(limits=1), warnings.catch_warnings():
-        # Some numbers of components are hopeless; they lose by BIC.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        found = [
-            GaussianMixture(
-                number,
-                covariance_type="full",
-                reg_covar=least_variance,
-                max_iter=MOST_STEPS,
-                random_state=seed,
-            ).fit(logs)
-            for number in range(1, components + 1)
-        ]
-        return min(found, key=lambda mixture: mixture.bic(logs))
+        with fitting() as kind:
+            found = [
+                kind(
+                    number,
+                    covariance_type="full",
+                    reg_covar=how.least_variance,
+                    max_iter=MOST_STEPS,
+                    random_state=how.seed,
+                ).fit(logs)
+                for number in range(1, components + 1)
+            ]
+            return min(found, key=lambda mixture: mixture.bic(logs))
+    except UnavailableError as error:
+        raise ModelFitError("model mugm", str(error)) from None
 
 
 #: Groups of users (section V-A: 4 cover the workloads) and clusters of run times (section IV-B:
@@ -444,11 +443,8 @@ class Mugm(JobModel):
         label = submitted.groups(groups)
         if label.max() + 1 < groups:
             notes.append(f"{label.max() + 1} groups of users instead of {groups}: too few differ")
-        return cls.of_groups(
-            workload, label, medoids,
-            notes=notes, powers=powers, components=components, least_variance=least_variance,
-            mixture_sample=mixture_sample, seed=seed,
-        )  # fmt: skip
+        how = Fitting(components, least_variance, mixture_sample, seed)
+        return cls.of_groups(workload, label, medoids, how, notes=notes, powers=powers)
 
     @classmethod
     def of_groups(
@@ -456,13 +452,10 @@ class Mugm(JobModel):
         workload: Workload,
         label: Int64s,
         medoids: Floats,
+        how: Fitting,
         *,
-        notes: list[str],
+        notes: Sequence[str] = (),
         powers: Powers = "met",
-        components: int = COMPONENTS,
-        least_variance: float = LEAST_VARIANCE,
-        mixture_sample: int = MIXTURE_SAMPLE,
-        seed: int = 0,
     ) -> Self:
         """Return the model of a workload whose users are grouped already.
 
@@ -474,9 +467,11 @@ class Mugm(JobModel):
             Group of each user in the order of user numbers, from 0 on, shape (users,).
         medoids
             Of run times, log2 s.
+        how
+            Mixtures are fitted.
         notes
             What is to be told.
-        powers, components, least_variance, mixture_sample, seed
+        powers
             As for :meth:`fit`.
         """
         user, processors, run_time, _ = jobs_of(workload)
@@ -490,16 +485,9 @@ class Mugm(JobModel):
         made = []
         for group in np.argsort(-total, kind="stable").tolist():
             mine = of_job == group
-            mixture = Mixture.fit(
-                logs[mine],
-                components=components,
-                least_variance=least_variance,
-                sample=mixture_sample,
-                seed=seed,
-            )
-            _, drawn = mixture.draw(
-                mixture_sample, np.random.default_rng(seed), machine=machine, longest_s=longest
-            )
+            mixture = Mixture.fit(logs[mine], how)
+            random = np.random.default_rng(how.seed)
+            _, drawn = mixture.draw(how.sample, random, machine=machine, longest_s=longest)
             counts = np.bincount(place[mine])
             made.append(
                 UserGroup(
@@ -601,6 +589,4 @@ def jobs_of(workload: Workload) -> tuple[Int64s, Int64s, Floats, list[str]]:
 
 def nearest_power(processors: Int64s, machine: int) -> Int64s:
     """Return the nearest power of two in log2, within the machine."""
-    nearest = np.floor(np.log2(processors) + 0.5)
-    most = np.floor(np.log2(machine))
-    return (2 ** np.minimum(nearest, most)).astype(np.int64)
+    return 2 ** np.minimum(parallelism_class(processors), int(np.log2(machine)))

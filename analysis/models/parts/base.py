@@ -140,33 +140,16 @@ class ArrivalModel(Part):
 
     @classmethod
     @abstractmethod
-    def fit(cls, submit: Floats) -> ArrivalModel:
-        """Return the model of recorded arrivals.
+    def fit(cls, workload: Workload) -> ArrivalModel:
+        """Return the model of the arrivals of a workload.
 
-        Parameters
-        ----------
-        submit
-            s, rising, shape (jobs,).
+        What a name for fitting only returns is of another class.
 
         Raises
         ------
         ModelFitError
             When it cannot be fitted, with the parameter and the reason.
         """
-
-    @classmethod
-    def fit_workload(cls, workload: Workload) -> ArrivalModel:
-        """Return the model of the arrivals of a workload; by default :meth:`fit` does it all.
-
-        A subclass that needs the local time or the settings overrides it. What a name for fitting
-        only returns is of another class.
-
-        Raises
-        ------
-        ModelFitError
-            As :meth:`fit`.
-        """
-        return cls.fit(workload.submit)
 
     @abstractmethod
     def times(self, count: int, random: np.random.Generator) -> Floats:

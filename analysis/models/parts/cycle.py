@@ -7,18 +7,35 @@ A daily cycle is an open point of Minh 2012 (section 4.6).
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field
 
 from hpcrowd.analysis.curves import DAY_HOURS, WEEK_HOURS
-from hpcrowd.analysis.features.arrivals import hours_of_week, span
+from hpcrowd.analysis.features.arrivals import hours_of_week, span_s
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.parts.base import Floats, Part
 from hpcrowd.environment.clock import HOUR, WEEK
 from hpcrowd.environment.errors import ModelFitError, UnavailableError
+
+
+def _checked(rates: tuple[float, ...]) -> tuple[float, ...]:
+    """Return rates as they are; a pydantic validator.
+
+    Raises
+    ------
+    ValueError
+        When one is negative, or all are 0.
+    """
+    if rates and (min(rates) < 0 or max(rates) <= 0):
+        raise ValueError("rates must not be negative, and one of them must be positive")
+    return rates
+
+
+#: Relative rates in the intervals of a period.
+Rates = Annotated[tuple[float, ...], AfterValidator(_checked)]
 
 
 class Cycle(Part):
@@ -31,16 +48,11 @@ class Cycle(Part):
     title: ClassVar[str] = "rate of arrivals in each hour of the week"
     source: ClassVar[str] = "Minh 2012, section 4.6, names it as an open point; ours"
 
-    rates: tuple[float, ...] = Field(
+    rates: Rates = Field(
         min_length=WEEK_HOURS,
         max_length=WEEK_HOURS,
         description="rate in each hour of the week from Monday 00:00 on, over the mean rate",
     )
-
-    @field_validator("rates")
-    @classmethod
-    def _not_all_zero(cls, rates: tuple[float, ...]) -> tuple[float, ...]:
-        return checked_rates(rates)
 
     @classmethod
     def fit(cls, workload: Workload, *, weekly: bool = True) -> Self:
@@ -59,7 +71,7 @@ class Cycle(Part):
             When the workload is shorter than a week.
         """
         try:
-            length = span(workload)
+            length = span_s(workload)
             hours = hours_of_week(workload)
         except UnavailableError as error:
             raise ModelFitError(f"cycle of {workload.name}", str(error)) from None
@@ -92,19 +104,6 @@ class Cycle(Part):
         """
         begin = operational_times(np.array([start], np.float64), self.rates, HOUR)
         return operational_times(times + start, self.rates, HOUR) - begin
-
-
-def checked_rates(rates: tuple[float, ...]) -> tuple[float, ...]:
-    """Return rates as they are; a pydantic validator.
-
-    Raises
-    ------
-    ValueError
-        When one is negative, or all are 0.
-    """
-    if rates and (min(rates) < 0 or max(rates) <= 0):
-        raise ValueError("rates must not be negative, and one of them must be positive")
-    return rates
 
 
 def clock_times(operational: Floats, rates: ArrayLike, interval: float) -> Floats:

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
-from pydantic import Field, PositiveFloat, model_validator
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from hpcrowd.analysis.features.bags import bags
 from hpcrowd.analysis.features.workload import Workload
@@ -38,7 +38,9 @@ class UserShares(Part):
     weights: tuple[PositiveFloat, ...] = Field(
         min_length=1, description="share of the bags of each user, most first; adds up to 1"
     )
-    groups: tuple[int, ...] = Field(min_length=1, description="group of each user, from 1 on")
+    groups: tuple[PositiveInt, ...] = Field(
+        min_length=1, description="group of each user, from 1 on"
+    )
     stay: float = Field(
         0.0,
         ge=0,
@@ -50,8 +52,6 @@ class UserShares(Part):
     def _as_many(self) -> Self:
         if len(self.weights) != len(self.groups):
             raise ValueError(f"{len(self.weights)} weights of users for {len(self.groups)} groups")
-        if min(self.groups) < 1:
-            raise ValueError(f"group {min(self.groups)}: groups count from 1")
         return self
 
     @classmethod

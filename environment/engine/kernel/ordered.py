@@ -69,15 +69,21 @@ SIGN, HALF_LIFE, ALPHA, LIMIT, DECLINE, C_COUNT = range(6)
     BY_ESTIMATE,
     BY_REQUESTED,
     BY_PROCESSORS,
-    BY_AREA,
     BY_USER,
     BY_GROUP,
     BY_QUEUE,
+    BY_AREA,
     BY_PRIORITY,  # of the queue that the job is in
     BY_SLOWDOWN,
     BY_USAGE,
     BY_CRITICALITY,
 ) = range(12)
+
+#: Columns of the first of these orders, which go by one.
+KEY_COLUMNS = (
+    *(S.ENQUEUED, S.ESTIMATE, S.REQUESTED_TIME, S.PROCESSORS),
+    *(S.USER, S.GROUP, S.QUEUE),
+)
 
 # Orders of backfilling.
 NONE, AS_QUEUED, AS_SUBMITTED, SHORTEST, LARGEST, BEST_FIT = range(6)
@@ -100,22 +106,10 @@ class Order(NamedTuple):
 def fixed_key(jobs, order, job):
     """Return the key of a job in an order that does not change; 0 in others."""
     by = order.q[ORDER]
-    if by == BY_SUBMIT:
-        key = float(jobs[S.ENQUEUED, job])
-    elif by == BY_ESTIMATE:
-        key = float(jobs[S.ESTIMATE, job])
-    elif by == BY_REQUESTED:
-        key = float(jobs[S.REQUESTED_TIME, job])
-    elif by == BY_PROCESSORS:
-        key = float(jobs[S.PROCESSORS, job])
+    if by < len(KEY_COLUMNS):
+        key = float(jobs[KEY_COLUMNS[by], job])
     elif by == BY_AREA:
         key = float(jobs[S.PROCESSORS, job] * jobs[S.ESTIMATE, job])
-    elif by == BY_USER:
-        key = float(jobs[S.USER, job])
-    elif by == BY_GROUP:
-        key = float(jobs[S.GROUP, job])
-    elif by == BY_QUEUE:
-        key = float(jobs[S.QUEUE, job])
     elif by == BY_PRIORITY:
         key = order.priorities[job]
     else:

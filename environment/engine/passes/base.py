@@ -116,20 +116,15 @@ class CompiledPass(ABC):
             ``hpcrowd.environment.stops.FOREVER`` for no such time.
         """
 
+    @abstractmethod
     def advance(self, cluster: tuple[Int64s, ...], units: tuple[Int64s, ...], halt: int) -> int:
-        """Let the engine's loop run; return why it stopped.
-
-        A policy whose passes need nothing from outside may run them within.
+        """Let the engine's loop run, and the passes within; return why it stopped.
 
         Parameters
         ----------
         cluster, units, halt
             The fields of ``Cluster`` and ``Units`` of ``engine.kernel.places``; when to stop.
         """
-        from hpcrowd.environment.engine.kernel import loop
-
-        stop: int = loop.advance(*cluster, *units, halt)
-        return stop
 
 
 def compiled_pass(scheduler: Scheduler) -> type[CompiledPass] | None:

@@ -19,6 +19,7 @@ import numpy as np
 from hpcrowd.environment.compilation import drop_stale
 from hpcrowd.environment.errors import PredictorError, QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s, JobTable
+from hpcrowd.environment.schedulers.base import options_of
 from hpcrowd.environment.schedulers.predictors.base import Events, Predictor, not_begun
 from hpcrowd.environment.schedulers.predictors.kernel import experience as K
 from hpcrowd.environment.schedulers.predictors.kernel import prediction as kernel
@@ -60,6 +61,12 @@ class ComparingPredictor(Predictor):
     #: Its settings, in the order of that.
     _settings: Float64s
 
+    #: The nominal attributes that make a category, and those that make a class.
+    _masks: tuple[int, int]
+
+    #: K, the larger one where there are two.
+    _most_neighbours: int
+
     #: Whether numeric attributes tell jobs apart.
     _numbers = True
 
@@ -79,26 +86,19 @@ class ComparingPredictor(Predictor):
         self._memory: Experience | None = None
         self._given: tuple[Any, ...] = ()
 
-    def _masks(self) -> tuple[int, int]:
-        """Return the nominal attributes that make a category, and those that make a class."""
-        raise NotImplementedError
-
-    def _most_neighbours(self) -> int:
-        """Return K, the larger one where there are two."""
-        raise NotImplementedError
-
     def begin(self, jobs: JobTable) -> None:
         """Take the table of jobs; forget what was before."""
+        self.check_ready()
         self._jobs = jobs
         counters = np.zeros(K.COUNTERS, np.int64)
         counters[K.KIND] = HISTORIES.index(self.history)
-        counters[K.CATEGORY_MASK], counters[K.CLASS_MASK] = self._masks()
+        counters[K.CATEGORY_MASK], counters[K.CLASS_MASK] = self._masks
         counters[K.NUMBERS] = K.NUMERIC if self._numbers else 0
         bounds = np.array([[np.inf, -np.inf]] * K.NUMERIC)
         if self.bounds == "table" and len(jobs):
             columns = (jobs.processors, jobs.requested_time, jobs.requested_memory)
             bounds[:] = [[column.min(), column.max()] for column in columns]
-        wanted = self._most_neighbours()
+        wanted = self._most_neighbours
         room = max(len(jobs), FIRST_ROOM)
         self._memory = Experience(
             counters=counters,
@@ -143,6 +143,14 @@ class ComparingPredictor(Predictor):
             events.time, events.row, events.kind, predicted,
         )  # fmt: skip
         return predicted
+
+    def to_json(self) -> dict[str, Any]:
+        """Return its settings as plain data."""
+        settings = {name: getattr(self, name) for name in options_of(type(self))}
+        return {
+            name: one.tolist() if isinstance(one, np.ndarray) else one
+            for name, one in settings.items()
+        }
 
     def _ready(self) -> tuple[JobTable, tuple[Any, ...]]:
         """Return the table, and the arrays with room for every job of the table."""

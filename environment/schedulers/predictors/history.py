@@ -13,7 +13,7 @@ come first (the latest), and what to do before any job has ended (beta times the
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.resources import files
 from typing import Any
 
@@ -159,6 +159,8 @@ class HistoryPredictor(ComparingPredictor):
         groups = (parameters.small, parameters.big)
         each = [value for g in groups for value in (g.n, g.k, g.alpha, g.beta)]
         self._settings = np.array([parameters.pivot_s, *each], np.float64)
+        mask = template_mask(parameters.template)
+        self._masks, self._most_neighbours = (mask, mask), max(group.k for group in groups)
 
     def check_ready(self) -> None:
         """Make sure that there are parameters."""
@@ -173,24 +175,10 @@ class HistoryPredictor(ComparingPredictor):
             )
         return self.parameters
 
-    def _masks(self) -> tuple[int, int]:
-        mask = template_mask(self._trained().template)
-        return mask, mask
-
-    def _most_neighbours(self) -> int:
-        parameters = self._trained()
-        return max(parameters.small.k, parameters.big.k)
-
     def _ready(self) -> tuple[JobTable, tuple[Any, ...]]:
         self._trained()
         return super()._ready()
 
     def to_json(self) -> dict[str, Any]:
         """Return its settings as plain data."""
-        from dataclasses import asdict
-
-        return {
-            "parameters": asdict(self._trained()),
-            "history": self.history,
-            "bounds": self.bounds,
-        }
+        return super().to_json() | {"parameters": asdict(self._trained())}

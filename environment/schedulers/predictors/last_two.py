@@ -6,8 +6,6 @@ requested time. "Latest" goes by submission. As an option it is at most the requ
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from hpcrowd.environment.schedulers.predictors.experience import ComparingPredictor, check_whole
@@ -40,13 +38,4 @@ class LastTwo(ComparingPredictor):
         self.cap = cap
         self.name = "last-two"
         self._settings = np.array([self.jobs, cap], np.float64)
-
-    def _masks(self) -> tuple[int, int]:
-        return 1, 1
-
-    def _most_neighbours(self) -> int:
-        return self.jobs
-
-    def to_json(self) -> dict[str, Any]:
-        """Return its settings as plain data."""
-        return {"jobs": self.jobs, "cap": self.cap, "history": self.history}
+        self._masks, self._most_neighbours = (1, 1), self.jobs

@@ -10,11 +10,11 @@ the version counts up when an older program could no longer read what a newer on
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any
 
 from hpcrowd.environment.errors import HpcrowdError, ModelFileError, QuantityError
-from hpcrowd.environment.model_files import ModelFormat
+from hpcrowd.environment.files import ModelFormat
+from hpcrowd.environment.schedulers.names import parse_options
 from hpcrowd.environment.schedulers.predictors.history import (
     Group,
     HistoryParameters,
@@ -37,21 +37,11 @@ FILES = ModelFormat(
 )
 
 #: The predictors by name.
-PREDICTORS: dict[str, Callable[..., Shipped]] = {
+PREDICTORS: dict[str, type[LastTwo] | type[Nearest] | type[HistoryPredictor]] = {
     "last-two": LastTwo,
     "nearest": Nearest,
     "history": HistoryPredictor,
 }
-
-#: Options that may be given in a text, and how each is read.
-OPTIONS: dict[str, dict[str, str]] = {
-    "last-two": {"jobs": "whole", "cap": "yes-no", "history": "word"},
-    "nearest": {
-        "n": "whole", "k": "whole", "bandwidth": "number", "cap": "yes-no",
-        "history": "word", "bounds": "word",
-    },
-    "history": {"history": "word", "bounds": "word"},
-}  # fmt: skip
 
 
 def parse_predictor(text: str) -> Shipped:
@@ -72,36 +62,17 @@ def parse_predictor(text: str) -> Shipped:
             f"predictor {text!r}: not known; choose {', '.join(PREDICTORS)}, or a file of a "
             "trained model (.json)"
         )
+    parts = [part for part in rest.split(",") if part]
     given: dict[str, Any] = {}
-    for word in filter(None, rest.split(",")):
-        key, equals, value = word.partition("=")
-        if not equals and name == "history" and "parameters" not in given:
-            given["parameters"] = HistoryParameters.published(key)
-            continue
-        if key not in OPTIONS[name] or not equals:
-            also = f", or {', '.join(published_names())}" if name == "history" else ""
-            raise QuantityError(
-                f"predictor {text!r}: {word!r} is no option of {name}; choose "
-                f"{', '.join(f'{option}=' for option in OPTIONS[name])}{also}"
-            )
-        given[key] = _read(text, key, value, OPTIONS[name][key])
-    return PREDICTORS[name](**given)
-
-
-def _read(text: str, key: str, value: str, kind: str) -> Any:
-    if kind == "word":
-        return value
-    if kind == "yes-no" and value in ("yes", "no"):
-        return value == "yes"
-    try:
-        if kind == "whole":
-            return int(value)
-        if kind == "number":
-            return float(value)
-    except ValueError:
-        pass
-    rule = {"whole": "a whole number", "number": "a number", "yes-no": "yes or no"}[kind]
-    raise QuantityError(f"predictor {text!r}: {key} {value!r}: not {rule}")
+    also = ""
+    if name == "history":
+        also = f", or {', '.join(published_names())}"
+        published = next((part for part in parts if "=" not in part), None)
+        if published is not None:
+            parts.remove(published)
+            given["parameters"] = HistoryParameters.published(published)
+    kind = PREDICTORS[name]
+    return kind(**given, **parse_options("predictor", text, kind, parts, also))
 
 
 def predictor_from(model: str, settings: dict[str, Any]) -> Shipped:

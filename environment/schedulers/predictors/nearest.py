@@ -13,7 +13,6 @@ with were found by a search that is not published: the defaults here are unconfi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -88,21 +87,5 @@ class Nearest(ComparingPredictor):
         self.name = "nearest"
         first = [self.n, self.k, self.bandwidth, cap]
         self._settings = np.array([*first, *self.weights], np.float64)
-
-    def _masks(self) -> tuple[int, int]:
-        return 0, sum(1 << place for place in range(NOMINAL) if self.weights[place])
-
-    def _most_neighbours(self) -> int:
-        return self.k
-
-    def to_json(self) -> dict[str, Any]:
-        """Return its settings as plain data."""
-        return {
-            "n": self.n,
-            "k": self.k,
-            "weights": self.weights.tolist(),
-            "bandwidth": self.bandwidth,
-            "cap": self.cap,
-            "history": self.history,
-            "bounds": self.bounds,
-        }
+        self._masks = 0, sum(1 << place for place in range(NOMINAL) if self.weights[place])
+        self._most_neighbours = self.k

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import http.client
 import os
-import re
 import socket
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
@@ -36,25 +34,6 @@ LOOK_S = 0.1
 Progress = Callable[[str, int, int], Any]
 
 
-@dataclass(frozen=True)
-class Patience:
-    """How long a download puts up with its server.
-
-    Attributes
-    ----------
-    timeout_s
-        Longest time without a byte, s.
-    retries
-        How often it goes on after a failure that may pass, such as a broken connection.
-    pause_s
-        Time before the first of them, s; each next is twice as long.
-    """
-
-    timeout_s: float
-    retries: int
-    pause_s: float
-
-
 class _Failure(Exception):
     """Why a request came to nothing, in words, and whether it may go better a little later."""
 
@@ -63,17 +42,15 @@ class _Failure(Exception):
         super().__init__(what)
 
 
-class _OtherPart(Exception):
-    """A server sends another part of the file than it was asked for."""
-
-
 def download(
     url: str,
     file: BinaryIO,
     *,
     most: int,
     cure: str,
-    patience: Patience,
+    timeout_s: float,
+    retries: int,
+    pause_s: float,
     progress: Callable[[int, int | None], Any],
 ) -> None:
     """Append what is missing of a file at ``url`` to ``file``, which is open for appending.
@@ -88,8 +65,8 @@ def download(
         Bytes that the file has at most.
     cure
         What a user may do when nothing at all can be had.
-    patience
-        How long to wait, and how often to go on.
+    timeout_s, retries, pause_s
+        How long to wait, and how often to go on, see ``archive.logs.fetch``.
     progress
         Called with the bytes there are, and the bytes there will be if that is known.
 
@@ -100,14 +77,14 @@ def download(
     """
     if urlsplit(url).scheme not in ("http", "https"):
         raise ArchiveError(f"{url}: only http:// and https:// are fetched from; {cure}")
-    for attempt in range(patience.retries + 1):
+    for attempt in range(retries + 1):
         try:
-            _append(url, file, most, patience.timeout_s, progress)
+            _append(url, file, most, timeout_s, progress)
             return
         except _Failure as failure:
             have = file.seek(0, os.SEEK_END)
-            if failure.passing and attempt < patience.retries:
-                time.sleep(patience.pause_s * 2**attempt)
+            if failure.passing and attempt < retries:
+                time.sleep(pause_s * 2**attempt)
                 continue
             tried = f" ({plural(attempt + 1, 'attempt')})" if attempt else ""
             kept = f"{have:,} bytes are kept in {file.name}, the same command goes on from there"
@@ -125,23 +102,28 @@ def _append(
 ) -> None:
     """Ask once for what is missing, and append it."""
     have = file.seek(0, os.SEEK_END)
+    request = urllib.request.Request(url, headers={"User-Agent": "hpcrowd"})
+    if have:
+        request.add_header("Range", f"bytes={have}-")
     try:
-        with _opener().open(_request(url, have), timeout=timeout_s) as response:
+        with _opener().open(request, timeout=timeout_s) as response:
             if response.status != 206:
                 have = file.truncate(0)  # the server sends no parts, but all of it
-            elif _first_byte(response.headers) != have:
-                raise _OtherPart
-            _copy(response, file, have, most, progress)
-            return
-    except _OtherPart:
+            part = response.headers.get("Content-Range", "")
+            if response.status != 206 or part.startswith(f"bytes {have}-"):
+                _copy(response, file, have, most, progress)
+                return
         if not have:
-            raise _Failure("answers with a part of the file that nobody asked for") from None
+            raise _Failure("answers with a part of the file that nobody asked for")
     except urllib.error.HTTPError as error:
         error.close()
         if error.code != 416 or not have:
-            raise _refused(error) from None
+            if error.code in (404, 410):
+                raise _Failure(f"not found ({error.code}); it may have moved") from None
+            what = f"refused ({error.code} {error.reason})"
+            raise _Failure(what, error.code in PASSING) from None
         # Nothing follows what is there: either that is all, or it is no beginning of the file.
-        if _whole_size(error.headers) == have:
+        if error.headers.get("Content-Range") == f"bytes */{have}":
             return
     except urllib.error.URLError as error:
         raise _failed(error.reason, timeout_s) from None
@@ -166,7 +148,12 @@ def _copy(
         chunk = response.read1(CHUNK)
         if not chunk:
             break
-        _write(file, chunk)
+        try:
+            file.write(chunk)
+            file.flush()
+        except OSError as error:
+            what = error.strerror or error
+            raise ArchiveError(f"{file.name}: cannot be written: {what}") from error
         have += len(chunk)
         progress(have, total)
         if have > most:
@@ -174,21 +161,6 @@ def _copy(
             raise _Failure(f"sends more than {most:,} bytes, which is not this log")
     if total is not None and have < total:
         raise _Failure(f"the connection ended after {have:,} of {total:,} bytes", passing=True)
-
-
-def _write(file: BinaryIO, chunk: bytes) -> None:
-    try:
-        file.write(chunk)
-        file.flush()
-    except OSError as error:
-        raise ArchiveError(f"{file.name}: cannot be written: {error.strerror or error}") from error
-
-
-def _request(url: str, have: int) -> urllib.request.Request:
-    headers = {"User-Agent": "hpcrowd"}
-    if have:
-        headers["Range"] = f"bytes={have}-"
-    return urllib.request.Request(url, headers=headers)
 
 
 def _opener() -> urllib.request.OpenerDirector:
@@ -205,24 +177,6 @@ def _opener() -> urllib.request.OpenerDirector:
     ):
         opener.add_handler(handler())
     return opener
-
-
-def _first_byte(headers: Any) -> int | None:
-    """Return where the part that was sent begins."""
-    match = re.match(r"bytes (\d+)-", headers.get("Content-Range", ""))
-    return int(match[1]) if match else None
-
-
-def _whole_size(headers: Any) -> int | None:
-    """Return the size of the whole that a refusal of a part names."""
-    match = re.fullmatch(r"bytes \*/(\d+)", headers.get("Content-Range", ""))
-    return int(match[1]) if match else None
-
-
-def _refused(error: urllib.error.HTTPError) -> _Failure:
-    if error.code in (404, 410):
-        return _Failure(f"not found ({error.code}); it may have moved")
-    return _Failure(f"refused ({error.code} {error.reason})", error.code in PASSING)
 
 
 def _failed(reason: Any, timeout_s: float) -> _Failure:

@@ -166,11 +166,12 @@ def flaw(path: Path, log: ArchiveLog) -> str:
     OSError
         When it cannot be read.
     """
-    found = _sum(path)
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+        file.seek(0)
+        begin = file.read(512)
     if found in (log.sha256, log.sha256_unpacked):
         return ""
-    with path.open("rb") as file:
-        begin = file.read(512)
     if not begin.startswith(GZIP):
         if begin.lstrip()[:5].lower() in (b"<!doc", b"<html"):
             return "a web page, not a log"
@@ -186,17 +187,6 @@ def flaw(path: Path, log: ArchiveLog) -> str:
     if found != log.sha256_unpacked:
         return f"SHA-256 of what is in it {found}, expected {log.sha256_unpacked}"
     return ""
-
-
-def is_packed(path: Path) -> bool:
-    """Return whether a file is gzipped, whatever its name."""
-    with path.open("rb") as file:
-        return file.read(len(GZIP)) == GZIP
-
-
-def _sum(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _sum_unpacked(path: Path, most: int) -> str:
@@ -310,7 +300,7 @@ def fetch(
     ArchiveError
         When the log is not known, cannot be had, or what came is not it.
     """
-    from hpcrowd.environment.traces.archive.download import Patience, claimed, download
+    from hpcrowd.environment.traces.archive.download import claimed, download
 
     log = find_log(name)
     place = cache_folder() if folder is None else Path(folder)
@@ -325,7 +315,7 @@ def fetch(
                 file.truncate(0)
                 return found
             part = Path(file.name)
-            if not _is_whole(part, log):
+            if part.stat().st_size < log.bytes or flaw(part, log):
                 download(
                     log.address,
                     file,
@@ -334,7 +324,9 @@ def fetch(
                         f"get {log.file} elsewhere and put it into {place}, or set {MIRROR} to the "
                         "address of a mirror"
                     ),
-                    patience=Patience(timeout_s, retries, pause_s),
+                    timeout_s=timeout_s,
+                    retries=retries,
+                    pause_s=pause_s,
                     progress=lambda have, total: (
                         progress(log.name, have, total or log.bytes) if progress else None
                     ),
@@ -347,18 +339,15 @@ def fetch(
                     "again"
                 )
             os.fsync(file.fileno())
-            target = place / (log.name + SUFFIXES[0 if is_packed(part) else 1])
+            with part.open("rb") as begin:
+                packed = begin.read(len(GZIP)) == GZIP
+            target = place / (log.name + SUFFIXES[0 if packed else 1])
             return part.replace(target)
     except OSError as error:
         raise ArchiveError(
             f"{place}: cannot be written: {error.strerror or error}; choose another folder with "
             f"--folder or {CACHE}"
         ) from error
-
-
-def _is_whole(part: Path, log: ArchiveLog) -> bool:
-    """Return whether nothing is missing in a file that a download left."""
-    return part.stat().st_size >= log.bytes and not flaw(part, log)
 
 
 def _good(log: ArchiveLog, folder: Path) -> Path | None:

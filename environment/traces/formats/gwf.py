@@ -33,7 +33,6 @@ from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.header import decode
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
 from hpcrowd.environment.traces.formats.common.files import (
-    explain,
     first_line,
     join_lines,
     split_lines,
@@ -96,7 +95,7 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
     numbers = {name: parse_numbers(words.get(name, ())) for name in NUMERIC}
     wrong = any(len(row) != len(ALL_FIELDS) for row in rows)
     if wrong or any(values is None for values in numbers.values()) or b"\0" in data:
-        explain(rows, lines.line_number, source, TITLE, ALL_FIELDS, NUMERIC)
+        lines.explain(rows, ALL_FIELDS, NUMERIC)
     repaired: Counter[str] = Counter()
     columns: dict[str, Any] = dict(numbers)
     columns["memory"], odd = _memory(words["memory"])
@@ -232,7 +231,7 @@ def _looks_like(head: bytes) -> bool:
 
 
 #: The Grid Workload Format.
-GWF = Format("gwf", TITLE, (".gwf",), _looks_like, _parse, _generate, holds_names=True)
+GWF = Format("gwf", TITLE, (".gwf",), _looks_like, _parse, _generate)
 
 parse_gwf, generate_gwf = GWF.parse, GWF.generate
 read_gwf, write_gwf = GWF.read, GWF.write

@@ -44,10 +44,7 @@ def parse_format(name: str) -> Format:
 def format_by_name(path: str | os.PathLike[str]) -> Format | None:
     """Return the format that the name of a file ends in, None if there is none."""
     name = Path(path).name.lower().removesuffix(".gz")
-    for one in FORMATS.values():
-        if name.endswith(one.suffixes):
-            return one
-    return None
+    return next((one for one in FORMATS.values() if name.endswith(one.suffixes)), None)
 
 
 def find_format(path: str | os.PathLike[str]) -> Format:

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
 from hpcrowd.environment.traces.formats.common.files import (
-    explain,
     first_line,
     join_lines,
     split_lines,
@@ -40,7 +39,7 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
     values = _numbers(b"\n".join(lines.jobs), len(lines.jobs))
     if values is None:
         rows = [line.split() for line in lines.jobs]  # bytes, where only blanks of ASCII separate
-        explain(rows, lines.line_number, source, TITLE, FIELDS, FIELDS)
+        lines.explain(rows, FIELDS, FIELDS)
         raise TraceError(f"{source}: cannot be read as a trace")  # pragma: no cover
     table = values.reshape(-1, len(FIELDS))
     columns = {name: smallest(table[:, i].copy()) for i, name in enumerate(FIELDS)}
@@ -83,7 +82,7 @@ def _looks_like(head: bytes) -> bool:
 
 
 #: The Standard Workload Format.
-SWF = Format("swf", f"{TITLE} 2.2", (".swf",), _looks_like, _parse, _generate)
+SWF = Format("swf", f"{TITLE} 2.2", (".swf",), _looks_like, _parse, _generate, holds_names=False)
 
 parse_swf, generate_swf = SWF.parse, SWF.generate
 read_swf, write_swf = SWF.read, SWF.write

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hpcrowd.analysis.results import check_replaceable
+from hpcrowd.analysis.validation.evidence import MEASURES
 from hpcrowd.analysis.validation.parts import BASELINES, UserModel, check_waits
-from hpcrowd.analysis.validation.report import headline, plain, show, write
-from hpcrowd.analysis.validation.validation import validate
+from hpcrowd.analysis.validation.report import TITLES, headline, notes, plain, score_rows, write
+from hpcrowd.analysis.validation.validation import FORECASTS, Validation, validate
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.schedulers.names import parse_scheduler
@@ -21,12 +22,17 @@ from hpcrowd.scenarios.commands.options import AsJson, TracePath
 from hpcrowd.scenarios.kinds.population_files import read_population
 from hpcrowd.scenarios.kinds.replay import BEHAVIOURS
 from hpcrowd.scenarios.terminal import (
+    plain_table,
     print_json,
     progress_bar,
     say,
     say_if_compiling,
     standard_output,
 )
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
 
 #: Where pauses in the simulated second part come from.
 PAUSES = ("drawn", "recorded")
@@ -98,6 +104,26 @@ def command(
     for line in [name, *headline(found)]:
         console.print(line, soft_wrap=True)
     show(found, console)
+
+
+def show(found: Validation, console: Console) -> None:
+    """Print the tables."""
+    forecasts = "Forecasts: CRPS of the pause in decades, mean over users; 0 is perfect"
+    simulated = "Simulated second part: distance from the recorded one, 0 to 1"
+    for title, measures, digits, more in (
+        (forecasts, FORECASTS, 3, ("jobs", "mean rank of all")),
+        (simulated, tuple(MEASURES), 2, ()),
+    ):
+        headings = ("model", *(TITLES[measure] for measure in measures), *more)
+        table = plain_table(*headings, whole=len(headings), title=title)
+        for name, *cells in score_rows(found, measures, digits):
+            told = cells[: len(headings) - 1]
+            if any(told):
+                table.add_row(name, *told, style="" if name in found.scores else "dim")
+        console.print(table)
+        console.print()
+    for line in notes(found):
+        console.print(line, highlight=False)
 
 
 def models_of(users: Iterable[str]) -> list[UserModel]:

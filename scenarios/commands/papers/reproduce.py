@@ -60,7 +60,7 @@ def command_of(name: str) -> Callable[..., None]:
     taken = inspect.signature(run).parameters
 
     def command(*, out: Path | None, as_json: bool, **given: Any) -> None:
-        arguments = arguments_of(run, options, given)
+        arguments = arguments_of(options, given)
         if "out" in taken:  # where a study keeps what is done until all is
             arguments["out"] = out
 

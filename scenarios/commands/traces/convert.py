@@ -14,10 +14,10 @@ from typing import Annotated, Any, Literal
 import typer
 
 from hpcrowd.environment.errors import HpcrowdError
+from hpcrowd.environment.files import is_stream
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions
-from hpcrowd.environment.traces.formats.common.files import is_stream
 from hpcrowd.environment.traces.formats.common.names import anonymised
 from hpcrowd.environment.traces.formats.registry import (
     FORMATS,

@@ -101,7 +101,6 @@ def _submissions(run: Run) -> NDArray[Any]:
     return np.sort((jobs.submit - jobs.recorded_submit.min()) / DAY)
 
 
-@_styled
 def figure2(log: LogRuns) -> Figure:
     """Jobs submitted per week, rigid and a60, by experiment (Fig. 2)."""
     figure = _figure(7.2, 6.4, f"Submissions over time, {log.log}")
@@ -122,7 +121,6 @@ def figure2(log: LogRuns) -> Figure:
     return figure
 
 
-@_styled
 def figure3(log: LogRuns) -> Figure:
     """Cumulative number of jobs submitted and finished, rigid and a60 (Fig. 3)."""
     figure = _figure(7.2, 7.6, f"Jobs submitted and finished, {log.log}")
@@ -178,7 +176,6 @@ def _users(log: LogRuns, metric: str, scale: float, small: float) -> tuple[Figur
     return figure, axes
 
 
-@_styled
 def figure4(log: LogRuns) -> Figure:
     """Mean lateness of each user under a60 against its number of jobs (Fig. 4)."""
     figure, _ = _users(log, "lateness_mean_s", DAY, 0.01)
@@ -187,7 +184,6 @@ def figure4(log: LogRuns) -> Figure:
     return figure
 
 
-@_styled
 def figure5(log: LogRuns) -> Figure:
     """Additional lateness of each user under a60, with percentiles over users (Fig. 5)."""
     figure, axes = _users(log, "additional_lateness_s", 1, 10)
@@ -204,7 +200,6 @@ def figure5(log: LogRuns) -> Figure:
     return figure
 
 
-@_styled
 def figure7(log: LogRuns) -> Figure:
     """How much later jobs are submitted: a60 than rigid, and a0 than a60 (Fig. 7)."""
     note = "line: median; outer 0.5 % not shown"
@@ -238,7 +233,6 @@ def figure7(log: LogRuns) -> Figure:
     return figure
 
 
-@_styled
 def figure8(log: LogRuns) -> Figure:
     """Submissions in each hour of the week, local time, under EASY (Fig. 8)."""
     figure = _figure(7.2, 5.0, f"Submissions in the week under EASY, {log.log}, local time")
@@ -262,7 +256,6 @@ def figure8(log: LogRuns) -> Figure:
     return figure
 
 
-@_styled
 def figure9(log: LogRuns) -> Figure:
     """Throughput and utilization in windows of 4, 6 and 8 months (Fig. 9)."""
     lengths = ", ".join(str(months) for months in WINDOW_MONTHS)
@@ -298,7 +291,6 @@ def figure9(log: LogRuns) -> Figure:
     return figure
 
 
-@_styled
 def figure10(log: LogRuns) -> Figure:
     """When each user submits its first job, with the ends of the log (Fig. 10)."""
     figure = _figure(7.2, 1.7, f"First job of each user, {log.log}")
@@ -322,6 +314,6 @@ def figure10(log: LogRuns) -> Figure:
 
 #: Every figure by its name in the paper.
 FIGURES: dict[str, Callable[[LogRuns], Figure]] = {
-    draw.__name__: draw
+    draw.__name__: _styled(draw)
     for draw in (figure2, figure3, figure4, figure5, figure7, figure8, figure9, figure10)
 }

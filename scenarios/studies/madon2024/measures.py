@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -235,7 +235,25 @@ class LogRuns:
                     printed = Printed(row[f"{self.log.lower()}_{quantity.column}"])
                     ours = self.value(experiment, replay, quantity)
                     tolerance = self._tolerance(experiment, row, quantity, printed)
-                    yield _cell(self.log, experiment, replay, quantity, ours, printed, tolerance)
+                    value = printed.value
+                    off = None if ours is None else ours - value
+                    yield Cell(
+                        table=table.partition("_")[2],
+                        log=self.log,
+                        experiment=experiment,
+                        replay=replay,
+                        quantity=quantity.title,
+                        unit=quantity.unit,
+                        ours=ours,
+                        published=value,
+                        printed=printed.text,
+                        deviation=off,
+                        relative_deviation=off / abs(value) if off is not None and value else None,
+                        tolerance=tolerance,
+                        holds=None
+                        if tolerance is None
+                        else off is not None and abs(off) <= tolerance,
+                    )
 
     def _tolerance(
         self, experiment: str, row: dict[str, str], quantity: Quantity, printed: Printed
@@ -258,37 +276,6 @@ class LogRuns:
         else:
             return None
         return bound + printed.half_unit
-
-
-def _cell(
-    log: str,
-    experiment: str,
-    replay: str,
-    quantity: Quantity,
-    ours: float | None,
-    printed: Printed,
-    tolerance: float | None,
-) -> Cell:
-    deviation = None if ours is None else ours - printed.value
-    relative = None if deviation is None or not printed.value else deviation / abs(printed.value)
-    holds = None
-    if tolerance is not None:
-        holds = deviation is not None and abs(deviation) <= tolerance
-    return Cell(
-        table=quantity.table.partition("_")[2],
-        log=log,
-        experiment=experiment,
-        replay=replay,
-        quantity=quantity.title,
-        unit=quantity.unit,
-        ours=ours,
-        published=printed.value,
-        printed=printed.text,
-        deviation=deviation,
-        relative_deviation=relative,
-        tolerance=tolerance,
-        holds=holds,
-    )
 
 
 @dataclass(frozen=True)
@@ -344,16 +331,7 @@ Method = Literal[
 ]
 
 #: Percentile methods, as ``numpy.percentile`` names them.
-METHODS: tuple[Method, ...] = (
-    "linear",
-    "lower",
-    "higher",
-    "nearest",
-    "midpoint",
-    "hazen",
-    "weibull",
-    "median_unbiased",
-)
+METHODS: tuple[Method, ...] = get_args(Method)
 
 
 @dataclass(frozen=True)

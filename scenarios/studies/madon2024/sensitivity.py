@@ -95,29 +95,21 @@ CHANGES: dict[str, Callable[[Trace, int], Trace]] = {
 }
 
 
-@dataclass(frozen=True)
-class Spread:
-    """Where the figures of one simulation went under one kind of change.
+def spread_row(traces: Iterable[Trace], experiment: str, replay: str) -> list[str]:
+    """Run one simulation on several variations of a log; return a row of the table of spreads.
 
-    Attributes
-    ----------
-    experiment, replay
-        Which simulation.
-    low, high
-        The least and largest value of each of :data:`SHOWN`, in its unit.
+    It has the range and the published figure of each of :data:`SHOWN`.
     """
-
-    experiment: str
-    replay: str
-    low: tuple[float, ...]
-    high: tuple[float, ...]
-
-
-def spread(traces: Iterable[Trace], experiment: str, replay: str) -> Spread:
-    """Run one simulation on several variations of a log."""
     runs = [simulate(trace, experiment, replay) for trace in traces]
-    values = np.array([[_value(run, quantity) for quantity in SHOWN] for run in runs])
-    return Spread(experiment, replay, tuple(values.min(axis=0)), tuple(values.max(axis=0)))
+    cells = [name_of(experiment), replay]
+    for quantity in SHOWN:
+        values = np.array([_value(run, quantity) for run in runs])
+        printed = _printed(experiment, replay, quantity)
+        if printed is None:
+            cells += ["-", "-"]
+        else:
+            cells += [f"{values.min():.2f} to {values.max():.2f}", printed.text]
+    return cells
 
 
 def _value(run: Run, quantity: Quantity) -> float:
@@ -125,22 +117,10 @@ def _value(run: Run, quantity: Quantity) -> float:
     return float("nan") if found is None else found / quantity.per
 
 
-def spread_row(found: Spread) -> list[str]:
-    """Return a row of the table of spreads: range and published figure of each quantity."""
-    cells = [name_of(found.experiment), found.replay]
-    for quantity, low, high in zip(SHOWN, found.low, found.high, strict=True):
-        printed = _printed(found, quantity)
-        if printed is None:
-            cells += ["-", "-"]
-        else:
-            cells += [f"{low:.2f} to {high:.2f}", printed.text]
-    return cells
-
-
-def _printed(found: Spread, quantity: Quantity) -> Printed | None:
+def _printed(experiment: str, replay: str, quantity: Quantity) -> Printed | None:
     """Return the published figure for KTH, None where there is none."""
     for row in published_rows(quantity.table):
-        if (row["experiment"], row["replay"]) == (found.experiment, found.replay):
+        if (row["experiment"], row["replay"]) == (experiment, replay):
             return Printed(row[f"kth_{quantity.column}"])
     return None
 
@@ -221,7 +201,7 @@ def sensitivity_parts(trace: Trace) -> dict[str, str]:
     for kind, change in CHANGES.items():
         traces = [change(trace, seed) for seed in range(SEEDS)]
         rows = [
-            spread_row(spread(traces, experiment, replay))
+            spread_row(traces, experiment, replay)
             for experiment in EXPERIMENTS
             for replay in REPLAYS
         ]

@@ -79,7 +79,7 @@ READING = ("users with one job", "divisor", "jobs", "method", "distance", "equal
 
 
 @dataclass
-class Madon2024(PublishedStudy[Requirement]):
+class Madon2024(PublishedStudy):
     """Our simulations beside the published figures.
 
     Attributes
@@ -100,6 +100,7 @@ class Madon2024(PublishedStudy[Requirement]):
         "madon2024_figure5c": f"{PAPER}, Fig. 5c: percentiles over users of additional lateness, s",
         "madon2024_text": f"{PAPER}, ranges given in the text",
     }
+    verdict_names: ClassVar = {}  # what is required is in the cells
 
     logs: dict[str, LogRuns]
 
@@ -233,10 +234,6 @@ class Madon2024(PublishedStudy[Requirement]):
             ],
         }
 
-    def verdicts(self) -> dict[str, Any]:
-        """Return nothing: what is required is in the cells."""
-        return {}
-
     def rows(self) -> Rows:
         """Return every cell."""
         return record_rows([asdict(cell) for cell in self.cells])
@@ -254,7 +251,7 @@ class Madon2024(PublishedStudy[Requirement]):
         """Return the spread under small changes of the log, and other readings of the text."""
         from hpcrowd.scenarios.studies.madon2024.sensitivity import sensitivity_parts
 
-        return sensitivity_parts(read_trace(find_traces(traces)["KTH"]))
+        return sensitivity_parts(read_trace(find_logs(traces, STUDIED, ["KTH"])["KTH"]))
 
 
 def texts(cell: Cell) -> tuple[str, str, str]:
@@ -300,7 +297,7 @@ def reproduce_madon2024(
     TraceError
         When the KTH trace is missing or cannot be read.
     """
-    paths = find_traces(traces)
+    paths = find_logs(traces, STUDIED, ["KTH"])
     steps = Steps(len(paths) * (1 + len(EXPERIMENTS) * len(REPLAYS)), progress)
     logs = {}
     for log, path in paths.items():
@@ -331,14 +328,3 @@ def simulate(trace: Trace, experiment: str, kind: str, **changes: Any) -> Run:
         choices.get("scheduler", "easy"), str
     )
     return replay(trace, compiled=compiled, **choices)
-
-
-def find_traces(folder: str | os.PathLike[str]) -> dict[str, Path]:
-    """Return the path of each log's trace; SDSC only where it is there.
-
-    Raises
-    ------
-    TraceError
-        When KTH is missing, or a log is there more than once.
-    """
-    return find_logs(folder, STUDIED, ["KTH"])

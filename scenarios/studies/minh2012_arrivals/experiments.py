@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -39,7 +39,9 @@ from hpcrowd.scenarios.studies.minh2012_arrivals.workloads import (
     PatternWorkload,
     drawn,
 )
-from hpcrowd.scenarios.studies.minh2012_correlation.measures import slowdown
+from hpcrowd.scenarios.studies.minh2012_correlation.experiments import Task, array_of, tasks_of
+from hpcrowd.scenarios.studies.minh2012_correlation.measures import simulated_slowdown
+from hpcrowd.scenarios.studies.options import SEED, Option, loads_option
 
 #: System loads of the single cluster; the text names 0.8 only.
 LOADS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95)
@@ -57,8 +59,9 @@ LOCAL_LOAD = 0.5
 #: workloads last about equally long: the grid's as long as the others at a grid load of a third.
 LOCAL_WIDEST = 0.25
 
-#: What the quick form has less of: workloads, not jobs.
-QUICK: dict[str, Any] = {"cluster_replications": 10, "grid_replications": 6}
+#: Workloads of the two forms: the quick one has less of them, not less jobs.
+FULL = {"cluster_replications": CLUSTER_REPLICATIONS, "grid_replications": GRID_REPLICATIONS}
+QUICK = {"cluster_replications": 10, "grid_replications": 6}
 
 #: What makes the broker choose (section 6.3).
 BROKER = "first-fit"
@@ -66,7 +69,7 @@ BROKER = "first-fit"
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be run; see :class:`~scenarios.studies.minh2012_arrivals.measures.Experiments`.
+    """What is to be run; see :class:`~.study.Minh2012Arrivals`.
 
     Attributes
     ----------
@@ -80,21 +83,43 @@ class Plan:
     grid_loads, local_load, local_widest, grid_widest
         Of the grid: grid loads, load of each cluster by local jobs, widest local job as a share of
         its cluster, widest grid job in processors; None for one as wide as the smallest cluster.
+    quick
+        Whether there are fewer workloads where their number is not given.
     """
 
-    cluster_replications: int = CLUSTER_REPLICATIONS
-    grid_replications: int = GRID_REPLICATIONS
-    jobs: int = WORKLOAD_JOBS
-    seed: int = 0
-    loads: tuple[float, ...] = LOADS
+    cluster_replications: Annotated[
+        int,
+        Option(
+            "Workloads of each pattern on a cluster; 50, quick 10.",
+            name="seeds",
+            kind=int | None,
+        ),
+    ] = None  # type: ignore[assignment]  # a number once it is made
+    grid_replications: Annotated[
+        int,
+        Option("Sets of workloads on the grid; 25, quick 6.", name="grid_seeds", kind=int | None),
+    ] = None  # type: ignore[assignment]  # likewise
+    jobs: Annotated[int, Option("Jobs of a workload.")] = WORKLOAD_JOBS
+    seed: Annotated[int, SEED] = 0
+    loads: Annotated[tuple[float, ...], loads_option("System loads of the cluster.")] = LOADS
     machine: int = MACHINE
-    widest: int | None = None
-    grid_loads: tuple[float, ...] = GRID_LOADS
-    local_load: float = LOCAL_LOAD
-    local_widest: float = LOCAL_WIDEST
+    widest: Annotated[int | None, Option("Processors of the widest job on a cluster; all 64.")] = (
+        None
+    )
+    grid_loads: Annotated[tuple[float, ...], loads_option("Grid loads.")] = GRID_LOADS
+    local_load: Annotated[float, Option("Load of each cluster of the grid by local jobs.")] = (
+        LOCAL_LOAD
+    )
+    local_widest: Annotated[
+        float, Option("Widest local job of the grid, a share of its cluster.")
+    ] = LOCAL_WIDEST
     grid_widest: int | None = None
+    quick: Annotated[bool, Option("Fewer workloads of as many jobs: some minutes.")] = False
 
     def __post_init__(self) -> None:
+        for name, number in (QUICK if self.quick else FULL).items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, number)
         smallest = min(row.processors for row in DAS3)
         least = {"cluster_replications": 2, "grid_replications": 2, "jobs": 1_000, "machine": 1}
         for name, bound in least.items():
@@ -137,27 +162,10 @@ class Plan:
         """Return everything as plain data; what was left open is told."""
         found = {**asdict(self), "widest": self.widest_job, "grid_widest": self.widest_grid_job}
         return {
-            name: [*value] if isinstance(value, tuple) else value for name, value in found.items()
+            name: [*value] if isinstance(value, tuple) else value
+            for name, value in found.items()
+            if name != "quick"
         }
-
-
-def plan_of(quick: bool, **choices: Any) -> Plan:
-    """Return the plan of the full or the quick form; choices that are None stay at its defaults."""
-    told = {name: value for name, value in choices.items() if value is not None}
-    return Plan(**{**(QUICK if quick else {}), **told})
-
-
-class Task(NamedTuple):
-    """A piece of work."""
-
-    experiment: str  #: ``cluster`` or ``grid``
-    number: int  #: place of the pattern, or of the grid load
-    replication: int
-
-    @property
-    def name(self) -> str:
-        """What its results are called."""
-        return f"{self.experiment}-{self.number}-{self.replication}"
 
 
 @dataclass(frozen=True)
@@ -179,16 +187,8 @@ class Work:
         """Return every task; those on the grid, which are longer, first."""
         plan = self.plan
         return [
-            *(
-                Task("grid", load, r)
-                for r in range(plan.grid_replications)
-                for load in range(len(plan.grid_loads))
-            ),
-            *(
-                Task("cluster", pattern, r)
-                for r in range(plan.cluster_replications)
-                for pattern in range(len(PATTERNS))
-            ),
+            *tasks_of("grid", plan.grid_loads, plan.grid_replications),
+            *tasks_of("cluster", PATTERNS, plan.cluster_replications),
         ]
 
     def __call__(self, task: Task) -> list[Any]:
@@ -227,11 +227,7 @@ def slowdown_on(
 ) -> float:
     """Run a workload on a single cluster at a system load and return its slowdown."""
     submits = workload.submits(pattern, workload.mean_gap(load, machine))
-    jobs = workload.table(submits)
-    model = Simulation(jobs, machine, POLICIES[policy].scheduler)
-    model.cluster.submit(np.arange(len(jobs)), submits)
-    model.run()
-    return slowdown(jobs)
+    return simulated_slowdown(workload.table(submits), machine, POLICIES[policy].scheduler)
 
 
 def grid_workloads(plan: Plan, arrivals: Arrivals, replication: int) -> dict[str, PatternWorkload]:
@@ -348,21 +344,13 @@ def das3(jobs: JobTable, clusters: dict[str, ClusterSpec]) -> Simulation:
 def collect(plan: Plan, results: Mapping[str, Any]) -> tuple[ClusterRuns, GridRuns]:
     """Put the results of the tasks into the arrays of the experiments."""
 
-    def of(experiment: str, numbers: int, replications: int) -> np.ndarray[Any, Any]:
-        return np.array(
-            [
-                [results[Task(experiment, number, r).name] for r in range(replications)]
-                for number in range(numbers)
-            ]
-        )
-
     patterns = tuple(PATTERNS)
-    first = of("cluster", len(patterns), plan.cluster_replications)
-    second = of("grid", len(plan.grid_loads), plan.grid_replications)
+    first = array_of(results, tasks_of("cluster", PATTERNS, plan.cluster_replications))
+    second = array_of(results, tasks_of("grid", plan.grid_loads, plan.grid_replications))
     # Cluster: pattern, replication, policy, load. Grid: load, replication, measure, two patterns.
     return (
         ClusterRuns(
             plan.machine, tuple(POLICIES), plan.loads, patterns, first.transpose(2, 3, 0, 1)
         ),
-        GridRuns(plan.grid_loads, patterns, second.transpose(2, 0, 3, 4, 1)),
+        GridRuns(MEASURES, plan.grid_loads, patterns, second.transpose(2, 0, 3, 4, 1)),
     )

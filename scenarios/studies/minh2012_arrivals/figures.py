@@ -22,8 +22,6 @@ from hpcrowd.analysis.pictures.plots import (
 from hpcrowd.scenarios.studies.minh2012_arrivals.measures import (
     LEIDEN,
     POLICIES,
-    Experiments,
-    interval,
     log_ratio,
 )
 from hpcrowd.scenarios.studies.minh2012_arrivals.workloads import PATTERNS
@@ -34,10 +32,13 @@ from hpcrowd.scenarios.studies.minh2012_correlation.figures import (
     finish,
     panels,
 )
+from hpcrowd.scenarios.studies.minh2012_correlation.measures import interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from hpcrowd.scenarios.studies.minh2012_arrivals.study import Minh2012Arrivals
 
 
 #: Look of each pattern of the background, or of the cluster.
@@ -60,7 +61,7 @@ BAR, BETWEEN, APART = 0.9, 0.7, 2.2
 BELOW = -0.085
 
 
-def figure6_1(study: Experiments) -> Figure:
+def figure6_1(study: Minh2012Arrivals) -> Figure:
     """Slowdown against system load by pattern, under FIFO and Aggressive (Fig. 6.1)."""
     runs = study.cluster
     figure, (line,) = panels(1, 2, "Fig. 6.1: arrivals and a single cluster", _below(study))
@@ -75,7 +76,7 @@ def figure6_1(study: Experiments) -> Figure:
     return figure
 
 
-def figure6_2(study: Experiments) -> Figure:
+def figure6_2(study: Minh2012Arrivals) -> Figure:
     """Slowdowns of Aggressive and Conservative, calm and bursty, and their ratio (Fig. 6.2)."""
     runs = study.cluster
     figure, (line,) = panels(1, 3, "Fig. 6.2: backfilling and arrivals", _below(study))
@@ -113,14 +114,14 @@ def _ends(estimate: Estimate) -> tuple[float, float, float]:
     return mean, mean if low is None else low, mean if high is None else high
 
 
-def _below(study: Experiments) -> str:
+def _below(study: Minh2012Arrivals) -> str:
     return (
         f"mean response time / mean run time; {study.cluster.machine} processors, "
         f"{study.cluster_replications} workloads of {study.jobs:,} jobs"
     )
 
 
-def figure6_3(study: Experiments) -> Figure:
+def figure6_3(study: Minh2012Arrivals) -> Figure:
     """Slowdown of local jobs of the LU and of grid jobs, by both patterns and load (Fig. 6.3)."""
     width, height = 9.2, 7.0
     figure = new_figure(
@@ -143,7 +144,7 @@ def figure6_3(study: Experiments) -> Figure:
     return figure
 
 
-def _bars(panel: Axes, study: Experiments, measure: str) -> None:
+def _bars(panel: Axes, study: Minh2012Arrivals, measure: str) -> None:
     """Draw groups by grid load of sub-groups by pattern of the grid of bars by background."""
     from matplotlib.ticker import LogLocator
 
@@ -183,8 +184,6 @@ def _bars(panel: Axes, study: Experiments, measure: str) -> None:
 
 
 #: Every figure by the name of its file.
-FIGURES: dict[str, Callable[[Experiments], Figure]] = {
-    "figure6_1": figure6_1,
-    "figure6_2": figure6_2,
-    "figure6_3": figure6_3,
+FIGURES: dict[str, Callable[[Minh2012Arrivals], Figure]] = {
+    draw.__name__: draw for draw in (figure6_1, figure6_2, figure6_3)
 }

@@ -5,16 +5,15 @@ Slowdown is the mean response time over the mean run time (section 5.2.5), not a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcrowd.analysis.paired import Estimate, t_interval
+from hpcrowd.analysis.paired import Estimate
 from hpcrowd.environment.grid.das3 import DAS3
 from hpcrowd.scenarios.studies.minh2012_correlation.measures import POLICIES as ALL_POLICIES
+from hpcrowd.scenarios.studies.minh2012_correlation.measures import Runs, interval
 
 Floats = NDArray[np.float64]
 
@@ -42,7 +41,7 @@ ALIKE = 1.1
 
 
 @dataclass(frozen=True)
-class ClusterRuns:
+class ClusterRuns(Runs):
     """The runs on a single cluster (section 6.4.1).
 
     Attributes
@@ -56,53 +55,38 @@ class ClusterRuns:
         processors everywhere.
     """
 
+    axes = ("policies", "loads", "patterns")
+
     machine: int
     policies: tuple[str, ...]
     loads: tuple[float, ...]
     patterns: tuple[str, ...]
     slowdown: Floats
 
-    def of(self, policy: str, load: float, pattern: str) -> Floats:
-        """Return the slowdowns of all replications, shape (replications,)."""
-        found: Floats = self.slowdown[
-            self.policies.index(policy), self.loads.index(load), self.patterns.index(pattern)
-        ]
-        return found
-
 
 @dataclass(frozen=True)
-class GridRuns:
+class GridRuns(Runs):
     """The runs on DAS-3 (section 6.4.2).
 
     Attributes
     ----------
+    measures
+        See :data:`MEASURES`.
     loads
         Grid loads.
     patterns
         Of the grid's jobs, and of the background.
     slowdown
-        Shape (measures, loads, grid patterns, background patterns, replications); see
-        :data:`MEASURES`. Replication r has the same run times and processors everywhere.
+        Shape (measures, loads, grid patterns, background patterns, replications). Replication r has
+        the same run times and processors everywhere.
     """
 
+    axes = ("measures", "loads", "patterns", "patterns")
+
+    measures: tuple[str, ...]
     loads: tuple[float, ...]
     patterns: tuple[str, ...]
     slowdown: Floats
-
-    def of(self, measure: str, load: float, grid: str, background: str) -> Floats:
-        """Return the slowdowns of all replications, shape (replications,)."""
-        found: Floats = self.slowdown[
-            MEASURES.index(measure),
-            self.loads.index(load),
-            self.patterns.index(grid),
-            self.patterns.index(background),
-        ]
-        return found
-
-
-def interval(values: Floats) -> Estimate:
-    """Return the mean of independent replications with its interval."""
-    return t_interval(values.tolist())
 
 
 def log_ratio(over: Floats, under: Floats) -> Estimate:
@@ -111,37 +95,3 @@ def log_ratio(over: Floats, under: Floats) -> Estimate:
     Slowdowns of bursty workloads are skewed over replications; ratios are much less so.
     """
     return interval(np.log(over) - np.log(under))
-
-
-@dataclass
-class Experiments:
-    """All that was run.
-
-    Attributes
-    ----------
-    cluster, grid
-        Sections 6.4.1 and 6.4.2.
-    jobs, seed
-        Jobs of each workload, and the seed of everything.
-    settings
-        What else was chosen, by name.
-    log
-        The log that arrivals were fitted to.
-    """
-
-    cluster: ClusterRuns
-    grid: GridRuns
-    jobs: int
-    seed: int
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    log: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def cluster_replications(self) -> int:
-        """Workloads of each pattern on the cluster."""
-        return int(self.cluster.slowdown.shape[-1])
-
-    @property
-    def grid_replications(self) -> int:
-        """Workloads of each kind on the grid."""
-        return int(self.grid.slowdown.shape[-1])

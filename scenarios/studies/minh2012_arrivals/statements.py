@@ -9,9 +9,9 @@ within a tenth of 1, and does not when it lies outside. Everything else stays op
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from math import exp, log
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,20 +22,23 @@ from hpcrowd.scenarios.studies.minh2012_arrivals.measures import (
     LEIDEN,
     POLICIES,
     ClusterRuns,
-    Experiments,
     Floats,
     GridRuns,
-    interval,
     log_ratio,
 )
 from hpcrowd.scenarios.studies.minh2012_arrivals.workloads import PATTERNS
+from hpcrowd.scenarios.studies.minh2012_correlation.measures import interval
 from hpcrowd.scenarios.studies.minh2012_correlation.statements import (
     above,
     below,
     decided,
     load_name,
 )
-from hpcrowd.scenarios.studies.study import Claim, Finding, Rule
+from hpcrowd.scenarios.studies.study import Claim, Finding, Rule, claims_of
+
+if TYPE_CHECKING:
+    from hpcrowd.scenarios.studies.minh2012_arrivals.study import Minh2012Arrivals
+
 
 #: System load from which on Conservative is better with N (section 6.4.1).
 CONSERVATIVE_FROM = 0.8
@@ -43,30 +46,6 @@ CONSERVATIVE_FROM = 0.8
 #: Grid load from which on background patterns no longer matter to grid jobs, by the grid's own
 #: pattern (section 6.4.2, question 3).
 GONE_FROM = {"N": 0.8, "L": 0.6, "LB": 0.4}
-
-
-@dataclass(frozen=True)
-class ClusterRule(Rule):
-    """How a statement on the single cluster is checked at a load.
-
-    Attributes
-    ----------
-    check
-        Measures the runs at a load.
-    applies
-        At which loads.
-    """
-
-    check: Callable[[ClusterRuns, float], Finding]
-    applies: Callable[[float], bool] = lambda load: True
-
-
-@dataclass(frozen=True)
-class GridRule(Rule):
-    """How a statement on the grid is checked at a grid load; see :class:`ClusterRule`."""
-
-    check: Callable[[GridRuns, float], Finding]
-    applies: Callable[[float], bool] = lambda load: True
 
 
 def digits(value: float) -> str:
@@ -87,14 +66,14 @@ def larger(ratio: Estimate) -> Finding:
     return {"ratio": exp(ratio.mean)}, times(ratio), decided(above(ratio), below(ratio))
 
 
-def in_order(steps: Sequence[Estimate]) -> Finding:
+def in_order(*steps: Estimate) -> Finding:
     """Return whether all of several ratios are above 1."""
     numbers = {f"step_{place}": exp(step.mean) for place, step in enumerate(steps, 1)}
     text = ", then ".join(map(times, steps))
     return numbers, text, decided(all(map(above, steps)), any(map(below, steps)))
 
 
-def alike(ratios: Sequence[Estimate]) -> Finding:
+def alike(*ratios: Estimate) -> Finding:
     """Return whether all of several ratios are 1 up to :data:`ALIKE`."""
     most = log(ALIKE)
     within = [
@@ -113,19 +92,9 @@ def alike(ratios: Sequence[Estimate]) -> Finding:
 type Ratio[Runs] = Callable[[Runs, float], Estimate]
 
 
-def is_larger[Runs](ratio: Ratio[Runs]) -> Callable[[Runs, float], Finding]:
-    """Return what checks that a ratio is above 1."""
-    return lambda runs, load: larger(ratio(runs, load))
-
-
-def are_in_order[Runs](*ratios: Ratio[Runs]) -> Callable[[Runs, float], Finding]:
-    """Return what checks that several ratios are above 1."""
-    return lambda runs, load: in_order([ratio(runs, load) for ratio in ratios])
-
-
-def are_alike[Runs](*ratios: Ratio[Runs]) -> Callable[[Runs, float], Finding]:
-    """Return what checks that several ratios are about 1."""
-    return lambda runs, load: alike([ratio(runs, load) for ratio in ratios])
+def checked[Runs](judge: Callable[..., Finding], *ratios: Ratio[Runs]) -> Callable[..., Finding]:
+    """Return what checks several ratios of runs at a load: that they are large, or alike."""
+    return lambda runs, load: judge(*(ratio(runs, load) for ratio in ratios))
 
 
 def patterns(policy: str, first: str, second: str) -> Ratio[ClusterRuns]:
@@ -164,49 +133,51 @@ def weaker(own: str) -> Ratio[GridRuns]:
     return lambda runs, load: log_ratio(effect(runs, load, "N"), effect(runs, load, own))
 
 
-def below_load(bound: float) -> Callable[[float], bool]:
+def below_load(bound: float) -> Callable[..., bool]:
     """Return which loads are below one."""
-    return lambda load: load < bound
+    return lambda _, load: load < bound
 
 
-def from_load(bound: float) -> Callable[[float], bool]:
+def from_load(bound: float) -> Callable[..., bool]:
     """Return which loads are at least one."""
-    return lambda load: load >= bound
+    return lambda _, load: load >= bound
 
 
 # ---- the statements --------------------------------------------------------------------------
 
 
-def _cluster_rules() -> Iterator[ClusterRule]:
+def _cluster_rules() -> Iterator[Rule]:
     for policy in ("fcfs", "easy"):
         label = POLICIES[policy].label
-        yield ClusterRule(
+        yield Rule(
             f"dependence harms: {policy}", "6.4.1, Fig. 6.1",
             f"{label}: dependence degrades performance: slowdown of b_L over b_N; above 1",
-            is_larger(patterns(policy, "L", "N")),
+            checked(larger, patterns(policy, "L", "N")),
         )  # fmt: skip
-        yield ClusterRule(
+        yield Rule(
             f"bursts harm more: {policy}", "6.4.1, Fig. 6.1",
             f"{label}: bursts besides make the worst: slowdown of b_LB over b_L; above 1",
-            is_larger(patterns(policy, "LB", "L")),
+            checked(larger, patterns(policy, "LB", "L")),
         )  # fmt: skip
-    yield ClusterRule(
+    yield Rule(
         "N: similar below 0.8", "6.4.1, Fig. 6.2",
         "b_N: Conservative and Aggressive are similar at loads below 0.8: slowdown of the one over "
         "the other; 1 up to a tenth",
-        are_alike(policies("N", "conservative", "easy")), below_load(CONSERVATIVE_FROM),
+        checked(alike, policies("N", "conservative", "easy")),
+        applies=below_load(CONSERVATIVE_FROM),
     )  # fmt: skip
-    yield ClusterRule(
+    yield Rule(
         "N: Conservative better above 0.8", "6.4.1, Fig. 6.2",
         "b_N: Conservative is better at loads above 0.8: slowdown of Aggressive over Conservative; "
         "above 1",
-        is_larger(policies("N", "easy", "conservative")), lambda load: load > CONSERVATIVE_FROM,
+        checked(larger, policies("N", "easy", "conservative")),
+        applies=lambda _, load: load > CONSERVATIVE_FROM,
     )  # fmt: skip
-    yield ClusterRule(
+    yield Rule(
         "LB: Aggressive better", "6.4.1, Fig. 6.2",
         "b_LB: Aggressive tends to be slightly better: slowdown of Conservative over Aggressive; "
         "above 1",
-        is_larger(policies("LB", "conservative", "easy")),
+        checked(larger, policies("LB", "conservative", "easy")),
     )  # fmt: skip
 
 
@@ -228,59 +199,60 @@ def _others(runs: GridRuns, load: float) -> Finding:
     return numbers, ", ".join(texts), holds
 
 
-def _grid_rules() -> Iterator[GridRule]:
+def _grid_rules() -> Iterator[Rule]:
     for own in PATTERNS:
         for first, second, words in (
             ("L", "N", "dependence degrades"),
             ("LB", "L", "bursts degrade further"),
         ):
-            yield GridRule(
+            yield Rule(
                 f"LU, g_{own}: {first}/{second}", "6.4.2, 1",
                 f"LU with g_{own}: in the background {words}: slowdown of local jobs with "
                 f"b_{first} over b_{second}; above 1",
-                is_larger(backgrounds(LEIDEN, own, first, second)),
+                checked(larger, backgrounds(LEIDEN, own, first, second)),
             )  # fmt: skip
-    yield GridRule(
+    yield Rule(
         "other clusters", "6.4.2, footnote 2",
         "The other clusters are similar: slowdown of local jobs with b_L and b_LB over b_N, mean "
         "of the grid's patterns; all above 1", _others,
     )  # fmt: skip
     for behind in PATTERNS:
-        yield GridRule(
+        yield Rule(
             f"LU, b_{behind}: unmoved", "6.4.2, 2",
             f"LU with b_{behind}: the grid's pattern changes nothing: slowdown of local jobs with "
             "g_L and g_LB over g_N; both 1 up to a tenth",
-            are_alike(*(grids(LEIDEN, behind, first, "N") for first in ("L", "LB"))),
+            checked(alike, *(grids(LEIDEN, behind, first, "N") for first in ("L", "LB"))),
         )  # fmt: skip
     for own, bound in GONE_FROM.items():
         steps = (("L", "N"), ("LB", "L"))
-        yield GridRule(
+        yield Rule(
             f"grid, g_{own}: background harms", "6.4.2, 3",
             f"Grid with g_{own}: below grid load {bound:g} b_LB is worst, then b_L, then b_N: "
             "slowdown of grid jobs with b_L over b_N, and with b_LB over b_L; both above 1",
-            are_in_order(*(backgrounds("grid", own, *step) for step in steps)), below_load(bound),
+            checked(in_order, *(backgrounds("grid", own, *step) for step in steps)),
+            applies=below_load(bound),
         )  # fmt: skip
-        yield GridRule(
+        yield Rule(
             f"grid, g_{own}: effect disappears", "6.4.2, 3",
             f"Grid with g_{own}: from grid load {bound:g} on the effect of the background "
             "disappears: slowdown of grid jobs with b_L and b_LB over b_N; both 1 up to a tenth",
-            are_alike(*(backgrounds("grid", own, first, "N") for first in ("L", "LB"))),
-            from_load(bound),
+            checked(alike, *(backgrounds("grid", own, first, "N") for first in ("L", "LB"))),
+            applies=from_load(bound),
         )  # fmt: skip
     for own in ("L", "LB"):
-        yield GridRule(
+        yield Rule(
             f"grid, g_{own}: alleviates", "6.4.2, 3",
             f"g_{own} alleviates the impact of the background on the grid: slowdown of grid jobs "
             f"with b_LB over b_N, with g_N over that with g_{own}; above 1",
-            is_larger(weaker(own)),
+            checked(larger, weaker(own)),
         )  # fmt: skip
     for behind in PATTERNS:
         for first, second in (("L", "N"), ("LB", "L")):
-            yield GridRule(
+            yield Rule(
                 f"grid, b_{behind}: {first}/{second}", "6.4.2, 4",
                 f"Grid with b_{behind}: grid jobs do worse when they are dependent and bursty: "
                 f"slowdown with g_{first} over g_{second}; above 1",
-                is_larger(grids("grid", behind, first, second)),
+                checked(larger, grids("grid", behind, first, second)),
             )  # fmt: skip
 
 
@@ -294,18 +266,10 @@ def grid_load_name(load: float) -> str:
     return f"grid {load_name(load)}"
 
 
-def claims_of(study: Experiments) -> list[Claim]:
+def all_claims(study: Minh2012Arrivals) -> list[Claim]:
     """Return every statement at every load that it is about."""
-    return [*_on_cluster(study.cluster), *_on_grid(study.grid)]
-
-
-def _on_cluster(runs: ClusterRuns) -> Iterator[Claim]:
-    for rule in CLUSTER_RULES:
-        for load in filter(rule.applies, runs.loads):
-            yield rule.claim(load_name(load), rule.check(runs, load))
-
-
-def _on_grid(runs: GridRuns) -> Iterator[Claim]:
-    for rule in GRID_RULES:
-        for load in filter(rule.applies, runs.loads):
-            yield rule.claim(grid_load_name(load), rule.check(runs, load))
+    cluster, grid = study.cluster, study.grid
+    return [
+        *claims_of(CLUSTER_RULES, {load_name(load): (cluster, load) for load in cluster.loads}),
+        *claims_of(GRID_RULES, {grid_load_name(load): (grid, load) for load in grid.loads}),
+    ]

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 import numpy as np
 
 from hpcrowd.analysis.results import versions
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.scenarios.studies.minh2012_arrivals.experiments import Plan, Work, collect, plan_of
+from hpcrowd.scenarios.studies.minh2012_arrivals.experiments import Plan, Work, collect
 from hpcrowd.scenarios.studies.minh2012_arrivals.figures import FIGURES
 from hpcrowd.scenarios.studies.minh2012_arrivals.measures import (
     ALIKE,
@@ -26,16 +26,15 @@ from hpcrowd.scenarios.studies.minh2012_arrivals.measures import (
     POLICIES,
     SERVED,
     ClusterRuns,
-    Experiments,
     Floats,
     GridRuns,
-    interval,
     log_ratio,
 )
-from hpcrowd.scenarios.studies.minh2012_arrivals.statements import claims_of, grid_load_name
+from hpcrowd.scenarios.studies.minh2012_arrivals.statements import all_claims, grid_load_name
 from hpcrowd.scenarios.studies.minh2012_arrivals.workloads import LOG, arrivals_of
+from hpcrowd.scenarios.studies.minh2012_correlation.measures import interval
 from hpcrowd.scenarios.studies.minh2012_correlation.statements import load_name, number
-from hpcrowd.scenarios.studies.options import SEED, SHARED_BY, Option, loads_option
+from hpcrowd.scenarios.studies.options import PROCESSES, SHARED_BY, Option
 from hpcrowd.scenarios.studies.published import MINH
 from hpcrowd.scenarios.studies.render import (
     Picture,
@@ -46,12 +45,9 @@ from hpcrowd.scenarios.studies.render import (
     statement_table,
 )
 from hpcrowd.scenarios.studies.running import run_tasks
-from hpcrowd.scenarios.studies.study import Claim, PublishedStudy, Requirement, of_plain, plain
+from hpcrowd.scenarios.studies.study import Claim, PublishedStudy, Requirement
 from hpcrowd.scenarios.terminal import Progress
 from hpcrowd.scenarios.unfinished import Unfinished
-
-#: Processes that share the work.
-PROCESSES = 2
 
 #: Headings of all simulations.
 SIMULATION = ("experiment", "policy", "load", "grid", "background", "measure", "replication",
@@ -67,14 +63,43 @@ GRID_TABLES = {
 
 
 @dataclass
-class Minh2012Arrivals(Experiments, PublishedStudy[Requirement]):
-    """All experiments of chapter 6."""
+class Minh2012Arrivals(PublishedStudy):
+    """All experiments of chapter 6.
+
+    Attributes
+    ----------
+    jobs, seed
+        Jobs of each workload, and the seed of everything.
+    settings
+        What else was chosen, by name.
+    log
+        The log that arrivals were fitted to.
+    cluster, grid
+        Sections 6.4.1 and 6.4.2.
+    """
 
     name = "minh2012-arrivals"
     about = "Minh 2012, chapter 6: what arrivals do to a cluster and to the grid DAS-3."
     title = "Arrivals, clusters and grids, reproduced"
     source = f"{MINH}, chapter 6"
     stored_digits = 5
+
+    jobs: int
+    seed: int
+    settings: Mapping[str, Any]
+    log: Mapping[str, Any]
+    cluster: ClusterRuns
+    grid: GridRuns
+
+    @property
+    def cluster_replications(self) -> int:
+        """Workloads of each pattern on the cluster."""
+        return int(self.cluster.slowdown.shape[-1])
+
+    @property
+    def grid_replications(self) -> int:
+        """Workloads of each kind on the grid."""
+        return int(self.grid.slowdown.shape[-1])
 
     @cached_property
     def requirements(self) -> list[Requirement]:
@@ -121,7 +146,7 @@ class Minh2012Arrivals(Experiments, PublishedStudy[Requirement]):
     @cached_property
     def claims(self) -> list[Claim]:
         """Every statement at every load."""
-        return claims_of(self)
+        return all_claims(self)
 
     def tables(self) -> Sequence[Table]:
         """Return what is required, the slowdowns of cluster and grid, and the statements."""
@@ -157,7 +182,7 @@ class Minh2012Arrivals(Experiments, PublishedStudy[Requirement]):
 
     def summary(self) -> list[str]:
         """Return what was reached and what holds."""
-        verdicts = Counter(claim.holds for claim in self.claims)
+        verdicts = self.verdicts
         return [
             f"{self.score} required orders reached; "
             f"of {len(self.claims)} statements, each at each load, {verdicts[True]} hold, "
@@ -167,30 +192,6 @@ class Minh2012Arrivals(Experiments, PublishedStudy[Requirement]):
     def pictures(self) -> Sequence[Picture]:
         """Return Figures 6.1 to 6.3."""
         return pictures_of(FIGURES, self)
-
-    def stored(self, digits: int | None = None) -> dict[str, Any]:
-        """Return all runs as plain data."""
-        return {
-            "jobs": self.jobs,
-            "seed": self.seed,
-            "settings": dict(self.settings),
-            "log": dict(self.log),
-            "cluster": plain(self.cluster, digits),
-            "grid": {"measures": list(MEASURES), **plain(self.grid, digits)},
-        }
-
-    @classmethod
-    def of_stored(cls, data: Mapping[str, Any]) -> Self:
-        """Return the study with stored runs."""
-        grid = {name: value for name, value in data["grid"].items() if name != "measures"}
-        return cls(
-            cluster=of_plain(ClusterRuns, data["cluster"]),
-            grid=of_plain(GridRuns, grid),
-            jobs=data["jobs"],
-            seed=data["seed"],
-            settings=data["settings"],
-            log=data["log"],
-        )
 
     def data(self) -> dict[str, Any]:
         """Return all runs."""
@@ -203,10 +204,6 @@ class Minh2012Arrivals(Experiments, PublishedStudy[Requirement]):
     def origin(self) -> dict[str, Any]:
         """Return the log of the arrivals, and the settings of the simulations."""
         return {"log": dict(self.log), "settings": dict(self.settings)}
-
-    def after_writing(self, folder: Path) -> None:
-        """Remove what was kept next to the folder of results."""
-        Unfinished.remove_beside(folder)
 
 
 def _required(
@@ -222,7 +219,7 @@ def _required(
     return [Requirement(setting, what, f"{low:.3g} to {high:.3g} times", required, holds)]
 
 
-def cluster_rows(study: Experiments) -> tuple[list[str], list[list[str]]]:
+def cluster_rows(study: Minh2012Arrivals) -> tuple[list[str], list[list[str]]]:
     """Return the mean slowdown of each policy with each pattern as headings and rows."""
     runs = study.cluster
     rows = [
@@ -236,7 +233,7 @@ def cluster_rows(study: Experiments) -> tuple[list[str], list[list[str]]]:
     return ["policy, pattern", *map(load_name, runs.loads)], rows
 
 
-def grid_rows(study: Experiments, measure: str) -> tuple[list[str], list[list[str]]]:
+def grid_rows(study: Minh2012Arrivals, measure: str) -> tuple[list[str], list[list[str]]]:
     """Return the mean of a measure by both patterns as headings and rows."""
     runs = study.grid
     rows = [
@@ -272,7 +269,7 @@ def verdict_rows(claims: Sequence[Claim]) -> tuple[list[str], list[list[str]]]:
     return ["statement", "loads at which it holds", "does not", "open"], rows
 
 
-def simulation_rows(study: Experiments) -> Iterator[tuple[Any, ...]]:
+def simulation_rows(study: Minh2012Arrivals) -> Iterator[tuple[Any, ...]]:
     """Yield every slowdown as a row of :data:`SIMULATION`."""
     cluster, grid = study.cluster, study.grid
     for policy in cluster.policies:
@@ -289,12 +286,15 @@ def simulation_rows(study: Experiments) -> Iterator[tuple[Any, ...]]:
 
 
 def reproduce_minh2012_arrivals(
-    traces: str | os.PathLike[str] | None = None,
+    traces: Annotated[
+        str | os.PathLike[str] | None,
+        Option("Folder with traces to fit arrivals to; stored ones if none.", kind=Path | None),
+    ] = None,
     progress: Progress | None = None,
     *,
     plan: Plan | None = None,
-    log: str = LOG,
-    processes: int = PROCESSES,
+    log: Annotated[str, Option("Log that arrivals are fitted to.")] = LOG,
+    workers: Annotated[int, SHARED_BY] = PROCESSES,
     out: Path | None = None,
 ) -> Minh2012Arrivals:
     """Run the experiments of chapter 6.
@@ -309,7 +309,7 @@ def reproduce_minh2012_arrivals(
         What to run; the size of the thesis unless given.
     log
         Whose arrivals.
-    processes
+    workers
         How many share the work; the results do not depend on it.
     out
         Folder of results that will be written: what is done is kept beside it, and what was kept
@@ -323,8 +323,8 @@ def reproduce_minh2012_arrivals(
         When results of something else are kept beside ``out``.
     """
     plan = plan or Plan()
-    if processes < 1:
-        raise QuantityError(f"processes {processes}: at least 1")
+    if workers < 1:
+        raise QuantityError(f"workers {workers}: at least 1")
     if progress is not None:
         progress(f"arrivals of {log}", 0, 1)
     work = Work(plan, arrivals_of(traces, log))
@@ -333,7 +333,7 @@ def reproduce_minh2012_arrivals(
     done = run_tasks(
         work,
         tasks,
-        processes,
+        workers,
         progress,
         lambda task: f"simulating: {task.experiment}",
         unfinished=unfinished,
@@ -346,54 +346,6 @@ def reproduce_minh2012_arrivals(
         seed=plan.seed,
         settings=plan.settings(),
         log=work.arrivals.log,
-    )
-
-
-def command(
-    traces: Annotated[
-        Path | None, Option("Folder with traces to fit arrivals to; stored ones if none.")
-    ] = None,
-    progress: Progress | None = None,
-    *,
-    quick: Annotated[bool, Option("Fewer workloads of as many jobs: some minutes.")] = False,
-    log: Annotated[str, Option("Log that arrivals are fitted to.")] = LOG,
-    replications: Annotated[
-        int | None, Option("Workloads of each pattern on a cluster; 50, quick 10.", name="seeds")
-    ] = None,
-    grid_replications: Annotated[
-        int | None, Option("Sets of workloads on the grid; 25, quick 6.", name="grid_seeds")
-    ] = None,
-    jobs: Annotated[int, Option("Jobs of a workload.")] = Plan.jobs,
-    loads: Annotated[tuple[float, ...], loads_option("System loads of the cluster.")] = Plan.loads,
-    grid_loads: Annotated[tuple[float, ...], loads_option("Grid loads.")] = Plan.grid_loads,
-    local_load: Annotated[
-        float, Option("Load of each cluster of the grid by local jobs.")
-    ] = Plan.local_load,
-    widest: Annotated[
-        int | None, Option("Processors of the widest job on a cluster; all 64.")
-    ] = None,
-    local_widest: Annotated[
-        float, Option("Widest local job of the grid, a share of its cluster.")
-    ] = Plan.local_widest,
-    processes: Annotated[int, SHARED_BY] = PROCESSES,
-    seed: Annotated[int, SEED] = 0,
-    out: Path | None = None,
-) -> Minh2012Arrivals:
-    """Run the study with the options of the command line."""
-    plan = plan_of(
-        quick,
-        cluster_replications=replications,
-        grid_replications=grid_replications,
-        jobs=jobs,
-        loads=loads,
-        grid_loads=grid_loads,
-        local_load=local_load,
-        widest=widest,
-        local_widest=local_widest,
-        seed=seed,
-    )
-    return reproduce_minh2012_arrivals(
-        traces, progress, plan=plan, log=log, processes=processes, out=out
     )
 
 

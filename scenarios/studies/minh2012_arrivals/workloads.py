@@ -17,17 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from hpcrowd.analysis.features.workload import Workload
+from hpcrowd.analysis.features.workload import Settings, Workload
 from hpcrowd.analysis.models.arrivals.poisson import Poisson
 from hpcrowd.analysis.models.arrivals.wavelet import Wavelet, WaveletZeros
 from hpcrowd.analysis.models.parts.base import ArrivalModel
 from hpcrowd.environment.errors import ModelFileError, QuantityError
-from hpcrowd.environment.jobs import Int64s, JobTable
-from hpcrowd.environment.model_files import ModelFormat
+from hpcrowd.environment.files import ModelFormat
+from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.scenarios.studies.minh2012_correlation.experiments import STUDIED
+from hpcrowd.scenarios.studies.minh2012_correlation.workloads import RandomJobs
 from hpcrowd.scenarios.studies.running import find_logs
 
 #: s; longest run time, run times are uniform from 1 s on. The thesis does not tell its own. It does
@@ -36,72 +37,22 @@ LONGEST_S = 7_200
 
 
 @dataclass(frozen=True)
-class PatternWorkload:
+class PatternWorkload(RandomJobs):
     """Jobs that arrive in several patterns, one of which is chosen when they are submitted.
 
     Attributes
     ----------
-    run_time
-        s on nodes of speed 1, shape (jobs,).
-    processors
-        Of the same jobs.
     arrivals
         By pattern: when they arrive, in mean times between arrivals, rising, shape (jobs,); the
         last one is the number of jobs.
     """
 
-    run_time: Int64s
-    processors: Int64s
     arrivals: Mapping[str, NDArray[np.float64]]
-
-    def __len__(self) -> int:
-        return len(self.run_time)
-
-    def mean_gap(self, load: float, processors: float, speed: float = 1.0) -> float:
-        """Return the mean time between arrivals, s, that makes a load.
-
-        Load is arrival rate x E[run time x processors] / processors (sections 5.2.5 and 6.2).
-
-        Parameters
-        ----------
-        load
-            1 asks for all of the processors.
-        processors
-            Of the machine, or those free in all clusters of a grid.
-        speed
-            Of the nodes: run times are divided by it.
-
-        Raises
-        ------
-        QuantityError
-            When the load is not positive.
-        """
-        if not 0 < load < float("inf"):
-            raise QuantityError(f"load {load}: must be positive, for example 0.8")
-        work = float((self.run_time * self.processors).mean()) / speed
-        return work / (load * processors)
 
     def submits(self, pattern: str, mean_gap: float) -> Int64s:
         """Return when jobs are submitted, s, shape (jobs,); the last one at jobs x ``mean_gap``."""
         found: Int64s = np.asarray(round_half_up(self.arrivals[pattern] * mean_gap), np.int64)
         return found
-
-    def table(self, submits: Int64s) -> JobTable:
-        """Return the table of the jobs; requested times are run times (section 7.2.2)."""
-        jobs = JobTable()
-        self.append_to(jobs, submits)
-        return jobs
-
-    def append_to(self, jobs: JobTable, submits: Int64s) -> Int64s:
-        """Add the jobs to a table and return their rows."""
-        return jobs.append(
-            len(self),
-            processors=self.processors,
-            run_time=self.run_time,
-            requested_time=self.run_time,
-            recorded_submit=submits,
-            user=1,
-        )
 
 
 def drawn(
@@ -227,10 +178,11 @@ def fit_arrivals(submit: NDArray[np.float64], log: Mapping[str, Any]) -> Arrival
     UnavailableError
         When PyWavelets is not installed.
     """
+    workload = Workload.of(submit, 0, settings=Settings(time_scale_s=TIME_SCALE_S))
     models: dict[str, ArrivalModel] = {
-        "N": Poisson.fit(submit),
-        "L": Wavelet.fit(submit, time_scale_s=TIME_SCALE_S),
-        "LB": WaveletZeros.fit(submit, time_scale_s=TIME_SCALE_S),
+        "N": Poisson.fit(workload),
+        "L": Wavelet.fit(workload),
+        "LB": WaveletZeros.fit(workload),
     }
     return Arrivals(models, log)
 

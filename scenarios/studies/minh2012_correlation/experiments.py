@@ -6,19 +6,19 @@ processes share the work, nor on the order in which they finish.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from hpcrowd.analysis.features.workload import COMPLETED
+from hpcrowd.analysis.features.workload import Workload as LogWorkload
 from hpcrowd.analysis.models.jobs.locality import Locality, control_correlation
 from hpcrowd.environment.errors import QuantityError, TraceError
-from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.schedulers.correlation import rank_correlation
-from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.streams import Streams
-from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
+from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
     DEGREES,
     LOCALITY_POLICIES,
@@ -28,9 +28,9 @@ from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
     CorrelationRuns,
     Floats,
     LocalityRuns,
-    slowdown,
+    simulated_slowdown,
 )
-from hpcrowd.scenarios.studies.minh2012_correlation.workloads import Sample, Workload, modelled
+from hpcrowd.scenarios.studies.minh2012_correlation.workloads import Workload, modelled
 from hpcrowd.scenarios.studies.options import SEED, Option, loads_option
 from hpcrowd.scenarios.studies.running import ARCHIVE, LOGS, Log
 
@@ -47,9 +47,6 @@ STUDIED = {
     "LANL-CM5": LOGS["LANL-CM5"],
     "CEA": LOGS["CEA"],
 }
-
-#: Jobs of a log that count: those that completed, status 1, as in all the thesis.
-COMPLETED = 1
 
 #: System loads of the first experiment; the thesis does not tell its own.
 LOADS = (0.7, 0.8, 0.9)
@@ -80,7 +77,7 @@ CASES = (
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be run; see :class:`~.measures.Experiments`.
+    """What is to be run; see :class:`~.study.Minh2012Correlation`.
 
     Attributes
     ----------
@@ -120,11 +117,33 @@ class Plan:
 
 
 class Task(NamedTuple):
-    """A workload to simulate: one degree, or one case, of one replication."""
+    """A piece of work: one replication of one setting of an experiment."""
 
-    experiment: str  #: ``correlation`` or ``locality``
-    number: int  #: place of the degree, or of the case
+    experiment: str
+    number: int  #: place of the setting, such as a degree, a case or a load
     replication: int
+
+    @property
+    def name(self) -> str:
+        """What its results are called."""
+        return f"{self.experiment}-{self.number}-{self.replication}"
+
+
+def tasks_of(experiment: str, settings: Sized, replications: int) -> list[Task]:
+    """Return the tasks of an experiment, replication by replication."""
+    return [
+        Task(experiment, number, replication)
+        for replication in range(replications)
+        for number in range(len(settings))
+    ]
+
+
+def array_of(results: Mapping[str, Any], tasks: Sequence[Task]) -> np.ndarray[Any, Any]:
+    """Return the results of the tasks of an experiment, shape (settings, replications, ...)."""
+    _, numbers, replications = tasks[-1]
+    first = np.array([results[task.name] for task in tasks])
+    shaped = first.reshape(replications + 1, numbers + 1, *first.shape[1:])
+    return np.ascontiguousarray(shaped.swapaxes(0, 1))
 
 
 @dataclass(frozen=True)
@@ -148,14 +167,10 @@ class Work:
 
     def tasks(self) -> list[Task]:
         """Return every workload to simulate."""
-        replications = range(self.plan.replications)
+        plan = self.plan
         return [
-            *(
-                Task("correlation", d, r)
-                for r in replications
-                for d in range(len(self.plan.degrees))
-            ),
-            *(Task("locality", c, r) for r in replications for c in range(len(self.cases))),
+            *tasks_of("correlation", plan.degrees, plan.replications),
+            *tasks_of("locality", self.cases, plan.replications),
         ]
 
     def __call__(self, task: Task) -> tuple[float, Floats]:
@@ -217,57 +232,38 @@ def slowdown_of(workload: Workload, load: float, machine: int, policy: str) -> f
     policy
         A name of :data:`~hpcrowd.scenarios.studies.minh2012_correlation.measures.POLICIES`.
     """
-    jobs = workload.jobs(load, machine)
-    model = Simulation(jobs, machine, POLICIES[policy].scheduler)
-    model.cluster.submit(np.arange(len(jobs)), jobs.recorded_submit.copy())
-    model.run()
-    return slowdown(jobs)
+    return simulated_slowdown(workload.jobs(load, machine), machine, POLICIES[policy].scheduler)
 
 
-def completed_jobs(trace: Trace) -> tuple[Int64s, Sample]:
-    """Return submissions, run times and processors of the jobs that completed, by submission.
+def completed_jobs(trace: Trace, name: str = "") -> LogWorkload:
+    """Return the jobs that completed, status 1, as in all the thesis, by submission.
 
     Raises
     ------
     TraceError
         When there is none.
     """
-    made = jobs_from_trace(trace)
-    jobs = made.jobs
-    rows = np.flatnonzero(trace["status"][made.source_row] == COMPLETED)
-    if not len(rows):
+    if not (trace["status"] == COMPLETED).any():
         raise TraceError(f"{trace.source}: no job has status 1, completed; take another trace")
-    rows = rows[np.argsort(jobs.recorded_submit[rows], kind="stable")]
-    sample = Sample(jobs.run_time[rows], jobs.processors[rows])
-    return jobs.recorded_submit[rows], sample
+    return LogWorkload.from_trace(trace, name=name)
 
 
 def collect(
-    work: Work, results: Iterable[tuple[Task, tuple[float, Floats]]]
+    work: Work, results: Mapping[str, tuple[float, Floats]]
 ) -> tuple[CorrelationRuns, list[LocalityRuns]]:
-    """Put what came of the tasks into the arrays of the experiments."""
-    plan = work.plan
-    degrees, replications, cases = len(plan.degrees), plan.replications, len(work.cases)
-    correlations = {
-        "correlation": np.full((degrees, replications), np.nan),
-        "locality": np.full((cases, replications), np.nan),
-    }
-    shapes = {
-        "correlation": (degrees, replications, len(plan.policies), len(plan.loads)),
-        "locality": (
-            cases, replications, len(plan.locality_policies), 2, len(plan.locality_loads),
-        ),
-    }  # fmt: skip
-    slowdowns = {name: np.full(shape, np.nan) for name, shape in shapes.items()}
-    for (experiment, number, replication), (correlation, found) in results:
-        correlations[experiment][number, replication] = correlation
-        slowdowns[experiment][number, replication] = found
+    """Put what came of the tasks, by name, into the arrays of the experiments."""
+    plan, tasks = work.plan, work.tasks()
+
+    def of(experiment: str, place: int) -> Floats:
+        mine = [task for task in tasks if task.experiment == experiment]
+        return array_of({task.name: results[task.name][place] for task in mine}, mine)
+
     first = CorrelationRuns(
         plan.degrees,
         plan.loads,
         plan.policies,
-        correlations["correlation"],
-        np.moveaxis(slowdowns["correlation"], (0, 1), (2, 3)),
+        of("correlation", 0),
+        np.moveaxis(of("correlation", 1), (0, 1), (2, 3)),
     )
     second = [
         LocalityRuns(
@@ -277,8 +273,8 @@ def collect(
             machine=work.machines[case.log],
             loads=plan.locality_loads,
             policies=plan.locality_policies,
-            correlation=correlations["locality"][number],
-            slowdown=np.moveaxis(slowdowns["locality"][number], 0, -1),
+            correlation=of("locality", 0)[number],
+            slowdown=np.moveaxis(of("locality", 1)[number], 0, -1),
         )
         for number, case in enumerate(work.cases)
     ]

@@ -19,7 +19,6 @@ from hpcrowd.analysis.pictures.plots import (
 from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
     POLICIES,
     CorrelationRuns,
-    Experiments,
     Floats,
     LocalityRuns,
     interval,
@@ -34,6 +33,8 @@ from hpcrowd.scenarios.studies.minh2012_correlation.statements import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from hpcrowd.scenarios.studies.minh2012_correlation.study import Minh2012Correlation
 
 
 #: Loads from light to heavy, as colours and marks.
@@ -107,7 +108,7 @@ def finish(figure: Figure, panel: Axes) -> None:
     legend_above(figure, panel)
 
 
-def figure7_3(study: Experiments) -> Figure:
+def figure7_3(study: Minh2012Correlation) -> Figure:
     """Slowdown against correlation, a panel for each policy (Fig. 7.3)."""
     runs = study.correlation
     columns = min(3, len(runs.policies))
@@ -133,7 +134,7 @@ def figure7_3(study: Experiments) -> Figure:
     return figure
 
 
-def figure7_4(study: Experiments) -> Figure:
+def figure7_4(study: Minh2012Correlation) -> Figure:
     """Categorized and Uncategorized Selective against correlation (Fig. 7.4)."""
     runs: CorrelationRuns = study.correlation
     figure, (line,) = panels(
@@ -172,7 +173,7 @@ def _locality(cases: Sequence[LocalityRuns], title: str) -> Figure:
     return figure
 
 
-def figure7_5(study: Experiments) -> Figure:
+def figure7_5(study: Minh2012Correlation) -> Figure:
     """Slowdown with and without locality against load, correlation as of the logs (Fig. 7.5)."""
     return _locality(
         [runs for runs in study.locality if runs.degree is None],
@@ -180,7 +181,7 @@ def figure7_5(study: Experiments) -> Figure:
     )
 
 
-def figure7_5_set(study: Experiments) -> Figure:
+def figure7_5_set(study: Minh2012Correlation) -> Figure:
     """Slowdown with and without locality against load, correlation set (Fig. 7.5)."""
     return _locality(
         [runs for runs in study.locality if runs.degree is not None],
@@ -188,9 +189,9 @@ def figure7_5_set(study: Experiments) -> Figure:
     )
 
 
-def figures_of(study: Experiments) -> dict[str, Callable[[Experiments], Figure]]:
+def figures_of(study: Minh2012Correlation) -> dict[str, Callable[[Minh2012Correlation], Figure]]:
     """Return the figures that can be drawn of what was run, by name."""
-    found: dict[str, Callable[[Experiments], Figure]] = {"figure7_3": figure7_3}
+    found: dict[str, Callable[[Minh2012Correlation], Figure]] = {"figure7_3": figure7_3}
     if {CATEGORIZED, UNCATEGORIZED} <= set(study.correlation.policies):
         found["figure7_4"] = figure7_4
     degrees = [runs.degree for runs in study.locality]

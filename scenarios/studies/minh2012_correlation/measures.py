@@ -5,18 +5,16 @@ Slowdown is the mean response time over the mean run time (section 5.2.5), not a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.analysis.paired import Estimate, t_interval
-from hpcrowd.environment.jobs import JobTable
-from hpcrowd.scenarios.studies.minh2012_correlation.foretold import ForetoldSigns
-from hpcrowd.scenarios.studies.published import Printed, published_rows
+from hpcrowd.environment.jobs import Int64s, JobTable
+from hpcrowd.environment.schedulers.correlation import expected_correlation, weekly_correlations
+from hpcrowd.environment.simulation import Simulation
 
 Floats = NDArray[np.float64]
 
@@ -56,13 +54,40 @@ def slowdown(jobs: JobTable) -> float:
     return float((jobs.end - jobs.submit).mean() / jobs.run_time.mean())
 
 
+def simulated_slowdown(jobs: JobTable, machine: int, scheduler: str) -> float:
+    """Run jobs, submitted as recorded, on a machine of so many processors; return the slowdown."""
+    model = Simulation(jobs, machine, scheduler)
+    model.cluster.submit(np.arange(len(jobs)), jobs.recorded_submit.copy())
+    model.run()
+    return slowdown(jobs)
+
+
 def interval(values: Floats) -> Estimate:
     """Return the mean of independent replications with its interval."""
     return t_interval(values.tolist())
 
 
+class Runs:
+    """Slowdowns of many runs.
+
+    Attributes
+    ----------
+    axes
+        Fields that say what was varied along the first axes of the slowdowns.
+    """
+
+    axes: ClassVar[tuple[str, ...]]
+    slowdown: Floats
+
+    def of(self, *places: object) -> Floats:
+        """Return the slowdowns at places on the first axes, such as a policy and a load."""
+        pairs = zip(self.axes, places, strict=False)
+        found: Floats = self.slowdown[tuple(getattr(self, axis).index(at) for axis, at in pairs)]
+        return found
+
+
 @dataclass(frozen=True)
-class CorrelationRuns:
+class CorrelationRuns(Runs):
     """The runs without locality, at every degree of correlation (section 7.3.1).
 
     Attributes
@@ -76,16 +101,13 @@ class CorrelationRuns:
         same gaps between arrivals, but for their scale, everywhere.
     """
 
+    axes = ("policies", "loads", "degrees")
+
     degrees: tuple[float, ...]
     loads: tuple[float, ...]
     policies: tuple[str, ...]
     correlation: Floats
     slowdown: Floats
-
-    def of(self, policy: str, load: float) -> Floats:
-        """Return the slowdowns of a policy at a load, shape (degrees, replications)."""
-        found: Floats = self.slowdown[self.policies.index(policy), self.loads.index(load)]
-        return found
 
 
 @dataclass(frozen=True)
@@ -130,77 +152,77 @@ class Correlation(NamedTuple):
 
     workload: str
     degree: float
-    published: Printed
-    published_deviation: Printed
-    mean: float
-    deviation: float  #: of the workloads, with n - 1
+    correlation_mean: float
+    correlation_deviation: float  #: of the workloads, with n - 1
+    published_mean: str
+    published_deviation: str
 
 
-@dataclass
-class Experiments:
-    """All that was run.
+# ---- how well signs are foretold: section 7.4 -------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ForetoldSigns:
+    """How often the sign of a week's correlation was foretold.
 
     Attributes
     ----------
     correlation
-        Section 7.3.1.
-    locality
-        Section 7.3.2.
-    weeks
-        Section 7.4, by log.
-    jobs, seed
-        Jobs of each workload, and the seed of everything.
-    logs
-        Facts about each log, by name.
-    absent
-        Logs that were not there.
+        Correlation of each week, nan where there is none, shape (weeks,).
+    expected
+        What the two weeks before let expect, nan where nothing, shape (weeks,).
     """
 
-    correlation: CorrelationRuns
-    locality: Sequence[LocalityRuns]
-    weeks: Mapping[str, ForetoldSigns]
-    jobs: int
-    seed: int
-    logs: Mapping[str, dict[str, Any]] = field(default_factory=dict)
-    absent: Sequence[str] = ()
+    correlation: Floats
+    expected: Floats
 
     @property
-    def replications(self) -> int:
-        """Workloads of each kind."""
-        return int(self.correlation.correlation.shape[1])
-
-    @cached_property
-    def table(self) -> list[Correlation]:
-        """Table 7.1 with ours, for the degrees that were run."""
-        found = []
-        for row in published_rows("minh2012_table7_1"):
-            degree = float(row["degree"])
-            if degree not in self.correlation.degrees:
-                continue
-            ours = self.correlation.correlation[self.correlation.degrees.index(degree)]
-            found.append(
-                Correlation(
-                    row["workload"],
-                    degree,
-                    Printed(row["correlation_mean"]),
-                    Printed(row["correlation_deviation"]),
-                    float(ours.mean()),
-                    float(ours.std(ddof=1)),
-                )
-            )
-        return found
+    def compared(self) -> int:
+        """Weeks that have a correlation and something that was expected."""
+        return int(np.count_nonzero(self._both))
 
     @property
-    def within(self) -> float:
-        """How far from Table 7.1 our correlations may be.
-
-        Three standard deviations of Spearman's correlation of a workload whose run times and
-        processors have nothing to do with each other; our own acceptance, set beforehand.
-        """
-        return 3 / float(np.sqrt(self.jobs - 1))
+    def right(self) -> int:
+        """Those among them whose sign was the expected one."""
+        both = self._both
+        return int(np.count_nonzero((self.correlation >= 0)[both] == (self.expected >= 0)[both]))
 
     @property
-    def foretold(self) -> float | None:
-        """Mean over logs of the share of weeks whose sign was foretold; None without any."""
-        shares = [signs.share for signs in self.weeks.values() if signs.share is not None]
-        return float(np.mean(shares)) if shares else None
+    def positive(self) -> int:
+        """Those among them whose correlation was not negative."""
+        return int(np.count_nonzero((self.correlation >= 0)[self._both]))
+
+    @property
+    def share(self) -> float | None:
+        """Share of :attr:`compared` that was right; None without any."""
+        return self.right / self.compared if self.compared else None
+
+    @property
+    def commoner(self) -> float | None:
+        """Share that is right when the commoner sign is always said, known afterwards only."""
+        compared = self.compared
+        return max(self.positive, compared - self.positive) / compared if compared else None
+
+    @property
+    def _both(self) -> NDArray[np.bool_]:
+        both: NDArray[np.bool_] = ~(np.isnan(self.correlation) | np.isnan(self.expected))
+        return both
+
+
+def foretold_signs(submit: Int64s, run_time: Int64s, processors: Int64s) -> ForetoldSigns:
+    """Return the correlation of each week beside the mean of the two weeks before.
+
+    Weeks are counted from the first submission. The run times of all jobs of the two weeks are
+    taken as known, as in section 7.4; a scheduler knows only those of jobs that have ended, see
+    :class:`~hpcrowd.environment.schedulers.correlation.WeeklyCorrelation`.
+
+    Parameters
+    ----------
+    submit
+        Submissions, s, shape (jobs,).
+    run_time, processors
+        Of the same jobs.
+    """
+    weeks = weekly_correlations(submit, run_time, processors)
+    expected = np.array([expected_correlation(weeks[:week]) for week in range(len(weeks))])
+    return ForetoldSigns(weeks, expected)

@@ -8,9 +8,10 @@ share run times and arrivals.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,12 +20,15 @@ from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
     FORETOLD,
     POLICIES,
     CorrelationRuns,
-    Experiments,
     Floats,
     LocalityRuns,
     interval,
 )
-from hpcrowd.scenarios.studies.study import Claim, Finding, Rule
+from hpcrowd.scenarios.studies.study import Claim, Finding, Rule, claims_of
+
+if TYPE_CHECKING:
+    from hpcrowd.scenarios.studies.minh2012_correlation.study import Minh2012Correlation
+
 
 #: Weeks are foretold as well as in the thesis if the share is no farther from it than this.
 FORETOLD_WITHIN = 0.1
@@ -33,28 +37,9 @@ FORETOLD_WITHIN = 0.1
 OVERLOADED = 1.0
 
 
-@dataclass(frozen=True)
-class LoadRule(Rule):
-    """How a statement on correlation is checked at a load.
-
-    Attributes
-    ----------
-    policies
-        Those it needs.
-    check
-        Measures the runs at a load.
-    """
-
-    policies: tuple[str, ...]
-    check: Callable[[CorrelationRuns, float], Finding]
-
-
-@dataclass(frozen=True)
-class LocalityRule(Rule):
-    """How a statement on locality is checked on a kind of workload; see :class:`LoadRule`."""
-
-    policy: str
-    check: Callable[[LocalityRuns], Finding]
+def needs(*policies: str) -> Callable[..., bool]:
+    """Return whether runs have these policies."""
+    return lambda runs, *_: set(policies) <= set(runs.policies)
 
 
 def above(estimate: Estimate) -> bool:
@@ -72,15 +57,9 @@ def decided(yes: bool, no: bool) -> bool | None:
     return True if yes else False if no else None
 
 
-def at(runs: CorrelationRuns, policy: str, load: float, degree: float) -> Floats:
-    """Return the slowdowns at a degree, shape (replications,)."""
-    found: Floats = runs.of(policy, load)[runs.degrees.index(degree)]
-    return found
-
-
 def rise(runs: CorrelationRuns, policy: str, load: float, first: float, last: float) -> Floats:
     """Return by how much slowdown rises from one degree to another, shape (replications,)."""
-    return at(runs, policy, load, last) - at(runs, policy, load, first)
+    return runs.of(policy, load, last) - runs.of(policy, load, first)
 
 
 def number(value: float) -> str:
@@ -88,69 +67,59 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 99.95 else f"{value:.3g}"
 
 
-def _larger(policy: str) -> Callable[[CorrelationRuns, float], Finding]:
-    def check(runs: CorrelationRuns, load: float) -> Finding:
-        values = runs.of(policy, load)
-        steps = [interval(later - sooner) for sooner, later in pairwise(values)]
-        whole = interval(values[-1] - values[0])
-        up, down = (sum(map(side, steps)) for side in (above, below))
-        means = [float(at(runs, policy, load, degree).mean()) for degree in (-1, 0, 1)]
-        numbers = dict(zip(("at_-1", "at_0", "at_+1"), means, strict=True))
-        numbers |= {"steps_up": up, "steps_down": down}
-        text = f"{', '.join(map(number, means))}; of {len(steps)} steps {up} up, {down} down"
-        return numbers, text, decided(above(whole) and not down, below(whole) or down > 0)
-
-    return check
+def _larger(runs: CorrelationRuns, load: float, *, policy: str) -> Finding:
+    values = runs.of(policy, load)
+    steps = [interval(later - sooner) for sooner, later in pairwise(values)]
+    whole = interval(values[-1] - values[0])
+    up, down = (sum(map(side, steps)) for side in (above, below))
+    means = [float(runs.of(policy, load, degree).mean()) for degree in (-1, 0, 1)]
+    numbers = dict(zip(("at_-1", "at_0", "at_+1"), means, strict=True))
+    numbers |= {"steps_up": up, "steps_down": down}
+    text = f"{', '.join(map(number, means))}; of {len(steps)} steps {up} up, {down} down"
+    return numbers, text, decided(above(whole) and not down, below(whole) or down > 0)
 
 
-def _faster(policy: str) -> Callable[[CorrelationRuns, float], Finding]:
-    def check(runs: CorrelationRuns, load: float) -> Finding:
-        first, second = rise(runs, policy, load, -1, 0), rise(runs, policy, load, 0, 1)
-        more = interval(second - first)
-        numbers = {"to_0": float(first.mean()), "from_0": float(second.mean())}
-        text = f"{first.mean():+.3g}, then {second.mean():+.3g}"
-        return numbers, text, decided(above(more), below(more))
-
-    return check
+def _faster(runs: CorrelationRuns, load: float, *, policy: str) -> Finding:
+    first, second = rise(runs, policy, load, -1, 0), rise(runs, policy, load, 0, 1)
+    more = interval(second - first)
+    numbers = {"to_0": float(first.mean()), "from_0": float(second.mean())}
+    text = f"{first.mean():+.3g}, then {second.mean():+.3g}"
+    return numbers, text, decided(above(more), below(more))
 
 
-def _degrades_more(policy: str, others: tuple[str, ...]) -> Callable[..., Finding]:
-    def check(runs: CorrelationRuns, load: float) -> Finding:
-        own = rise(runs, policy, load, 0, 1)
-        numbers, texts = {policy: float(own.mean())}, [f"{own.mean():+.3g}"]
-        differences = []
-        for other in others:
-            its = rise(runs, other, load, 0, 1)
-            numbers[other] = float(its.mean())
-            texts.append(f"{POLICIES[other].label} {its.mean():+.3g}")
-            differences.append(interval(own - its))
-        holds = decided(all(map(above, differences)), any(map(below, differences)))
-        return numbers, ", ".join(texts), holds
-
-    return check
+def _degrades_more(
+    runs: CorrelationRuns, load: float, *, policy: str, others: tuple[str, ...]
+) -> Finding:
+    own = rise(runs, policy, load, 0, 1)
+    numbers, texts = {policy: float(own.mean())}, [f"{own.mean():+.3g}"]
+    differences = []
+    for other in others:
+        its = rise(runs, other, load, 0, 1)
+        numbers[other] = float(its.mean())
+        texts.append(f"{POLICIES[other].label} {its.mean():+.3g}")
+        differences.append(interval(own - its))
+    holds = decided(all(map(above, differences)), any(map(below, differences)))
+    return numbers, ", ".join(texts), holds
 
 
 #: The two that Figure 7.4 compares.
 CATEGORIZED, UNCATEGORIZED = "selective-categorized", "selective-uncategorized"
 
 
-def _categorized(better: bool) -> Callable[[CorrelationRuns, float], Finding]:
-    def check(runs: CorrelationRuns, load: float) -> Finding:
-        degrees = [one for one in runs.degrees if (one < 0 if better else one > 0)]
-        each = [at(runs, CATEGORIZED, load, d) - at(runs, UNCATEGORIZED, load, d) for d in degrees]
-        whole = interval(np.mean(each, axis=0))
-        lower, higher = (sum(side(interval(one)) for one in each) for side in (below, above))
-        numbers = {"difference": whole.mean, "degrees_lower": lower, "degrees_higher": higher}
-        text = f"{span(whole)}; lower at {lower}, higher at {higher} of {len(degrees)}"
-        sides = (below(whole), above(whole))
-        return numbers, text, decided(*(sides if better else sides[::-1]))
-
-    return check
+def _categorized(runs: CorrelationRuns, load: float, *, better: bool) -> Finding:
+    degrees = [one for one in runs.degrees if (one < 0 if better else one > 0)]
+    each = [runs.of(CATEGORIZED, load, d) - runs.of(UNCATEGORIZED, load, d) for d in degrees]
+    whole = interval(np.mean(each, axis=0))
+    lower, higher = (sum(side(interval(one)) for one in each) for side in (below, above))
+    numbers = {"difference": whole.mean, "degrees_lower": lower, "degrees_higher": higher}
+    text = f"{span(whole)}; lower at {lower}, higher at {higher} of {len(degrees)}"
+    sides = (below(whole), above(whole))
+    return numbers, text, decided(*(sides if better else sides[::-1]))
 
 
 def _similar(runs: CorrelationRuns, load: float) -> Finding:
     logs = {
-        policy: np.log(at(runs, policy, load, 1) / at(runs, policy, load, -1))
+        policy: np.log(runs.of(policy, load, 1) / runs.of(policy, load, -1))
         for policy in (UNCATEGORIZED, CATEGORIZED)
     }
     numbers = {policy: float(np.exp(values.mean())) for policy, values in logs.items()}
@@ -159,24 +128,27 @@ def _similar(runs: CorrelationRuns, load: float) -> Finding:
     return numbers, text, decided(below(less), above(less))
 
 
-def _locality(policy: str, overloaded: bool, harms: bool) -> Callable[[LocalityRuns], Finding]:
-    def check(runs: LocalityRuns) -> Finding:
-        places = [
-            place
-            for place, load in enumerate(runs.loads)
-            if load != OVERLOADED and (load > OVERLOADED) is overloaded
-        ]
-        on, off = runs.of(policy)
-        each = [interval(on[place] - off[place]) for place in places]
-        sides = (above, below) if harms else (below, above)
-        count, contrary = (sum(map(side, each)) for side in sides)
-        ratios = [float(on[place].mean() / off[place].mean()) for place in places]
-        names = [f"on_over_off_at_{runs.loads[place]:g}" for place in places]
-        numbers = dict(zip(names, ratios, strict=True))
-        text = f"{count} of {len(each)} loads; {number(min(ratios))} to {number(max(ratios))} times"
-        return numbers, text, decided(count == len(each), contrary > 0)
+def _locality(runs: LocalityRuns, *, policy: str, overloaded: bool, harms: bool) -> Finding:
+    places = [
+        place
+        for place, load in enumerate(runs.loads)
+        if load != OVERLOADED and (load > OVERLOADED) is overloaded
+    ]
+    on, off = runs.of(policy)
+    each = [interval(on[place] - off[place]) for place in places]
+    sides = (above, below) if harms else (below, above)
+    count, contrary = (sum(map(side, each)) for side in sides)
+    ratios = [float(on[place].mean() / off[place].mean()) for place in places]
+    names = [f"on_over_off_at_{runs.loads[place]:g}" for place in places]
+    numbers = dict(zip(names, ratios, strict=True))
+    text = f"{count} of {len(each)} loads; {number(min(ratios))} to {number(max(ratios))} times"
+    return numbers, text, decided(count == len(each), contrary > 0)
 
-    return check
+
+def _weeks(study: Minh2012Correlation) -> Finding:
+    share = study.foretold or 0.0
+    text = f"{100 * share:.0f} % over {len(study.weeks)} logs"
+    return {"share": share}, text, abs(share - FORETOLD) <= FORETOLD_WITHIN
 
 
 def span(estimate: Estimate) -> str:
@@ -185,43 +157,45 @@ def span(estimate: Estimate) -> str:
     return f"{estimate.mean:+.3g}" + ("" if half is None else f" ± {half:.2g}")
 
 
-def _load_rules() -> Iterator[LoadRule]:
+def _load_rules() -> Iterator[Rule]:
     for policy, (_, label, _) in POLICIES.items():
-        yield LoadRule(
+        yield Rule(
             f"larger correlation, larger slowdown: {policy}", "7.3.1",
             f"{label}: a larger correlation leads to a larger slowdown: slowdown at -1, 0, +1, and "
-            "steps between degrees; +1 above -1, and no step down", (policy,), _larger(policy),
+            "steps between degrees; +1 above -1, and no step down", partial(_larger, policy=policy),
+            applies=needs(policy),
         )  # fmt: skip
     for policy, (_, label, _) in POLICIES.items():
-        yield LoadRule(
+        yield Rule(
             f"rapid when positive: {policy}", "7.3.1",
             f"{label}: slowdown rises slowly from -1 to 0, rapidly from 0 to +1: both rises; the "
-            "second larger", (policy,), _faster(policy),
+            "second larger", partial(_faster, policy=policy), applies=needs(policy),
         )  # fmt: skip
     less = ("easy", CATEGORIZED)
     for policy in ("fcfs", "conservative"):
         if policy in POLICIES:
-            yield LoadRule(
+            yield Rule(
                 f"fragmentation: {policy}", "7.3.1",
                 f"{POLICIES[policy].label} degrades more than Aggressive and Categorized "
-                "Selective: rise from 0 to +1; larger than of both", (policy, *less),
-                _degrades_more(policy, less),
+                "Selective: rise from 0 to +1; larger than of both",
+                partial(_degrades_more, policy=policy, others=less), applies=needs(policy, *less),
             )  # fmt: skip
-    both = (CATEGORIZED, UNCATEGORIZED)
-    yield LoadRule(
+    both = needs(CATEGORIZED, UNCATEGORIZED)
+    yield Rule(
         "categorized better when negative", "7.3.1, Fig. 7.4",
         "Categorized is better than Uncategorized Selective with negative correlation: difference "
-        "of slowdowns, mean of the negative degrees; below 0", both, _categorized(better=True),
+        "of slowdowns, mean of the negative degrees; below 0", partial(_categorized, better=True),
+        applies=both,
     )  # fmt: skip
-    yield LoadRule(
+    yield Rule(
         "categorized worse when positive", "7.3.1, Fig. 7.4",
         "Categorized is worse than Uncategorized Selective with positive correlation: the same of "
-        "the positive degrees; above 0", both, _categorized(better=False),
+        "the positive degrees; above 0", partial(_categorized, better=False), applies=both,
     )  # fmt: skip
-    yield LoadRule(
+    yield Rule(
         "uncategorized hardly changes", "7.3.1, Fig. 7.4",
         "Slowdowns of Uncategorized Selective are relatively similar from -1 to +1: slowdown at +1 "
-        "over that at -1; smaller than of Categorized", both, _similar,
+        "over that at -1; smaller than of Categorized", _similar, applies=both,
     )  # fmt: skip
 
 
@@ -230,27 +204,31 @@ LOAD_RULES = tuple(_load_rules())
 
 #: The statements on locality.
 LOCALITY_RULES = (
-    LocalityRule(
+    Rule(
         "locality harms EASY underloaded", "7.3.2, Fig. 7.5",
         "Locality degrades Aggressive, load below 1: loads at which slowdown is larger with "
-        "locality, and slowdown with over without; all", "easy",
-        _locality("easy", overloaded=False, harms=True),
+        "locality, and slowdown with over without; all",
+        partial(_locality, policy="easy", overloaded=False, harms=True),
+        applies=needs("easy"),
     ),
-    LocalityRule(
+    Rule(
         "locality harms EASY overloaded", "7.3.2, Fig. 7.5",
-        "Locality degrades Aggressive, load above 1: the same; all", "easy",
-        _locality("easy", overloaded=True, harms=True),
+        "Locality degrades Aggressive, load above 1: the same; all",
+        partial(_locality, policy="easy", overloaded=True, harms=True),
+        applies=needs("easy"),
     ),
-    LocalityRule(
+    Rule(
         "locality harms FIFO underloaded", "7.3.2, Fig. 7.5",
-        "Locality degrades FIFO if the system is underloaded, load below 1: the same; all", "fcfs",
-        _locality("fcfs", overloaded=False, harms=True),
+        "Locality degrades FIFO if the system is underloaded, load below 1: the same; all",
+        partial(_locality, policy="fcfs", overloaded=False, harms=True),
+        applies=needs("fcfs"),
     ),
-    LocalityRule(
+    Rule(
         "locality helps FIFO overloaded", "7.3.2, Fig. 7.5",
         "Locality helps FIFO if the system is overloaded, load above 1: loads at which slowdown is "
-        "smaller with locality; all", "fcfs",
-        _locality("fcfs", overloaded=True, harms=False),
+        "smaller with locality; all",
+        partial(_locality, policy="fcfs", overloaded=True, harms=False),
+        applies=needs("fcfs"),
     ),
 )  # fmt: skip
 
@@ -258,36 +236,18 @@ LOCALITY_RULES = (
 WEEKS_RULE = Rule(
     "weeks are foretold", "7.4",
     "The mean of two weeks foretells the sign of the third in about 74 % of weeks: mean over logs; "
-    "within 10 points",
+    "within 10 points", _weeks, applies=lambda study: study.foretold is not None,
 )  # fmt: skip
 
 
-def claims_of(study: Experiments) -> list[Claim]:
+def all_claims(study: Minh2012Correlation) -> list[Claim]:
     """Return every statement in every setting; those whose policies were not run are left out."""
-    return [*_on_loads(study.correlation), *_on_locality(study.locality), *_on_weeks(study)]
-
-
-def _on_loads(runs: CorrelationRuns) -> Iterator[Claim]:
-    for rule in LOAD_RULES:
-        if set(rule.policies) <= set(runs.policies):
-            for load in runs.loads:
-                yield rule.claim(load_name(load), rule.check(runs, load))
-
-
-def _on_locality(cases: Iterable[LocalityRuns]) -> Iterator[Claim]:
-    cases = list(cases)
-    for rule in LOCALITY_RULES:
-        for runs in cases:
-            if rule.policy in runs.policies:
-                yield rule.claim(runs.name, rule.check(runs))
-
-
-def _on_weeks(study: Experiments) -> Iterator[Claim]:
-    share = study.foretold
-    if share is not None:
-        text = f"{100 * share:.0f} % over {len(study.weeks)} logs"
-        holds = abs(share - FORETOLD) <= FORETOLD_WITHIN
-        yield WEEKS_RULE.claim("all logs", ({"share": share}, text, holds))
+    runs = study.correlation
+    return [
+        *claims_of(LOAD_RULES, {load_name(load): (runs, load) for load in runs.loads}),
+        *claims_of(LOCALITY_RULES, {runs.name: runs for runs in study.locality}),
+        *claims_of([WEEKS_RULE], {"all logs": study}),
+    ]
 
 
 def load_name(load: float) -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
-from hpcrowd.analysis import features
+import numpy as np
+
+from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.jobs.locality import Locality
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.schedulers.correlation import rank_correlation
@@ -24,25 +25,22 @@ from hpcrowd.scenarios.studies.minh2012_correlation.experiments import (
     completed_jobs,
 )
 from hpcrowd.scenarios.studies.minh2012_correlation.figures import figures_of
-from hpcrowd.scenarios.studies.minh2012_correlation.foretold import ForetoldSigns, foretold_signs
 from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
     POLICIES,
+    Correlation,
     CorrelationRuns,
-    Experiments,
-    Floats,
+    ForetoldSigns,
     LocalityRuns,
+    foretold_signs,
     interval,
 )
-from hpcrowd.scenarios.studies.minh2012_correlation.statements import claims_of, load_name, number
-from hpcrowd.scenarios.studies.options import SHARED_BY, TRACES
-from hpcrowd.scenarios.studies.published import MINH
+from hpcrowd.scenarios.studies.minh2012_correlation.statements import all_claims, load_name, number
+from hpcrowd.scenarios.studies.options import PROCESSES, SHARED_BY, TRACES
+from hpcrowd.scenarios.studies.published import MINH, Printed, published_rows
 from hpcrowd.scenarios.studies.render import Picture, Rows, Table, pictures_of, statement_table
-from hpcrowd.scenarios.studies.running import find_logs, run_tasks
-from hpcrowd.scenarios.studies.study import Claim, PublishedStudy, Requirement, of_plain, plain
+from hpcrowd.scenarios.studies.running import Steps, find_logs, run_tasks
+from hpcrowd.scenarios.studies.study import Claim, PublishedStudy, Requirement, plain
 from hpcrowd.scenarios.terminal import Progress
-
-#: Processes that share the work.
-PROCESSES = 2
 
 #: Headings of Table 7.1 with ours.
 TABLE = ("workload", "degree", "ours", "published")
@@ -58,8 +56,22 @@ SIMULATION = ("workload", "policy", "load", "locality", "replication", "correlat
 
 
 @dataclass
-class Minh2012Correlation(Experiments, PublishedStudy[Requirement]):
-    """All experiments of chapter 7."""
+class Minh2012Correlation(PublishedStudy):
+    """All experiments of chapter 7.
+
+    Attributes
+    ----------
+    correlation
+        Section 7.3.1.
+    locality
+        Section 7.3.2.
+    weeks
+        Section 7.4, by log.
+    jobs, seed
+        Jobs of each workload, and the seed of everything.
+    traces
+        Facts about each log, by name.
+    """
 
     name = "minh2012-correlation"
     about = (
@@ -70,21 +82,71 @@ class Minh2012Correlation(Experiments, PublishedStudy[Requirement]):
     published: ClassVar = {
         "minh2012_table7_1": f"{MINH}, Table 7.1: Spearman's correlation of 20 workloads each"
     }
+    listed = STUDIED
     stored_digits = 6
+
+    correlation: CorrelationRuns
+    locality: Sequence[LocalityRuns]
+    weeks: Mapping[str, ForetoldSigns]
+    jobs: int
+    seed: int
+    traces: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def replications(self) -> int:
+        """Workloads of each kind."""
+        return int(self.correlation.correlation.shape[1])
+
+    @cached_property
+    def table(self) -> list[Correlation]:
+        """Table 7.1 with ours, for the degrees that were run."""
+        found = []
+        for row in published_rows("minh2012_table7_1"):
+            degree = float(row["degree"])
+            if degree not in self.correlation.degrees:
+                continue
+            ours = self.correlation.correlation[self.correlation.degrees.index(degree)]
+            found.append(
+                Correlation(
+                    row["workload"],
+                    degree,
+                    float(ours.mean()),
+                    float(ours.std(ddof=1)),
+                    row["correlation_mean"],
+                    row["correlation_deviation"],
+                )
+            )
+        return found
+
+    @property
+    def within(self) -> float:
+        """How far from Table 7.1 our correlations may be.
+
+        Three standard deviations of Spearman's correlation of a workload whose run times and
+        processors have nothing to do with each other; our own acceptance, set beforehand.
+        """
+        return 3 / float(np.sqrt(self.jobs - 1))
+
+    @property
+    def foretold(self) -> float | None:
+        """Mean over logs of the share of weeks whose sign was foretold; None without any."""
+        shares = [signs.share for signs in self.weeks.values() if signs.share is not None]
+        return float(np.mean(shares)) if shares else None
 
     @cached_property
     def requirements(self) -> list[Requirement]:
         """Table 7.1, whose log is at hand."""
         found = []
         for one in self.table:
-            off = abs(one.mean - one.published.value)
+            printed = Printed(one.published_mean)
+            off = abs(one.correlation_mean - printed.value)
             found.append(
                 Requirement(
                     "",
                     f"Spearman's correlation of {one.workload} (Table 7.1)",
-                    f"{one.mean:+.3f}",
-                    f"{one.published.value:+.3f} ± {self.within:.3f}",
-                    off <= self.within + one.published.half_unit,
+                    f"{one.correlation_mean:+.3f}",
+                    f"{printed.value:+.3f} ± {self.within:.3f}",
+                    off <= self.within + printed.half_unit,
                 )
             )
         return found
@@ -92,7 +154,7 @@ class Minh2012Correlation(Experiments, PublishedStudy[Requirement]):
     @cached_property
     def claims(self) -> list[Claim]:
         """Every statement in every setting."""
-        return claims_of(self)
+        return all_claims(self)
 
     def tables(self) -> Sequence[Table]:
         """Return Table 7.1 with ours, slowdowns, weeks, and the statements by experiment."""
@@ -122,7 +184,7 @@ class Minh2012Correlation(Experiments, PublishedStudy[Requirement]):
 
     def summary(self) -> list[str]:
         """Return what was reached, what holds, and which logs were not there."""
-        verdicts = Counter(claim.holds for claim in self.claims)
+        verdicts = self.verdicts
         lines = [
             f"{self.score} required figures reached; "
             f"of {len(self.claims)} statements, each in each setting, {verdicts[True]} hold, "
@@ -142,13 +204,13 @@ class Minh2012Correlation(Experiments, PublishedStudy[Requirement]):
             "replications": self.replications,
             "jobs": self.jobs,
             "seed": self.seed,
-            "traces": dict(self.logs),
-            "absent": list(self.absent),
+            "traces": dict(self.traces),
+            "absent": self.absent,
             "correlation": plain(self.correlation, digits),
             "locality": plain(self.locality, digits),
             "weeks": {
                 log: {
-                    "correlation": plain(signs.weeks, digits),
+                    "correlation": plain(signs.correlation, digits),
                     "expected": plain(signs.expected, digits),
                     "compared": signs.compared,
                     "right": signs.right,
@@ -157,39 +219,11 @@ class Minh2012Correlation(Experiments, PublishedStudy[Requirement]):
             },
         }
 
-    @classmethod
-    def of_stored(cls, data: Mapping[str, Any]) -> Self:
-        """Return the study with stored runs."""
-        return cls(
-            correlation=of_plain(CorrelationRuns, data["correlation"]),
-            locality=of_plain(list[LocalityRuns], data["locality"]),
-            weeks={
-                log: ForetoldSigns(
-                    of_plain(Floats, signs["correlation"]), of_plain(Floats, signs["expected"])
-                )
-                for log, signs in data["weeks"].items()
-            },
-            jobs=data["jobs"],
-            seed=data["seed"],
-            logs=data["traces"],
-            absent=data["absent"],
-        )
-
     def data(self) -> dict[str, Any]:
         """Return all runs, and Table 7.1 with ours."""
         return {
             **self.stored(),
-            "table7_1": [
-                {
-                    "workload": one.workload,
-                    "degree": one.degree,
-                    "correlation_mean": one.mean,
-                    "correlation_deviation": one.deviation,
-                    "published_mean": one.published.text,
-                    "published_deviation": one.published_deviation.text,
-                }
-                for one in self.table
-            ],
+            "table7_1": [one._asdict() for one in self.table],
         }
 
     def rows(self) -> Rows:
@@ -206,30 +240,30 @@ class Minh2012Correlation(Experiments, PublishedStudy[Requirement]):
             "loads": runs.loads,
             "policies": {policy: POLICIES[policy].scheduler for policy in runs.policies},
         }
-        return {"traces": self.logs, "settings": settings}
+        return {"traces": self.traces, "settings": settings}
 
 
-def table_rows(study: Experiments) -> list[list[str]]:
+def table_rows(study: Minh2012Correlation) -> list[list[str]]:
     """Return Table 7.1 with ours."""
     return [
         [
             one.workload,
             f"{one.degree:+.1f}",
-            f"{one.mean:+.3f} ± {one.deviation:.3f}",
-            f"{one.published.value:+.3f} ± {one.published_deviation.text}",
+            f"{one.correlation_mean:+.3f} ± {one.correlation_deviation:.3f}",
+            f"{float(one.published_mean):+.3f} ± {one.published_deviation}",
         ]
         for one in study.table
     ]
 
 
-def slowdown_rows(study: Experiments) -> tuple[list[str], list[list[str]]]:
+def slowdown_rows(study: Minh2012Correlation) -> tuple[list[str], list[list[str]]]:
     """Return the mean slowdown of each policy at each load as headings and rows, with intervals."""
     runs = study.correlation
     degrees = [degree for degree in TOLD if degree in runs.degrees]
     rows = []
     for policy in runs.policies:
         for load in runs.loads:
-            values = [runs.of(policy, load)[runs.degrees.index(degree)] for degree in degrees]
+            values = [runs.of(policy, load, degree) for degree in degrees]
             rows.append([POLICIES[policy].label, f"{load:g}", *map(_mean, map(interval, values))])
     told = [f"at {degree:+.2g}" if degree else "at 0" for degree in degrees]
     return ["policy", "load", *told], rows
@@ -240,7 +274,7 @@ def _mean(estimate: Any) -> str:
     return number(estimate.mean) + ("" if half is None else f" ± {half:.2g}")
 
 
-def week_rows(study: Experiments) -> list[list[str]]:
+def week_rows(study: Minh2012Correlation) -> list[list[str]]:
     """Return how well the sign of the correlation is foretold on each log."""
     return [
         [
@@ -254,7 +288,7 @@ def week_rows(study: Experiments) -> list[list[str]]:
     ]
 
 
-def simulation_rows(study: Experiments) -> Iterator[tuple[Any, ...]]:
+def simulation_rows(study: Minh2012Correlation) -> Iterator[tuple[Any, ...]]:
     """Yield every simulation as a row of :data:`SIMULATION`."""
     runs = study.correlation
     for policy in runs.policies:
@@ -272,12 +306,18 @@ def simulation_rows(study: Experiments) -> Iterator[tuple[Any, ...]]:
                         yield (case.name, policy, load, locality, r, *pair)
 
 
+def signs_of(workload: Workload) -> ForetoldSigns:
+    """Return how well the signs of the weekly correlations of a log's jobs are foretold."""
+    submit, run_time = (values.astype(np.int64) for values in (workload.submit, workload.run_time))
+    return foretold_signs(submit, run_time, workload.processors)
+
+
 def reproduce_minh2012_correlation(
     traces: Annotated[str | os.PathLike[str], TRACES],
     progress: Progress | None = None,
     *,
     plan: Plan | None = None,
-    processes: Annotated[int, SHARED_BY] = PROCESSES,
+    workers: Annotated[int, SHARED_BY] = PROCESSES,
 ) -> Minh2012Correlation:
     """Run the experiments of chapter 7 on the logs that are there.
 
@@ -289,7 +329,7 @@ def reproduce_minh2012_correlation(
         Called before each step.
     plan
         What to run; the size of the thesis unless given.
-    processes
+    workers
         How many share the work; the results do not depend on it.
 
     Raises
@@ -302,39 +342,37 @@ def reproduce_minh2012_correlation(
         When there is less than one process.
     """
     plan = plan or Plan()
-    if processes < 1:
-        raise QuantityError(f"processes {processes}: at least 1")
+    if workers < 1:
+        raise QuantityError(f"workers {workers}: at least 1")
     paths = find_logs(traces, STUDIED, [HPC])
+    steps = Steps(len(paths), progress)
     workloads, machines, weeks, logs = {}, {}, {}, {}
-    for place, (log, path) in enumerate(paths.items()):
-        if progress is not None:
-            progress(f"{log}: reading {path.name}", place, len(paths))
+    for log, path in paths.items():
+        steps.begin(f"{log}: reading {path.name}")
         trace = read_trace(path)
-        submit, sample = completed_jobs(trace)
+        workloads[log] = jobs = completed_jobs(trace, log)
         machines[log] = trace.processors
-        workloads[log] = features.Workload.of(submit, *sample, name=log)
-        weeks[log] = foretold_signs(submit, *sample)
+        weeks[log] = signs_of(jobs)
         logs[log] = {
             "source": Path(trace.source).name,
             "sha256": trace.sha256,
             "processors": trace.processors,
-            "jobs_completed": len(submit),
-            "correlation": rank_correlation(*sample),
+            "jobs_completed": len(jobs),
+            "correlation": rank_correlation(jobs.run_time, jobs.processors),
         }
     cases = tuple(case for case in plan.cases if case.log in workloads)
     needed = {HPC, *(case.log for case in cases)}
     models = {log: Locality.fit(workloads[log]) for log in STUDIED if log in needed}
     work = Work(plan, models, machines, cases)
-    results = run_tasks(
-        work, work.tasks(), processes, progress, lambda task: f"simulating: {task.experiment}"
+    done = run_tasks(
+        work, work.tasks(), workers, progress, lambda task: f"simulating: {task.experiment}"
     )
-    correlation, locality = collect(work, results)
+    correlation, locality = collect(work, {task.name: result for task, result in done})
     return Minh2012Correlation(
         correlation=correlation,
         locality=locality,
         weeks=weeks,
         jobs=plan.jobs,
         seed=plan.seed,
-        logs=logs,
-        absent=[log for log in STUDIED if log not in paths],
+        traces=logs,
     )

@@ -7,7 +7,6 @@ correlation and locality, see :mod:`hpcrowd.analysis.models.jobs.locality`; arri
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,68 +18,91 @@ from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.streams import Streams
 
 
-class Sample(NamedTuple):
-    """Run times, s, and processors of the jobs of a log, in their order, shape (jobs,)."""
-
-    run_time: Int64s
-    processors: Int64s
-
-
 @dataclass(frozen=True)
-class Workload:
-    """Jobs that arrive at random, at a rate that a load decides.
+class RandomJobs:
+    """Jobs whose arrivals are chosen when they are submitted.
 
     Attributes
     ----------
     run_time
-        s, shape (jobs,).
+        s on nodes of speed 1, shape (jobs,).
     processors
         Of the same jobs.
-    gaps
-        Times between arrivals in units of their mean, shape (jobs,).
     """
 
     run_time: Int64s
     processors: Int64s
-    gaps: NDArray[np.float64]
 
     def __len__(self) -> int:
         return len(self.run_time)
 
-    def mean_gap(self, load: float, machine: int) -> float:
-        """Return the mean time between arrivals, s, that makes a system load.
+    def mean_gap(self, load: float, processors: float, speed: float = 1.0) -> float:
+        """Return the mean time between arrivals, s, that makes a load.
 
-        System load is arrival rate x E[run time x processors] / machine size (section 5.2.5).
+        Load is arrival rate x E[run time x processors] / processors (sections 5.2.5 and 6.2).
+
+        Parameters
+        ----------
+        load
+            1 asks for all of the processors.
+        processors
+            Of the machine, or those free in all clusters of a grid.
+        speed
+            Of the nodes: run times are divided by it.
+
+        Raises
+        ------
+        QuantityError
+            When the load is not positive.
         """
-        work = float((self.run_time * self.processors).mean())
-        return work / (load * machine)
+        if not 0 < load < float("inf"):
+            raise QuantityError(f"load {load}: must be positive, for example 0.8")
+        work = float((self.run_time * self.processors).mean()) / speed
+        return work / (load * processors)
+
+    def table(self, submits: Int64s) -> JobTable:
+        """Return the table of the jobs; requested times are run times (section 7.2.2)."""
+        jobs = JobTable()
+        self.append_to(jobs, submits)
+        return jobs
+
+    def append_to(self, jobs: JobTable, submits: Int64s) -> Int64s:
+        """Add the jobs to a table and return their rows."""
+        return jobs.append(
+            len(self),
+            processors=self.processors,
+            run_time=self.run_time,
+            requested_time=self.run_time,
+            recorded_submit=submits,
+            user=1,
+        )
+
+
+@dataclass(frozen=True)
+class Workload(RandomJobs):
+    """Jobs that arrive at random, at a rate that a load decides.
+
+    Attributes
+    ----------
+    gaps
+        Times between arrivals in units of their mean, shape (jobs,).
+    """
+
+    gaps: NDArray[np.float64]
 
     def jobs(self, load: float, machine: int) -> JobTable:
         """Return the table of jobs that arrive at a system load on a machine of so many processors.
-
-        Requested times are the run times (section 7.2.2).
 
         Raises
         ------
         QuantityError
             When the load is not positive, or a job does not fit on the machine.
         """
-        if not 0 < load < float("inf"):
-            raise QuantityError(f"load {load}: must be positive, for example 0.8")
+        arrivals = round_half_up(np.cumsum(self.gaps * self.mean_gap(load, machine)))
         largest = int(self.processors.max(initial=0))
         if largest > machine:
             raise QuantityError(f"machine {machine}: a job needs {largest:,} processors")
-        arrivals = round_half_up(np.cumsum(self.gaps * self.mean_gap(load, machine)))
-        jobs = JobTable()
-        jobs.append(
-            len(self),
-            processors=self.processors,
-            run_time=self.run_time,
-            requested_time=self.run_time,
-            recorded_submit=arrivals,
-            user=1,
-        )
-        return jobs
+        return self.table(arrivals)
 
     def with_processors(self, processors: Int64s) -> Workload:
         """Return the same jobs with other processors."""

@@ -10,7 +10,13 @@ import numpy as np
 from hpcrowd.analysis.features import series
 from hpcrowd.analysis.features.arrivals import arrival_counts, gaps
 from hpcrowd.analysis.features.bags import SHORT_S, real_bags, same_job_gaps
-from hpcrowd.analysis.features.draw import draw_acf, draw_bag_gaps, draw_gaps, draw_repetitions
+from hpcrowd.analysis.features.draw import (
+    BETWEEN,
+    draw_acf,
+    draw_bag_gaps,
+    draw_ccdf,
+    draw_repetitions,
+)
 from hpcrowd.analysis.features.panels import begin, label_below, logarithmic_times, nothing, percent
 from hpcrowd.analysis.features.workload import Floats, Workload
 from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, new_figure
@@ -35,7 +41,8 @@ Panel = Callable[["Axes", Workload], None]
 
 def times_between_jobs(axes: Axes, workload: Workload) -> None:
     """Draw how long the times between jobs are; Fig. 3.1."""
-    draw_gaps(axes, [workload], title="Fig. 3.1: times between jobs longer than ...")
+    title = "Fig. 3.1: times between jobs longer than ..."
+    draw_ccdf(axes, [workload], BETWEEN["jobs"], title=title, tail=True)
 
 
 def correlation_of_arrivals(axes: Axes, workload: Workload) -> None:

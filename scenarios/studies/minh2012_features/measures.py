@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -56,6 +56,22 @@ HOW_NEAR = ("digit", "within", "orders")
 
 #: Differences of two numbers in floating point that are none.
 ROUNDING = 1e-9
+
+
+#: The traces of Table 3.1.
+TABLED = tuple(row["trace"] for row in published_rows("minh2012_table3_1"))
+
+
+def reasons_of(absent: Iterable[str]) -> dict[str, str]:
+    """Return why traces are not there."""
+    return {name: UNREADABLE.get(name, "not there") for name in absent}
+
+
+def absence_lines(words: str, absent: Iterable[str]) -> list[str]:
+    """Return which traces are not there, a line for each reason."""
+    found = reasons_of(absent)
+    names = {why: [one for one in found if found[one] == why] for why in found.values()}
+    return [f"{words}: {', '.join(ones)} ({why})" for why, ones in names.items()]
 
 
 def published_jobs(trace: str) -> int:
@@ -138,9 +154,9 @@ class Cell:
         return self.figure.title + (f" ({self.figure.unit})" if self.figure.unit else "")
 
 
-@dataclass
-class TraceOutcomes:
-    """What was measured on one trace.
+@dataclass(kw_only=True)
+class ThesisTrace:
+    """A trace of the thesis.
 
     Attributes
     ----------
@@ -148,24 +164,53 @@ class TraceOutcomes:
         Its abbreviation in Table 3.1.
     workload
         Its completed jobs.
-    features
-        What was measured of it.
-    orders
-        Smallest and largest value of features over orders of the jobs of the same second.
     facts
         Which file it is, and which other versions were there.
     """
 
     trace: str
     workload: Workload
-    features: Features
-    orders: dict[str, tuple[float, float]]
     facts: dict[str, Any] = field(default_factory=dict)
 
     @property
     def is_that_of_the_thesis(self) -> bool:
         """Whether as many jobs completed as Table 3.1 says."""
         return abs(len(self.workload) - published_jobs(self.trace)) <= JOBS_WITHIN
+
+    @property
+    def is_required(self) -> bool:
+        """Whether figures are required of it."""
+        return self.is_that_of_the_thesis
+
+    def plain(self) -> dict[str, Any]:
+        """Return which data it is, as plain data."""
+        return {
+            **self.facts,
+            "jobs": len(self.workload),
+            "jobs_published": published_jobs(self.trace),
+            "figures_required": self.is_required,
+            "jobs_left_out": dict(self.workload.left_out),
+        }
+
+
+@dataclass(kw_only=True)
+class TraceOutcomes(ThesisTrace):
+    """What was measured on one trace.
+
+    Attributes
+    ----------
+    features
+        What was measured of it.
+    orders
+        Smallest and largest value of features over orders of the jobs of the same second.
+    """
+
+    features: Features
+    orders: dict[str, tuple[float, float]]
+
+    def plain(self) -> dict[str, Any]:
+        """Return which data it is, as plain data, with what was noted of its jobs."""
+        return {**super().plain(), "notes": list(self.workload.notes)}
 
     @cached_property
     def cells(self) -> list[Cell]:

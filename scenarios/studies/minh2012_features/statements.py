@@ -8,7 +8,6 @@ HPC, LLN, SDD and FS1 had been seen, so on these four they are no test of the st
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -19,9 +18,8 @@ from hpcrowd.analysis.features.bags import PARAMETERS, TITLES, bag_fit, bag_hurs
 from hpcrowd.analysis.features.locality import Zipf, bag_zipf, repetition_zipf, repetitions
 from hpcrowd.analysis.features.stats import FEATURES
 from hpcrowd.analysis.features.workload import Floats, Workload
-from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.environment.jobs import Int64s
-from hpcrowd.scenarios.studies.study import Claim, Finding, Rule
+from hpcrowd.scenarios.studies.study import Finding, Rule
 
 #: Lags over which correlation is looked for: one day of the rate process at T = 900 s.
 LAGS = 96
@@ -54,22 +52,6 @@ CLOSE = 0.1
 
 #: Measures a workload.
 Check = Callable[[Workload], Finding]
-
-
-@dataclass(frozen=True)
-class TraceRule(Rule):
-    """How a statement is checked.
-
-    Attributes
-    ----------
-    check
-        Measures a workload; may raise :class:`UnavailableError`.
-    traces
-        On which traces the text says so; None for all.
-    """
-
-    check: Check
-    traces: tuple[str, ...] | None = None
 
 
 def _number(workload: Workload, name: str) -> float:
@@ -160,8 +142,8 @@ def _clear(number: float) -> bool:
 
 def _cycle_rule(
     name: str, what: str, traces: tuple[str, ...], **expected: Callable[[float], bool]
-) -> TraceRule:
-    return TraceRule(name, "3.5.2", what, partial(_cycles, expected=expected), traces)
+) -> Rule:
+    return Rule(name, "3.5.2", what, partial(_cycles, expected=expected), traces)
 
 
 def _compared(workload: Workload, larger: str) -> Finding:
@@ -199,81 +181,81 @@ def _short_bag_jobs(workload: Workload) -> Finding:
 
 #: Every statement that is checked, in the order of the text.
 RULES = (
-    TraceRule(
+    Rule(
         "rates are correlated, interarrival times are not", "3.2",
         "Interarrival times have no correlation structure, rates (T = 900 s) have: mean "
         "size of R(1..96); below 0.1, and that of rates larger and beyond white noise",
         _uncorrelated,
     ),
-    TraceRule(
+    Rule(
         "long range dependence", "3.2",
         "Strongly present in job arrivals: Hurst parameter; above 0.5 by more than its spread",
         _dependent,
     ),
-    TraceRule(
+    Rule(
         "jobs are bursty", "3.2",
         "CV of interarrival times much larger than 1; at least 2",
         _bound("interarrival_cv", lambda number: number >= MUCH_LARGER),
     ),
-    TraceRule(
+    Rule(
         "negative correlation", "3.3.2",
         "Negative correlations of run time and parallelism concentrate around -0.2; at most -0.1",
         _bound("run_time_processors_spearman", lambda number: number <= -NONE, 3),
         ("FS3", "HPC", "FS4", "OSC"),
     ),
-    TraceRule(
+    Rule(
         "no correlation", "3.3.2",
         "No correlation of run time and parallelism on two traces; nearer to 0 than 0.1",
         _bound("run_time_processors_spearman", lambda number: abs(number) < NONE, 3),
         ("FS0", "SDD"),
     ),
-    TraceRule(
+    Rule(
         "positive correlation", "3.3.2",
         "Positive correlations of run time and parallelism concentrate around +0.4; at least 0.1",
         _bound("run_time_processors_spearman", lambda number: number >= NONE, 3),
         ("FS1", "SDB", "LLA", "LLU", "LLN", "FS2"),
     ),
-    TraceRule(
+    Rule(
         "run lengths are Zipf's", "3.3.3, Fig. 3.2",
         "Lengths of repetitions of like run times are fitted well by Zipf distributions: KS "
         "distance of the likeliest; below 0.1", _run_lengths,
     ),
-    TraceRule(
+    Rule(
         "spatial burstiness", "3.3.4",
         "Normalized entropy closer to 0 than to 1; below 0.5",
         _bound("normalized_entropy", lambda number: number < 0.5, 3),
     ),
-    TraceRule(
+    Rule(
         "like neighbours follow soon", "3.4, Fig. 3.3",
         "Most times between like neighbours do not exceed 100 s; more than half",
         _bound("bag_same_job_gap_share", lambda number: number > MOST),
     ),
-    TraceRule(
+    Rule(
         "bags are common", "3.4, Table 3.7",
         "Bag submissions are common: share of jobs in bags; at least a third",
         _bound("jobs_in_bags_share", lambda number: number >= COMMON),
     ),
-    TraceRule(
+    Rule(
         "like run times in a bag", "3.4, Table 3.8",
         "Mean CV in a bag smaller than 1 and closer to 0; below 0.5",
         _bound("bag_run_time_cv_mean", lambda number: number < 0.5),
     ),
-    TraceRule(
+    Rule(
         "bags are submitted soon", "3.4, Fig. 3.4",
         "Almost 100 % of the bags are submitted in 15 minutes; at least 95 %",
         _bound("bag_duration_short_share", lambda number: number >= ALMOST_ALL),
     ),
-    TraceRule(
+    Rule(
         "bag sizes are Zipf's", "3.4, Fig. 3.5",
         "A Zipf distribution can be applied to bag sizes, single jobs among them: KS distance of "
         "the likeliest; below 0.1", _bag_sizes,
     ),
-    TraceRule(
+    Rule(
         "generalized Pareto", "3.5.1, Table 3.10",
         "The best of five fits to times between bags, or close to 0 beside Weibull: KS distance; "
         "the smallest, or below 0.1 and only Weibull's smaller", _pareto,
     ),
-    TraceRule(
+    Rule(
         "bags are bursty", "3.5.1",
         "CV of times between bags; at least 2, as for jobs",
         _bound("bag_interarrival_cv", lambda number: number >= MUCH_LARGER),
@@ -303,81 +285,63 @@ RULES = (
         "Jobs have a weekly cycle, bags a daily one; each at least 0.05", ("FS0",),
         weekly_cycle=_there, bag_daily_cycle=_there,
     ),
-    TraceRule(
+    Rule(
         "jobs and bags equally dependent", "3.5.2",
         "Hurst parameters of jobs and bags are the same; within the sum of their spreads",
         partial(_compared, larger="none"), ("LLN", "FS3"),
     ),
-    TraceRule(
+    Rule(
         "bags more dependent", "3.5.2", "The Hurst parameter of bags is larger than that of jobs",
         partial(_compared, larger="bags"), ("HPC", "FS2"),
     ),
-    TraceRule(
+    Rule(
         "jobs more dependent", "3.5.2", "The Hurst parameter of jobs is larger than that of bags",
         partial(_compared, larger="jobs"), ("FS0",),
     ),
-    TraceRule(
+    Rule(
         "run times of bags", "3.6, Fig. 3.8",
         "Weakly to strongly autocorrelated: R(1); beyond white noise", _bag_run_times,
     ),
-    TraceRule(
+    Rule(
         "run times of jobs", "3.6",
         "Repetitions in bags make the autocorrelation of jobs larger: R(1); more than that of bags",
         _jobs_more_than_bags,
     ),
-    TraceRule(
+    Rule(
         "bags are large", "3.6, Table 3.13",
         "The largest bag is rather large, hundreds to thousands of jobs; at least 100",
         _bound("bag_size_max", lambda number: number >= HUNDREDS, 0),
     ),
-    TraceRule(
+    Rule(
         "large bags run longer", "3.6, Table 3.14", "Bag size and run time; positive",
         _bound("bag_size_run_time_spearman", lambda number: number > 0, 3), ("FS0", "FS3", "HPC"),
     ),
-    TraceRule(
+    Rule(
         "large bags of small jobs", "3.6, Table 3.15", "Bag size and parallelism; negative",
         _bound("bag_size_processors_spearman", lambda number: number < 0, 3),
         ("FS0", "FS2", "FS3", "HPC", "LLN"),
     ),
-    TraceRule(
+    Rule(
         "large bags ask for less", "3.6, Table 3.16", "Bag size and estimate; at most -0.1",
         _bound("bag_size_requested_time_spearman", lambda number: number <= -NONE, 3),
         ("FS2", "FS3"),
     ),
-    TraceRule(
+    Rule(
         "large bags ask for more", "3.6, Table 3.16", "Bag size and estimate; at least 0.1",
         _bound("bag_size_requested_time_spearman", lambda number: number >= NONE, 3), ("HPC",),
     ),
-    TraceRule(
+    Rule(
         "estimates of LLN", "3.6, footnote 3",
         "65 % of its jobs have none: share of jobs with one; 35 % to the printed digit",
         _bound("requested_time_share", lambda number: abs(number - 0.35) <= 0.005), ("LLN",),
     ),
-    TraceRule(
+    Rule(
         "short jobs in bags", "3.7",
         "The mean run time of jobs in bags is relatively small: against all jobs; less than half",
         _short_bag_jobs, ("LLN",),
     ),
-    TraceRule(
+    Rule(
         "bags wait", "3.7",
         "Bags wait for most of all waits, more than they occupy; more than half", _waits, ("HPC",),
     ),
 )  # fmt: skip
-
-
-def claims_of(workloads: Mapping[str, Workload]) -> list[Claim]:
-    """Return every statement on every trace that it is about, statement by statement."""
-    return [
-        rule.claim(trace, finding_of(rule.check, workload))
-        for rule in RULES
-        for trace, workload in workloads.items()
-        if rule.traces is None or trace in rule.traces
-    ]
-
-
-def finding_of(check: Check, workload: Workload) -> Finding:
-    """Return what a check finds; it stays open where the trace does not tell."""
-    try:
-        return check(workload)
-    except UnavailableError as error:
-        return {}, f"not available: {error}", None

@@ -15,27 +15,34 @@ from typing import Annotated, Any, ClassVar
 from hpcrowd.scenarios.studies.minh2012_features.figures import sheet
 from hpcrowd.scenarios.studies.minh2012_features.measures import (
     STUDIED,
-    UNREADABLE,
+    TABLED,
     Cell,
     TraceOutcomes,
+    absence_lines,
     published_jobs,
+    reasons_of,
     study_trace,
 )
-from hpcrowd.scenarios.studies.minh2012_features.statements import RULES, claims_of
+from hpcrowd.scenarios.studies.minh2012_features.statements import RULES
 from hpcrowd.scenarios.studies.minh2012_features.tables import TABLES
 from hpcrowd.scenarios.studies.options import TRACES
-from hpcrowd.scenarios.studies.published import MINH, published_rows
+from hpcrowd.scenarios.studies.published import MINH
 from hpcrowd.scenarios.studies.render import (
     Picture,
     Rows,
     Table,
-    claim_grid,
-    claim_table,
     record_rows,
     required_table,
+    statement_tables,
 )
-from hpcrowd.scenarios.studies.running import Steps, find_versions, nearest_version
-from hpcrowd.scenarios.studies.study import Claim, PublishedStudy, Requirement, as_data
+from hpcrowd.scenarios.studies.running import nearest_versions
+from hpcrowd.scenarios.studies.study import (
+    REQUIRED_FIRST,
+    Claim,
+    PublishedStudy,
+    Requirement,
+    claims_of,
+)
 from hpcrowd.scenarios.terminal import Progress
 
 #: Headings of the figures, of what is required of each table, and of traces.
@@ -51,7 +58,7 @@ FITS = ("3.9", "3.10")
 
 
 @dataclass
-class Minh2012Features(PublishedStudy[Requirement]):
+class Minh2012Features(PublishedStudy):
     """Features of the traces of Table 3.1.
 
     Attributes
@@ -71,18 +78,11 @@ class Minh2012Features(PublishedStudy[Requirement]):
         "between bags of tasks, their parameters and KS distances",
     }
     setting = "trace"
+    listed = TABLED
+    verdict_names = REQUIRED_FIRST
     statements_listed = False
 
     traces: dict[str, TraceOutcomes]
-
-    @property
-    def absent(self) -> dict[str, str]:
-        """Traces of Table 3.1 that were not measured, and why."""
-        return {
-            row["trace"]: UNREADABLE.get(row["trace"], "not there")
-            for row in published_rows("minh2012_table3_1")
-            if row["trace"] not in self.traces
-        }
 
     @cached_property
     def cells(self) -> list[Cell]:
@@ -108,7 +108,7 @@ class Minh2012Features(PublishedStudy[Requirement]):
     @cached_property
     def claims(self) -> list[Claim]:
         """Every statement of the text on every trace that it can be checked on."""
-        return claims_of({name: one.workload for name, one in self.traces.items()})
+        return claims_of(RULES, {name: one.workload for name, one in self.traces.items()})
 
     def tables(self) -> Sequence[Table]:
         """Return which traces there are, the figures with ours, statements, and what is asked."""
@@ -125,30 +125,20 @@ class Minh2012Features(PublishedStudy[Requirement]):
                 "Tables 3.9 and 3.10: distributions fitted to the times between bags", FIGURE_TABLE,
                 figure_rows(self, fits=True), 3, "fits", columns=SHOWN, wrap=True,
             ),
-            Table(
-                "Statements of the text", *claim_grid(self.claims, RULES, self.traces), html=False
-            ),
-            Table(
-                "Statements of the text", *claim_table(self.claims, RULES, self.traces), 2,
-                "claims", terminal=False,
-            ),
+            *statement_tables(self.claims, self.traces),
             Table("What is required", RULE_TABLE, rule_rows(), 5, "rules", terminal=False),
             required_table(self.requirements, "trace", terminal=False),
         )  # fmt: skip
 
     def summary(self) -> list[str]:
         """Return what was reached, what holds, and which traces were not there, a line each."""
-        checked = [claim for claim in self.claims if claim.holds is not None]
-        hold = sum(bool(claim.holds) for claim in checked)
         required = [cell for cell in self.cells if cell.required]
         to_the_digit = sum(cell.reached == "digit" for cell in required)
         lines = [
             f"{self.score} required figures reached, {to_the_digit} of them to the printed digit",
-            f"{hold} of {len(checked)} checked statements hold",
+            self.checked,
+            *absence_lines("Not measured", self.absent),
         ]
-        for reason in dict.fromkeys(self.absent.values()):
-            names = [name for name, why in self.absent.items() if why == reason]
-            lines.append(f"Not measured: {', '.join(names)} ({reason})")
         for name, one in self.traces.items():
             if not one.is_that_of_the_thesis:
                 lines.append(
@@ -167,17 +157,9 @@ class Minh2012Features(PublishedStudy[Requirement]):
         """Return the traces, the rules, and every figure with ours."""
         return {
             **self.origin(),
-            "absent": self.absent,
+            "absent": reasons_of(self.absent),
             "rules": [dict(zip(RULE_TABLE, row, strict=True)) for row in rule_rows()],
             "figures": list(map(_plain_cell, self.cells)),
-        }
-
-    def verdicts(self) -> dict[str, Any]:
-        """Return what is required, and the statements."""
-        return {
-            "required": as_data(self.requirements, self.setting),
-            "claims": as_data(self.claims, self.setting),
-            "reached": self.reached,
         }
 
     def rows(self) -> Rows:
@@ -186,7 +168,7 @@ class Minh2012Features(PublishedStudy[Requirement]):
 
     def origin(self) -> dict[str, Any]:
         """Return the traces."""
-        return {"traces": {name: _plain_trace(one) for name, one in self.traces.items()}}
+        return {"traces": {name: one.plain() for name, one in self.traces.items()}}
 
 
 def reached_text(cell: Cell) -> str:
@@ -241,17 +223,6 @@ def trace_row(one: TraceOutcomes) -> list[str]:
     ]
 
 
-def _plain_trace(one: TraceOutcomes) -> dict[str, Any]:
-    return {
-        **one.facts,
-        "jobs": len(one.workload),
-        "jobs_published": published_jobs(one.trace),
-        "figures_required": one.is_that_of_the_thesis,
-        "jobs_left_out": dict(one.workload.left_out),
-        "notes": list(one.workload.notes),
-    }
-
-
 def _plain_cell(cell: Cell) -> dict[str, Any]:
     low, high = cell.orders or (None, None)
     return {
@@ -294,11 +265,6 @@ def reproduce_minh2012_features(
     """
     wanted = set(only)
     logs = {name: log for name, log in STUDIED.items() if name in wanted}
-    found = find_versions(traces, logs)
-    steps = Steps(len(found), progress)
-    outcomes = {}
-    for name, paths in found.items():
-        steps.begin(f"{name}: {paths[0].name}")
-        outcomes[name] = study_trace(name, *nearest_version(paths, published_jobs(name)))
-    steps.end()
+    read = nearest_versions(traces, logs, published_jobs, progress)
+    outcomes = {name: study_trace(name, workload, facts) for name, workload, facts in read}
     return Minh2012Features(outcomes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from hpcrowd.analysis.features import series
 from hpcrowd.analysis.features.distance import apart
 from hpcrowd.analysis.features.panels import exceeding
 from hpcrowd.analysis.features.series import hurst
-from hpcrowd.analysis.features.workload import Floats
+from hpcrowd.analysis.features.workload import Floats, Settings, Workload
 from hpcrowd.analysis.models.arrivals.auto import Auto
 from hpcrowd.analysis.models.arrivals.wavelet import Wavelet, WaveletZeros
 from hpcrowd.analysis.models.judgement import Spread
@@ -27,12 +28,10 @@ LAGS = 200
 
 #: The models of the chapter by our short names. In the thesis the plain one is *MWM*, the modified
 #: one *Model*; ``written`` counts runs of empty intervals by their number, as its step 4 says.
-FITS: dict[str, Callable[[Floats, float], ArrivalModel]] = {
-    "plain": lambda submit, scale: Wavelet.fit(submit, time_scale_s=scale),
-    "modified": lambda submit, scale: WaveletZeros.fit(submit, time_scale_s=scale),
-    "written": lambda submit, scale: WaveletZeros.fit(
-        submit, time_scale_s=scale, weighing="number"
-    ),
+FITS: dict[str, Callable[[Workload], ArrivalModel]] = {
+    "plain": Wavelet.fit,
+    "modified": WaveletZeros.fit,
+    "written": partial(WaveletZeros.fit, weighing="number"),
 }
 
 #: The model that ``auto`` takes, which is one of these as a rule.
@@ -96,7 +95,7 @@ def measured(submit: Floats, scale: float, trace: Floats, rates: Floats | None =
         When there are fewer than three arrivals.
     """
     counted, gaps = series.counts(submit, scale), series.interarrivals(submit)
-    found = _or_none(lambda: hurst(counted))
+    found = or_none(lambda: hurst(counted))
     empty = float((counted == 0).mean())
     return Arrivals(
         cv=series.moments(gaps).cv,
@@ -105,12 +104,13 @@ def measured(submit: Floats, scale: float, trace: Floats, rates: Floats | None =
         hurst=None if found is None else found.mean,
         hurst_sd=None if found is None else found.sd,
         ks=apart(trace, gaps).ks,
-        gaps=_or_none(lambda: exceeding(gaps)),
-        correlation=_or_none(lambda: series.autocorrelation(counted, LAGS)[1:]),
+        gaps=or_none(lambda: exceeding(gaps)),
+        correlation=or_none(lambda: series.autocorrelation(counted, LAGS)[1:]),
     )
 
 
-def _or_none[Found](find: Callable[[], Found]) -> Found | None:
+def or_none[Found](find: Callable[[], Found]) -> Found | None:
+    """Return what is found; None where it is not available."""
     try:
         return find()
     except UnavailableError:
@@ -192,13 +192,14 @@ def study_arrivals(submit: Floats, scale: float, seeds: Sequence[int]) -> Arriva
         When there are fewer than three arrivals.
     """
     gaps = series.interarrivals(submit)
+    workload = Workload.of(submit, 0, settings=Settings(time_scale_s=scale))
     models, reasons = {}, {}
     for name, fit in FITS.items():
         try:
-            models[name] = fit(submit, scale)
+            models[name] = fit(workload)
         except ModelFitError as error:
             reasons[name] = str(error)
-    chosen = Auto.fit(submit, time_scale_s=scale)
+    chosen = Auto.fit(workload)
     found = {
         name: [_generated(model, submit, scale, seed, gaps) for seed in seeds]
         for name, model in models.items()

@@ -16,10 +16,9 @@ from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.judgement import generated
 from hpcrowd.analysis.models.model import WorkloadModel, fit
 from hpcrowd.environment.errors import UnavailableError
-from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.quantities import round_half_up
-from hpcrowd.environment.simulation import Simulation
-from hpcrowd.scenarios.studies.minh2012_correlation.measures import slowdown
+from hpcrowd.scenarios.studies.minh2012_correlation.measures import simulated_slowdown
+from hpcrowd.scenarios.studies.minh2012_correlation.workloads import RandomJobs
 from hpcrowd.scenarios.studies.minh2012_models.arrivals import TIME_SCALES_S, study_arrivals
 from hpcrowd.scenarios.studies.minh2012_models.jobs import JobRuns, measured, study_jobs
 from hpcrowd.scenarios.studies.minh2012_models.measures import SCHEDULED, TraceModels
@@ -38,6 +37,8 @@ class Way:
 
     Attributes
     ----------
+    words
+        For people.
     arrivals
         A name of :data:`~analysis.models.model.ARRIVALS`; chapter 5 takes those of chapter 4.
     options
@@ -52,6 +53,7 @@ class Way:
         Whether its jobs are measured; the others are simulated only.
     """
 
+    words: str
     arrivals: str = "wavelet-zeros"
     options: Mapping[str, Any] = field(default_factory=dict)
     time_scale_s: float | None = None
@@ -60,16 +62,15 @@ class Way:
     jobs: bool = False
 
 
-#: The ways by the names of :data:`WAYS`; the first one is that of the
-#: requirements.
+#: The ways by name; the first one is that of the requirements.
 PLANNED = {
-    "thesis": Way(jobs=True),
-    "auto": Way(arrivals="auto", jobs=True),
-    "heavy": Way(options={"bag_sizes": "heavy"}, jobs=True),
-    "plain": Way(arrivals="wavelet"),
-    "hour": Way(time_scale_s=3600),
-    "narrow": Way(widest=1024),
-    "twice": Way(times=2),
+    "thesis": Way("as in the thesis: arrivals `wavelet-zeros`, the model of chapter 4", jobs=True),
+    "auto": Way("arrivals `auto`, as `hpcrowd fit` makes it", arrivals="auto", jobs=True),
+    "heavy": Way('bag sizes `"heavy"`', options={"bag_sizes": "heavy"}, jobs=True),
+    "plain": Way("arrivals `wavelet`", arrivals="wavelet"),
+    "hour": Way("arrivals at T = 3600 s", time_scale_s=3600),
+    "narrow": Way("jobs of more than 1,024 processors left out at all loads", widest=1024),
+    "twice": Way("twice as many workloads", times=2),
 }
 
 #: Instead of the seed of a generated workload: the trace itself.
@@ -148,19 +149,8 @@ def slowdown_on(workload: Workload, processors: int, policy: str) -> float:
     """
     run_time = np.asarray(round_half_up(workload.run_time), np.int64)
     submit = np.asarray(round_half_up(workload.submit - workload.submit[0]), np.int64)
-    jobs = JobTable()
-    jobs.append(
-        len(workload),
-        processors=workload.processors,
-        run_time=run_time,
-        requested_time=run_time,
-        recorded_submit=submit,
-        user=1,
-    )
-    model = Simulation(jobs, processors, policy)
-    model.cluster.submit(np.arange(len(jobs)), submit)
-    model.run()
-    return slowdown(jobs)
+    jobs = RandomJobs(run_time, workload.processors).table(submit)
+    return simulated_slowdown(jobs, processors, policy)
 
 
 def tasks_of(ways: dict[tuple[str, str], Way], seeds: int) -> list[Task]:

@@ -20,7 +20,6 @@ from hpcrowd.scenarios.studies.minh2012_models.arrivals import LAGS, TIME_SCALES
 from hpcrowd.scenarios.studies.minh2012_models.measures import (
     REQUIRED_WAY,
     SCHEDULED,
-    Models,
     TraceModels,
 )
 from hpcrowd.scenarios.studies.minh2012_models.scheduling import LOADS, POLICIES, REQUIRED_LOADS
@@ -28,6 +27,8 @@ from hpcrowd.scenarios.studies.minh2012_models.scheduling import LOADS, POLICIES
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from hpcrowd.scenarios.studies.minh2012_models.study import Minh2012Models
 
 
 #: Size of a panel, and room around and between panels, inches.
@@ -41,7 +42,7 @@ THIN: dict[str, Any] = {"linewidth": 0.7, "alpha": 0.6}
 DOTTED: dict[str, Any] = {"linewidth": 1.0, "linestyle": (0, (1, 1.6)), "zorder": 2}
 
 
-def panels(study: Models, columns: int, title: str, below: str) -> tuple[Figure, Any]:
+def panels(study: Minh2012Models, columns: int, title: str, below: str) -> tuple[Figure, Any]:
     """Return a figure with a row of panels for each trace."""
     rows = len(study.traces)
     width = max(columns * PANEL[0], 6.6) + LEFT + RIGHT
@@ -64,7 +65,7 @@ def _means(curves: Sequence[Any]) -> Any:
     return np.array(known) if known else None
 
 
-def figure4_5(study: Models) -> Figure:
+def figure4_5(study: Minh2012Models) -> Figure:
     """Autocorrelation of rates at four time scales, trace and models (Fig. 4.5)."""
     figure, axes = panels(
         study, len(TIME_SCALES_S), "Fig. 4.5: autocorrelation of the rates",
@@ -111,7 +112,7 @@ def _last(curves: Sequence[Curve | None]) -> float:
     return max((float(curve[0][-1]) for curve in curves if curve is not None), default=1.0)
 
 
-def figure4_6(study: Models) -> Figure:
+def figure4_6(study: Minh2012Models) -> Figure:
     """How long the times between jobs are, trace and models (Fig. 4.6)."""
     figure, axes = panels(
         study, 2, "Fig. 4.6: times between jobs longer than ...",
@@ -167,7 +168,7 @@ def _of_jobs(one: TraceModels, panel: Axes, name: str) -> list[Curve]:
     return curves
 
 
-def figure5_1(study: Models) -> Figure:
+def figure5_1(study: Minh2012Models) -> Figure:
     """Sizes and run times of bags, trace and model (Fig. 5.1)."""
     figure, axes = panels(
         study, 2, "Fig. 5.1: bags larger, and running longer, than ...",
@@ -190,7 +191,7 @@ def figure5_1(study: Models) -> Figure:
     return figure
 
 
-def figure5_2(study: Models) -> Figure:
+def figure5_2(study: Minh2012Models) -> Figure:
     """Run times and processors of jobs, trace and model (Fig. 5.2)."""
     figure, axes = panels(
         study, 2, "Fig. 5.2: jobs that run, or ask for processors, up to ...",
@@ -212,7 +213,7 @@ def figure5_2(study: Models) -> Figure:
     return figure
 
 
-def figure5_3(study: Models) -> Figure:
+def figure5_3(study: Minh2012Models) -> Figure:
     """Slowdown against load, trace and generated workloads (Fig. 5.3)."""
     figure, axes = panels(
         study, len(POLICIES), "Fig. 5.3: slowdown against load",
@@ -257,10 +258,6 @@ def _numbers(panel: Axes) -> None:
 
 
 #: The figures by the names of their files.
-FIGURES: dict[str, Callable[[Models], Figure]] = {
-    "figure4_5": figure4_5,
-    "figure4_6": figure4_6,
-    "figure5_1": figure5_1,
-    "figure5_2": figure5_2,
-    "figure5_3": figure5_3,
+FIGURES: dict[str, Callable[[Minh2012Models], Figure]] = {
+    draw.__name__: draw for draw in (figure4_5, figure4_6, figure5_1, figure5_2, figure5_3)
 }

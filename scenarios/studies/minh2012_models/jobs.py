@@ -182,12 +182,9 @@ class JobRuns:
     arrivals: str
 
     def spread(self, figure: str) -> Spread | None:
-        """Return mean and spread over seeds of a figure; None where there is none."""
-        return Spread.of(one.figures[figure] for one in self.model if figure in one.figures)
-
-    def ks(self, distance: str) -> Spread | None:
-        """Return mean and spread over seeds of a distance; None where there is none."""
-        return Spread.of(one.distances[distance] for one in self.model if distance in one.distances)
+        """Return mean and spread over seeds of a figure or a distance; None where there is none."""
+        known = [{**one.figures, **one.distances} for one in self.model]
+        return Spread.of(one[figure] for one in known if figure in one)
 
     def mean(self, figure: str) -> float:
         """Return the mean over seeds of a figure or of a distance.
@@ -197,7 +194,7 @@ class JobRuns:
         UnavailableError
             When there is none.
         """
-        found = self.ks(figure) if figure in DISTANCES else self.spread(figure)
+        found = self.spread(figure)
         if found is None:
             raise UnavailableError(f"{figure}: not available")
         return found.mean

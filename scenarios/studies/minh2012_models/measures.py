@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.scenarios.studies.minh2012_features.measures import published_jobs
-from hpcrowd.scenarios.studies.minh2012_features.tables import JOBS_WITHIN
+from hpcrowd.scenarios.studies.minh2012_features.measures import ThesisTrace
 from hpcrowd.scenarios.studies.minh2012_models.arrivals import CHOSEN, TIME_SCALES_S, ArrivalRuns
 from hpcrowd.scenarios.studies.minh2012_models.jobs import DISTANCES, TITLES, JobRuns
 from hpcrowd.scenarios.studies.minh2012_models.scheduling import (
@@ -20,17 +18,6 @@ from hpcrowd.scenarios.studies.minh2012_models.scheduling import (
 )
 from hpcrowd.scenarios.studies.published import Printed, published_rows
 from hpcrowd.scenarios.studies.study import Requirement
-
-#: Ways to make the comprehensive model and to simulate it, by name, for people.
-WAYS = {
-    "thesis": "as in the thesis: arrivals `wavelet-zeros`, the model of chapter 4",
-    "auto": "arrivals `auto`, as `hpcrowd fit` makes it",
-    "heavy": 'bag sizes `"heavy"`',
-    "plain": "arrivals `wavelet`",
-    "hour": "arrivals at T = 3600 s",
-    "narrow": "jobs of more than 1,024 processors left out at all loads",
-    "twice": "twice as many workloads",
-}
 
 #: The way that is required, and the trace of Fig. 5.3.
 REQUIRED_WAY, SCHEDULED = "thesis", "LLN"
@@ -78,45 +65,36 @@ def published(table: str, figure: str, trace: str, series: str) -> list[Printed]
     return []
 
 
-@dataclass
-class TraceModels:
+@dataclass(kw_only=True)
+class TraceModels(ThesisTrace):
     """What was found of one trace.
 
     Attributes
     ----------
-    trace
-        Its abbreviation in the thesis.
-    workload
-        Its completed jobs.
     arrivals
         By time scale, s.
     jobs
-        By way, a name of :data:`WAYS`.
+        By way, a name of :data:`~.experiments.PLANNED`.
     schedules
         By way; Fig. 5.3.
     notes
         What the fits have to tell, by way.
-    facts
-        Which file it is.
     """
 
-    trace: str
-    workload: Workload
     arrivals: Mapping[float, ArrivalRuns]
     jobs: Mapping[str, JobRuns]
     schedules: Mapping[str, Schedule]
     notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    facts: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def is_that_of_the_thesis(self) -> bool:
-        """Whether as many jobs completed as Table 3.1 says."""
-        return abs(len(self.workload) - published_jobs(self.trace)) <= JOBS_WITHIN
 
     @property
     def is_required(self) -> bool:
         """Whether anything is required of it."""
         return self.trace in REQUIRED and self.is_that_of_the_thesis
+
+    def plain(self) -> dict[str, Any]:
+        """Return which data it is, as plain data, with what the fits have to tell."""
+        notes = {way: list(notes) for way, notes in self.notes.items()}
+        return {**super().plain(), "notes": notes}
 
     @cached_property
     def requirements(self) -> list[Requirement]:
@@ -193,19 +171,3 @@ class TraceModels:
                     f"{len(schedule.workloads)}",
                     bool(schedule.inside[row, column]),
                 )
-
-
-@dataclass
-class Models:
-    """All that was found.
-
-    Attributes
-    ----------
-    traces
-        By abbreviation.
-    seeds
-        How many times every model was drawn from.
-    """
-
-    traces: dict[str, TraceModels]
-    seeds: int

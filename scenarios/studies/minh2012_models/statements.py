@@ -6,8 +6,7 @@ on these two they are no test of the statements.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,9 +14,10 @@ import numpy as np
 from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.scenarios.studies.minh2012_models.arrivals import TIME_SCALES_S
 from hpcrowd.scenarios.studies.minh2012_models.scheduling import LOADS, POLICIES, Schedule
-from hpcrowd.scenarios.studies.study import Claim, Finding, Rule
+from hpcrowd.scenarios.studies.study import Finding, Rule
 
 if TYPE_CHECKING:
+    from hpcrowd.scenarios.studies.minh2012_models.arrivals import ArrivalRuns
     from hpcrowd.scenarios.studies.minh2012_models.measures import TraceModels
 
 
@@ -60,81 +60,60 @@ WAY = "thesis"
 Check = Callable[["TraceModels"], Finding]
 
 
-@dataclass(frozen=True)
-class ModelRule(Rule):
-    """How a statement is checked.
+def _numbers(one: TraceModels, find: Callable[[ArrivalRuns], float]) -> dict[str, float]:
+    """Return a number of the arrivals at each time scale."""
+    return {f"T{t}": find(one.arrivals[t]) for t in TIME_SCALES_S}
 
-    Attributes
-    ----------
-    check
-        Measures a trace; may raise :class:`UnavailableError`.
-    """
 
-    check: Check
+def _texts(numbers: Mapping[str, float], digits: int, scale: float = 1.0) -> str:
+    return ", ".join(f"{scale * number:.{digits}f}" for number in numbers.values())
 
 
 def _scales(
-    one: TraceModels, find: Callable[[float], float], digits: int, scale: float = 1.0
-) -> tuple[dict[str, float], str]:
-    """Return a number at each time scale, and the same for people."""
-    numbers = {f"T{t}": find(t) for t in TIME_SCALES_S}
-    return numbers, ", ".join(f"{scale * number:.{digits}f}" for number in numbers.values())
+    find: Callable[[ArrivalRuns], float],
+    holds: Callable[[Sequence[float]], bool],
+    digits: int = 2,
+    scale: float = 1.0,
+    unit: str = "",
+) -> Check:
+    """Return a check of a number of the arrivals at every time scale.
+
+    Parameters
+    ----------
+    find
+        Returns the number.
+    holds
+        Whether the numbers keep the rule.
+    digits, scale, unit
+        How they are shown.
+    """
+
+    def check(one: TraceModels) -> Finding:
+        numbers = _numbers(one, find)
+        return numbers, _texts(numbers, digits, scale) + unit, holds([*numbers.values()])
+
+    return check
 
 
-def _no_zeros(one: TraceModels) -> Finding:
-    numbers, text = _scales(one, lambda t: one.arrivals[t].mean("plain", "zeros"), 1, 100)
-    return numbers, f"{text} %", max(numbers.values()) < NO_ZEROS
+def _modified(figure: str) -> Callable[[ArrivalRuns], float]:
+    """Return what finds a figure of the modified model."""
+    return lambda runs: runs.mean("modified", figure)
 
 
-def _cv_ratio(one: TraceModels, scale: float, model: str) -> float:
-    runs = one.arrivals[scale]
-    return runs.mean(model, "cv") / runs.of_trace("cv")
+def _off(figure: str) -> Callable[[ArrivalRuns], float]:
+    """Return what finds a figure of the modified model less that of the trace."""
+    return lambda runs: runs.mean("modified", figure) - runs.of_trace(figure)
 
 
-def _plain_is_smooth(one: TraceModels) -> Finding:
-    numbers, text = _scales(one, lambda t: _cv_ratio(one, t, "plain"), 2)
-    return numbers, text, max(numbers.values()) < MUCH_LESS
+def _cv_ratio(model: str) -> Callable[[ArrivalRuns], float]:
+    """Return what finds the CV of a model over that of the trace."""
+    return lambda runs: runs.mean(model, "cv") / runs.of_trace("cv")
 
 
 def _modified_is_better(one: TraceModels) -> Finding:
-    plain, words = _scales(one, lambda t: _cv_ratio(one, t, "plain"), 2)
-    numbers, text = _scales(one, lambda t: _cv_ratio(one, t, "modified"), 2)
+    plain, numbers = (_numbers(one, _cv_ratio(model)) for model in ("plain", "modified"))
     better = all(abs(np.log(numbers[t])) < abs(np.log(plain[t])) for t in numbers)
-    return numbers, f"{text}; plain {words}", better
-
-
-def _zeros_kept(one: TraceModels) -> Finding:
-    numbers, text = _scales(
-        one,
-        lambda t: one.arrivals[t].mean("modified", "zeros") - one.arrivals[t].of_trace("zeros"),
-        1,
-        100,
-    )
-    return numbers, f"{text} points", max(map(abs, numbers.values())) <= ZEROS_NEAR
-
-
-def _hurst_kept(one: TraceModels) -> Finding:
-    numbers, text = _scales(
-        one,
-        lambda t: one.arrivals[t].mean("modified", "hurst") - one.arrivals[t].of_trace("hurst"),
-        2,
-    )
-    return numbers, text, max(map(abs, numbers.values())) <= HURST_NEAR
-
-
-def _hurst_stable(one: TraceModels) -> Finding:
-    numbers, text = _scales(one, lambda t: one.arrivals[t].mean("modified", "hurst"), 2)
-    return numbers, text, max(numbers.values()) - min(numbers.values()) <= HURST_STABLE
-
-
-def _cv_stable(one: TraceModels) -> Finding:
-    numbers, text = _scales(one, lambda t: one.arrivals[t].mean("modified", "cv"), 2)
-    return numbers, text, max(numbers.values()) <= CV_STABLE * min(numbers.values())
-
-
-def _gaps_fit(one: TraceModels) -> Finding:
-    numbers, text = _scales(one, lambda t: one.arrivals[t].mean("modified", "ks"), 3)
-    return numbers, text, max(numbers.values()) < CLOSE
+    return numbers, f"{_texts(numbers, 2)}; plain {_texts(plain, 2)}", better
 
 
 def _distance(*names: str) -> Check:
@@ -209,108 +188,96 @@ def _near_average(one: TraceModels) -> Finding:
 
 #: The statements.
 RULES = (
-    ModelRule(
+    Rule(
         "plain: no zeros", "4.2, Table 4.1",
         "The plain model has no empty interval: zeros of its rates; 0 % at each time scale, as "
         "printed",
-        _no_zeros,
+        _scales(
+            lambda runs: runs.mean("plain", "zeros"), lambda found: max(found) < NO_ZEROS,
+            1, 100, " %",
+        ),
     ),
-    ModelRule(
+    Rule(
         "plain: not bursty", "4.2, Table 4.1",
         "The plain model cannot mimic burstiness: CV over the trace's; less than half at each time "
         "scale",
-        _plain_is_smooth,
+        _scales(_cv_ratio("plain"), lambda found: max(found) < MUCH_LESS),
     ),
-    ModelRule(
+    Rule(
         "modified: zeros kept", "4.4",
         "As many zeros as in the trace, but for what is cut off: difference; within 2 points",
-        _zeros_kept,
+        _scales(
+            _off("zeros"), lambda found: max(map(abs, found)) <= ZEROS_NEAR, 1, 100, " points"
+        ),
     ),
-    ModelRule(
+    Rule(
         "modified: dependence kept", "4.5.1, Table 4.2",
         "Long range dependence is kept: Hurst parameter less the trace's; within 0.1",
-        _hurst_kept,
+        _scales(_off("hurst"), lambda found: max(map(abs, found)) <= HURST_NEAR),
     ),
-    ModelRule(
+    Rule(
         "modified: dependence stable", "4.5.1, Table 4.2",
         "Stable over time scales: Hurst parameter; they differ by at most 0.1",
-        _hurst_stable,
+        _scales(_modified("hurst"), lambda found: max(found) - min(found) <= HURST_STABLE),
     ),
-    ModelRule(
+    Rule(
         "modified: burstiness better", "4.5.2, Table 4.3",
         "Controls burstiness better than the plain model: CV over the trace's; nearer to 1 at each "
         "time scale",
         _modified_is_better,
     ),
-    ModelRule(
+    Rule(
         "modified: burstiness stable", "4.5.2, Table 4.3",
         "Stable over time scales: CV; the largest at most 1.2 times the smallest",
-        _cv_stable,
+        _scales(_modified("cv"), lambda found: max(found) <= CV_STABLE * min(found)),
     ),
-    ModelRule(
+    Rule(
         "modified: times between jobs fit", "4.5.2, Fig. 4.6",
         "Interarrival times are fitted nicely: KS distance; below 0.1 at each time scale",
-        _gaps_fit,
+        _scales(_modified("ks"), lambda found: max(found) < CLOSE, 3),
     ),
-    ModelRule(
+    Rule(
         "bags: sizes fit", "5.2.1, Fig. 5.1",
         "Nicely fits bag sizes: KS distance; below 0.1", _distance("bags"),
     ),
-    ModelRule(
+    Rule(
         "bags: mean size fits", "5.2.1, Fig. 5.1",
         "Nicely fits bag sizes: mean of bags of two or more; within a fifth", _bag_mean,
     ),
-    ModelRule(
+    Rule(
         "bags: run times fit", "5.2.1, Fig. 5.1",
         "Nicely fits run times of bags: KS distance; below 0.1", _distance("bag_run_time"),
     ),
-    ModelRule(
+    Rule(
         "spatial burstiness kept", "5.2.2, Table 5.1",
         "Captures spatial burstiness, which a uniform model cannot: entropy, distance to the "
         "trace's; less than a fifth of the uniform model's",
         _entropy,
     ),
-    ModelRule(
+    Rule(
         "distributions match", "5.2.3, Fig. 5.2",
         "Run times and processors match: KS distances; below 0.1",
         _distance("run_time", "processors"),
     ),
-    ModelRule(
+    Rule(
         "correlation kept", "5.2.4, Table 5.2",
         "Correlation close to the trace's: Spearman's less the trace's; within 0.07", _correlation,
     ),
-    ModelRule(
+    Rule(
         "slowdown rises", "5.2.5, Fig. 5.3",
         "Slowdown grows quickly towards saturation: mean at the largest load over that at the "
         "smallest; more at each load, trace and mean",
         _rising,
     ),
-    ModelRule(
+    Rule(
         "trace covered", "5.2.5, Fig. 5.3",
         "The trace is covered by the generated workloads: points in the band; all, at all loads",
         _covered,
     ),
-    ModelRule(
+    Rule(
         "trace near the average", "5.2.5, Fig. 5.3",
         "The trace is close to the average: slowdown over the mean, loads from 0.7 on; between a "
         "half and two",
         _near_average,
     ),
 )  # fmt: skip
-
-
-def claims_of(traces: Mapping[str, TraceModels]) -> list[Claim]:
-    """Return every statement on every trace, statement by statement."""
-    return [
-        rule.claim(name, finding_of(rule.check, one))
-        for rule in RULES
-        for name, one in traces.items()
-    ]
-
-
-def finding_of(check: Check, one: TraceModels) -> Finding:
-    """Return what a check finds; it stays open where the trace does not tell."""
-    try:
-        return check(one)
-    except UnavailableError as error:
-        return {}, f"not available: {error}", None

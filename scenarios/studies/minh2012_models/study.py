@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
 from hpcrowd.analysis.models.judgement import Spread
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.scenarios.studies.minh2012_features.measures import STUDIED as FEATURES
-from hpcrowd.scenarios.studies.minh2012_features.measures import UNREADABLE, published_jobs
+from hpcrowd.scenarios.studies.minh2012_features.measures import (
+    STUDIED as READABLE,
+)
+from hpcrowd.scenarios.studies.minh2012_features.measures import (
+    absence_lines,
+    published_jobs,
+    reasons_of,
+)
 from hpcrowd.scenarios.studies.minh2012_models.arrivals import ArrivalRuns
 from hpcrowd.scenarios.studies.minh2012_models.experiments import (
     PLANNED,
@@ -26,11 +31,10 @@ from hpcrowd.scenarios.studies.minh2012_models.measures import (
     REQUIRED_WAY,
     SCHEDULED,
     TABLED,
-    Models,
     TraceModels,
 )
 from hpcrowd.scenarios.studies.minh2012_models.scheduling import LOADS, REQUIRED_LOADS, Schedule
-from hpcrowd.scenarios.studies.minh2012_models.statements import RULES, claims_of
+from hpcrowd.scenarios.studies.minh2012_models.statements import RULES
 from hpcrowd.scenarios.studies.minh2012_models.tables import (
     arrival_table,
     choice_table,
@@ -39,41 +43,35 @@ from hpcrowd.scenarios.studies.minh2012_models.tables import (
     schedule_table,
     way_table,
 )
-from hpcrowd.scenarios.studies.options import TRACES, Option
+from hpcrowd.scenarios.studies.options import PROCESSES, TRACES, Option
 from hpcrowd.scenarios.studies.published import MINH
 from hpcrowd.scenarios.studies.render import (
     Picture,
     Rows,
     Table,
-    claim_grid,
-    claim_table,
     pictures_of,
     required_table,
+    statement_tables,
 )
 from hpcrowd.scenarios.studies.running import (
     ARCHIVE,
     Log,
-    Steps,
-    find_versions,
-    nearest_version,
+    nearest_versions,
     run_tasks,
 )
-from hpcrowd.scenarios.studies.study import Claim, PublishedStudy, Requirement, as_data
+from hpcrowd.scenarios.studies.study import REQUIRED_FIRST, PublishedStudy
 from hpcrowd.scenarios.terminal import Progress
 
 #: The traces of chapters 4 and 5 by their abbreviations. NorduGrid is in another format, and NIKHEF
 #: is not public: files of these names are taken where somebody has converted them.
 STUDIED = {
-    **{name: FEATURES[name] for name in ("HPC", "LLN", "LAN", "FS2", "FS3")},
+    **{name: READABLE[name] for name in ("HPC", "LLN", "LAN", "FS2", "FS3")},
     "NOR": Log("NorduGrid*.swf", f"{ARCHIVE}/"),
     "NIK": Log("NIKHEF*.swf", f"{ARCHIVE}/"),
 }
 
 #: Seeds of every model.
 SEEDS = 10
-
-#: Processes that share the work.
-PROCESSES = 2
 
 #: Headings of the rows of the table of all figures.
 LONG = ("trace", "part", "model", "setting", "figure", "number", "value")
@@ -93,8 +91,16 @@ TABLES = {
 
 
 @dataclass
-class Minh2012Models(Models, PublishedStudy[Requirement]):
-    """The models next to the traces, and to the published figures."""
+class Minh2012Models(PublishedStudy):
+    """The models next to the traces, and to the published figures.
+
+    Attributes
+    ----------
+    traces
+        What was found, by abbreviation of the trace.
+    seeds
+        How many times every model was drawn from.
+    """
 
     name = "minh2012-models"
     about = (
@@ -109,24 +115,13 @@ class Minh2012Models(Models, PublishedStudy[Requirement]):
         "correlation of traces and models",
     }
     setting = "trace"
+    rules = RULES
+    listed = TABLED
+    verdict_names = REQUIRED_FIRST
     statements_listed = False
 
-    @property
-    def absent(self) -> dict[str, str]:
-        """Traces of the tables that were not there, and why."""
-        return {
-            name: UNREADABLE.get(name, "not there") for name in TABLED if name not in self.traces
-        }
-
-    @cached_property
-    def requirements(self) -> Sequence[Requirement]:
-        """What has to be reached."""
-        return [need for one in self.traces.values() for need in one.requirements]
-
-    @cached_property
-    def claims(self) -> list[Claim]:
-        """Every statement of the text on every trace that it can be checked on."""
-        return claims_of(self.traces)
+    traces: dict[str, TraceModels]
+    seeds: int
 
     def tables(self) -> Sequence[Table]:
         """Return the published tables with ours, the statements, and what is required."""
@@ -135,20 +130,12 @@ class Minh2012Models(Models, PublishedStudy[Requirement]):
                 Table(title, *rows(self), left, part, once=True, wrap=True)
                 for part, (title, left, rows) in TABLES.items()
             ),
-            Table(
-                "Statements of the text", *claim_grid(self.claims, RULES, self.traces), html=False
-            ),
-            Table(
-                "Statements of the text", *claim_table(self.claims, RULES, self.traces), 2,
-                "claims", terminal=False,
-            ),
+            *statement_tables(self.claims, self.traces),
             required_table(self.requirements, "trace", part="required", left=4, terminal=False),
         )  # fmt: skip
 
     def summary(self) -> list[str]:
         """Return what was reached, what holds, and which traces were not there."""
-        checked = [claim for claim in self.claims if claim.holds is not None]
-        hold = sum(bool(claim.holds) for claim in checked)
         lines = [f"{self.score} required figures reached, means of {self.seeds} seeds"]
         lines += [
             f"Not reached: {one.setting}, {one.what}: {one.ours}, required {one.required}"
@@ -161,10 +148,7 @@ class Minh2012Models(Models, PublishedStudy[Requirement]):
                 f"{SCHEDULED}: {found} of {points} points lie in the band at loads "
                 f"{REQUIRED_LOADS[0]:g} to {REQUIRED_LOADS[-1]:g}, {inside} of {every} at all loads"
             )
-        lines.append(f"{hold} of {len(checked)} checked statements hold")
-        for reason in dict.fromkeys(self.absent.values()):
-            names = [name for name, why in self.absent.items() if why == reason]
-            lines.append(f"Not there: {', '.join(names)} ({reason})")
+        lines += [self.checked, *absence_lines("Not there", self.absent)]
         for name, one in self.traces.items():
             if not one.is_that_of_the_thesis:
                 lines.append(f"{name}: another version of the log, so nothing is required of it")
@@ -181,8 +165,8 @@ class Minh2012Models(Models, PublishedStudy[Requirement]):
         return {
             "seeds": self.seeds,
             "loads": list(LOADS),
-            "traces": {name: _plain_trace(one) for name, one in self.traces.items()},
-            "absent": self.absent,
+            "traces": {name: one.plain() for name, one in self.traces.items()},
+            "absent": reasons_of(self.absent),
             "arrivals": {
                 name: {f"{scale:g}": _plain_arrivals(runs) for scale, runs in one.arrivals.items()}
                 for name, one in self.traces.items()
@@ -197,14 +181,6 @@ class Minh2012Models(Models, PublishedStudy[Requirement]):
             },
         }
 
-    def verdicts(self) -> dict[str, Any]:
-        """Return requirements and statements as plain data."""
-        return {
-            "required": as_data(self.requirements, "trace"),
-            "claims": as_data(self.claims, "trace"),
-            "reached": self.reached,
-        }
-
     def rows(self) -> Rows:
         """Return every figure of every generated workload."""
         return LONG, [row for one in self.traces.values() for row in _long(one)]
@@ -212,7 +188,7 @@ class Minh2012Models(Models, PublishedStudy[Requirement]):
     def origin(self) -> dict[str, Any]:
         """Return the traces and the seeds."""
         return {
-            "traces": {name: _plain_trace(one) for name, one in self.traces.items()},
+            "traces": {name: one.plain() for name, one in self.traces.items()},
             "settings": {"seeds": self.seeds, "loads": list(LOADS)},
         }
 
@@ -238,7 +214,7 @@ def _plain_jobs(runs: JobRuns) -> dict[str, Any]:
         "arrivals": runs.arrivals,
         "trace": dict(runs.trace.figures),
         "generated": {name: _plain_spread(runs.spread(name)) for name in TITLES},
-        "ks": {name: _plain_spread(runs.ks(name)) for name in DISTANCES},
+        "ks": {name: _plain_spread(runs.spread(name)) for name in DISTANCES},
         "uniform_entropy": list(runs.uniform),
     }
 
@@ -266,17 +242,6 @@ def _plain_schedule(schedule: Schedule) -> list[dict[str, Any]]:
             }
         )
     return found
-
-
-def _plain_trace(one: TraceModels) -> dict[str, Any]:
-    return {
-        **one.facts,
-        "jobs": len(one.workload),
-        "jobs_published": published_jobs(one.trace),
-        "figures_required": one.is_required,
-        "jobs_left_out": dict(one.workload.left_out),
-        "notes": {way: list(notes) for way, notes in one.notes.items()},
-    }
 
 
 def _long(one: TraceModels) -> Iterator[Sequence[Any]]:
@@ -317,7 +282,7 @@ def reproduce_minh2012_models(
     progress: Progress | None = None,
     *,
     seeds: Annotated[int, Option("Workloads generated from each model.", least=2)] = SEEDS,
-    processes: int = PROCESSES,
+    workers: int = PROCESSES,
 ) -> Minh2012Models:
     """Run the experiments of chapters 4 and 5 on the traces that are there.
 
@@ -329,7 +294,7 @@ def reproduce_minh2012_models(
         Called before each step.
     seeds
         How many times every model is drawn from.
-    processes
+    workers
         How many share the work; the results do not depend on it.
 
     Raises
@@ -341,14 +306,11 @@ def reproduce_minh2012_models(
     """
     if seeds < 2:
         raise QuantityError(f"seeds {seeds}: at least 2, for a spread")
-    if processes < 1:
-        raise QuantityError(f"processes {processes}: at least 1")
-    found = find_versions(traces, STUDIED)
-    steps = Steps(len(found), progress)
+    if workers < 1:
+        raise QuantityError(f"workers {workers}: at least 1")
     workloads, facts = {}, {}
-    for name, paths in found.items():
-        steps.begin(f"{name}: reading {paths[0].name}")
-        workloads[name], facts[name] = nearest_version(paths, published_jobs(name))
+    for name, workload, file in nearest_versions(traces, STUDIED, published_jobs, progress):
+        workloads[name], facts[name] = workload, file
     ways = {
         (name, way): plan
         for name in workloads
@@ -360,10 +322,10 @@ def reproduce_minh2012_models(
     work = Work(workloads, {}, drawn)
     models = {
         (task.trace, task.way): model
-        for task, model in run_tasks(work, fits, processes, progress, label_of)
+        for task, model in run_tasks(work, fits, workers, progress, label_of)
     }
     work = Work(workloads, models, drawn)
-    results = dict(run_tasks(work, tasks_of(ways, seeds), processes, progress, label_of))
+    results = dict(run_tasks(work, tasks_of(ways, seeds), workers, progress, label_of))
     return Minh2012Models(
         traces={
             name: outcome_of(name, workload, facts[name], models, results)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 from hpcrowd.environment.errors import UnavailableError
-from hpcrowd.scenarios.studies.minh2012_models.arrivals import CHOSEN, TIME_SCALES_S, ArrivalRuns
+from hpcrowd.scenarios.studies.minh2012_models.arrivals import (
+    CHOSEN,
+    TIME_SCALES_S,
+    ArrivalRuns,
+    or_none,
+)
+from hpcrowd.scenarios.studies.minh2012_models.experiments import PLANNED
 from hpcrowd.scenarios.studies.minh2012_models.jobs import DISTANCES, TITLES
 from hpcrowd.scenarios.studies.minh2012_models.measures import (
     MOST,
     REQUIRED_WAY,
     TABLED,
-    WAYS,
-    Models,
     TraceModels,
     published,
 )
@@ -23,6 +27,10 @@ from hpcrowd.scenarios.studies.minh2012_models.scheduling import (
     REQUIRED_LOADS,
     slowdown_text,
 )
+
+if TYPE_CHECKING:
+    from hpcrowd.scenarios.studies.minh2012_models.study import Minh2012Models
+
 
 #: A table: headings and rows.
 Texts = tuple[list[str], list[list[str]]]
@@ -64,13 +72,13 @@ PARTS = (
 )  # fmt: skip
 
 
-def arrival_table(study: Models) -> Texts:
+def arrival_table(study: Minh2012Models) -> Texts:
     """Return Tables 4.1 to 4.3: the lines of the paper, then ours."""
     heading = ["table", "figure", "trace", "from", "of"]
     return [*heading, *(f"T = {scale} s" for scale in TIME_SCALES_S)], list(_arrival_rows(study))
 
 
-def _arrival_rows(study: Models) -> Iterator[list[str]]:
+def _arrival_rows(study: Minh2012Models) -> Iterator[list[str]]:
     for part in PARTS:
         for trace in TABLED:
             one = study.traces.get(trace)
@@ -108,7 +116,7 @@ def _number(runs: ArrivalRuns, series: str, figure: str) -> float:
     return runs.of_trace(figure) if series == "data" else runs.mean(series, figure)
 
 
-def choice_table(study: Models) -> Texts:
+def choice_table(study: Minh2012Models) -> Texts:
     """Return which model ``auto`` takes at each time scale."""
     heading = ["trace", *(f"T = {scale} s" for scale in TIME_SCALES_S)]
     return heading, [
@@ -117,7 +125,7 @@ def choice_table(study: Models) -> Texts:
     ]
 
 
-def job_table(study: Models) -> Texts:
+def job_table(study: Minh2012Models) -> Texts:
     """Return Tables 5.1 and 5.2, each figure of ours with the paper's beside it."""
     heading = ["table", "figure", "trace", "data", "paper", "model", "paper", "uniform", "paper"]
     rows = []
@@ -141,34 +149,34 @@ def _of_jobs(one: TraceModels, figure: str) -> list[str]:
     sign = "+" if figure == "spearman" else ""
     uniform = f"{sum(runs.uniform) / len(runs.uniform):.3f}" if runs.uniform else NONE
     return [
-        _or_none(lambda: f"{runs.of_trace(figure):{sign}.3f}"),
-        _or_none(lambda: f"{runs.mean(figure):{sign}.3f}"),
+        or_none(lambda: f"{runs.of_trace(figure):{sign}.3f}") or NONE,
+        or_none(lambda: f"{runs.mean(figure):{sign}.3f}") or NONE,
         uniform if figure == "entropy" else NONE,
     ]
 
 
-def _or_none(find: Callable[[], str]) -> str:
-    try:
-        return find()
-    except UnavailableError:
-        return NONE
-
-
-def distance_table(study: Models) -> Texts:
+def distance_table(study: Minh2012Models) -> Texts:
     """Return distances and figures of the comprehensive model, a column for each way."""
-    ways = [way for way in WAYS if any(way in one.jobs for one in study.traces.values())]
-    heading = ["what", "trace", "data", *(WAYS[way] for way in ways), "required of the first"]
+    ways = [way for way in PLANNED if any(way in one.jobs for one in study.traces.values())]
+    heading = [
+        "what",
+        "trace",
+        "data",
+        *(PLANNED[way].words for way in ways),
+        "required of the first",
+    ]
     rows = []
     for name, title in {**DISTANCES, **TITLES}.items():
         digits = 0 if name in ("bag_largest", "run_time_mean") else 1 if name == "bag_mean" else 3
         for trace, one in study.traces.items():
             data, required = NONE, NONE
             if name not in DISTANCES:
-                data = _or_none(lambda: f"{one.jobs[REQUIRED_WAY].of_trace(name):,.{digits}f}")  # noqa: B023
+                of_trace = one.jobs[REQUIRED_WAY].of_trace
+                data = or_none(lambda: f"{of_trace(name):,.{digits}f}") or NONE  # noqa: B023
             if name in MOST and one.is_required:
                 required = f"{'at most' if name in DISTANCES else 'within'} {MOST[name]}"
             cells = [
-                _or_none(lambda: f"{one.jobs[way].mean(name):,.{digits}f}")  # noqa: B023
+                or_none(lambda: f"{one.jobs[way].mean(name):,.{digits}f}") or NONE  # noqa: B023
                 for way in ways
             ]
             what = f"KS distance, {title}" if name in DISTANCES else title
@@ -176,7 +184,7 @@ def distance_table(study: Models) -> Texts:
     return heading, rows
 
 
-def schedule_table(study: Models) -> Texts:
+def schedule_table(study: Minh2012Models) -> Texts:
     """Return Fig. 5.3 in numbers: slowdown of the trace and of the generated workloads."""
     heading = [
         "trace", "policy", "load", "processors", "jobs left out", "slowdown", "least", "mean",
@@ -206,7 +214,7 @@ def schedule_table(study: Models) -> Texts:
     return heading, rows
 
 
-def way_table(study: Models) -> Texts:
+def way_table(study: Minh2012Models) -> Texts:
     """Return how many points of the trace lie in the band, by way."""
     few, many = (
         f"loads {REQUIRED_LOADS[0]:g} to {REQUIRED_LOADS[-1]:g}",
@@ -216,5 +224,7 @@ def way_table(study: Models) -> Texts:
     for name, one in study.traces.items():
         for way, schedule in one.schedules.items():
             counts = (schedule.count_inside(loads) for loads in (REQUIRED_LOADS, LOADS))
-            rows.append([name, WAYS[way], *(f"{found} of {points}" for found, points in counts)])
+            rows.append(
+                [name, PLANNED[way].words, *(f"{found} of {points}" for found, points in counts)]
+            )
     return ["trace", "way", few, many], rows

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from importlib.resources import as_file, files
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from hpcrowd.analysis.prediction import (
@@ -39,16 +39,16 @@ from hpcrowd.scenarios.studies.minh2012_predictor.measures import (
     MODELS,
     PREDICTORS,
     READINGS,
+    TABLED,
     Cell,
     OwnTraining,
     TraceOutcomes,
     cells_of,
     figure_of,
     published_row,
-    requirements_of,
 )
 from hpcrowd.scenarios.studies.options import TRACES, Option
-from hpcrowd.scenarios.studies.published import MINH, published_rows
+from hpcrowd.scenarios.studies.published import MINH
 from hpcrowd.scenarios.studies.render import (
     Picture,
     Rows,
@@ -58,7 +58,7 @@ from hpcrowd.scenarios.studies.render import (
     required_table,
 )
 from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs
-from hpcrowd.scenarios.studies.study import PublishedStudy, Requirement, as_data
+from hpcrowd.scenarios.studies.study import PublishedStudy
 from hpcrowd.scenarios.terminal import Progress
 
 #: The logs that the traces of the thesis are cut from.
@@ -91,7 +91,7 @@ TRAINING = (
 
 
 @dataclass
-class Minh2012Predictor(PublishedStudy[Requirement]):
+class Minh2012Predictor(PublishedStudy):
     """Predictors on the traces of Tables 8.4 to 8.6.
 
     Attributes
@@ -111,24 +111,15 @@ class Minh2012Predictor(PublishedStudy[Requirement]):
         "mean absolute and weighted absolute error (min) by predictor, mean run time (min)"
     }
     setting = "trace"
+    listed = TABLED
+    verdict_names: ClassVar = {"required": "requirements", "reached": "reached"}
 
     traces: dict[str, TraceOutcomes]
-
-    @property
-    def absent(self) -> list[str]:
-        """Traces of Tables 8.4 to 8.6 that were not there."""
-        names = [row["trace"] for row in published_rows("minh2012_tables8")]
-        return [name for name in names if name not in self.traces]
 
     @cached_property
     def cells(self) -> list[Cell]:
         """Every figure of the tables of the traces that were there."""
         return [cell for one in self.traces.values() for cell in cells_of(one)]
-
-    @cached_property
-    def requirements(self) -> list[Requirement]:
-        """What has to be reached."""
-        return [need for one in self.traces.values() for need in requirements_of(one)]
 
     def tables(self) -> Sequence[Table]:
         """Return Tables 8.4 to 8.6 with ours, all models, what is required, and the readings."""
@@ -173,17 +164,9 @@ class Minh2012Predictor(PublishedStudy[Requirement]):
             "tables": list(map(_plain_cell, self.cells)),
         }
 
-    def verdicts(self) -> dict[str, Any]:
-        """Return what is required; the study has no statements."""
-        return {"required": as_data(self.requirements, self.setting), "reached": self.reached}
-
     def rows(self) -> Rows:
         """Return every figure of the tables with ours."""
         return record_rows(list(map(_plain_cell, self.cells)))
-
-    def origin(self) -> dict[str, Any]:
-        """Return the traces."""
-        return {"traces": {name: one.facts for name, one in self.traces.items()}}
 
 
 def table_rows(study: Minh2012Predictor) -> list[list[str]]:
@@ -421,7 +404,4 @@ def own_training(
 
 def stored_training(name: str) -> dict[str, Any]:
     """Return the model file of an earlier training on a trace."""
-    with as_file(
-        files("hpcrowd.scenarios.studies.minh2012_predictor").joinpath("trained", f"{name}.json")
-    ) as path:
-        return FILES.read(path)
+    return FILES.read(Path(__file__).parent / "trained" / f"{name}.json")

@@ -18,7 +18,8 @@ from hpcrowd.agents.populations.made_up import ComponentWork
 from hpcrowd.agents.populations.openness import Openness
 from hpcrowd.agents.populations.semi_open import add_members, draw_roster
 from hpcrowd.agents.work.recorded import Work
-from hpcrowd.analysis.curves import Floats, profile_distance, weekly_profile
+from hpcrowd.analysis.curves import profile_distance, weekly_profile
+from hpcrowd.analysis.features.distance import apart
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.simulation import Simulation
@@ -26,6 +27,7 @@ from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.kinds.resample import ResampleConfig, pool_of, resample
 from hpcrowd.scenarios.studies.render import markdown_table
+from hpcrowd.scenarios.studies.running import Steps
 from hpcrowd.scenarios.terminal import Progress
 
 SEEDS = 10  # draws
@@ -104,15 +106,14 @@ def draws_of(
         return Draw(
             len(jobs) / pool.weeks,
             profile_distance(weekly_profile(jobs.submit, pool.clock), log_week),
-            ks_distance(think_times(jobs), log_think),
+            apart(think_times(jobs), log_think).ks,
         )
 
     found: dict[str, list[Draw]] = {}
-    total = (len(kinds) + 1) * seeds
+    steps = Steps(len(kinds) * seeds, progress)
     for seed in range(seeds):
         for name, choices in kinds.items():
-            if progress is not None:
-                progress(f"{name}, seed {seed}", sum(map(len, found.values())), total)
+            steps.begin(f"{name}, seed {seed}")
             run = resample(trace, seed=seed, **choices)
             found.setdefault(name, []).append(measured(run.jobs))
         roster = draw_roster(pool, pool.weeks, Openness(shuffled=True), Streams(seed))
@@ -178,13 +179,3 @@ def think_times(jobs: JobTable, work: Work | None = None) -> Int64s:
     think = work.by_session.think_time
     known: Int64s = think[think != UNKNOWN]
     return known
-
-
-def ks_distance(first: Int64s, other: Int64s) -> float:
-    """Return the largest distance of two empirical distribution functions (Kolmogorov-Smirnov)."""
-    at = np.union1d(first, other)
-    pair: Sequence[Floats] = [
-        np.searchsorted(np.sort(values), at, side="right") / len(values)
-        for values in (first, other)
-    ]
-    return float(np.abs(pair[0] - pair[1]).max())

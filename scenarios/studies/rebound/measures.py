@@ -76,17 +76,6 @@ class Rebound:
         found = self.values(users, speed, account)
         return sum(found) / len(found)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return everything as plain data, fit for JSON."""
-        return {
-            "trace": self.trace,
-            "settings": dict(self.settings),
-            "accounts": {
-                users: {f"{speed:g}x": [dict(one) for one in runs] for speed, runs in by.items()}
-                for users, by in self.accounts.items()
-            },
-        }
-
 
 def rebound_of(used: float, base: float, speed: float) -> float:
     """Return the part of the expected saving that is used after all; see the module's text.

@@ -24,7 +24,6 @@ import numpy as np
 
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.environment.clock import HOUR, WEEK, Clock
-from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
 from hpcrowd.scenarios.studies.rebound.draws import KINDS, draws_of, draws_rows, logs_rows
@@ -36,9 +35,10 @@ from hpcrowd.scenarios.studies.rebound.tables import (
     tables,
     variant_table,
 )
-from hpcrowd.scenarios.studies.render import Picture, markdown_table, page_parts, terminal_table
-from hpcrowd.scenarios.studies.running import LOGS, find_logs
-from hpcrowd.scenarios.terminal import Progress, progress_bar, standard_output
+from hpcrowd.scenarios.studies.render import Picture, markdown_table, page_parts
+from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs
+from hpcrowd.scenarios.terminal import Progress, progress_bar
+from hpcrowd.scenarios.whatif.scripts import ScriptTable, script
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
@@ -114,24 +114,19 @@ def run_rebound(
     from hpcrowd.scenarios.kinds.resample import resample
 
     common: dict[str, Any] = {"scheduler": SCHEDULER, "requested": REQUESTED}
-    total = len(speeds) * (len(users) * seeds + replayed)
-    done = 0
+    steps = Steps(len(speeds) * (len(users) * seeds + replayed), progress)
     found: dict[str, dict[float, list[dict[str, Any]]]] = {}
     for speed in speeds:
         for name, choices in users.items():
             for seed in range(seeds):
-                if progress is not None:
-                    progress(f"{name}, {speed:g}x, seed {seed}", done, total)
-                done += 1
+                steps.begin(f"{name}, {speed:g}x, seed {seed}")
                 run = resample(
                     trace, speed=f"{speed:g}x", seed=seed, warm_up=WARMUP * WEEK,
                     days=None if weeks is None else 7 * weeks, **common, **choices,
                 )  # fmt: skip
                 found.setdefault(name, {}).setdefault(speed, []).append(run.population)
         if replayed:
-            if progress is not None:
-                progress(f"{REPLAY}, {speed:g}x", done, total)
-            done += 1
+            steps.begin(f"{REPLAY}, {speed:g}x")
             run = replay(trace, compiled=True, speed=f"{speed:g}x", users="think-time", **common)
             found.setdefault(REPLAY, {})[speed] = [replayed_accounts(run, trace, speed)]
     settings = {
@@ -194,31 +189,19 @@ def slopes_rows(paths: Mapping[str, Path]) -> str:
     return markdown_table(["log", "between sessions", "between batches"], rows, 1)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the scenario on a trace; print a table; return the exit code."""
-    arguments = sys.argv[1:] if arguments is None else arguments
-    if len(arguments) != 1 or arguments[0].startswith("-"):
-        print(
-            "usage: python -m hpcrowd.scenarios.studies.rebound.run TRACE "
-            "(in SWF, plain or gzipped)",
-            file=sys.stderr,
-        )
-        return 2
-    try:
-        with progress_bar() as progress:
-            found = run_rebound(read_trace(arguments[0]), progress=progress)
-    except HpcrowdError as error:
-        print(f"rebound: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("rebound: interrupted; nothing was written", file=sys.stderr)
-        return 130
-    console = standard_output()
-    for table in tables(found):
-        if table.terminal:
-            console.print(terminal_table(table))
-    return 0
+def shown(trace: Trace) -> list[ScriptTable]:
+    """Run the scenario on a trace; return what a terminal shows."""
+    with progress_bar() as progress:
+        found = run_rebound(trace, progress=progress)
+    return [
+        ScriptTable(table.title, table.heading, table.rows, table.left)
+        for table in tables(found)
+        if table.terminal
+    ]
 
+
+#: Runs the scenario on a trace; prints tables; returns the exit code.
+main = script("rebound", shown, module="hpcrowd.scenarios.studies.rebound.run")
 
 if __name__ == "__main__":
     sys.exit(main())

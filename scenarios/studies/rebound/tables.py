@@ -135,27 +135,25 @@ def tables(found: Rebound) -> list[Table]:
     ]
 
 
-def variant_rows(found: Rebound) -> list[list[str]]:
+def variant_table(found: Rebound) -> Table:
     """Return a row for each variant: work per week at each speed, and who gave up or came back."""
-    slowest = min(found.speeds)
+    slowest, others = min(found.speeds), [speed for speed in found.speeds if speed != 1.0]
     rows = []
     for name in found.accounts:
         left = found.mean_count(name, slowest, "users_gave_up")
         away = found.mean_count(name, slowest, "users_went_away")
         base = number(found.estimate(name, 1.0, WORK), 0)
-        texts = [
-            number(found.relative(name, speed, WORK), 2) for speed in found.speeds if speed != 1.0
-        ]
+        texts = [number(found.relative(name, speed, WORK), 2) for speed in others]
         rows.append([name, base, *texts, f"{left:.1f}", f"{away:.1f}"])
-    return rows
-
-
-def variant_table(found: Rebound) -> Table:
-    """Return the variants, see :func:`variant_rows`."""
-    others = [f"at {speed:g}x" for speed in found.speeds if speed != 1.0]
-    slowest = f"{min(found.speeds):g}x"
-    heading = ["satisfaction", "at 1x", *others, f"gave up, {slowest}", f"went away, {slowest}"]
-    return Table("Variants of semi-open populations", heading, variant_rows(found), part="variants")
+    columns = [f"at {speed:g}x" for speed in others]
+    heading = [
+        "satisfaction",
+        "at 1x",
+        *columns,
+        f"gave up, {slowest:g}x",
+        f"went away, {slowest:g}x",
+    ]
+    return Table("Variants of semi-open populations", heading, rows, part="variants")
 
 
 def draw_rebound(found: Rebound) -> Figure:

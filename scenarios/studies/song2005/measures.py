@@ -18,6 +18,7 @@ from hpcrowd.analysis.features.workload import Floats, Workload
 from hpcrowd.analysis.models.jobs.mugm import (
     CLUSTERS,
     GROUPS,
+    Fitting,
     Mugm,
     Submissions,
     jobs_of,
@@ -124,7 +125,7 @@ class Quality:
     correlation: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Jobs:
     """Jobs of a trace that MUGM is fitted to, and the groups of their users.
 
@@ -132,28 +133,19 @@ class Jobs:
     ----------
     workload
         The trace.
+    user, processors
+        User and processors of each job.
+    run_time
+        s; run time of each job.
     """
 
     workload: Workload
+    user: Int64s = field(init=False)
+    processors: Int64s = field(init=False)
+    run_time: Floats = field(init=False)
 
-    @cached_property
-    def _columns(self) -> tuple[Int64s, Int64s, Floats]:
-        return jobs_of(self.workload)[:3]
-
-    @property
-    def user(self) -> Int64s:
-        """User of each job."""
-        return self._columns[0]
-
-    @property
-    def processors(self) -> Int64s:
-        """Processors of each job."""
-        return self._columns[1]
-
-    @property
-    def run_time(self) -> Floats:
-        """s; run time of each job."""
-        return self._columns[2]
+    def __post_init__(self) -> None:
+        self.user, self.processors, self.run_time = jobs_of(self.workload)[:3]
 
     @cached_property
     def place(self) -> Int64s:
@@ -229,7 +221,7 @@ class Jobs:
         label = self.groups(1 if kind == ONE else GROUPS, medoids)
         if kind == SHUFFLED:
             label = np.random.default_rng(seed).permutation(label)
-        model = Mugm.of_groups(self.workload, label, medoids, notes=[], seed=seed)
+        model = Mugm.of_groups(self.workload, label, medoids, Fitting(seed=seed))
         size = len(self.user)
         made = model.jobs(np.arange(float(size)), model.machine, Streams(seed))
         return Quality(
@@ -245,6 +237,11 @@ class Jobs:
 def published_log(trace: str) -> dict[str, str]:
     """Return the line of Table I on a log."""
     return next(row for row in published_rows("song2005_table1") if row["trace"] == trace)
+
+
+def published_jobs(trace: str) -> int:
+    """Return how many jobs a log has, Table I."""
+    return int(published_log(trace)["jobs"])
 
 
 def published_groups(trace: str, count: int) -> list[dict[str, Printed]]:
@@ -332,8 +329,9 @@ class TraceOutcomes:
             for one in self.groupings[GROUPS_OF].samples
         )
 
+    @property
     def requirements(self) -> list[Requirement]:
-        """Return what has to be reached on it."""
+        """What has to be reached on it."""
         return [*self._of_groups(), *self._of_quality()]
 
     def _of_groups(self) -> list[Requirement]:

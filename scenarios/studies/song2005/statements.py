@@ -6,15 +6,12 @@ been looked at, so on these two logs they are no test of the statements.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-
 import numpy as np
 
 from hpcrowd.analysis.features.distance import apart
 from hpcrowd.analysis.models.jobs.mugm import GROUPS
 from hpcrowd.scenarios.studies.song2005.measures import GROUPED, MORE_CLUSTERS, TraceOutcomes
-from hpcrowd.scenarios.studies.study import Claim, Finding, Rule
+from hpcrowd.scenarios.studies.study import Finding, Rule
 
 #: "A few users": one in ten. "Very few jobs": less than the first line of Table II ends at.
 FEW, VERY_FEW = 0.1, 100
@@ -46,22 +43,6 @@ SHORT_S = 10
 
 #: Users that the text names for high and for low parallelism, section III.
 HIGH, LOW = (91, 93), (18, 67)
-
-
-@dataclass(frozen=True)
-class TraceRule(Rule):
-    """How a statement is checked.
-
-    Attributes
-    ----------
-    check
-        Measures a trace.
-    traces
-        On which logs the text says so; None for all.
-    """
-
-    check: Callable[[TraceOutcomes], Finding]
-    traces: tuple[str, ...] | None = None
 
 
 def _counts(one: TraceOutcomes) -> np.ndarray:
@@ -190,76 +171,66 @@ def _below_a_tenth(one: TraceOutcomes) -> Finding:
 
 
 RULES = (
-    TraceRule(
+    Rule(
         "few users submit most jobs", "III",
         "Few users are responsible for thousands of jobs: jobs of the most active tenth; "
         "more than half", _few_users,
     ),
-    TraceRule(
+    Rule(
         "many users submit few jobs", "III",
         "Many users generate very few jobs: users with less than 100; more than half",
         _many_with_few,
     ),
-    TraceRule(
+    Rule(
         "users differ", "III, Fig. 5",
         "Mean parallelism of the ten most active users is heterogeneous: least and most; "
         "a factor of 4", _heterogeneous,
     ),
-    TraceRule(
+    Rule(
         "parallel and serial users", "III, Fig. 5",
         "Users 91 and 93 submit with high parallelism, 18 and 67 with lower: mean processors",
         _named_users, ("KTH",),
     ),
-    TraceRule(
+    Rule(
         "zeros are rare", "IV-A", "Values of 0 are very rare: jobs left out; less than 0.3 %",
         _zeros,
     ),
-    TraceRule(
+    Rule(
         "4 clusters of run times suffice", "IV-B",
         "Quality does not increase beyond 4 clusters: mean of both KS distances; 8 and 16 not "
         "better by two standard errors", _more_clusters,
     ),
-    TraceRule(
+    Rule(
         "2 groups: short and long", "V-A",
         "The first of 2 groups has more jobs below 10 s, the other more serial and longer ones",
         _two_groups, ("KTH",),
     ),
-    TraceRule(
+    Rule(
         "groups differ", "V-A",
         "Each of 4 groups is distinct: larger of the KS distances of its processors and run times "
         "to those of all other jobs; at least 0.2", _groups_differ,
     ),
-    TraceRule(
+    Rule(
         "a small group with much area", "V-A",
         "One of 4 groups has 6 % of the jobs, over 20 % of the area, 3 % of the users",
         _specific_group, ("KTH",),
     ),
-    TraceRule(
+    Rule(
         "a serial group", "V-A",
         "The last of 4 groups concentrates on serial jobs and has over 40 % of the users",
         _serial_group, ("KTH",),
     ),
-    TraceRule(
+    Rule(
         "6 groups: a negligible one", "V-A",
         "Some of 6 groups contribute less than 1 % of the area: the smallest", _negligible,
     ),
-    TraceRule(
+    Rule(
         "more groups are minor ones", "V-A",
         "Groups beyond 4 have minor contribution: area of the two smallest of 6; below 5 %",
         _minor,
     ),
-    TraceRule(
+    Rule(
         "all distances below 0.10", "V-B",
         "KS is below 0.10 in all cases: the largest over attributes and seeds", _below_a_tenth,
     ),
 )  # fmt: skip
-
-
-def claims_of(traces: Mapping[str, TraceOutcomes]) -> list[Claim]:
-    """Return every statement checked on every trace that it is about."""
-    return [
-        rule.claim(name, rule.check(one))
-        for rule in RULES
-        for name, one in traces.items()
-        if rule.traces is None or name in rule.traces
-    ]

@@ -7,29 +7,21 @@ measured; the others are named.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.scenarios.studies.options import TRACES, Option
+from hpcrowd.scenarios.studies.options import PROCESSES, TRACES, Option
 from hpcrowd.scenarios.studies.published import published_rows
-from hpcrowd.scenarios.studies.render import (
-    Picture,
-    Rows,
-    Table,
-    claim_grid,
-    claim_table,
-    required_table,
-)
+from hpcrowd.scenarios.studies.render import Picture, Rows, Table, required_table, statement_tables
 from hpcrowd.scenarios.studies.running import (
     ARCHIVE,
     Log,
     Steps,
-    find_versions,
-    nearest_version,
+    nearest_versions,
     run_tasks,
 )
 from hpcrowd.scenarios.studies.song2005.figures import figures_of, groups_figure
@@ -50,11 +42,12 @@ from hpcrowd.scenarios.studies.song2005.measures import (
     Quality,
     TraceOutcomes,
     published_groups,
+    published_jobs,
     published_log,
     published_quality,
 )
-from hpcrowd.scenarios.studies.song2005.statements import RULES, claims_of
-from hpcrowd.scenarios.studies.study import Claim, PublishedStudy, Requirement, as_data, plain
+from hpcrowd.scenarios.studies.song2005.statements import RULES
+from hpcrowd.scenarios.studies.study import REQUIRED_FIRST, PublishedStudy, plain
 from hpcrowd.scenarios.terminal import Progress
 
 #: The logs of Table I by name. The paper leaves out NASA, as unusual.
@@ -67,8 +60,8 @@ STUDIED = {
     "SDSC95": Log("SDSC-Par-1995-*.swf", f"{ARCHIVE}/l_sdsc_par/"),
 }
 
-#: Seeds of each fit unless said otherwise, and how many processes share the work.
-SEEDS, PROCESSES = 8, 2
+#: Seeds of each fit unless said otherwise.
+SEEDS = 8
 
 #: The paper.
 PAPER = (
@@ -95,7 +88,7 @@ NARROW = {
 
 
 @dataclass
-class Song2005(PublishedStudy[Requirement]):
+class Song2005(PublishedStudy):
     """Groups of users and what MUGM generates on every log of Table I that was there.
 
     Attributes
@@ -120,25 +113,13 @@ class Song2005(PublishedStudy[Requirement]):
         "song2005_tables4_5": f"{PAPER}, Tables IV and V: KS distances, and Pearson's correlation",
     }
     setting = "log"
+    rules = RULES
+    listed = STUDIED
+    verdict_names = REQUIRED_FIRST
     statements_listed = False
 
     traces: dict[str, TraceOutcomes]
     seeds: int
-
-    @property
-    def absent(self) -> list[str]:
-        """Logs of Table I that were not there."""
-        return [name for name in STUDIED if name not in self.traces]
-
-    @cached_property
-    def requirements(self) -> Sequence[Requirement]:
-        """What has to be reached."""
-        return [need for one in self.traces.values() for need in one.requirements()]
-
-    @cached_property
-    def claims(self) -> list[Claim]:
-        """Every statement of the text on every trace that it can be checked on."""
-        return claims_of(self.traces)
 
     def tables(self) -> Sequence[Table]:
         """Return the logs, Tables II to V, the statements, and what is required."""
@@ -168,23 +149,15 @@ class Song2005(PublishedStudy[Requirement]):
                 "Table V: correlation", CORRELATION_TABLE, list(map(correlation_row, traces)),
                 part="correlation", wrap=True,
             ),
-            Table(
-                "Statements of the text", *claim_table(self.claims, RULES, self.traces), 2,
-                "claims", terminal=False,
-            ),
+            *statement_tables(self.claims, self.traces),
             required_table(self.requirements, "log", part="required", left=2),
-            Table(
-                "Statements of the text", *claim_grid(self.claims, RULES, self.traces), html=False
-            ),
         )  # fmt: skip
 
     def summary(self) -> list[str]:
         """Return what was reached, what holds, and which logs were not there."""
-        checked = [claim for claim in self.claims if claim.holds is not None]
-        hold = sum(bool(claim.holds) for claim in checked)
         lines = [
             f"{self.score} required figures reached",
-            f"{hold} of {len(checked)} checked statements hold",
+            self.checked,
             f"Means are over {self.seeds} seeds of fits, of what is generated and of shuffled "
             "users",
         ]
@@ -198,7 +171,7 @@ class Song2005(PublishedStudy[Requirement]):
         if self.absent:
             lines.append(f"Not there: {', '.join(self.absent)}")
         for name, one in self.traces.items():
-            jobs = int(published_log(name)["jobs"])
+            jobs = published_jobs(name)
             if len(one.workload) != jobs:
                 lines.append(
                     f"{name}: {len(one.workload):,} jobs, {jobs:,} in Table I: another version of "
@@ -224,14 +197,6 @@ class Song2005(PublishedStudy[Requirement]):
             "absent": self.absent,
         }
 
-    def verdicts(self) -> dict[str, Any]:
-        """Return what is required, and the statements."""
-        return {
-            "required": as_data(self.requirements, self.setting),
-            "claims": as_data(self.claims, self.setting),
-            "reached": self.reached,
-        }
-
     def rows(self) -> Rows:
         """Return every figure in long form."""
         heading = ("table", "log", "figure", "ours", "least", "most", "published")
@@ -239,10 +204,7 @@ class Song2005(PublishedStudy[Requirement]):
 
     def origin(self) -> dict[str, Any]:
         """Return the logs, and how many seeds."""
-        return {
-            "seeds": self.seeds,
-            "traces": {name: one.facts for name, one in self.traces.items()},
-        }
+        return {"seeds": self.seeds, **super().origin()}
 
 
 # ---- rows of tables ----------------------------------------------------------------------------
@@ -250,14 +212,13 @@ class Song2005(PublishedStudy[Requirement]):
 
 def log_row(one: TraceOutcomes) -> list[str]:
     """Return which file a log is, as the texts of :data:`LOG_TABLE`."""
-    line = published_log(one.trace)
     return [
         one.trace,
         str(one.facts.get("source", one.workload.name)),
         f"{len(one.workload):,}",
-        f"{int(line['jobs']):,}",
+        f"{published_jobs(one.trace):,}",
         f"{len(one.groupings[COUNTS[0]].label):,}",
-        line["users"],
+        published_log(one.trace)["users"],
     ]
 
 
@@ -339,7 +300,7 @@ def _plain_trace(one: TraceOutcomes) -> dict[str, Any]:
     return {
         **one.facts,
         "jobs": len(one.workload),
-        "jobs_published": int(published_log(one.trace)["jobs"]),
+        "jobs_published": published_jobs(one.trace),
         "jobs_left_out": dict(one.workload.left_out),
         "jobs_with_run_time_0": len(one.workload) - len(one.jobs.user),
         "users_percent": one.users_percent(),
@@ -401,21 +362,9 @@ class Task(NamedTuple):
     seed: int
 
 
-@dataclass(frozen=True)
-class Experiment:
-    """What is measured on the logs.
-
-    Attributes
-    ----------
-    traces
-        Their jobs by name.
-    """
-
-    traces: dict[str, Workload]
-
-    def __call__(self, task: Task) -> Quality:
-        """Return how near generated jobs come."""
-        return Jobs(self.traces[task.trace]).quality(task.kind, task.seed)
+def quality_of(traces: Mapping[str, Workload], task: Task) -> Quality:
+    """Return how near generated jobs come; the traces are by name."""
+    return Jobs(traces[task.trace]).quality(task.kind, task.seed)
 
 
 def reproduce_song2005(
@@ -423,7 +372,7 @@ def reproduce_song2005(
     progress: Progress | None = None,
     *,
     seeds: Annotated[int | None, Option("Seeds of each fit; by default 8.", least=1)] = None,
-    processes: int = PROCESSES,
+    workers: int = PROCESSES,
     only: Iterable[str] = STUDIED,
 ) -> Song2005:
     """Run the study on every log of it that is there.
@@ -436,7 +385,7 @@ def reproduce_song2005(
         Called before each step.
     seeds
         How many of each fit; :data:`SEEDS` unless given.
-    processes
+    workers
         How many share the work; the results do not depend on it.
     only
         Names of the logs to look for.
@@ -455,16 +404,12 @@ def reproduce_song2005(
         raise QuantityError(f"seeds {count}: must be 1 or more")
     wanted = set(only)
     logs = {name: log for name, log in STUDIED.items() if name in wanted}
-    found = find_versions(traces, logs)
-    steps = Steps(len(found), progress)
     read, facts = {}, {}
-    for name, paths in found.items():
-        steps.begin(f"{name}: {paths[0].name}")
-        published = int(published_log(name)["jobs"])
-        read[name], facts[name] = nearest_version(paths, published, "all")
+    for name, workload, file in nearest_versions(traces, logs, published_jobs, progress, "all"):
+        read[name], facts[name] = workload, file
     tasks = [Task(name, kind, seed) for name in read for kind in KINDS for seed in range(count)]
-    experiment = Experiment(read)
-    quality = dict(run_tasks(experiment, tasks, processes, progress, lambda task: task.trace))
+    work = partial(quality_of, read)
+    quality = dict(run_tasks(work, tasks, workers, progress, lambda task: task.trace))
     steps = Steps(len(read), progress)
     measured = {}
     for name, workload in read.items():

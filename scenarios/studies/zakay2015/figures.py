@@ -1,12 +1,13 @@
 """Figures 5 to 10 of Zakay and Feitelson 2015, drawn from our own simulations.
 
 Each function takes the simulations of some logs and returns a figure with a panel for each log;
-:data:`FIGURES` names them. Curves are means over seeds.
+:func:`pictures_of` names them. Curves are means over seeds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from hpcrowd.analysis.pictures.plots import (
     tidy,
 )
 from hpcrowd.environment.clock import DAY, HOUR
+from hpcrowd.scenarios.studies.render import Picture
 from hpcrowd.scenarios.studies.zakay2015.measures import LogOutcomes, mean_shares
 
 if TYPE_CHECKING:
@@ -95,21 +97,6 @@ def _week(logs: Sequence[LogOutcomes], model: str, number: int) -> Figure:
     return figure
 
 
-def figure5(logs: Sequence[LogOutcomes]) -> Figure:
-    """Arrivals in the week, adjusted users beside the record (Fig. 5)."""
-    return _week(logs, "adjusted", 5)
-
-
-def figure6(logs: Sequence[LogOutcomes]) -> Figure:
-    """Arrivals in the week, distribution users beside the record (Fig. 6)."""
-    return _week(logs, "distribution", 6)
-
-
-def figure8(logs: Sequence[LogOutcomes]) -> Figure:
-    """Arrivals in the week, fluid users beside the record (Fig. 8)."""
-    return _week(logs, "fluid", 8)
-
-
 def _activity(logs: Sequence[LogOutcomes], model: str, number: int) -> Figure:
     """Draw the distribution over users of their activity lengths."""
     figure, axes = _panels(
@@ -130,16 +117,6 @@ def _activity(logs: Sequence[LogOutcomes], model: str, number: int) -> Figure:
         panel.set_xlabel("days from first to last submission", fontsize=8.5)
     legend_above(figure, axes[0])
     return figure
-
-
-def figure7(logs: Sequence[LogOutcomes]) -> Figure:
-    """Activity length per user, distribution users beside the record (Fig. 7)."""
-    return _activity(logs, "distribution", 7)
-
-
-def figure9(logs: Sequence[LogOutcomes]) -> Figure:
-    """Activity length per user, fluid users beside the record (Fig. 9)."""
-    return _activity(logs, "fluid", 9)
 
 
 def figure10(logs: Sequence[LogOutcomes]) -> Figure:
@@ -167,12 +144,27 @@ def figure10(logs: Sequence[LogOutcomes]) -> Figure:
     return figure
 
 
-#: Every figure by its name in the paper.
-FIGURES: dict[str, Callable[[Sequence[LogOutcomes]], Figure]] = {
-    "figure5": figure5,
-    "figure6": figure6,
-    "figure7": figure7,
-    "figure8": figure8,
-    "figure9": figure9,
-    "figure10": figure10,
+#: Figures that hold a model against the record, by number.
+BESIDE_RECORD = {
+    5: (_week, "adjusted"),
+    6: (_week, "distribution"),
+    7: (_activity, "distribution"),
+    8: (_week, "fluid"),
+    9: (_activity, "fluid"),
 }
+
+#: What these show.
+WORDS = {_week: "Arrivals in the week", _activity: "Activity length per user"}
+
+
+def pictures_of(logs: Sequence[LogOutcomes]) -> list[Picture]:
+    """Return Figures 5 to 10."""
+    found = [
+        Picture(
+            f"figure{number}",
+            f"{WORDS[draw]}, {model} users beside the record (Fig. {number}).",
+            partial(draw, logs, model, number),
+        )
+        for number, (draw, model) in BESIDE_RECORD.items()
+    ]
+    return [*found, Picture.of("figure10", figure10, logs)]

@@ -126,15 +126,6 @@ def queue_shares(submit: Int64s, start: Int64s, begin: int, until: int) -> Float
     return shares
 
 
-def sample_distance(a: Int64s, b: Int64s) -> float:
-    """Return the Kolmogorov-Smirnov distance of two samples: how far their CDFs are apart."""
-    a, b = np.sort(a), np.sort(b)
-    at = np.concatenate([a, b])
-    below_a = np.searchsorted(a, at, side="right") / max(len(a), 1)
-    below_b = np.searchsorted(b, at, side="right") / max(len(b), 1)
-    return float(np.abs(below_a - below_b).max(initial=0))
-
-
 def share_distance(a: Floats, b: Floats) -> float:
     """Return the Kolmogorov-Smirnov distance of two distributions on 0, 1, 2, ..."""
     length = max(len(a), len(b))
@@ -247,6 +238,39 @@ class LogOutcomes:
         each = own / other
         return Spread(float(own.mean() / other.mean()), float(each.min()), float(each.max()))
 
+    @property
+    def requirements(self) -> Iterator[Requirement]:
+        """What it has to reach."""
+        yield Requirement(
+            self.log,
+            "adjusted users under the recorded schedule submit at the recorded seconds",
+            f"{self.moved:,} jobs moved",
+            "none",
+            self.moved == 0,
+        )
+        if self.log != REQUIRED_LOG:
+            return
+        published = published_waits(self.log)
+        target = published["fluid"] / published["adjusted"]
+        found = self.ratio("fluid", "adjusted").mean
+        yield Requirement(
+            self.log,
+            "mean wait, fluid / adjusted",
+            "-" if found is None else f"{found:.2f}",
+            f"{target:.2f} ± {REQUIRED_WITHIN}",
+            found is not None and abs(found - target) <= REQUIRED_WITHIN,
+        )
+        waits = [float(self.waits(model).mean()) for model in ("fluid", "adjusted", "conventional")]
+        yield Requirement(
+            self.log,
+            "mean wait, fluid < adjusted < conventional",
+            " < ".join(f"{wait:,.0f}" for wait in waits)
+            if waits == sorted(waits)
+            else ", ".join(f"{wait:,.0f}" for wait in waits),
+            "in this order",
+            waits[0] < waits[1] < waits[2],
+        )
+
 
 @dataclass(frozen=True)
 class Spread:
@@ -308,36 +332,3 @@ def cells_of(log: LogOutcomes) -> Iterator[Cell]:
             published_to_conventional=published[model] / published["conventional"],
             published_to_adjusted=published[model] / published["adjusted"],
         )
-
-
-def requirements_of(log: LogOutcomes) -> Iterator[Requirement]:
-    """Yield what a log has to reach."""
-    yield Requirement(
-        log.log,
-        "adjusted users under the recorded schedule submit at the recorded seconds",
-        f"{log.moved:,} jobs moved",
-        "none",
-        log.moved == 0,
-    )
-    if log.log != REQUIRED_LOG:
-        return
-    published = published_waits(log.log)
-    target = published["fluid"] / published["adjusted"]
-    found = log.ratio("fluid", "adjusted").mean
-    yield Requirement(
-        log.log,
-        "mean wait, fluid / adjusted",
-        "-" if found is None else f"{found:.2f}",
-        f"{target:.2f} ± {REQUIRED_WITHIN}",
-        found is not None and abs(found - target) <= REQUIRED_WITHIN,
-    )
-    waits = [float(log.waits(model).mean()) for model in ("fluid", "adjusted", "conventional")]
-    yield Requirement(
-        log.log,
-        "mean wait, fluid < adjusted < conventional",
-        " < ".join(f"{wait:,.0f}" for wait in waits)
-        if waits == sorted(waits)
-        else ", ".join(f"{wait:,.0f}" for wait in waits),
-        "in this order",
-        waits[0] < waits[1] < waits[2],
-    )

@@ -6,18 +6,18 @@ rule; the bounds of the rules are ours. All figures are means over seeds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from hpcrowd.analysis.curves import profile_distance, unevenness
+from hpcrowd.analysis.features.distance import apart
 from hpcrowd.environment.clock import DAY
-from hpcrowd.scenarios.studies.study import Claim, Finding, Rule
+from hpcrowd.scenarios.studies.study import Finding, Rule
 from hpcrowd.scenarios.studies.zakay2015.measures import (
     LogOutcomes,
     Outcome,
-    sample_distance,
     share_distance,
 )
 
@@ -41,19 +41,6 @@ FEW = 0.1
 NOBODY_WAITED: Finding = ({}, "-", False)
 
 
-@dataclass(frozen=True)
-class LogRule(Rule):
-    """How a statement is checked.
-
-    Attributes
-    ----------
-    check
-        Measures a log.
-    """
-
-    check: Callable[[LogOutcomes], Finding]
-
-
 def _identity(log: LogOutcomes) -> Finding:
     jobs = int(log.user_jobs.sum())
     return {"jobs_moved": log.moved}, f"{log.moved:,} of {jobs:,}", log.moved == 0
@@ -66,11 +53,12 @@ def _flattened(log: LogOutcomes) -> Finding:
     return numbers, f"{trace:.2f} to {run:.2f}", run < MUCH_SMALLER * trace
 
 
-def _improved(log: LogOutcomes) -> Finding:
-    ratio = log.ratio("adjusted", "conventional").mean
+def _waits(log: LogOutcomes, *, model: str, side: Callable[[float], bool]) -> Finding:
+    """Return a check of the mean wait of a model over that of conventional users."""
+    ratio = log.ratio(model, "conventional").mean
     if ratio is None:
         return NOBODY_WAITED
-    return {"adjusted_over_conventional": ratio}, f"{ratio:.2f}", ratio < 1
+    return {f"{model}_over_conventional": ratio}, f"{ratio:.2f}", side(ratio)
 
 
 def _peaks(log: LogOutcomes) -> Finding:
@@ -78,13 +66,6 @@ def _peaks(log: LogOutcomes) -> Finding:
     run = log.mean(lambda one: one.slot_share, "distribution")
     numbers = {"recorded": trace, "distribution": run}
     return numbers, f"{100 * trace:.0f} % to {100 * run:.0f} %", run >= SHARP * trace
-
-
-def _long_waits(log: LogOutcomes) -> Finding:
-    ratio = log.ratio("distribution", "conventional").mean
-    if ratio is None:
-        return NOBODY_WAITED
-    return {"distribution_over_conventional": ratio}, f"{ratio:.2f}", ratio > 1
 
 
 def _throughput(log: LogOutcomes) -> Finding:
@@ -117,7 +98,7 @@ def _cycle(log: LogOutcomes) -> Finding:
 
 def _fluid_throughput(log: LogOutcomes) -> Finding:
     def distance(one: Outcome) -> float:
-        return sample_distance(one.activity_s, log.recorded.activity_s)
+        return apart(one.activity_s, log.recorded.activity_s).ks
 
     fluid, other = log.mean(distance, "fluid"), log.mean(distance, "distribution")
     numbers = {"fluid": fluid, "distribution": other}
@@ -149,14 +130,11 @@ def _gap(log: LogOutcomes, model: str) -> tuple[float, float, float]:
     return distance, fifo, easy
 
 
-def _queues(model: str, close: bool) -> Callable[[LogOutcomes], Finding]:
-    def check(log: LogOutcomes) -> Finding:
-        distance, fifo, easy = _gap(log, model)
-        numbers = {"distance": distance, "fifo_mean_jobs": fifo, "easy_mean_jobs": easy}
-        text = f"{distance:.2f}; mean {easy:,.1f} to {fifo:,.1f}"
-        return numbers, text, (distance <= CLOSE) is close
-
-    return check
+def _queues(log: LogOutcomes, *, model: str, close: bool) -> Finding:
+    distance, fifo, easy = _gap(log, model)
+    numbers = {"distance": distance, "fifo_mean_jobs": fifo, "easy_mean_jobs": easy}
+    text = f"{distance:.2f}; mean {easy:,.1f} to {fifo:,.1f}"
+    return numbers, text, (distance <= CLOSE) is close
 
 
 def _narrower(log: LogOutcomes) -> Finding:
@@ -177,85 +155,80 @@ def _shorter(log: LogOutcomes) -> Finding:
 
 #: Every statement that is checked, in the order of the text.
 RULES = (
-    LogRule(
+    Rule(
         "identity", "VII",
         "Under exactly the recorded schedule, adjusted users submit every job at its recorded "
         "second: jobs that moved; none", _identity,
     ),
-    LogRule(
+    Rule(
         "adjusted flattens the week", "VII-A",
         "Adjusted users destroy the daily and weekly cycle: unevenness of the week, recorded to "
         "adjusted; less than half", _flattened,
     ),
-    LogRule(
+    Rule(
         "adjusted waits less", "VII-A",
         "Since jobs spread over the day, performance is much better: mean wait, adjusted / "
-        "conventional; below 1", _improved,
+        "conventional; below 1", partial(_waits, model="adjusted", side=lambda ratio: ratio < 1),
     ),
-    LogRule(
+    Rule(
         "distribution has peaks", "VII-B",
         "Users arrive in two slots of two hours, where windows open: share of jobs there, recorded "
         "to distribution; at least 1.5 times", _peaks,
     ),
-    LogRule(
+    Rule(
         "distribution waits long", "VII-B",
-        "Long waits for most logs: mean wait, distribution / conventional; above 1", _long_waits,
+        "Long waits for most logs: mean wait, distribution / conventional; above 1",
+        partial(_waits, model="distribution", side=lambda ratio: ratio > 1),
     ),
-    LogRule(
+    Rule(
         "distribution has high throughput", "VII-B",
         "High throughput per user for most logs: median activity length, recorded to "
         "distribution; shorter", _throughput,
     ),
-    LogRule(
+    Rule(
         "hyperactive users take long", "VII-B",
         "Those who are active excessively long are hyperactive: users active for longer than "
         "any recorded one, and their median number of jobs; at least 10 times that of all users",
         _hyperactive,
     ),
-    LogRule(
+    Rule(
         "fluid keeps the week", "VII-C",
         "Fluid users preserve the daily and weekly cycle: distance from the recorded week; less "
         "than half of that of adjusted", _cycle,
     ),
-    LogRule(
+    Rule(
         "fluid keeps the throughput", "VII-C",
         "Throughput per user is close to the recorded in most logs: KS distance of the activity "
         "lengths; at most 0.15", _fluid_throughput,
     ),
-    LogRule(
+    Rule(
         "a few fluid users take long", "VII-C",
         "A few users have very long activity periods: users active for longer than any recorded "
         "one, and the longest over the longest recorded; some, but below 10 %", _few_long,
     ),
-    LogRule(
+    Rule(
         "order of waits", "VII-C, Table I",
         "Waits are shorter under fluid: mean wait of fluid, adjusted, conventional; in this order",
         _order,
     ),
-    LogRule(
+    Rule(
         "FIFO close to EASY with feedback", "VIII",
         "With fluid users the queue under FIFO is hardly longer than under EASY: KS distance, and "
-        "mean length from EASY to FIFO; at most 0.15", _queues("fluid", close=True),
+        "mean length from EASY to FIFO; at most 0.15", partial(_queues, model="fluid", close=True),
     ),
-    LogRule(
+    Rule(
         "FIFO far from EASY without", "VIII",
         "Conventionally, FIFO has hugely longer queues for much of the time: the same; more than "
-        "0.15", _queues("conventional", close=False),
+        "0.15", partial(_queues, model="conventional", close=False),
     ),
-    LogRule(
+    Rule(
         "feedback narrows the gap", "VIII",
         "FIFO and EASY are closer with feedback than without: KS distances; smaller, and so is the "
         "difference of the mean lengths", _narrower,
     ),
-    LogRule(
+    Rule(
         "shorter queues with feedback", "VIII",
         "EASY has shorter queues with fluid users, on all logs: mean length, conventional to "
         "fluid; less", _shorter,
     ),
 )  # fmt: skip
-
-
-def claims_of(logs: Iterable[LogOutcomes]) -> list[Claim]:
-    """Return every statement on every log, statement by statement."""
-    logs = list(logs)
-    return [rule.claim(log.log, rule.check(log)) for rule in RULES for log in logs]

@@ -27,13 +27,12 @@ from hpcrowd.scenarios.studies.render import (
     Picture,
     Rows,
     Table,
-    pictures_of,
     required_table,
     statement_table,
 )
 from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs, swap_ties, trace_facts
-from hpcrowd.scenarios.studies.study import Claim, PublishedStudy, Requirement
-from hpcrowd.scenarios.studies.zakay2015.figures import FIGURES
+from hpcrowd.scenarios.studies.study import PublishedStudy
+from hpcrowd.scenarios.studies.zakay2015.figures import pictures_of
 from hpcrowd.scenarios.studies.zakay2015.measures import (
     COLUMNS,
     MODELS,
@@ -44,9 +43,8 @@ from hpcrowd.scenarios.studies.zakay2015.measures import (
     cells_of,
     outcome_of,
     recorded_outcome,
-    requirements_of,
 )
-from hpcrowd.scenarios.studies.zakay2015.statements import claims_of
+from hpcrowd.scenarios.studies.zakay2015.statements import RULES
 from hpcrowd.scenarios.terminal import Progress
 
 #: The logs of the study, in the order in which they are shown.
@@ -91,12 +89,12 @@ SIMULATION = (
 
 
 @dataclass
-class Zakay2015(PublishedStudy[Requirement]):
+class Zakay2015(PublishedStudy):
     """User models on every log of Table I that was there.
 
     Attributes
     ----------
-    logs
+    traces
         The simulations by log.
     """
 
@@ -108,29 +106,16 @@ class Zakay2015(PublishedStudy[Requirement]):
         "zakay2015_table1": f"{PAPER}, Table I: mean wait by user model and log, s"
     }
     setting = "log"
+    rules = RULES
+    listed = COLUMNS
     picture_colours = 64
 
-    logs: dict[str, LogOutcomes]
-
-    @property
-    def absent(self) -> list[str]:
-        """Logs of Table I that were not there."""
-        return [log for log in COLUMNS if log not in self.logs]
+    traces: dict[str, LogOutcomes]
 
     @cached_property
     def cells(self) -> list[Cell]:
         """Every figure of Table I of the logs that were there."""
-        return [cell for log in self.logs.values() for cell in cells_of(log)]
-
-    @cached_property
-    def requirements(self) -> list[Requirement]:
-        """What has to be reached."""
-        return [one for log in self.logs.values() for one in requirements_of(log)]
-
-    @cached_property
-    def claims(self) -> list[Claim]:
-        """Every statement on every log."""
-        return claims_of(self.logs.values())
+        return [cell for log in self.traces.values() for cell in cells_of(log)]
 
     def tables(self) -> Sequence[Table]:
         """Return Table I with ours, what is required, and the statements."""
@@ -140,15 +125,14 @@ class Zakay2015(PublishedStudy[Requirement]):
                 list(map(table1_row, self.cells)), 2, "table 1", columns=NARROW, once=True,
             ),
             required_table(self.requirements, "log", part="required", bold=True),
-            statement_table(self.claims, self.logs, part="statements"),
+            statement_table(self.claims, self.traces, part="statements"),
         )  # fmt: skip
 
     def summary(self) -> list[str]:
         """Return what was reached, what holds, and which logs were not there."""
         lines = [
             f"{self.score} required figures reached; "
-            f"{sum(claim.holds is True for claim in self.claims)} of {len(self.claims)} "
-            "statements hold"
+            f"{self.verdicts[True]} of {len(self.claims)} statements hold"
         ]
         if self.absent:
             lines.append(f"Logs of Table I that are not there: {', '.join(self.absent)}")
@@ -156,12 +140,12 @@ class Zakay2015(PublishedStudy[Requirement]):
 
     def pictures(self) -> Sequence[Picture]:
         """Return Figures 5 to 10."""
-        return pictures_of(FIGURES, list(self.logs.values()))
+        return pictures_of(list(self.traces.values()))
 
     def data(self) -> dict[str, Any]:
         """Return every simulation with its seed, and Table I."""
         return {
-            "logs": {name: _plain_log(log) for name, log in self.logs.items()},
+            "logs": {name: _plain_log(log) for name, log in self.traces.items()},
             "absent": self.absent,
             "table1": [asdict(cell) for cell in self.cells],
         }
@@ -174,7 +158,7 @@ class Zakay2015(PublishedStudy[Requirement]):
                 name, model, scheduler, one.seed, one.wait_mean_s,
                 published[name, model] if scheduler == "easy" else None, one.queue_mean,
             )
-            for name, log in self.logs.items()
+            for name, log in self.traces.items()
             for (model, scheduler), outcomes in log.outcomes.items()
             for one in outcomes
         ]  # fmt: skip
@@ -182,9 +166,9 @@ class Zakay2015(PublishedStudy[Requirement]):
     def origin(self) -> dict[str, Any]:
         """Return the traces, and the settings of their simulations."""
         return {
-            "traces": {name: log.facts for name, log in self.logs.items()},
+            **super().origin(),
             "settings": {
-                name: {**log.settings, "seeds": log.seeds} for name, log in self.logs.items()
+                name: {**log.settings, "seeds": log.seeds} for name, log in self.traces.items()
             },
         }
 

@@ -18,12 +18,13 @@ from hpcrowd.environment.jobs import Column, Float64s, Int64s
 
 NONE = -1
 
+REQUESTED_TIME, START = int(Column.REQUESTED_TIME), int(Column.START)
+
 #: Columns of the table that tell jobs apart: nominal ones, then numeric ones.
-USER, GROUP = int(Column.USER), int(Column.GROUP)
-QUEUE, EXECUTABLE = int(Column.QUEUE), int(Column.EXECUTABLE)
-PROCESSORS, REQUESTED_TIME = int(Column.PROCESSORS), int(Column.REQUESTED_TIME)
-REQUESTED_MEMORY = int(Column.REQUESTED_MEMORY)
-START = int(Column.START)
+COMPARED = (
+    *(int(column) for column in (Column.USER, Column.GROUP, Column.QUEUE, Column.EXECUTABLE)),
+    *(int(Column.PROCESSORS), REQUESTED_TIME, int(Column.REQUESTED_MEMORY)),
+)
 NOMINAL, NUMERIC = 4, 3
 
 # Which jobs are "the last N".
@@ -90,10 +91,21 @@ class Experience(NamedTuple):
 
 
 @inlined
-def mixed(state, value):
-    """Return a hash with another value mixed in."""
-    state = (state ^ value) * 0x1E3779B97F4A7C15
-    return state ^ (state >> 29)
+def hashed(values, count, code):
+    """Return a hash of the first values, with ``code`` mixed in."""
+    for which in range(count):
+        code = (code ^ values[which]) * 0x1E3779B97F4A7C15
+        code = code ^ (code >> 29)
+    return code
+
+
+@inlined
+def alike(values, others, count):
+    """Return whether the first values are the same."""
+    same = True
+    for which in range(count):
+        same = same and values[which] == others[which]
+    return same
 
 
 @compiled
@@ -106,7 +118,7 @@ def meet(memory, table, row):
     if jobs[row, SUBMITTED] != NONE:
         return
     for which in range(counters[NUMBERS]):
-        value = float(numeric(table, row, which))
+        value = float(table[COMPARED[NOMINAL + which], row])
         if value < bounds[which, 0]:
             bounds[which, 0] = value
             counters[WIDENED] = 1
@@ -159,64 +171,29 @@ def remember(memory, row, rank):
     categories[category, FRESHEST] = which
 
 
-@inlined
-def numeric(table, row, which):
-    """Return processors, requested time or requested memory of a job."""
-    if which == 0:
-        return table[PROCESSORS, row]
-    if which == 1:
-        return table[REQUESTED_TIME, row]
-    return table[REQUESTED_MEMORY, row]
-
-
-@inlined
-def nominal(table, row, which):
-    """Return user, group, queue or executable of a job."""
-    if which == 0:
-        return table[USER, row]
-    if which == 1:
-        return table[GROUP, row]
-    if which == 2:
-        return table[QUEUE, row]
-    return table[EXECUTABLE, row]
-
-
 @compiled
 def class_of(memory, table, row):
     """Return the class of a job; it is made when it is new."""
     counters, classes, buckets = memory.counters, memory.classes, memory.buckets
     mask, numbers = counters[CLASS_MASK], counters[NUMBERS]
-    code = 0
-    for which in range(NOMINAL):
-        code = mixed(code, nominal(table, row, which) if mask >> which & 1 else 0)
-    for which in range(NUMERIC):
-        code = mixed(code, numeric(table, row, which) if which < numbers else 0)
-    bucket = code & (buckets.shape[1] - 1)
+    new = counters[CLASSES]  # there is a row for each job
+    for which in range(NOMINAL + NUMERIC):
+        counts = mask >> which & 1 if which < NOMINAL else which < NOMINAL + numbers
+        classes[new, which] = table[COMPARED[which], row] if counts else 0
+    bucket = hashed(classes[new], NOMINAL + NUMERIC, 0) & (buckets.shape[1] - 1)
     found = buckets[0, bucket]
     while found != NONE:
-        same = True
-        for which in range(NOMINAL):
-            value = nominal(table, row, which) if mask >> which & 1 else 0
-            same = same and classes[found, which] == value
-        for which in range(numbers):
-            same = same and classes[found, NOMINAL + which] == numeric(table, row, which)
-        if same:
+        if alike(classes[found], classes[new], NOMINAL + NUMERIC):
             return found
         found = classes[found, NEXT_CLASS]
-    found = counters[CLASSES]
     counters[CLASSES] += 1
-    for which in range(NOMINAL):
-        classes[found, which] = nominal(table, row, which) if mask >> which & 1 else 0
-    for which in range(NUMERIC):
-        value = numeric(table, row, which) if which < numbers else 0
-        classes[found, NOMINAL + which] = value
-    classes[found, CATEGORY] = category_of(memory, found)
-    classes[found, LATEST_RANK] = classes[found, LATEST_PLACE] = NONE
-    classes[found, LATEST] = classes[found, FRESHER] = classes[found, STALER] = NONE
-    classes[found, NEXT_CLASS] = buckets[0, bucket]
-    buckets[0, bucket] = found
-    normalize(memory, found)
-    return found
+    classes[new, CATEGORY] = category_of(memory, new)
+    classes[new, LATEST_RANK] = classes[new, LATEST_PLACE] = NONE
+    classes[new, LATEST] = classes[new, FRESHER] = classes[new, STALER] = NONE
+    classes[new, NEXT_CLASS] = buckets[0, bucket]
+    buckets[0, bucket] = new
+    normalize(memory, new)
+    return new
 
 
 @compiled
@@ -224,28 +201,21 @@ def category_of(memory, which):
     """Return the category of a class; it is made when it is new."""
     counters, classes, categories = memory.counters, memory.classes, memory.categories
     buckets, mask = memory.buckets, memory.counters[CATEGORY_MASK]
-    code = 1
+    new = counters[CATEGORIES]  # there is a row for each job
     for place in range(NOMINAL):
-        code = mixed(code, classes[which, place] if mask >> place & 1 else 0)
-    bucket = code & (buckets.shape[1] - 1)
+        categories[new, place] = classes[which, place] if mask >> place & 1 else 0
+    bucket = hashed(categories[new], NOMINAL, 1) & (buckets.shape[1] - 1)
     found = buckets[1, bucket]
     while found != NONE:
-        same = True
-        for place in range(NOMINAL):
-            value = classes[which, place] if mask >> place & 1 else 0
-            same = same and categories[found, place] == value
-        if same:
+        if alike(categories[found], categories[new], NOMINAL):
             return found
         found = categories[found, NEXT_CATEGORY]
-    found = counters[CATEGORIES]
     counters[CATEGORIES] += 1
-    for place in range(NOMINAL):
-        categories[found, place] = classes[which, place] if mask >> place & 1 else 0
-    categories[found, FRESHEST] = NONE
-    categories[found, KNOWN] = 0
-    categories[found, NEXT_CATEGORY] = buckets[1, bucket]
-    buckets[1, bucket] = found
-    return found
+    categories[new, FRESHEST] = NONE
+    categories[new, KNOWN] = 0
+    categories[new, NEXT_CATEGORY] = buckets[1, bucket]
+    buckets[1, bucket] = new
+    return new
 
 
 @compiled
@@ -311,14 +281,10 @@ def hash_anew(memory):
     buckets = memory.buckets
     mask = buckets.shape[1] - 1
     for which in range(counters[CLASSES]):
-        code = 0
-        for place in range(NOMINAL + NUMERIC):
-            code = mixed(code, classes[which, place])
-        classes[which, NEXT_CLASS] = buckets[0, code & mask]
-        buckets[0, code & mask] = which
+        bucket = hashed(classes[which], NOMINAL + NUMERIC, 0) & mask
+        classes[which, NEXT_CLASS] = buckets[0, bucket]
+        buckets[0, bucket] = which
     for which in range(counters[CATEGORIES]):
-        code = 1
-        for place in range(NOMINAL):
-            code = mixed(code, categories[which, place])
-        categories[which, NEXT_CATEGORY] = buckets[1, code & mask]
-        buckets[1, code & mask] = which
+        bucket = hashed(categories[which], NOMINAL, 1) & mask
+        categories[which, NEXT_CATEGORY] = buckets[1, bucket]
+        buckets[1, bucket] = which

@@ -332,6 +332,7 @@ BATSIM_JOBS = Format(
     _parse,
     _generate,
     longest_line=LONGEST_ROW,
+    holds_names=False,
 )
 
 parse_batsim_jobs, generate_batsim_jobs = BATSIM_JOBS.parse, BATSIM_JOBS.generate

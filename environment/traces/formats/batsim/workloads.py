@@ -28,7 +28,6 @@ import json
 import json.scanner
 import re
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -119,16 +118,8 @@ def _integer(text: str) -> float:
     return int(text) if len(text) <= LONGEST_INTEGER else float(text)
 
 
-def line_of(data: bytes, find: Callable[[Any], Any]) -> int:
-    """Return the line in which an object stands; 1 where that cannot be said.
-
-    Parameters
-    ----------
-    data
-        JSON text that :func:`parse_json` could read.
-    find
-        From what the text holds to the object, a dict.
-    """
+def line_of(data: bytes, job: int) -> int:
+    """Return the line in which a job of the list stands; 1 where that cannot be said."""
     begins: dict[int, int] = {}
 
     class Placed(json.JSONDecoder):
@@ -147,7 +138,7 @@ def line_of(data: bytes, find: Callable[[Any], Any]) -> int:
 
     text = data.decode()
     try:
-        begin = begins[id(find(Placed().decode(text)))]
+        begin = begins[id(Placed().decode(text)["jobs"][job])]
     except (RecursionError, KeyError, IndexError, TypeError, ValueError):
         return 1
     return text.count("\n", 0, begin) + 1
@@ -225,15 +216,13 @@ class WorkloadReader:
     ----------
     data, source
         The file, and what messages call it.
-    document, jobs, profiles
-        What it holds, with its jobs (objects, or else an error) and its profiles by name.
+    document
+        What it holds: ``jobs`` (objects, or else an error) and ``profiles`` by name.
     """
 
-    def __init__(
-        self, data: bytes, source: str, document: Any, jobs: list[Any], profiles: dict[str, Any]
-    ) -> None:
+    def __init__(self, data: bytes, source: str, document: Any) -> None:
         self._data, self._source, self._document = data, source, document
-        self._jobs, self._profiles = jobs, profiles
+        self._jobs, self._profiles = document["jobs"], document["profiles"]
         self._repaired: Counter[str] = Counter()
 
     def trace(self) -> Trace:
@@ -364,7 +353,7 @@ class WorkloadReader:
         return made_header(jobs=len(self._jobs), notes=notes, processors=size), comments
 
     def _refuse(self, place: int, key: str, rule: str) -> None:
-        line = line_of(self._data, lambda document: document["jobs"][place])
+        line = line_of(self._data, place)
         value = self._jobs[place].get(key)
         raise ParseError(
             self._source, line, key, shown(_text(value).encode("ascii", "replace")), rule
@@ -420,16 +409,15 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
     if not data.strip():
         raise TraceError(f"{source}: is empty; a workload of Batsim has jobs and profiles")
     document = parse_json(data, source)
-    jobs = document.get("jobs") if isinstance(document, dict) else None
-    profiles = document.get("profiles") if isinstance(document, dict) else None
-    if not isinstance(jobs, list) or not isinstance(profiles, dict):
+    told = document if isinstance(document, dict) else {}
+    if not isinstance(told.get("jobs"), list) or not isinstance(told.get("profiles"), dict):
         raise TraceError(
             f"{source}: no workload of Batsim; that has a list jobs and a map profiles"
         )
-    if not jobs:
+    if not told["jobs"]:
         raise TraceError(f"{source}: holds no job")
     try:
-        return WorkloadReader(data, source, document, jobs, profiles).trace()
+        return WorkloadReader(data, source, told).trace()
     except RecursionError:
         raise TraceError(f"{source}: a job is nested too deeply to be read") from None
 
@@ -540,7 +528,6 @@ BATSIM = Format(
     _parse,
     _generate,
     longest_line=LONGEST_DOCUMENT,
-    holds_names=True,
 )
 
 parse_batsim, generate_batsim = BATSIM.parse, BATSIM.generate

@@ -196,7 +196,7 @@ class Format:
     reader: Callable[[bytes, str, FormatOptions], Trace]
     writer: Callable[[Trace, Losses, FormatOptions], bytes]
     longest_line: int = LONGEST_LINE
-    holds_names: bool = False
+    holds_names: bool = True
 
     def parse(
         self, data: bytes | str, source: str = "trace", options: FormatOptions | None = None

@@ -5,10 +5,9 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
-import stat
 import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -16,6 +15,7 @@ from typing import IO
 import numpy as np
 
 from hpcrowd.environment.errors import ParseError, TraceError
+from hpcrowd.environment.files import is_stream, whole_file
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.traces.formats.common.names import is_number
 from hpcrowd.environment.traces.trace import Trace
@@ -103,31 +103,8 @@ def write_file(data: bytes, path: str | os.PathLike[str]) -> None:
     """
     if os.fspath(path).endswith(".gz"):
         data = gzip.compress(data, compresslevel=6, mtime=0)
-    if is_stream(path):
-        try:
-            Path(path).write_bytes(data)
-        except OSError as error:
-            raise TraceError(f"{path}: cannot be written: {error.strerror or error}") from error
-        return
-    target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
+    with whole_file(path, TraceError) as temporary:
         temporary.write_bytes(data)
-        temporary.replace(target)
-    except OSError as error:
-        raise TraceError(f"{path}: cannot be written: {error.strerror or error}") from error
-    finally:
-        with suppress(OSError):  # it may not even have a name that is short enough
-            temporary.unlink()
-
-
-def is_stream(path: str | os.PathLike[str]) -> bool:
-    """Return whether a path is there but no file and no folder: a pipe, a device."""
-    try:
-        mode = Path(path).stat().st_mode
-    except OSError:
-        return False
-    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
 @contextmanager
@@ -189,6 +166,8 @@ class CommentedLines:
         Line end of the job lines.
     line_number
         From the place of a job to its line in the file, counted from 1.
+    source, title
+        The file, and the format that it should be of, for messages.
     """
 
     header: Header
@@ -196,6 +175,39 @@ class CommentedLines:
     jobs: list[bytes]
     newline: bytes
     line_number: Callable[[int], int]
+    source: str
+    title: str
+
+    def explain(
+        self, rows: Sequence[Sequence[bytes]], fields: Sequence[str], numeric: Collection[str]
+    ) -> None:
+        """Raise the error of the first malformed job, if there is one.
+
+        Parameters
+        ----------
+        rows
+            The words of each job.
+        fields, numeric
+            What the words stand for, and which of them are numbers.
+
+        Raises
+        ------
+        ParseError
+            For a word that is no number where one is needed, a zero byte, or other than so many
+            words.
+        """
+        for job, words in enumerate(rows):
+            line = self.line_number(job)
+            for name, word in zip(fields, words, strict=False):
+                if name in numeric and not is_number(word):
+                    rule = "not a number; -1 stands for unknown"
+                    raise ParseError(self.source, line, name, shown(word), rule)
+                if b"\0" in word:
+                    rule = "holds a NUL byte, which no text does"
+                    raise ParseError(self.source, line, name, shown(word), rule)
+            if len(words) != len(fields):
+                rule = f"{len(words)} fields; a job of the {self.title} has {len(fields)}"
+                raise ParseError(self.source, line, None, shown(b" ".join(words)), rule)
 
 
 def split_lines(data: bytes, source: str, title: str, mark: bytes = MARK) -> CommentedLines:
@@ -242,7 +254,9 @@ def split_lines(data: bytes, source: str, title: str, mark: bytes = MARK) -> Com
         comments = [(before[i], comment(lines[i])) for i in after if not is_job[i]]
     header = Header([comment(line) for line in lines[:first]])
     newline = b"\r\n" if jobs[0].endswith(b"\r") else b"\n"
-    return CommentedLines(header, comments, jobs, newline, lambda job: int(places[job]) + 1)
+    return CommentedLines(
+        header, comments, jobs, newline, lambda job: int(places[job]) + 1, source, title
+    )
 
 
 def join_lines(trace: Trace, jobs: list[bytes], mark: bytes = MARK) -> bytes:
@@ -260,42 +274,3 @@ def join_lines(trace: Trace, jobs: list[bytes], mark: bytes = MARK) -> bytes:
         position = before
     parts += [job + tail for job in jobs[position:]]
     return b"\n".join(parts) + b"\n"
-
-
-def explain(
-    rows: Sequence[Sequence[bytes]],
-    line_number: Callable[[int], int],
-    source: str,
-    title: str,
-    fields: Sequence[str],
-    numeric: Collection[str],
-) -> None:
-    """Raise the error of the first malformed job, if there is one.
-
-    Parameters
-    ----------
-    rows
-        The words of each job.
-    line_number
-        From the place of a job to its line.
-    source, title
-        The file, and the format that it should be of, for messages.
-    fields, numeric
-        What the words stand for, and which of them are numbers.
-
-    Raises
-    ------
-    ParseError
-        For a word that is no number where one is needed, a zero byte, or other than so many words.
-    """
-    for job, words in enumerate(rows):
-        for name, word in zip(fields, words, strict=False):
-            if name in numeric and not is_number(word):
-                rule = "not a number; -1 stands for unknown"
-                raise ParseError(source, line_number(job), name, shown(word), rule)
-            if b"\0" in word:
-                rule = "holds a NUL byte, which no text does"
-                raise ParseError(source, line_number(job), name, shown(word), rule)
-        if len(words) != len(fields):
-            rule = f"{len(words)} fields; a job of the {title} has {len(fields)}"
-            raise ParseError(source, line_number(job), None, shown(b" ".join(words)), rule)

@@ -272,7 +272,6 @@ PBS = Format(
     _looks_like,
     _parse,
     _generate,
-    holds_names=True,
 )
 
 parse_pbs, generate_pbs = PBS.parse, PBS.generate

@@ -59,7 +59,6 @@ from hpcrowd.environment.traces.formats.slurm.jobs import (
     Fields,
     Times,
     find_jobs,
-    first_told,
     with_steps,
 )
 from hpcrowd.environment.traces.formats.slurm.table import COLUMNS, find_layout, read_rows
@@ -215,19 +214,16 @@ def _cpu_times(average: NDArray[Any], processors: Int64s) -> list[str]:
 def _ids(trace: Trace, submit: Int64s) -> list[str]:
     """Return a number of Slurm for each job: what it had there, else its own, else its place."""
     found = [str(one) for one in trace.extra.get("job_id", ())]
-    if found and all(map(_ID.fullmatch, found)) and _differ(found, submit):
-        return found
+    if found and all(map(_ID.fullmatch, found)):
+        # No two jobs may have the number and submission of one job, or of parts of one.
+        whole = [one.partition("+")[0] for one in found]
+        if len(set(zip(whole, submit.tolist(), strict=True))) == len(found):
+            return found
     numbers = trace["number"]
     fine = bool(np.all((numbers > 0) & (numbers == np.floor(numbers))))
     if fine and len(np.unique(numbers)) == len(trace):
         return [number_text(number) for number in numbers.tolist()]
     return [str(place) for place in range(1, len(trace) + 1)]
-
-
-def _differ(ids: list[str], submit: Int64s) -> bool:
-    """Whether no two jobs have the number and submission of one job, or of parts of one."""
-    numbers = [one.partition("+")[0] for one in ids]
-    return len(set(zip(numbers, submit.tolist(), strict=True))) == len(ids)
 
 
 def _step(texts: dict[str, list[str]], place: int, memory: str) -> str:
@@ -237,37 +233,13 @@ def _step(texts: dict[str, list[str]], place: int, memory: str) -> str:
     return DELIMITER.join(told.get(name, "") for name in texts)
 
 
-def count_losses(trace: Trace, again: Trace, order: Int64s, lost: Losses) -> None:
-    """Count what differs in ``again``, which was read from what was written of ``trace``.
-
-    Parameters
-    ----------
-    trace, again
-        Before and after.
-    order
-        The jobs of ``trace`` in the order of ``again``.
-    lost
-        Counts it, by field.
-    """
-    moved = unix_origin(again.header) - unix_origin(trace.header)
-    lost.differences(trace, again, REASONS, moved=moved, order=order)
-    for name, values in trace.extra.items():
-        told = again.extra.get(name)
-        differ = known(values) if told is None else (values[order] != told) & known(values[order])
-        lost.add(name, differ, "no field for it" if told is None else "no number of a job of Slurm")
-    kept = Counter(again.header.lines)
-    gone = Counter(line for line in trace.header.lines if line.strip(b"; \t\r")) - kept
-    lost.add("header", gone.total(), "accounting has no header")
-    lost.add("comments", len(trace.comments), "accounting has no comments")
-
-
 def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
     zone = parse_zone(options.zone)
     rows = read_rows(data, source)
     states = [parse_state(word) for word in rows.words["state"][1]]
     times = Times(rows, zone)
     memory, alone = with_steps(rows)
-    jobs = find_jobs(rows, states, first_told(rows, "user"), times.submit, times.start)
+    jobs = find_jobs(rows, states, times)
     if alone:
         jobs.dropped[STEPS_ALONE] = alone
     if not len(jobs.row):
@@ -279,8 +251,19 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
 
 def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
     data, order = written(trace, options)
-    if lost.asked and len(trace):
-        count_losses(trace, SACCT.parse(data, trace.source, options), order, lost)
+    if not lost.asked or not len(trace):
+        return data
+    again = SACCT.parse(data, trace.source, options)
+    moved = unix_origin(again.header) - unix_origin(trace.header)
+    lost.differences(trace, again, REASONS, moved=moved, order=order)
+    for name, values in trace.extra.items():
+        told = again.extra.get(name)
+        differ = known(values) if told is None else (values[order] != told) & known(values[order])
+        lost.add(name, differ, "no field for it" if told is None else "no number of a job of Slurm")
+    kept = Counter(again.header.lines)
+    gone = Counter(line for line in trace.header.lines if line.strip(b"; \t\r")) - kept
+    lost.add("header", gone.total(), "accounting has no header")
+    lost.add("comments", len(trace.comments), "accounting has no comments")
     return data
 
 
@@ -292,7 +275,6 @@ SACCT = Format(
     lambda head: find_layout(head) is not None,
     _parse,
     _generate,
-    holds_names=True,
 )
 
 # The pair on bytes, then the pair on paths.

@@ -41,7 +41,7 @@ from hpcrowd.environment.traces.formats.slurm.values import (
     ENDED,
     LAST_TIME,
     NO_TIME,
-    RUN_AGAIN,
+    STATES,
     count_tasks,
     local,
     parse_requested_memory,
@@ -149,20 +149,17 @@ def with_steps(rows: Rows) -> tuple[NDArray[np.float64], int]:
     return memory, len(np.unique(key[steps[~owned]]))
 
 
-def find_jobs(rows: Rows, states: list[str], user: Int64s, submit: Int64s, start: Int64s) -> Jobs:
+def find_jobs(rows: Rows, states: list[str], times: Times) -> Jobs:
     """Return which rows are jobs.
 
     Parameters
     ----------
-    rows
-        What the text holds.
+    rows, times
+        What the text holds, and when the run of each row was.
     states
         What the words of column ``state`` mean.
-    user
-        The user of each row.
-    submit, start
-        When, s since 1970.
     """
+    user, submit, start = _words(rows, "user")[0], times.submit, times.start
     repaired: Counter[str] = Counter()
     dropped: Counter[str] = Counter()
     state = rows.words["state"][0]
@@ -172,7 +169,7 @@ def find_jobs(rows: Rows, states: list[str], user: Int64s, submit: Int64s, start
     one, other = order[:-1], order[1:]
     same = keys[one] == keys[other]
     if same.any():
-        again = np.array([name in RUN_AGAIN for name in states], bool)[state]
+        again = np.array([STATES[name].runs_again for name in states], bool)[state]
         twice = same & (user[one] == user[other]) & (submit[one] != NO_TIME)
         twice &= (submit[one] == submit[other]) & (start[one] == start[other])
         twice &= (start[one] != NO_TIME) | ~again[one]
@@ -278,13 +275,8 @@ class Times:
         self.first_shown = twice & ~self.last_shown
 
 
-def first_told(rows: Rows, name: str) -> Int64s:
-    """Return the word of a field in each row, as its place; -1 for none."""
-    return _words(rows, name)[0]
-
-
 def _words(rows: Rows, name: str) -> tuple[Int64s, list[str]]:
-    """Return the word of a field in each row, as its place among the words, and these."""
+    """Return the word of a field in each row, as its place among the words or -1, and these."""
     codes = np.full(len(rows.job), -1, np.int64)
     words: list[str] = []
     for column in WORDS_OF[name]:

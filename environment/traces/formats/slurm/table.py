@@ -190,8 +190,6 @@ class Rows(NamedTuple):
 
     Attributes
     ----------
-    layout
-        How it is laid out.
     place, step_place
         Rows of jobs and of steps, counted from 0 in the order of the text.
     job, step_job
@@ -209,7 +207,6 @@ class Rows(NamedTuple):
         Words of the steps' cluster, as in ``words``.
     """
 
-    layout: Layout
     place: Int64s
     step_place: Int64s
     job: Int64s
@@ -393,7 +390,6 @@ class _Reading:
         }
         nothing = np.full(len(codes) - jobs, -1, np.int32)
         return Rows(
-            self.layout,
             whole["place"],
             whole["step_place"],
             codes[:jobs],

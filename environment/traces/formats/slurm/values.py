@@ -39,78 +39,53 @@ KILOBYTES = {b"K": 1, b"M": 2**10, b"G": 2**20, b"T": 2**30, b"P": 2**40, b"E": 
 #: How many one stands for in a large count, such as nodes: sacct writes 1K for 1024.
 THOUSANDS = {b"": 1, b"K": 2**10, b"M": 2**20, b"G": 2**30}
 
+
+class State(NamedTuple):
+    """A state of a job."""
+
+    short: str = ""  #: its short form, empty for none
+    status: int | None = None  #: what stands for it; None where a job is not over
+    runs_again: bool = False  #: whether Slurm runs the same job again after such a run
+
+
+#: The states. Without a status, a job is not over, or its record is not that of a run.
+STATES = {
+    "COMPLETED": State("CD", 1),
+    "FAILED": State("F", 0),
+    "TIMEOUT": State("TO", 0),
+    "NODE_FAIL": State("NF", 0, runs_again=True),
+    "OUT_OF_MEMORY": State("OOM", 0),
+    "BOOT_FAIL": State("BF", 0, runs_again=True),
+    "DEADLINE": State("DL", 0),
+    "PREEMPTED": State("PR", 0, runs_again=True),
+    "LAUNCH_FAILED": State(status=0, runs_again=True),
+    "RECONFIG_FAIL": State(status=0, runs_again=True),
+    "CANCELLED": State("CA", 5),
+    "PENDING": State("PD"),
+    "RUNNING": State("R"),
+    "SUSPENDED": State("S"),
+    "REQUEUED": State("RQ", runs_again=True),
+    "REQUEUE_HOLD": State("RH", runs_again=True),
+    "REQUEUE_FED": State("RF", runs_again=True),
+    "SPECIAL_EXIT": State("SE", runs_again=True),
+    "RESIZING": State("RS"),
+    "REVOKED": State("RV"),
+    "CONFIGURING": State("CF"),
+    "COMPLETING": State("CG"),
+    "STOPPED": State("ST"),
+    "SIGNALING": State("SI"),
+    "STAGE_OUT": State("SO"),
+    "RESV_DEL_HOLD": State("RD"),
+    "POWER_UP_NODE": State(),
+    "UPDATE_DB": State(),
+    "EXPEDITING": State(),
+}
+
 #: States of jobs that are over, and the status that stands for each.
-ENDED = {
-    "COMPLETED": 1,
-    "FAILED": 0,
-    "TIMEOUT": 0,
-    "NODE_FAIL": 0,
-    "OUT_OF_MEMORY": 0,
-    "BOOT_FAIL": 0,
-    "DEADLINE": 0,
-    "PREEMPTED": 0,
-    "LAUNCH_FAILED": 0,
-    "RECONFIG_FAIL": 0,
-    "CANCELLED": 5,
-}
+ENDED = {name: state.status for name, state in STATES.items() if state.status is not None}
 
-#: States of jobs that are not over, or whose record is not that of a run.
-NOT_ENDED = (
-    "PENDING",
-    "RUNNING",
-    "SUSPENDED",
-    "REQUEUED",
-    "REQUEUE_HOLD",
-    "REQUEUE_FED",
-    "SPECIAL_EXIT",
-    "RESIZING",
-    "REVOKED",
-    "CONFIGURING",
-    "COMPLETING",
-    "STOPPED",
-    "SIGNALING",
-    "STAGE_OUT",
-    "RESV_DEL_HOLD",
-    "POWER_UP_NODE",
-    "UPDATE_DB",
-    "EXPEDITING",
-)
-
-#: States of a run after which Slurm runs the same job again.
-RUN_AGAIN = frozenset(
-    ("NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "LAUNCH_FAILED", "RECONFIG_FAIL", "REQUEUED",
-     "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT")
-)  # fmt: skip
-
-#: Short forms of states.
-SHORT = {
-    "BF": "BOOT_FAIL",
-    "CA": "CANCELLED",
-    "CD": "COMPLETED",
-    "CF": "CONFIGURING",
-    "CG": "COMPLETING",
-    "DL": "DEADLINE",
-    "F": "FAILED",
-    "NF": "NODE_FAIL",
-    "OOM": "OUT_OF_MEMORY",
-    "PD": "PENDING",
-    "PR": "PREEMPTED",
-    "R": "RUNNING",
-    "RD": "RESV_DEL_HOLD",
-    "RF": "REQUEUE_FED",
-    "RH": "REQUEUE_HOLD",
-    "RQ": "REQUEUED",
-    "RS": "RESIZING",
-    "RV": "REVOKED",
-    "S": "SUSPENDED",
-    "SE": "SPECIAL_EXIT",
-    "SI": "SIGNALING",
-    "SO": "STAGE_OUT",
-    "ST": "STOPPED",
-    "TO": "TIMEOUT",
-}
-
-STATES = frozenset((*ENDED, *NOT_ENDED))
+#: States by their short forms.
+SHORT = {state.short: name for name, state in STATES.items() if state.short}
 
 #: A time that is not told.
 NO_TIME = -(2**62)

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -88,23 +88,13 @@ def looks_like_columns(names: list[str]) -> bool:
     return "submit" in names and bool({"run", "run_time", "end"} & set(names))
 
 
-def trace_of_columns(
-    names: list[str],
-    numbers: Callable[[str], NDArray[Any]],
-    words: Callable[[str], list[str]],
-    source: str,
-    header: Header | None = None,
-) -> Trace:
+def trace_of_columns(table: Table | ParquetTable, header: Header | None = None) -> Trace:
     """Return the trace that a table holds.
 
     Parameters
     ----------
-    names
-        The columns that there are.
-    numbers, words
-        Return a column as numbers, -1 where unknown, and as text; shape (jobs,).
-    source
-        Names the table in messages.
+    table
+        The table.
     header
         Its header, if it has one.
 
@@ -113,6 +103,7 @@ def trace_of_columns(
     TraceError
         When a column that is needed is missing.
     """
+    names, numbers, words, source = table.names, table.numbers, table.words, table.source
     if not looks_like_columns(names):
         raise TraceError(
             f"{source}: no columns submit and run; it has {listed(names)}. Say what its columns "
@@ -185,8 +176,7 @@ def named_columns(trace: Trace, lost: Losses) -> dict[str, list[str]]:
 
 
 def _parse_csv(data: bytes, source: str, options: FormatOptions) -> Trace:
-    table = Table(data, source)
-    return trace_of_columns(table.names, table.numbers, table.words, source)
+    return trace_of_columns(Table(data, source))
 
 
 def _generate_csv(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
@@ -206,12 +196,9 @@ def _texts(trace: Trace, lost: Losses) -> dict[str, Iterable[str]]:
             lost.add(name, sum(map(bool, words)), "no name that a line of names can hold")
             continue
         field = NAME_COLUMNS.get(name, name)
-        found[name] = lost.respelled(field, words, _stripped, "blanks around, or zero bytes")
+        reason = "blanks around, or zero bytes"
+        found[name] = lost.respelled(field, words, lambda w: w.replace("\0", "").strip(), reason)
     return found
-
-
-def _stripped(word: str) -> str:
-    return word.replace("\0", "").strip()
 
 
 def _looks_like(head: bytes) -> bool:
@@ -227,7 +214,6 @@ CSV = Format(
     _looks_like,
     _parse_csv,
     _generate_csv,
-    holds_names=True,
 )
 
 parse_csv, generate_csv = CSV.parse, CSV.generate
@@ -247,37 +233,51 @@ def _parse_parquet(data: bytes, source: str, options: FormatOptions) -> Trace:
     if not len(table):
         raise TraceError(f"{source}: holds no job")
 
-    def numbers(name: str) -> NDArray[Any]:
-        return _numbers(table.column(name), name, source)
-
-    def words(name: str) -> list[str]:
-        values = table.column(name).to_pylist()
-        return ["" if value is None else str(value) for value in values]
-
     kept = _kept(table.schema.metadata or {}, source)
-    trace = trace_of_columns(table.column_names, numbers, words, source, Header(kept[0]))
+    trace = trace_of_columns(ParquetTable(table, source), Header(kept[0]))
     trace.comments, trace.newline = kept[1], kept[2]
     return trace
 
 
-def _numbers(column: Any, name: str, source: str) -> NDArray[Any]:
-    """Return a column as numbers, -1 where there is none."""
-    import pyarrow as pa
+class ParquetTable:
+    """The columns of a table in Parquet, read as those of a :class:`Table` are.
 
-    kind = column.type
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)):
-        raise TraceError(f"{source}: column {name} holds {kind}, not numbers")
-    values = column.to_numpy()
-    if values.dtype.kind not in "iu":
-        values = values.astype(np.float64)
-        values = np.where(np.isnan(values), UNKNOWN, values)
-    good = np.abs(values.astype(np.float64)) <= LARGEST_EXACT
-    if not good.all():
-        row = int(np.argmin(good))
-        rule = "in this row; numbers are finite and exact"
-        raise ParseError(source, row + 1, name, str(values[row]), rule)
-    found: NDArray[Any] = values
-    return found
+    Parameters
+    ----------
+    table
+        What Arrow read.
+    source
+        What names it in messages.
+    """
+
+    def __init__(self, table: Any, source: str) -> None:
+        self.table, self.source = table, source
+        self.names: list[str] = table.column_names
+
+    def words(self, name: str) -> list[str]:
+        """Return a column as text; shape (rows,)."""
+        values = self.table.column(name).to_pylist()
+        return ["" if value is None else str(value) for value in values]
+
+    def numbers(self, name: str) -> NDArray[Any]:
+        """Return a column as numbers, -1 where there is none; shape (rows,)."""
+        import pyarrow as pa
+
+        column = self.table.column(name)
+        kind = column.type
+        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)):
+            raise TraceError(f"{self.source}: column {name} holds {kind}, not numbers")
+        values = column.to_numpy()
+        if values.dtype.kind not in "iu":
+            values = values.astype(np.float64)
+            values = np.where(np.isnan(values), UNKNOWN, values)
+        good = np.abs(values.astype(np.float64)) <= LARGEST_EXACT
+        if not good.all():
+            row = int(np.argmin(good))
+            rule = "in this row; numbers are finite and exact"
+            raise ParseError(self.source, row + 1, name, str(values[row]), rule)
+        found: NDArray[Any] = values
+        return found
 
 
 def _kept(
@@ -329,7 +329,6 @@ PARQUET = Format(
     _parse_parquet,
     _generate_parquet,
     longest_line=LONGEST_DOCUMENT,
-    holds_names=True,
 )
 
 parse_parquet, generate_parquet = PARQUET.parse, PARQUET.generate

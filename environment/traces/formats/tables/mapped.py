@@ -361,7 +361,6 @@ TABLE = Format(
     lambda head: False,
     _parse,
     _generate,
-    holds_names=True,
 )
 
 parse_mapped, generate_mapped = TABLE.parse, TABLE.generate
