@@ -15,7 +15,7 @@ from hpcrowd.agents.behaviours.parts import ACTIVITIES, THINK, WHEN, WINDOWS
 from hpcrowd.agents.behaviours.profiles import Fitted
 from hpcrowd.agents.behaviours.think import ContinuationLaw, LinearThink
 from hpcrowd.agents.generative.shmueli import CALIBRATED, PUBLISHED, SiteModel
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import QuantityError, not_one_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -67,7 +67,7 @@ class Recipe:
         for name, known in (("when", WHEN), ("think", THINK), ("window", WINDOWS)):
             value = getattr(self, name)
             if isinstance(value, str) and value not in known:
-                raise QuantityError(f"{name} {value!r}: not known; choose {', '.join(known)}")
+                raise QuantityError(f"{name} {value!r}: {not_one_of(value, known)}")
         if self.when == "recorded" and (self.think, self.window) != ("recorded", "always"):
             raise QuantityError(
                 "when 'recorded': submissions at their recorded seconds ask for no think time and "

@@ -12,7 +12,7 @@ import numpy as np
 from hpcrowd.environment.engine.base import Engine
 from hpcrowd.environment.engine.passes.base import compiled_pass, runs_compiled
 from hpcrowd.environment.engine.plain import PlainEngine
-from hpcrowd.environment.errors import QuantityError, SchedulerError
+from hpcrowd.environment.errors import QuantityError, SchedulerError, check_choice
 from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.platform.changes import Change, Maintenance, SwitchPolicy
 from hpcrowd.environment.platform.timeline import Attempt, Lost, Timeline
@@ -122,8 +122,7 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         processors, scheduler, estimates = spec.processors, spec.scheduler, spec.estimates
         if processors < 1:
             raise QuantityError(f"processors {processors}: a cluster needs at least 1")
-        if overrun not in ("keep", "kill"):
-            raise QuantityError(f"overrun {overrun!r}: not known; choose keep or kill")
+        check_choice("overrun", overrun, ("keep", "kill"))
         self.jobs = jobs
         self.name = name
         self.number = number

@@ -19,6 +19,9 @@ Each subclasses the builtin that a caller would catch.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
+from re import findall
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -127,11 +130,44 @@ def first_mistake(error: ValidationError) -> str:
         return f"{place}: no such setting; see the reference for what there is"
     if first["type"] == "union_tag_invalid":
         name, given = first["ctx"]["discriminator"].strip("'"), first["ctx"]["tag"]
-        known = first["ctx"]["expected_tags"].replace("'", "")
-        return f"{place}.{name} {given!r}: not known; choose {known}"
+        known = first["ctx"]["expected_tags"].replace("'", "").split(", ")
+        return f"{place}.{name} {given!r}: {not_one_of(given, known)}"
+    if first["type"] == "literal_error":
+        rule = not_one_of(first["input"], findall(r"'([^']+)'", first["ctx"]["expected"]))
     if first["type"] == "missing":
         return f"{place}: missing; it has no default"
     return f"{place} {first['input']!r}: {rule}" if place else rule
+
+
+def nearest(value: object, known: Iterable[object]) -> str:
+    """Return a question for the known value that is nearest to another; empty if none is near."""
+    near = get_close_matches(str(value), map(str, known), 1)
+    return f"did you mean {near[0]}? " if near else ""
+
+
+def not_one_of(value: object, known: Iterable[object]) -> str:
+    """Return the rule and the cure for a value that is none of the known ones."""
+    names = [str(one) for one in known]
+    return f"not known; {nearest(value, names)}choose {', '.join(names)}"
+
+
+def check_choice(what: str, value: object, known: Collection[object]) -> None:
+    """Make sure that a value is one of the known ones.
+
+    Parameters
+    ----------
+    what
+        What the value is, such as the name of a setting.
+    value, known
+        As for :func:`not_one_of`.
+
+    Raises
+    ------
+    QuantityError
+        When it is not.
+    """
+    if value not in known:
+        raise QuantityError(f"{what} {value!r}: {not_one_of(value, known)}")
 
 
 def missing(library: str, extra: str = "fits") -> str:

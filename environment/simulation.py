@@ -13,7 +13,7 @@ import numpy as np
 
 from hpcrowd.environment.clock import HOUR, Clock
 from hpcrowd.environment.cluster import HOME, Cluster, ClusterSpec
-from hpcrowd.environment.errors import QuantityError, SimulationError
+from hpcrowd.environment.errors import QuantityError, SimulationError, not_one_of
 from hpcrowd.environment.frame import Frame
 from hpcrowd.environment.grid.broker import GridBroker, GridSpec
 from hpcrowd.environment.grid.dispatch import Dispatch, dispatch_of, lock_step
@@ -172,7 +172,7 @@ class Simulation(Frame):
             return self.broker
         if name not in self.clusters:
             known = [*self.clusters, *([GRID] if self.broker is not None else [])]
-            raise QuantityError(f"cluster {name!r}: not known; choose {', '.join(known)}")
+            raise QuantityError(f"cluster {name!r}: {not_one_of(name, known)}")
         return self.clusters[name]
 
     def own_units(self, first: Int64s, rows: Int64s, owners: Sequence[Owner]) -> None:

@@ -213,6 +213,24 @@ def test_help_of_every_command(call: Any) -> None:
         assert (0, True) == (code, "Usage" in out)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "near"),
+    [
+        (["--scheduler", "esay"], "easy"),
+        (["--users", "think-tme"], "think-time"),
+        (["--overrun", "kil"], "kill"),
+        (["--scheduler", "ordr:by=submit"], "order"),
+    ],
+)
+def test_a_wrong_value_suggests_the_nearest(
+    call: Any, trace: Path, arguments: list[str], near: str
+) -> None:
+    """And lists all of them."""
+    code, _, err = call("replay", trace, *arguments)
+    assert 2 == code
+    assert f"not known; did you mean {near}? choose " in err
+
+
 def test_help_documents_every_choice(call: Any) -> None:
     """The help of replay has an option for every field of the configuration."""
     out = call("replay", "--help")[1]

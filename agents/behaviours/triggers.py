@@ -26,7 +26,7 @@ import numpy as np
 from hpcrowd.agents.behaviours.activity import ActivityWindow, WeeklyWindow, joined
 from hpcrowd.agents.behaviours.declared import setting
 from hpcrowd.environment.clock import WEEK, Clock, Moment, second_of
-from hpcrowd.environment.errors import QuantityError, SignalError
+from hpcrowd.environment.errors import QuantityError, SignalError, check_choice
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.platform.signals import Signal
 
@@ -177,8 +177,7 @@ class OnSignal(Periods):
     def __post_init__(self) -> None:
         if (self.above is None) == (self.below is None):
             raise QuantityError("signal: give a threshold, either above or below")
-        if self.outside not in ("error", "off"):
-            raise QuantityError(f"outside {self.outside!r}: not known; choose error or off")
+        check_choice("outside", self.outside, ("error", "off"))
 
     @override
     def begin(self, user: ReplayUser) -> None:

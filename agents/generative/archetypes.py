@@ -19,7 +19,7 @@ from hpcrowd.agents.behaviours.think import ContinuationLaw
 from hpcrowd.agents.behaviours.user import Behaviour
 from hpcrowd.agents.generative.generated import GeneratedUser, LogNormal, round_request
 from hpcrowd.environment.clock import DAY, HOUR
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import QuantityError, check_choice
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.simulation import Simulation
 
@@ -401,8 +401,7 @@ def demo_population(
     """
     counts = DEMO_USERS if counts is None else counts
     for name, count in counts.items():
-        if name not in ARCHETYPES:
-            raise QuantityError(f"archetype {name!r}: not known; choose {', '.join(ARCHETYPES)}")
+        check_choice("archetype", name, ARCHETYPES)
         if not 0 <= count < 100:
             raise QuantityError(f"{name} {count}: how many users must be 0 to 99")
     users = [

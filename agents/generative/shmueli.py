@@ -45,7 +45,7 @@ from hpcrowd.agents.generative.generated import GeneratedUser, Generating
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.agents.work.sessions import SessionDefinition
 from hpcrowd.environment.clock import DAY, WEEK
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class SiteModel:
         ):
             value = getattr(self, name)
             if value not in known:
-                raise QuantityError(f"{name} {value!r}: not known; choose {' or '.join(known)}")
+                raise QuantityError(f"{name} {value!r}: {not_one_of(value, known)}")
         for name, floor in (("horizon", 1), ("longest_break", 1), ("longest_gap", 0)):
             value = getattr(self, name)
             if value is not None and value < floor:

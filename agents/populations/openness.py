@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from hpcrowd.agents.behaviours.decisions import What, Why
 from hpcrowd.environment.clock import WEEK
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import QuantityError, check_choice
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.decisions import DecisionLog
@@ -92,8 +92,7 @@ class Openness:
                 f"users {self.factor:g}x: more than 0 and less than {MOST_COPIES} times those of "
                 "the log"
             )
-        if self.arrivals not in ("poisson", "even"):
-            raise QuantityError(f"arrivals {self.arrivals!r}: not known; choose poisson or even")
+        check_choice("arrivals", self.arrivals, ("poisson", "even"))
 
 
 #: Names of the formulas of :mod:`hpcrowd.agents.populations.satisfaction`, in its order.

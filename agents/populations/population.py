@@ -20,7 +20,7 @@ from hpcrowd.agents.populations.mixture import Mixture, Part
 from hpcrowd.agents.presets import PRESETS
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.environment.engine.compiled import CompiledEngine
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.streams import Streams
@@ -114,9 +114,7 @@ def maker_of(maker: str | Factory) -> Factory:
     if not isinstance(maker, str):
         return maker
     if maker not in PRESETS:
-        raise QuantityError(
-            f"users {maker!r}: not known; choose {', '.join(PRESETS)} or give a Behaviour"
-        )
+        raise QuantityError(f"users {maker!r}: {not_one_of(maker, PRESETS)} or give a Behaviour")
     return PRESETS[maker]
 
 

@@ -34,7 +34,7 @@ from hpcrowd.agents.behaviours.user import Behaviour
 from hpcrowd.agents.generative.generated import GeneratedUser
 from hpcrowd.agents.populations.openness import FORMULA_NAMES, Consequences, Happening, Visits
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import QuantityError, check_choice
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.stops import FOREVER
 
@@ -167,8 +167,7 @@ def formula_of(name: str) -> Formula:
     QuantityError
         When there is none.
     """
-    if name not in FORMULAS:
-        raise QuantityError(f"satisfaction {name!r}: not known; choose {', '.join(FORMULAS)}")
+    check_choice("satisfaction", name, FORMULAS)
     return FORMULAS[name]()
 
 

@@ -25,7 +25,13 @@ from hpcrowd.analysis.models.parts.base import ArrivalModel, JobModel, Part
 from hpcrowd.analysis.models.parts.cycle import Cycle
 from hpcrowd.analysis.models.parts.users import Requests
 from hpcrowd.analysis.results import versions
-from hpcrowd.environment.errors import HpcrowdError, ModelFileError, QuantityError, UnavailableError
+from hpcrowd.environment.errors import (
+    HpcrowdError,
+    ModelFileError,
+    QuantityError,
+    UnavailableError,
+    check_choice,
+)
 from hpcrowd.environment.files import ModelFormat
 
 
@@ -127,8 +133,7 @@ def arrival_model(name: str) -> type[ArrivalModel]:
     QuantityError
         When there is none of this name.
     """
-    if name not in ARRIVALS:
-        raise QuantityError(f"arrivals {name!r}: not known; choose {', '.join(ARRIVALS)}")
+    check_choice("arrivals", name, ARRIVALS)
     found: type = resolve_name(ARRIVALS[name])
     return found
 
@@ -141,8 +146,7 @@ def job_model(name: str) -> type[JobModel]:
     QuantityError
         When there is none of this name.
     """
-    if name not in MODELS:
-        raise QuantityError(f"model {name!r}: not known; choose {', '.join(MODELS)}")
+    check_choice("model", name, MODELS)
     found: type = resolve_name(MODELS[name].jobs)
     return found
 

@@ -19,7 +19,7 @@ from hpcrowd.analysis.curves import processor_seconds, size_steps
 from hpcrowd.analysis.pictures import plots
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import DAY
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import QuantityError, check_choice
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
 from hpcrowd.environment.platform.placement import Placement, place
 from hpcrowd.environment.quantities import plural
@@ -119,8 +119,7 @@ def looks_of(jobs: JobTable, by: str) -> Looks:
     QuantityError
         When it is something else.
     """
-    if by not in COLOURED_BY:
-        raise QuantityError(f"coloured by {by!r}: not known; choose {', '.join(COLOURED_BY)}")
+    check_choice("coloured by", by, COLOURED_BY)
     if by == "state":
         looks = [Look(plots.COLOURS[OF_STATES[state]], "", state.name.lower()) for state in State]
         return Looks(looks, jobs.state.copy(), "")

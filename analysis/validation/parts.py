@@ -33,7 +33,7 @@ from hpcrowd.agents.populations.mixture import Mixture, Part
 from hpcrowd.agents.presets import PRESETS, Recipe
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.environment.clock import Clock
-from hpcrowd.environment.errors import QuantityError, TraceError
+from hpcrowd.environment.errors import QuantityError, TraceError, not_one_of
 from hpcrowd.environment.jobs import Int64s, JobTable
 
 #: Models that others should beat: pauses of all users, whoever submits; and those of all users
@@ -81,7 +81,7 @@ class UserModel:
             return cls(name, PRESETS["adjusted"], float("inf"), name == SIMILAR)
         recipe = PRESETS.get(name)
         if recipe is None:
-            raise QuantityError(f"users {name!r}: not known; choose {', '.join(PRESETS)}")
+            raise QuantityError(f"users {name!r}: {not_one_of(name, PRESETS)}")
         return cls(name, recipe)
 
     @property

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, NamedTuple, override
 
 import numpy as np
 
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import check_choice
 from hpcrowd.environment.quantities import time_at_speed
 from hpcrowd.environment.schedulers.estimates import Estimates
 from hpcrowd.environment.stops import FOREVER
@@ -317,8 +317,7 @@ def parse_grid_policy(policy: str | GridPolicy) -> GridPolicy:
     """
     if isinstance(policy, GridPolicy):
         return policy
-    if policy not in GRID_POLICIES:
-        raise QuantityError(f"broker {policy!r}: not known; choose {', '.join(GRID_POLICIES)}")
+    check_choice("broker", policy, GRID_POLICIES)
     return GRID_POLICIES[policy]()
 
 

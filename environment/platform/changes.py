@@ -24,7 +24,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 from hpcrowd.environment.clock import WEEK
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.names import parse_scheduler
@@ -264,7 +264,7 @@ def _check_one(change: Change) -> None:
         )
     fates = (*FATES, "run") if isinstance(change, Maintenance) else FATES
     if (fate := getattr(change, "jobs", "requeue")) not in fates:
-        raise QuantityError(f"{name} with jobs {fate!r}: not known; choose {', '.join(fates)}")
+        raise QuantityError(f"{name} with jobs {fate!r}: {not_one_of(fate, fates)}")
     if isinstance(change, Failures):
         _check_failures(change)
     if isinstance(change, SpeedChange) and not 1e-6 <= change.factor <= 1e6:
@@ -287,7 +287,7 @@ def _check_failures(change: Failures) -> None:
     for field in ("distribution", "repair"):
         if (family := getattr(change, field)) not in DISTRIBUTIONS:
             raise QuantityError(
-                f"Failures with {field} {family!r}: not known; choose {' or '.join(DISTRIBUTIONS)}"
+                f"Failures with {field} {family!r}: {not_one_of(family, DISTRIBUTIONS)}"
             )
 
 

@@ -12,7 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
 
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import QuantityError, check_choice
 
 #: s; by so much more is a job believed to run at each time that it outruns what was believed: 1, 5,
 #: 15, 30 minutes, 1, 2, 5, 10, 20, 50, 100 hours (Tsafrir, Etsion and Feitelson 2007; unconfirmed).
@@ -41,10 +41,7 @@ class Estimates:
     factor: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.kind not in ("requested", "exact", "factor"):
-            raise QuantityError(
-                f"estimates {self.kind!r}: not known; choose requested, exact or factor"
-            )
+        check_choice("estimates", self.kind, ("requested", "exact", "factor"))
         if not 0 < self.factor <= 1e6 or self.ratio.denominator > 10**6:
             raise QuantityError(
                 f"estimates {self.factor}x: the factor must be positive, at most a million, with "

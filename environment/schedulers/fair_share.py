@@ -9,7 +9,7 @@ from typing import override
 
 import numpy as np
 
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import QuantityError, check_choice
 from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.quantities import parse_duration
 from hpcrowd.environment.schedulers.base import (
@@ -125,8 +125,7 @@ class FairShare(OrderedScheduler):
         self.half_life_s = parse_duration(str(self.half_life))
         if self.half_life_s < 1:
             raise QuantityError(f"half-life {self.half_life!r}: must be at least 1 s")
-        if self.by not in ("user", "group"):
-            raise QuantityError(f"by {self.by!r}: not known; choose user, group")
+        check_choice("by", self.by, ("user", "group"))
         self._shares = parse_numbers(self.shares, "shares", positive=True)
         check_backfill(self.backfill, none=True)
         self.usages: dict[int, Usage] = {}  #: by user or group

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from types import UnionType
 from typing import Any, get_args, get_type_hints
 
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.schedulers.adaptive import Adaptive
 from hpcrowd.environment.schedulers.base import Scheduler, options_of
 from hpcrowd.environment.schedulers.conservative import Conservative
@@ -65,7 +65,7 @@ def parse_scheduler(text: str) -> Scheduler | None:
     if name == RECORDED and not colon:
         return None
     if name not in SCHEDULERS:
-        raise QuantityError(f"scheduler {text!r}: not known; choose {', '.join(SCHEDULER_NAMES)}")
+        raise QuantityError(f"scheduler {text!r}: {not_one_of(name, SCHEDULER_NAMES)}")
     policy = SCHEDULERS[name]
     options = parse_options("scheduler", text, policy, rest.split(",") if colon else ())
     try:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, override
 
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import QuantityError, check_choice, not_one_of
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.schedulers.base import (
     Look,
@@ -97,7 +97,7 @@ def parse_order(text: str, what: str = "order") -> QueueOrder:
     order = QueueOrder(text.removeprefix("-"), text.startswith("-"))
     if order.name not in KEYS:
         raise QuantityError(
-            f"{what} {text!r}: not known; choose {', '.join(KEYS)}, or one of them after a minus "
+            f"{what} {text!r}: {not_one_of(text, KEYS)}, or one of them after a minus "
             "for large ones first"
         )
     return order
@@ -125,8 +125,7 @@ def check_backfill(text: str, *, none: bool = False) -> None:
         When it is not.
     """
     known = [*BACKFILL_MEANING, *([NO_BACKFILL] if none else [])]
-    if text not in known:
-        raise QuantityError(f"backfill {text!r}: not known; choose {', '.join(known)}")
+    check_choice("backfill", text, known)
 
 
 #: Compiled form of a queue in the order of a key.

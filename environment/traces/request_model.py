@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.environment.clock import HOUR
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import QuantityError, check_choice
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.quantities import plural, round_half_up
 
@@ -299,8 +299,7 @@ class RequestModel:
             raise QuantityError(f"head_share {self.head_share}: must be above 0 and at most 1")
         if self.distinct is not None and self.distinct < 1:
             raise QuantityError(f"distinct {self.distinct}: must be 1 or more")
-        if self.law not in ("linear", "power"):
-            raise QuantityError(f"law {self.law!r}: not known; choose linear or power")
+        check_choice("law", self.law, ("linear", "power"))
 
     @classmethod
     def fit(cls, requested: Int64s, popular: int = POPULAR) -> Self:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcrowd.environment.errors import QuantityError, TraceError
+from hpcrowd.environment.errors import QuantityError, TraceError, check_choice
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.quantities import plural, round_half_up
@@ -182,10 +182,7 @@ class Conversion:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.job_processors not in ("requested", "allocated"):
-            raise QuantityError(
-                f"job-processors {self.job_processors!r}: not known; choose requested or allocated"
-            )
+        check_choice("job-processors", self.job_processors, ("requested", "allocated"))
         if not 0 < self.speed < float("inf"):
             raise QuantityError(f"speed {self.speed}: must be positive, for example 2x or 0.5x")
         RequestedTimes.parse(self.requested)

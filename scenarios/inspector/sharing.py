@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode
 
 from hpcrowd.analysis.pictures.plots import figure_png
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import QuantityError, not_one_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,7 +92,7 @@ def parse_view(query: str | None) -> View:
     found = dict(parse_qsl(query.removeprefix("?")))
     tab = found.pop("tab", TABS[0])
     if tab not in TABS:
-        raise QuantityError(f"link: tab {tab[:40]!r}: not known; choose {', '.join(TABS)}")
+        raise QuantityError(f"link: tab {tab[:40]!r}: {not_one_of(tab, TABS)}")
     user = _number(found, "user", None)
     at = _number(found, "at", 0)
     span = _number(found, "span", 7)

@@ -20,7 +20,13 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from hpcrowd.environment.errors import HpcrowdError, QuantityError, first_mistake
+from hpcrowd.environment.errors import (
+    HpcrowdError,
+    QuantityError,
+    first_mistake,
+    nearest,
+    not_one_of,
+)
 from hpcrowd.environment.toml_files import line_of, read_toml
 from hpcrowd.scenarios.kinds.base import Scenario
 from hpcrowd.scenarios.kinds.grid import GridConfig
@@ -126,12 +132,13 @@ def scenario_of(values: Mapping[str, Any], folder: Path) -> Scenario:
     if kind is None:
         raise SettingError(f"kind: missing; choose {', '.join(KINDS)}", ["kind"])
     if not isinstance(kind, str) or kind not in KINDS:
-        raise SettingError(f"kind {kind!r}: not known; choose {', '.join(KINDS)}", ["kind"])
+        raise SettingError(f"kind {kind!r}: {not_one_of(kind, KINDS)}", ["kind"])
     settings = KINDS[kind]
     for name in values:
         if name not in settings.in_file():
-            known = ", ".join(settings.in_file())
-            raise SettingError(f"{name}: {kind} has no such setting; it has {known}", [name])
+            known = settings.in_file()
+            message = f"{name}: {kind} has no such setting; {nearest(name, known)}it has "
+            raise SettingError(message + ", ".join(known), [name])
     try:
         scenario = settings(**{"folder": folder, **values})
         scenario.check()

@@ -38,7 +38,7 @@ import numpy as np
 from pydantic import Field, field_validator, model_validator
 
 from hpcrowd.environment.clock import Clock
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.grid.policies import GRID, parse_grid_policy
 from hpcrowd.environment.jobs import UNKNOWN, Column, JobTable, Joined, join
 from hpcrowd.environment.quantities import round_half_up
@@ -214,7 +214,7 @@ class GridConfig(Scenario):
             )
         if isinstance(self.users, str):
             if self.users not in BEHAVIOURS:
-                raise ValueError(f"users {self.users!r}: not known; choose {', '.join(BEHAVIOURS)}")
+                raise ValueError(f"users {self.users!r}: {not_one_of(self.users, BEHAVIOURS)}")
         else:
             mixture_of(self.users, self.folder)
             switches_of(self.users, [*self.clusters, GRID])

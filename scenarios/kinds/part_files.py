@@ -27,7 +27,7 @@ from hpcrowd.agents.behaviours.activity import ActivityWindow
 from hpcrowd.agents.behaviours.declared import Parameter, first_line, parameters_of
 from hpcrowd.agents.behaviours.parts import RESPONSES, TRIGGERS
 from hpcrowd.environment.clock import Moment
-from hpcrowd.environment.errors import QuantityError, first_mistake
+from hpcrowd.environment.errors import QuantityError, first_mistake, not_one_of
 from hpcrowd.environment.platform.signals import Signal, read_signal
 from hpcrowd.scenarios.kinds.fields import Duration, HoursConfig, Strict, parse_moment
 
@@ -191,12 +191,11 @@ def _trigger(when: str, settings: Strict, folder: Path) -> Trigger:
 
 
 def _choice(values: dict[str, Any], key: str, known: Mapping[str, Any]) -> str:
-    names = ", ".join(known)
     if key not in values:
-        raise QuantityError(f"reaction without {key}: choose {names}")
+        raise QuantityError(f"reaction without {key}: choose {', '.join(known)}")
     value = values.pop(key)
     if not isinstance(value, str) or value not in known:
-        raise QuantityError(f"{key} {value!r}: not known; choose {names}")
+        raise QuantityError(f"{key} {value!r}: {not_one_of(value, known)}")
     return value
 
 

@@ -30,7 +30,7 @@ from pydantic import Field, create_model, model_validator
 
 from hpcrowd.agents.behaviours.declared import Part, parameters_of
 from hpcrowd.agents.behaviours.parts import ACTIVITIES, THINK, WHEN, WINDOWS
-from hpcrowd.environment.errors import HpcrowdError, QuantityError
+from hpcrowd.environment.errors import HpcrowdError, QuantityError, not_one_of
 from hpcrowd.environment.schedulers.predictors.base import parse_estimates
 from hpcrowd.environment.toml_files import read_toml
 from hpcrowd.scenarios.kinds.fields import SchedulerName, Strict
@@ -107,7 +107,7 @@ class UsersConfig(_EntryWithParts):
 
         if self.behaviour is not None and self.behaviour not in PRESETS:
             raise QuantityError(
-                f"behaviour {self.behaviour!r}: not known; choose {', '.join(PRESETS)}"
+                f"behaviour {self.behaviour!r}: {not_one_of(self.behaviour, PRESETS)}"
             )
         base = Recipe() if self.behaviour is None else PRESETS[self.behaviour]
         if isinstance(base, SiteModel):

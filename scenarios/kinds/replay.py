@@ -17,6 +17,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from hpcrowd.agents.populations.mixture import Mixture
 from hpcrowd.agents.presets import PRESETS
+from hpcrowd.environment.errors import not_one_of
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.traces.requested_times import RequestedTimes
 from hpcrowd.environment.traces.trace import Conversions, Trace
@@ -97,7 +98,7 @@ class ReplayConfig(TraceScenario):
         if isinstance(users, str) and users.endswith(".toml"):
             return read_population(folder / users)
         if isinstance(users, str) and users not in BEHAVIOURS:
-            raise ValueError(f"not known; choose {', '.join(BEHAVIOURS)}")
+            raise ValueError(not_one_of(users, BEHAVIOURS))
         return users
 
     @field_validator("platform", mode="before")

@@ -14,7 +14,7 @@ from pydantic import Field, field_validator, model_validator
 
 from hpcrowd.agents.populations.openness import FORMULA_NAMES, Consequences, Openness, PoolRules
 from hpcrowd.environment.clock import DAY, WEEK
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.quantities import parse_factor
 from hpcrowd.environment.traces.trace import Conversions, Trace, jobs_from_trace
 from hpcrowd.scenarios.kinds.base import Staged, Watch
@@ -100,7 +100,7 @@ class ResampleConfig(TraceScenario):
     @classmethod
     def _known_satisfaction(cls, name: str) -> str:
         if name != NONE and name not in FORMULA_NAMES:
-            raise ValueError(f"not known; choose {', '.join((NONE, *FORMULA_NAMES))}")
+            raise ValueError(not_one_of(name, (NONE, *FORMULA_NAMES)))
         return name
 
     @field_validator("population")

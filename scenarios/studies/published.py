@@ -10,7 +10,7 @@ import csv
 from dataclasses import dataclass
 from pathlib import Path
 
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import check_choice
 
 #: The thesis that several studies are about, a chapter or two each.
 MINH = (
@@ -61,6 +61,5 @@ def published_rows(name: str) -> list[dict[str, str]]:
         When there is no such table.
     """
     files = {path.stem: path for path in sorted(Path(__file__).parent.glob("*/published/*.csv"))}
-    if name not in files:
-        raise QuantityError(f"published table {name!r}: not known; choose {', '.join(files)}")
+    check_choice("published table", name, files)
     return list(csv.DictReader(files[name].read_text("utf-8").splitlines()))

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import check_choice
 
 #: Where the folders of the studies are.
 FOLDER = Path(__file__).parent
@@ -47,8 +47,7 @@ def study_entry(name: str) -> Entry:
     QuantityError
         When there is no such study.
     """
-    if name not in study_names():
-        raise QuantityError(f"study {name!r}: not known; choose {', '.join(study_names())}")
+    check_choice("study", name, study_names())
     folder = name.replace("-", "_")
     module = import_module(f"{__package__}.{folder}.study")
     run = getattr(module, f"reproduce_{folder}")

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from multiprocessing.connection import wait
 from typing import Any
 
-from hpcrowd.environment.errors import HpcrowdError, QuantityError, missing
+from hpcrowd.environment.errors import HpcrowdError, QuantityError, check_choice, missing
 
 #: Engines by name.
 ENGINES = ("processes", "dask", "inline")
@@ -210,8 +210,7 @@ def engine_of(name: str, *, address: str | None = None, workers: int | None = No
     HpcrowdError
         When it cannot be started.
     """
-    if name not in ENGINES:
-        raise QuantityError(f"--executor {name!r}: not known; choose {', '.join(ENGINES)}")
+    check_choice("--executor", name, ENGINES)
     if address is not None and (name != "dask" or workers is not None):
         raise QuantityError(
             f"--address {address}: is for --executor dask, whose workers the cluster has; leave "

@@ -12,7 +12,7 @@ from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.parts.base import ArrivalModel, Floats
 from hpcrowd.analysis.models.parts.cycle import Rates, clock_times, operational_times
 from hpcrowd.environment.clock import DAY
-from hpcrowd.environment.errors import ModelFitError, QuantityError
+from hpcrowd.environment.errors import ModelFitError, check_choice
 from hpcrowd.environment.jobs import Int64s
 
 #: Half hours of a day, and the length of one in s.
@@ -108,8 +108,7 @@ class Lublin(ArrivalModel):
         QuantityError
             When there is no such kind.
         """
-        if kind not in PUBLISHED:
-            raise QuantityError(f"kind {kind!r}: not known; choose {', '.join(PUBLISHED)}")
+        check_choice("kind", kind, PUBLISHED)
         aarr, barr, anum, bnum, arar = PUBLISHED[kind]
         return cls(aarr=aarr, barr=barr, anum=anum, bnum=bnum, arar=arar)
 

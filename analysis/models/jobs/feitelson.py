@@ -24,7 +24,7 @@ from hpcrowd.analysis.models.arrivals.poisson import Poisson
 from hpcrowd.analysis.models.jobs.lublin import Exponentials, fit_linear_mixture
 from hpcrowd.analysis.models.parts.base import ArrivalModel, Drawn, Floats, JobModel
 from hpcrowd.analysis.models.parts.users import UserShares, chosen_users, draw_from, gap_for_load
-from hpcrowd.environment.errors import ModelFitError, QuantityError, UnavailableError
+from hpcrowd.environment.errors import ModelFitError, UnavailableError, check_choice
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.streams import Streams
@@ -352,8 +352,7 @@ class Feitelson(JobModel):
         repeats
             ``same``: repetitions take as long as the first execution; ``new``: drawn anew.
         """
-        if repeats not in ("same", "new"):
-            raise QuantityError(f"repeats {repeats!r}: not known; choose same or new")
+        check_choice("repeats", repeats, ("same", "new"))
         if not len(workload):
             raise ModelFitError(f"model {cls.name}: 0 jobs", "one or more are needed")
         machine = workload.machine or int(workload.processors.max())

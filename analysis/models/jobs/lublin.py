@@ -23,7 +23,7 @@ from hpcrowd.analysis.models.arrivals.lublin import (
 )
 from hpcrowd.analysis.models.parts.base import ArrivalModel, Drawn, Floats, JobModel, Numbers
 from hpcrowd.analysis.models.parts.users import UserShares, chosen_users
-from hpcrowd.environment.errors import ModelFitError, QuantityError
+from hpcrowd.environment.errors import ModelFitError, check_choice
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.streams import Streams
 
@@ -484,8 +484,7 @@ class LublinJobs(JobModel):
         """
         if not len(workload):
             raise ModelFitError(f"model {cls.name}: 0 jobs", "one or more are needed")
-        if kinds not in ("by-queue", "one"):
-            raise QuantityError(f"kinds {kinds!r}: not known; choose by-queue or one")
+        check_choice("kinds", kinds, ("by-queue", "one"))
         machine = workload.machine or int(workload.processors.max())
         kind = None if kinds == "one" else kinds_of(workload)
         if kind is None:

@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from hpcrowd.environment.compilation import drop_stale
-from hpcrowd.environment.errors import PredictorError, QuantityError
+from hpcrowd.environment.errors import PredictorError, QuantityError, not_one_of
 from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s, JobTable
 from hpcrowd.environment.schedulers.base import options_of
 from hpcrowd.environment.schedulers.predictors.base import Events, Predictor, not_begun
@@ -79,7 +79,7 @@ class ComparingPredictor(Predictor):
             ("bounds", bounds, BOUNDS),
         ):
             if value not in known:
-                raise QuantityError(f"{what} {value!r}: not known; choose {', '.join(known)}")
+                raise QuantityError(f"{what} {value!r}: {not_one_of(value, known)}")
         self.history = history
         self.bounds = bounds
         self._jobs: JobTable | None = None

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from hpcrowd.environment.errors import HpcrowdError, ModelFileError, QuantityError
+from hpcrowd.environment.errors import HpcrowdError, ModelFileError, QuantityError, not_one_of
 from hpcrowd.environment.files import ModelFormat
 from hpcrowd.environment.schedulers.names import parse_options
 from hpcrowd.environment.schedulers.predictors.history import (
@@ -59,7 +59,7 @@ def parse_predictor(text: str) -> Shipped:
     name, _, rest = text.partition(":")
     if name not in PREDICTORS:
         raise QuantityError(
-            f"predictor {text!r}: not known; choose {', '.join(PREDICTORS)}, or a file of a "
+            f"predictor {text!r}: {not_one_of(text, PREDICTORS)}, or a file of a "
             "trained model (.json)"
         )
     parts = [part for part in rest.split(",") if part]

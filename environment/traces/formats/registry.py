@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from hpcrowd.environment.errors import QuantityError, TraceError
+from hpcrowd.environment.errors import QuantityError, TraceError, not_one_of
 from hpcrowd.environment.traces.archive.logs import trace_path
 from hpcrowd.environment.traces.formats.batsim.jobs import BATSIM_JOBS
 from hpcrowd.environment.traces.formats.batsim.workloads import BATSIM
@@ -36,9 +36,7 @@ def parse_format(name: str) -> Format:
     try:
         return FORMATS[name.lower()]
     except KeyError:
-        raise QuantityError(
-            f"format {name!r}: not known; choose one of {', '.join(FORMATS)}"
-        ) from None
+        raise QuantityError(f"format {name!r}: {not_one_of(name, FORMATS)}") from None
 
 
 def format_by_name(path: str | os.PathLike[str]) -> Format | None:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.schedulers.base import Scheduler, options_of
 from hpcrowd.environment.schedulers.names import SCHEDULERS
 from hpcrowd.scenarios.commands.options import AsJson
@@ -110,7 +110,7 @@ def policies_command(name: str | None, *, as_json: bool) -> None:
     """
     found = [policy for policy in policies() if name in (None, policy.name)]
     if not found:
-        raise QuantityError(f"policy {name!r}: not known; choose {', '.join(SCHEDULERS)}")
+        raise QuantityError(f"policy {name!r}: {not_one_of(name, SCHEDULERS)}")
     if as_json:
         wire: dict[str, Any] = {"policies": [asdict(policy) for policy in found]}
         print_json(wire)

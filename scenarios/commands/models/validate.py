@@ -14,7 +14,7 @@ from hpcrowd.analysis.validation.parts import BASELINES, UserModel, check_waits
 from hpcrowd.analysis.validation.report import TITLES, headline, notes, plain, score_rows, write
 from hpcrowd.analysis.validation.validation import FORECASTS, Validation, validate
 from hpcrowd.environment.clock import Clock
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import QuantityError, check_choice, not_one_of
 from hpcrowd.environment.schedulers.names import parse_scheduler
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import jobs_from_trace
@@ -67,8 +67,7 @@ def command(
         raise QuantityError(
             f"split {split}: share of the submissions in the first part, between 0 and 1"
         )
-    if pauses not in PAUSES:
-        raise QuantityError(f"pauses {pauses!r}: not known; choose {' or '.join(PAUSES)}")
+    check_choice("pauses", pauses, PAUSES)
     if seeds < 1 or seed < 0:
         raise QuantityError(f"seeds {seeds}, seed {seed}: at least 1, and at least 0")
     parse_scheduler(scheduler)
@@ -142,9 +141,7 @@ def models_of(users: Iterable[str]) -> list[UserModel]:
         elif name in BEHAVIOURS or name in BASELINES:
             models.append(UserModel.of(name))
         else:
-            raise QuantityError(
-                f"users {name!r}: not known; choose {', '.join(BEHAVIOURS)}, or a TOML file"
-            )
+            raise QuantityError(f"users {name!r}: {not_one_of(name, BEHAVIOURS)}, or a TOML file")
         if models[-1].name in [model.name for model in models[:-1]]:
             raise QuantityError(f"users {models[-1].name!r}: named twice; leave one")
     return models

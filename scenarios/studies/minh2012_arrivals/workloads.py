@@ -21,7 +21,7 @@ from hpcrowd.analysis.features.workload import Settings, Workload
 from hpcrowd.analysis.models.arrivals.poisson import Poisson
 from hpcrowd.analysis.models.arrivals.wavelet import Wavelet, WaveletZeros
 from hpcrowd.analysis.models.parts.base import ArrivalModel
-from hpcrowd.environment.errors import ModelFileError, QuantityError
+from hpcrowd.environment.errors import ModelFileError, QuantityError, check_choice
 from hpcrowd.environment.files import ModelFormat
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.quantities import round_half_up
@@ -213,8 +213,7 @@ def arrivals_of(traces: str | os.PathLike[str] | None, log: str = LOG) -> Arriva
     UnavailableError
         When PyWavelets is not installed.
     """
-    if log not in STUDIED:
-        raise QuantityError(f"log {log!r}: not known; choose {', '.join(STUDIED)}")
+    check_choice("log", log, STUDIED)
     if traces is None:
         if log != LOG:
             raise QuantityError(f"log {log}: stored are arrivals of {LOG} only; give --traces")

@@ -29,7 +29,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from hpcrowd.environment.errors import QuantityError, first_mistake
+from hpcrowd.environment.errors import QuantityError, first_mistake, not_one_of
 from hpcrowd.environment.toml_files import read_toml
 from hpcrowd.environment.traces.formats.tables.mapped import (
     KILOBYTES,
@@ -69,8 +69,7 @@ class ColumnMapping(BaseModel):
     def _is_known(cls, time: str) -> str:
         if time not in TIMES and "%" not in time:
             raise QuantityError(
-                f"time {time!r}: not known; choose {', '.join(TIMES)}, or a pattern such as "
-                "%d/%m/%Y %H:%M:%S"
+                f"time {time!r}: {not_one_of(time, TIMES)}, or a pattern such as %d/%m/%Y %H:%M:%S"
             )
         return time
 
