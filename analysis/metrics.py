@@ -162,8 +162,7 @@ def slowdown(response: Int64s, run: Int64s) -> Floats:
 
 def bounded_slowdown(response: Int64s, run: Int64s) -> Floats:
     """Return max(1, response / max(run, 10 s)) (Feitelson et al. 1997)."""
-    bounded: Floats = np.maximum(1.0, response / np.maximum(run, BOUND))
-    return bounded
+    return np.maximum(1.0, response / np.maximum(run, BOUND))
 
 
 def submitted(jobs: JobTable) -> NDArray[np.bool_]:
@@ -177,8 +176,7 @@ def lateness(jobs: JobTable) -> Int64s | None:
     which = submitted(jobs)
     if not which.any():
         return None
-    late: Int64s = jobs.submit[which] - jobs.recorded_submit[which]
-    return late
+    return jobs.submit[which] - jobs.recorded_submit[which]
 
 
 def relative_lateness(late: Int64s, recorded: Int64s) -> float:
@@ -247,8 +245,7 @@ def _groups(users: Int64s) -> tuple[Int64s, Callable[[NDArray[Any], np.ufunc], F
     def reduce(values: NDArray[Any], how: np.ufunc) -> Floats:
         if not len(first):
             return np.zeros(0)
-        reduced: Floats = how.reduceat(values[order].astype(np.float64), first)
-        return reduced
+        return how.reduceat(values[order].astype(np.float64), first)
 
     return distinct, reduce
 

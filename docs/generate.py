@@ -219,13 +219,13 @@ def _meaning(package: str, file: str, name: str) -> str:
 
 def columns_table() -> str:
     """Return the columns of ``jobs.parquet``."""
-    from hpcrowd.environment.jobs import MEANING, Column, State
+    from hpcrowd.environment.jobs import Column, State
 
     rows = []
     for column in Column:
-        unit, _, meaning = MEANING[column].partition("; ")
+        unit, _, meaning = column.meaning.partition("; ")
         if unit not in ("s", "s since the origin"):
-            unit, meaning = "", MEANING[column]
+            unit, meaning = "", column.meaning
         rows.append((f"`{column.name.lower()}`", unit, meaning))
     states = ", ".join(f"`{state.name.lower()}`" for state in State)
     return table(("column", "unit", "meaning"), rows) + f"\nStates: {states}.\n"

@@ -116,8 +116,9 @@ class DebuggerHabits:
         s from a result to the next session when the user does not go on; chosen for the demo, at
         most 8 h (Zakay and Feitelson 2015, section VII-B).
     law
-        Probability that the session goes on, by the response time: 0.8 at once, and 0.05 / min
-        (Shmueli and Feitelson, after Zakay and Feitelson 2015, section VII-B).
+        The session goes on with probability limit / (decline * RT + 1), RT the response time in
+        min: 0.8 and 0.05 / min (Shmueli and Feitelson, after Zakay and Feitelson 2015, section
+        VII-B).
     """
 
     office: Office = field(default=Office())

@@ -320,7 +320,7 @@ class ShmueliFeitelson(Generating):
     Attributes
     ----------
     habits
-        What users empirical.draw from.
+        What users draw from.
     """
 
     def __init__(

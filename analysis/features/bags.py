@@ -55,8 +55,7 @@ class Bags:
     @property
     def real(self) -> NDArray[np.bool_]:
         """Which bags have at least two jobs, shape (bags,); the thesis measures these."""
-        real: NDArray[np.bool_] = self.size > 1
-        return real
+        return self.size > 1
 
     @property
     def in_real(self) -> NDArray[np.bool_]:
@@ -77,13 +76,11 @@ class Bags:
     @property
     def run_time(self) -> Floats:
         """s; mean run time of each bag's jobs."""
-        mean: Floats = self.total(self.workload.run_time) / self.size
-        return mean
+        return self.total(self.workload.run_time) / self.size
 
     def total(self, of_jobs: NDArray[np.float64]) -> Floats:
         """Return the sum over the jobs of each bag, shape (bags,)."""
-        found: Floats = np.add.reduceat(of_jobs, self.first)
-        return found
+        return np.add.reduceat(of_jobs, self.first)
 
 
 @once

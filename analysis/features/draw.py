@@ -121,8 +121,7 @@ def week_shares(workload: Workload) -> Floats:
     hours = hours_of_week(workload)
     if hours.mean() <= 0:
         raise UnavailableError("no submissions")
-    shares: Floats = (hours / hours.mean()).reshape(len(WEEK_DAYS), -1)
-    return shares
+    return (hours / hours.mean()).reshape(len(WEEK_DAYS), -1)
 
 
 def draw_week(axes: Axes, workload: Workload, most: float | None, title: str) -> Any:
@@ -328,8 +327,7 @@ def cells_of(workload: Workload, grid: Grid, *, weighted: bool) -> Floats:
     shape = len(grid.processors) - 1, len(grid.run_time) - 1
     place = np.clip(up, 0, shape[0] - 1) * shape[1] + np.clip(across, 0, shape[1] - 1)
     summed = np.bincount(place, weights=weights, minlength=shape[0] * shape[1])
-    shares: Floats = summed.reshape(shape) / weights.sum()
-    return shares
+    return summed.reshape(shape) / weights.sum()
 
 
 def darkest(workloads: Sequence[Workload], grid: Grid) -> float:

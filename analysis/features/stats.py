@@ -89,20 +89,19 @@ def measure_all(
 
 def stats_json(measured: Sequence[Features]) -> dict[str, Any]:
     """Return what was measured as plain data, fit for JSON; names of features carry units."""
-    return {"traces": [_facts(features) | features.to_json() for features in measured]}
-
-
-def _facts(features: Features) -> dict[str, Any]:
-    """Return what was measured, and how."""
-    workload = features.workload
-    return {
-        "name": workload.name,
-        "sha256": workload.sha256 or None,
-        "jobs": len(workload),
-        "left_out": dict(workload.left_out),
-        "notes": list(workload.notes),
-        "remarks": list(workload.remarks),
-        "clock_note": workload.clock.note,
-        "processors_of_machine": workload.machine,
-        "settings": asdict(workload.settings),
-    }
+    traces = []
+    for features in measured:
+        workload = features.workload
+        facts = {
+            "name": workload.name,
+            "sha256": workload.sha256 or None,
+            "jobs": len(workload),
+            "left_out": dict(workload.left_out),
+            "notes": list(workload.notes),
+            "remarks": list(workload.remarks),
+            "clock_note": workload.clock.note,
+            "processors_of_machine": workload.machine,
+            "settings": asdict(workload.settings),
+        }
+        traces.append(facts | features.to_json())
+    return {"traces": traces}

@@ -193,8 +193,7 @@ def session_length(workload: Workload) -> Floats:
     found = sessions_of(workload)
     last = found.session_first[1:] - 1
     submit = workload.submit[workload.user >= 0][found.rows]
-    length: Floats = submit[last] - submit[found.session_first[:-1]]
-    return length
+    return submit[last] - submit[found.session_first[:-1]]
 
 
 @GROUP.feature("batches", _SESSIONS)

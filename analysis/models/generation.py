@@ -215,9 +215,6 @@ class _Stretched:
     factor: float
     cycle: Cycle | None
 
-    def times(self, count: int, random: np.random.Generator) -> Floats:
-        return self.times_and_kinds(count, random)[0]
-
     def times_and_kinds(
         self, count: int, random: np.random.Generator
     ) -> tuple[Floats, Int64s | None]:

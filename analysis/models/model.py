@@ -190,7 +190,11 @@ def fit(
     arrived = jobs.arriving(workload)
     rhythm = None if cycle is None else Cycle.fit(arrived, weekly=cycle == "weekly")
     if rhythm is not None:
-        arrived = _without(rhythm, arrived)
+        # In operational time, in which there is no rhythm.
+        submit = arrived.submit
+        first = int(arrived.clock.second_of_week(np.array([submit[0]], np.int64))[0])
+        flat = rhythm.unwarp(submit - submit[0], start=first)
+        arrived = replace(arrived, submit=flat, _known={}, remarks=[])
     try:
         load = offered_load(workload)
     except UnavailableError:
@@ -213,14 +217,6 @@ def fit(
             **(provenance or {}),
         },
     )
-
-
-def _without(cycle: Cycle, workload: Workload) -> Workload:
-    """Return a workload whose arrivals are in operational time, in which there is no rhythm."""
-    submit = workload.submit
-    first = int(workload.clock.second_of_week(np.array([submit[0]], np.int64))[0])
-    flat = cycle.unwarp(submit - submit[0], start=first)
-    return replace(workload, submit=flat, _known={}, remarks=[])
 
 
 def published(name: str, machine: int) -> WorkloadModel:

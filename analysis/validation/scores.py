@@ -59,8 +59,7 @@ class Estimate:
 
 def decades(seconds: ArrayLike) -> Floats:
     """Return log10(1 + t / :data:`RESOLUTION`) of times of at least 0 s, same shape."""
-    scaled: Floats = np.log10(1 + np.asarray(seconds, np.float64) / RESOLUTION)
-    return scaled
+    return np.log10(1 + np.asarray(seconds, np.float64) / RESOLUTION)
 
 
 def crps(draws: Floats, observed: Floats) -> Floats:

@@ -53,7 +53,7 @@ def load_edges(moment: Moment, window: int | None = WINDOW) -> Int64s:
 
 
 def load_table(moment: Moment, window: int | None = WINDOW) -> pd.DataFrame:
-    """Return the load over a window that ends at the moment, plots.averaged over bins of time.
+    """Return the load over a window that ends at the moment, averaged over bins of time.
 
     Parameters
     ----------

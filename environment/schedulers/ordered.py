@@ -76,7 +76,7 @@ class QueueOrder:
 
     def key(self, job: WaitingJob, now: int) -> float:
         """Return the place of a job: the smallest is first."""
-        key = float(KEYS[self.name].of(job, now))
+        key = KEYS[self.name].of(job, now)
         return -key if self.descending else key
 
     @property

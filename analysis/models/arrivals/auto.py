@@ -114,20 +114,15 @@ class Auto(ArrivalModel):
             plain = Poisson.fit(workload)
             return plain.model_copy(update={"notes": (f"auto: poisson, because {error}",)})
         trace = Evidence.of(workload.submit, scales.time_scale_s)
-        found = {
-            label: Evidence.mean(_replications(label, model, len(workload)))
-            for label, model in candidates.items()
-        }
+        streams, found = Streams(SEED), {}
+        for label, model in candidates.items():
+            drawn = (
+                model.times(len(workload), streams.generator("auto", label, number))
+                for number in range(REPLICATIONS)
+            )
+            found[label] = Evidence.mean([Evidence.of(one, model.time_scale_s) for one in drawn])
         nearest = min(found, key=lambda label: trace.apart(found[label]))
         told = [f"auto: {nearest}; the trace has {trace}"]
         told += [f"auto: {label} has {evidence}" for label, evidence in found.items()]
         model = candidates[nearest]
         return model.model_copy(update={"notes": (*told, *model.notes)})
-
-
-def _replications(label: str, model: Wavelet, jobs: int) -> list[Evidence]:
-    streams = Streams(SEED)
-    return [
-        Evidence.of(model.times(jobs, streams.generator("auto", label, number)), model.time_scale_s)
-        for number in range(REPLICATIONS)
-    ]

@@ -210,8 +210,7 @@ def _day(local: Floats) -> Floats:
     seen = np.bincount(np.arange(first, last + 1) % BUCKETS, minlength=BUCKETS)
     arrived = np.bincount(place % BUCKETS, minlength=BUCKETS)
     rate = arrived / np.maximum(seen, 1)
-    found: Floats = rate / rate.mean()
-    return found
+    return rate / rate.mean()
 
 
 def _weights_gamma(weights: Floats) -> tuple[float, float]:

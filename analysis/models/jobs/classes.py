@@ -94,8 +94,7 @@ class JobClasses(Numbers):
     def _counts(self) -> Int64s:
         """Class, processors and jobs by row, in the order of the classes, shape (rows, 3)."""
         counts = np.asarray(self.processors, np.int64)
-        ordered: Int64s = counts[np.lexsort((counts[:, 1], counts[:, 0]))]
-        return ordered
+        return counts[np.lexsort((counts[:, 1], counts[:, 0]))]
 
     def draw_run_times(
         self,

@@ -171,8 +171,7 @@ def _room(arrivals: Floats, gap: float) -> Int64s:
     """Return how many jobs come without a break longer than the gap, from each on."""
     ends = np.append(np.flatnonzero(np.diff(arrivals) > gap), len(arrivals) - 1)
     place = np.arange(len(arrivals))
-    room: Int64s = ends[np.searchsorted(ends, place)] - place + 1
-    return room
+    return ends[np.searchsorted(ends, place)] - place + 1
 
 
 #: Exponents of the sizes of real bags that are looked at: nearly all the largest, nearly all 2.

@@ -59,8 +59,7 @@ def speedup(processors: ArrayLike, parallelism: ArrayLike, sigma: ArrayLike) -> 
         np.where(n <= 2 * a - 1, a * n / np.maximum(s * (a - 0.5) + n * (1 - s / 2), 0.5), a),
     )
     much = np.where(n <= a + a * s - s, n * a * (s + 1) / (s * (n + a - 1) + a), a)
-    found: Floats = np.where(s <= 1, little, much)
-    return found
+    return np.where(s <= 1, little, much)
 
 
 #: Processors x s; least and most work of a job. Chosen here: the source at hand gives no numbers.

@@ -123,8 +123,7 @@ def length_shares(exponent: float, most: int) -> Floats:
     It is proportional to r^-exponent, a Zipf distribution that is cut off.
     """
     weight = np.arange(1, most + 1) ** -exponent
-    found: Floats = weight / weight.sum()
-    return found
+    return weight / weight.sum()
 
 
 @dataclass(frozen=True)
@@ -180,8 +179,7 @@ def cut_runs(start: Int64s, lengths: Int64s, run_time: Int64s, jobs: int) -> Int
         """Return how many executions of each run are submitted by then."""
         since = second - start
         passed = np.where(run_time > 0, since // np.maximum(run_time, 1) + 1, lengths)
-        found: Int64s = np.where(since < 0, 0, np.minimum(passed, lengths))
-        return found
+        return np.where(since < 0, 0, np.minimum(passed, lengths))
 
     enough = bisect_left(
         range(len(start) - 1), jobs, key=lambda run: int(by(int(start[run])).sum())
@@ -447,8 +445,7 @@ class Feitelson(JobModel):
         edges = np.cumsum(self._shares(size, machine), axis=1)[:, :-1]
         stage = (edges <= random.random(len(size))[:, None]).sum(axis=1)
         mean = np.array(self.means)[stage] * self.unit_s
-        found: Int64s = np.asarray(round_half_up(random.exponential(mean)))
-        return found
+        return np.asarray(round_half_up(random.exponential(mean)))
 
     def _shares(self, size: Int64s, machine: int) -> Floats:
         """Return the probability of each stage, shape (jobs, stages)."""

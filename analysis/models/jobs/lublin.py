@@ -92,8 +92,7 @@ class Gammas:
             slope = 1 / shape - polygamma(1, shape)
             step = (np.log(shape) - digamma(shape) - apart) / (shape**2 * slope)
             shape = 1 / (1 / shape + step)
-        found: Floats = np.where(some[:, None], np.stack([shape, mean / shape], axis=1), before)
-        return found
+        return np.where(some[:, None], np.stack([shape, mean / shape], axis=1), before)
 
 
 @dataclass(frozen=True)
@@ -175,8 +174,7 @@ def fit_linear_mixture(
 
 def _shares(weights: Floats, before: Floats) -> Floats:
     total = weights.sum()
-    found: Floats = weights / total if total > 0 else before
-    return found
+    return weights / total if total > 0 else before
 
 
 #: Times that what is too long is drawn again before it is cut.
@@ -402,8 +400,7 @@ def fit_two_stage(processors: Int64s, machine: int) -> tuple[TwoStage, list[str]
 def _uniform(log: Floats, low: float, high: float) -> Floats:
     if high > low:
         return ((log - low) / (high - low)).clip(0, 1)
-    found: Floats = (log >= low).astype(np.float64)
-    return found
+    return (log >= low).astype(np.float64)
 
 
 class JobKind(Numbers):

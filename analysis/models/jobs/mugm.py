@@ -38,8 +38,7 @@ MOST_SWAPS = 1000
 
 def parallelism_class(processors: Int64s) -> Int64s:
     """Return floor(log2 p + 0.5), the nearest power of two of each job (section IV-B)."""
-    found: Int64s = np.floor(np.log2(processors) + 0.5).astype(np.int64)
-    return found
+    return np.floor(np.log2(processors) + 0.5).astype(np.int64)
 
 
 def run_time_medoids(
@@ -85,8 +84,7 @@ def run_time_medoids(
 
 def run_time_class(log_run_time: Floats, medoids: Floats) -> Int64s:
     """Return the cluster of each job, that of the nearest medoid, from 0 on."""
-    found: Int64s = np.searchsorted((medoids[1:] + medoids[:-1]) / 2, log_run_time)
-    return found
+    return np.searchsorted((medoids[1:] + medoids[:-1]) / 2, log_run_time)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,8 +144,7 @@ class Submissions:
         sought = np.sort(np.argsort(-self.jobs, kind="stable")[:MOST_USERS])
         medoids = sought[_medoids(self.distance(sought, sought), count)]
         nearest = self.distance(everyone, medoids).argmin(axis=1)
-        found: Int64s = np.unique(nearest, return_inverse=True)[1]
-        return found
+        return np.unique(nearest, return_inverse=True)[1]
 
 
 def _medoids(distance: Floats, count: int) -> Int64s:

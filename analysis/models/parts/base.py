@@ -246,5 +246,5 @@ class JobModel(Part):
         machine, streams
             As for :meth:`jobs`.
         """
-        times = arrivals.times(count, streams.generator("arrivals"))
+        times, _ = arrivals.times_and_kinds(count, streams.generator("arrivals"))
         return self.jobs(times, machine, streams)

@@ -130,8 +130,7 @@ def clock_times(operational: Floats, rates: ArrayLike, interval: float) -> Float
     within = np.divide(
         rest - reached[place], rate[place], out=np.zeros(len(rest)), where=rate[place] > 0
     )
-    clock: Floats = turns * period + place * interval + np.clip(within, 0, interval)
-    return clock
+    return turns * period + place * interval + np.clip(within, 0, interval)
 
 
 def operational_times(clock: Floats, rates: ArrayLike, interval: float) -> Floats:
@@ -139,8 +138,7 @@ def operational_times(clock: Floats, rates: ArrayLike, interval: float) -> Float
     _, reached, period = _integral(rates, interval)
     turns = np.floor(clock / period)
     edges = np.arange(len(reached)) * interval
-    found: Floats = turns * period + np.interp(clock - turns * period, edges, reached)
-    return found
+    return turns * period + np.interp(clock - turns * period, edges, reached)
 
 
 def _integral(rates: ArrayLike, interval: float) -> tuple[Floats, Floats, float]:
