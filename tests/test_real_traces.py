@@ -52,7 +52,7 @@ def test_fcfs_on_kth(kth: Trace) -> None:
 
     The order of jobs submitted in one second moves the figures by seconds, hence the tolerance.
     """
-    run = replay(kth, scheduler="fcfs", users="rigid", processors="allocated")
+    run = replay(kth, scheduler="fcfs", users="rigid", job_processors="allocated")
     assert first_come_first_served(run.jobs, 100) == run.jobs.start.tolist()
     assert pytest.approx(390_083, abs=2) == run.metrics["wait_mean_s"]
     assert pytest.approx(1_018_343, abs=2) == run.metrics["wait_max_s"]
@@ -77,7 +77,7 @@ def test_easy_on_kth(kth: Trace) -> None:
 
     Their requested times are never below the run times.
     """
-    choices = {"users": "rigid", "processors": "allocated"}
+    choices = {"users": "rigid", "job_processors": "allocated"}
     found = replay(kth, scheduler="easy", requested="at-least:1x", **choices).metrics
     assert pytest.approx(6_858, abs=1) == found["wait_mean_s"]
     assert 262_194 == found["wait_max_s"]

@@ -65,6 +65,9 @@ def test_exit_code_says_what_was_not_reached(
     done = CliRunner().invoke(app, ["reproduce", study, "--traces", str(tmp_path)])
     assert 1 == done.exit_code
     assert "KTH" in done.output
+    assert "not reached: " in done.output
+    assert "[red]" not in done.output
+    assert "[bold]" not in done.output
 
 
 # ---- the registry ----------------------------------------------------------------------------

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import Console
     from rich.table import Table as RichTable
+    from rich.text import Text
 
     from hpcrowd.scenarios.studies.study import Claim, PublishedStudy, Requirement
 
@@ -143,7 +144,7 @@ def show_study(study: PublishedStudy, console: Console) -> None:
             console.print(terminal_table(table))
     claims = study.claims if study.statements_listed else ()
     if claims:
-        console.print("[bold]Statements of the text[/bold]")
+        console.print("Statements of the text", style="bold")
     last = None
     for claim in claims:
         if claim.what != last:
@@ -153,9 +154,8 @@ def show_study(study: PublishedStudy, console: Console) -> None:
     console.print()
     for one in study.failures:
         where = f"{one.setting}: " if one.setting else ""
-        console.print(
-            f"[red]not reached[/red]: {where}{one.what}: {one.ours}, required {one.required}"
-        )
+        console.print("not reached", style="red", end="")
+        console.print(f": {where}{one.what}: {one.ours}, required {one.required}")
     for line in study.summary():
         console.print(line, highlight=False)
 
@@ -372,15 +372,17 @@ def terminal_table(table: Table) -> RichTable:
     before = None
     for row in table.rows:
         cells = [_shown(row[place]) for place in columns]
-        first, before = "" if table.once and cells[0] == before else cells[0], cells[0]
-        last = "[red]no[/red]" if cells[-1] == "no" else cells[-1]
-        view.add_row(first, *cells[1:-1], last)
+        before, repeated = cells[0], table.once and cells[0] == before
+        view.add_row("" if repeated else cells[0], *cells[1:])
     return view
 
 
-def _shown(text: str) -> str:
-    """Return a cell without marks of Markdown; one that is bold is red."""
-    return f"[red]{_plain(text)}[/red]" if text.startswith("**") else _plain(text)
+def _shown(text: str) -> Text | str:
+    """Return a cell without marks of Markdown; one that says "no" is red."""
+    from rich.text import Text
+
+    bad = text == "no" or text.startswith("**")
+    return Text(_plain(text), "red") if bad else _plain(text)
 
 
 def _plain(text: str) -> str:

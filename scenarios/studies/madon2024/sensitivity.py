@@ -155,7 +155,7 @@ READINGS = (
     Reading(
         "requested times as given, jobs killed there", {"requested": "given", "overrun": "kill"}
     ),
-    Reading("allocated processors (field 5)", {"processors": "allocated"}),
+    Reading("allocated processors (field 5)", {"job_processors": "allocated"}),
     Reading(
         "a0: jobs of the same second are one session", {"sessions": "arrival:0s"}, kinds=("a0",)
     ),

@@ -47,7 +47,7 @@ STUDIED = {"KTH": LOGS["KTH"], "SDSC": LOGS["SDSC-SP2"]}
 
 #: What all simulations have in common. The paper does not say which processors and requested
 #: times it took; these come closest to its figures.
-COMMON = {"processors": "requested", "requested": "at-least:2x", "overrun": "keep"}
+COMMON = {"job_processors": "requested", "requested": "at-least:2x", "overrun": "keep"}
 
 #: What each experiment changes (section 5.2).
 SETTINGS: dict[str, dict[str, str]] = {

@@ -159,7 +159,7 @@ class Reading:
 
 READINGS = (
     Reading("as chosen"),
-    Reading("allocated processors (field 5)", {"processors": "allocated"}),
+    Reading("allocated processors (field 5)", {"job_processors": "allocated"}),
     Reading("requested times at least the run time", {"requested": "at-least:1x"}),
     Reading("jobs killed at their requested time", {"overrun": "kill"}),
     Reading(

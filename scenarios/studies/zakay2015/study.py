@@ -52,7 +52,7 @@ STUDIED = {name: LOGS[name] for name in COLUMNS}
 
 #: What all simulations have in common: the defaults of a replay. The paper does not say what it
 #: took; see the readings in ``docs/studies/zakay2015.md``.
-COMMON = {"processors": "requested", "requested": "given", "overrun": "keep"}
+COMMON = {"job_processors": "requested", "requested": "given", "overrun": "keep"}
 
 #: What differs by log. The jobs of CEA Curie ran on 80,640 processors in thin nodes; the other
 #: 12,672 of the header's MaxProcs are in fat and hybrid nodes (note in the header of the log).
