@@ -252,7 +252,7 @@ def settings_table() -> str:
     from hpcrowd.scenarios.kinds.replay import ReplayConfig
 
     rows = [
-        (f"`--{name}`", f"`{field.default}`", field.description or "")
+        (f"`--{name.replace('_', '-')}`", f"`{field.default}`", field.description or "")
         for name, field in ReplayConfig.settings().items()
     ]
     return table(("option", "default", "meaning"), rows)
