@@ -324,6 +324,44 @@ def test_readme_is_short() -> None:
     assert [] == [part for part in long if not part.lstrip().startswith(("-", "|"))]
 
 
+#: Turns of phrase that a reader stumbles over, and what to write.
+DIALECT = {
+    r"\b(is|are|be|was|were|being) told\b": "hpcrowd lists, a message says, is notified",
+    r"\btells? (what|which|how|why|when|where|who)\b": "shows, lists, explains",
+    r"\b(came|comes?) of (it|them|this|that)\b": "outcome, result",
+    r"\b(becomes?|became) of\b": "outcome, what happens to",
+    r"\bstands? (in|beside)\b": "is in, is next to",
+    r"\bof (your|one's) own\b": "your own",
+    r"\bof yours\b": "your",
+    r"\beyes open\b": "with caution",
+    r"\bthe lot of\b": "what users happen to draw",
+    r"\bworth to\b": "worth doing",
+    r"\borigin can be\b": "documented provenance",
+    r"\bside by side with\b": "next to",
+    r"\bheld against\b": "compared with",
+}
+
+
+@pytest.mark.parametrize("phrase", DIALECT)
+def test_plain_english(phrase: str) -> None:
+    """Pages and help say it as people do."""
+    from hpcrowd.scenarios.cli import CommandFiles
+
+    texts = {
+        named(page): FENCE.sub("", page.read_text())
+        for page in (*PAGES, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md")
+    }
+    for name, command in CommandFiles().items():
+        shown = [command.help, *(getattr(one, "help", "") for one in command.params)]
+        texts[f"hpcrowd {name}"] = "\n".join(filter(None, shown))
+    found = [
+        f"{name}: {hit[0]}"
+        for name, text in texts.items()
+        for hit in re.finditer(rf".{{0,30}}{phrase}.{{0,30}}", " ".join(text.split()))
+    ]
+    assert [] == found, f"write: {DIALECT[phrase]}"
+
+
 def test_versions_agree() -> None:
     """Package, citation and list of changes name the same version."""
     from hpcrowd import __version__
