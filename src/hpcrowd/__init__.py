@@ -2,7 +2,7 @@
 
 ``import hpcrowd as hc`` gives every public name, each loaded when it is first used::
 
-    run = hc.replay(hc.read_trace("log.swf.gz"), users="think-time", nodes="2x")
+    run = hc.replay(hc.read_trace("log.swf.gz"), users="think-time", processors="2x")
 
 The names are declared in the stubs (``__init__.pyi``) of the four floors, and only there.
 """
