@@ -18,7 +18,7 @@ from hpcrowd.analysis.curves import activity_lengths
 from hpcrowd.analysis.pictures.plots import figure_png
 from hpcrowd.environment.traces.formats.swf import parse_swf
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.commands.lists.behaviours import behaviours_command
+from hpcrowd.scenarios.commands.lists.behaviours import command as behaviours
 from hpcrowd.scenarios.kinds.replay import BEHAVIOURS, replay
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -153,10 +153,10 @@ def test_activity_length_is_from_first_to_last_submission() -> None:
 
 def test_behaviours_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     """``hpcrowd behaviours`` names every preset with its parts; JSON has their parameters."""
-    behaviours_command(as_json=False)
+    behaviours(as_json=False)
     shown = capsys.readouterr().out
     assert [] == [name for name in PRESETS if name not in shown]
-    behaviours_command(as_json=True)
+    behaviours(as_json=True)
     wire = json.loads(capsys.readouterr().out)["behaviours"]
     assert list(PRESETS) == [entry["name"] for entry in wire]
     found = {entry["name"]: entry for entry in wire}

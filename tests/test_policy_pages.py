@@ -14,7 +14,7 @@ from hpcrowd.analysis.pictures.plots import figure_png
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.schedulers.base import options_of
 from hpcrowd.environment.schedulers.names import SCHEDULERS
-from hpcrowd.scenarios.commands.lists.policies import policies_command
+from hpcrowd.scenarios.commands.lists.policies import command as policies
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "policies"
@@ -110,17 +110,17 @@ def test_pictures_can_be_drawn(script: Any) -> None:
 
 def test_policies_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     """``hpcrowd policies`` names every policy; with a name it tells the options."""
-    policies_command(None, as_json=False)
+    policies(None, as_json=False)
     shown = capsys.readouterr().out
     assert all(f"\n{name} " in shown for name in SCHEDULERS)
-    policies_command("easy", as_json=False)
+    policies("easy", as_json=False)
     shown = capsys.readouterr().out
     assert re.search(r"^backfill +queue +In which order", shown, re.M)
-    policies_command("sjf", as_json=False)
+    policies("sjf", as_json=False)
     assert "It has no options." in capsys.readouterr().out
-    policies_command(None, as_json=True)
+    policies(None, as_json=True)
     wire = json.loads(capsys.readouterr().out)["policies"]
     assert list(SCHEDULERS) == [policy["name"] for policy in wire]
     assert ["backfill", "order"] == [option["name"] for option in wire[1]["options"]]
-    with pytest.raises(QuantityError, match="policy 'easier': not known; choose fcfs, easy"):
-        policies_command("easier", as_json=False)
+    with pytest.raises(QuantityError, match="not known; did you mean easy. choose fcfs, easy"):
+        policies("easier", as_json=False)

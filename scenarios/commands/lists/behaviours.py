@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hpcrowd.scenarios.commands.options import AsJson
-from hpcrowd.scenarios.terminal import print_json, standard_output
+from hpcrowd.scenarios.terminal import plain_table, print_json, standard_output
 
 if TYPE_CHECKING:
     from hpcrowd.agents.generative.shmueli import SiteModel
@@ -40,32 +40,21 @@ def described(name: str, preset: Recipe | SiteModel) -> dict[str, Any]:
     }
 
 
-def behaviours_command(*, as_json: bool) -> None:
-    """Print the presets as a table, or with their parameters as JSON."""
+def command(as_json: AsJson = False) -> None:
+    """List the behaviours of users and the parts that each is made of."""
     from hpcrowd.agents.presets import PRESETS
 
     if as_json:
         wire = [described(name, preset) for name, preset in PRESETS.items()]
         print_json({"behaviours": wire})
         return
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("behaviour", no_wrap=True)
-    table.add_column("when x think x window", no_wrap=True)
-    table.add_column("what users keep")
+    table = plain_table("behaviour", "when x think x window", "what users keep", words=3, whole=2)
     for name, preset in PRESETS.items():
         parts = f"{preset.when} x {preset.think} x {preset.window}"
         table.add_row(name, parts, preset.does)
     console = standard_output()
     console.print(table)
     console.print(
-        "\nOther parts, and several behaviours in one population: a TOML file, --users FILE.toml.",
-        highlight=False,
+        "\nA TOML file combines other parts, and several behaviours in one population: "
+        "--users FILE.toml."
     )
-
-
-def command(as_json: AsJson = False) -> None:
-    """List the behaviours of users and the parts that each is made of."""
-
-    behaviours_command(as_json=as_json)

@@ -1,4 +1,4 @@
-"""The command ``hpcrowd policies``: what policies there are and what each can be told.
+"""The command ``hpcrowd policies``: the scheduling policies and their options.
 
 The tables of the documentation say the same; all of it comes from the docstrings of the policies.
 """
@@ -16,12 +16,12 @@ from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.schedulers.base import Scheduler, options_of
 from hpcrowd.environment.schedulers.names import SCHEDULERS
 from hpcrowd.scenarios.commands.options import AsJson
-from hpcrowd.scenarios.terminal import print_json, standard_output
+from hpcrowd.scenarios.terminal import plain_table, print_json, standard_output
 
 
 @dataclass(frozen=True)
 class Option:
-    """Something that a policy can be told.
+    """An option of a policy.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Policy:
     does
         A few words.
     options
-        What it can be told.
+        Its options.
     """
 
     name: str
@@ -66,7 +66,7 @@ def policies() -> list[Policy]:
 
 
 def options(policy: type[Scheduler]) -> list[Option]:
-    """Return the options of a policy, told by its docstring or that of the class it comes from."""
+    """Return the options of a policy, from its docstring or that of the class it comes from."""
     meanings: dict[str, str] = {}
     for base in reversed(policy.__mro__):
         meanings |= _parameters(inspect.getdoc(base) or "" if "__doc__" in vars(base) else "")
@@ -100,47 +100,6 @@ def _text(default: object) -> str:
     return ("yes" if default else "no") if isinstance(default, bool) else str(default)
 
 
-def policies_command(name: str | None, *, as_json: bool) -> None:
-    """Print all policies, or the options of one, as a table or as JSON.
-
-    Raises
-    ------
-    QuantityError
-        When there is no policy of this name.
-    """
-    found = [policy for policy in policies() if name in (None, policy.name)]
-    if not found:
-        raise QuantityError(f"policy {name!r}: {not_one_of(name, SCHEDULERS)}")
-    if as_json:
-        wire: dict[str, Any] = {"policies": [asdict(policy) for policy in found]}
-        print_json(wire)
-        return
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    console = standard_output()
-    if name is None:
-        table.add_column("policy", no_wrap=True)
-        table.add_column("what it does")
-        for policy in found:
-            table.add_row(policy.name, policy.does)
-        console.print(table)
-        console.print("\n`hpcrowd policies NAME` tells what NAME can be told.", highlight=False)
-        return
-    policy = found[0]
-    console.print(f"{policy.name}: {policy.does}", highlight=False)
-    if not policy.options:
-        console.print("It has no options.")
-        return
-    table.add_column("option", no_wrap=True)
-    table.add_column("default", no_wrap=True)
-    table.add_column("meaning")
-    for option in policy.options:
-        table.add_row(option.name, option.default or "not set", option.meaning)
-    console.print(table)
-    console.print(f"\nSuch as --scheduler {policy.name}:OPTION=VALUE,...", highlight=False)
-
-
 def command(
     name: Annotated[
         str | None, typer.Argument(help="Name of a policy, to list its options.")
@@ -148,5 +107,28 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """List the scheduling policies, or the options of one."""
-
-    policies_command(name, as_json=as_json)
+    found = [policy for policy in policies() if name in (None, policy.name)]
+    if not found:
+        raise QuantityError(f"policy {name!r}: {not_one_of(name, SCHEDULERS)}")
+    if as_json:
+        wire: dict[str, Any] = {"policies": [asdict(policy) for policy in found]}
+        print_json(wire)
+        return
+    console = standard_output()
+    if name is None:
+        table = plain_table("policy", "what it does", words=2, whole=1)
+        for policy in found:
+            table.add_row(policy.name, policy.does)
+        console.print(table)
+        console.print("\n`hpcrowd policies NAME` lists the options of NAME.")
+        return
+    policy = found[0]
+    console.print(f"{policy.name}: {policy.does}")
+    if not policy.options:
+        console.print("It has no options.")
+        return
+    table = plain_table("option", "default", "meaning", words=3, whole=2)
+    for option in policy.options:
+        table.add_row(option.name, option.default or "not set", option.meaning)
+    console.print(table)
+    console.print(f"\nSuch as --scheduler {policy.name}:OPTION=VALUE,...")
