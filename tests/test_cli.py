@@ -258,7 +258,12 @@ def test_interruption_leaves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "long.swf"
     path.write_text("; MaxProcs: 1\n" + "\n".join(lines) + "\n")
     process = shell("replay", path, "--out", tmp_path / "out", "--sessions", "arrival:job")
-    time.sleep(2.5)
+    libraries = Path(f"/proc/{process.pid}/maps")
+    for _ in range(300):  # a busy machine takes long to begin
+        if not libraries.exists() or "llvmlite" in libraries.read_text():
+            break
+        time.sleep(0.1)
+    time.sleep(1.5)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert 130 == process.returncode

@@ -362,7 +362,7 @@ def test_a_wheel_works_beside_packages_of_the_same_names(
 def test_the_command_is_a_module_too(tmp_path: Path, root: Path) -> None:
     """``python -m hpcrowd`` is the command."""
     done = subprocess.run(
-        [sys.executable, "-m", "hpcrowd", "version"],
+        [sys.executable, "-m", "hpcrowd", "--version"],
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": str(root / "src")},
         capture_output=True,

@@ -106,7 +106,7 @@ KINDS = {
     "resample-habit": RESAMPLED.format(users="think-time", minds="habit"),
     "resample-mugm": RESAMPLED.format(users="mugm", minds="requested"),
     "resample-rigid": RESAMPLED.format(users="rigid", minds="none"),
-    "populate": 'kind = "populate"\nmodel = "lublin"\ndays = 1\nmachine = 64\n',
+    "populate": 'kind = "populate"\nmodel = "lublin"\ndays = 1\nmodel_processors = 64\n',
 }  # fmt: skip
 
 STEPS = (HOUR, 6 * HOUR, DAY, DAY + 7, WEEK)

@@ -243,7 +243,7 @@ def test_settings_apply_when_a_run_begins_anew(reader: Reader) -> None:
     page = reader.page
     reader.press("Day")
     page.get_by_text("A: log.swf").click()
-    nodes = page.get_by_label("Processors")
+    nodes = page.get_by_role("textbox", name="Processors")
     nodes.fill("3x")
     nodes.press("Tab")
     with reader.until_done():
@@ -253,7 +253,7 @@ def test_settings_apply_when_a_run_begins_anew(reader: Reader) -> None:
     reader.press("Day")
     page.get_by_text("A: log.swf").first.click()
     page.wait_for_timeout(500)
-    nodes = page.get_by_label("Processors")
+    nodes = page.get_by_role("textbox", name="Processors")
     if not nodes.is_visible():
         page.get_by_text("A: log.swf").first.click()
     nodes.fill("zero")
