@@ -122,5 +122,5 @@ def test_policies_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     wire = json.loads(capsys.readouterr().out)["policies"]
     assert list(SCHEDULERS) == [policy["name"] for policy in wire]
     assert ["backfill", "order"] == [option["name"] for option in wire[1]["options"]]
-    with pytest.raises(QuantityError, match="not known; did you mean easy. choose fcfs, easy"):
+    with pytest.raises(QuantityError, match=r"not known; did you mean easy\? choose fcfs, easy"):
         policies("easier", as_json=False)
