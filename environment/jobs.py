@@ -70,7 +70,7 @@ class Column(IntEnum):
     BATCH = 19, "batch the job belongs to, counted from 0 over all users; -1 none"
     UNIT = 20, "unit of work whose completion the user waits for; -1 none"
     CLUSTER = 21, "cluster it was submitted to, 0 home, then the others; -1 never submitted"
-    STATE = 22, "what became of the job"
+    STATE = 22, "the outcome of the job"
 
 
 #: What a run fills, beside the state.
@@ -87,7 +87,7 @@ OUTCOME = (
 
 
 class State(IntEnum):
-    """What became of a job. What did not happen is recorded too."""
+    """The outcome of a job. What did not happen is recorded too."""
 
     UNFINISHED = 0  #: not over when the run ended, or never submitted
     COMPLETED = 1

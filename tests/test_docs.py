@@ -331,7 +331,7 @@ DIALECT = {
     r"\b(came|comes?) of (it|them|this|that)\b": "outcome, result",
     r"\b(becomes?|became) of\b": "outcome, what happens to",
     r"\bstands? (in|beside)\b": "is in, is next to",
-    r"\bof (your|one's) own\b": "your own",
+    r"\bof (your|one's) own\b(?! \w)": "your own",
     r"\bof yours\b": "your",
     r"\beyes open\b": "with caution",
     r"\bthe lot of\b": "what users happen to draw",

@@ -317,7 +317,7 @@ class NightScriptHabits:
 
 
 class NightScript(Behaviour[GeneratedUser]):
-    """Starts the same chain of jobs at the same hour every night, whatever became of the last."""
+    """Starts the same chain of jobs at the same hour every night, whatever came before."""
 
     def __init__(self, habits: NightScriptHabits | None = None) -> None:
         self.habits = habits or NightScriptHabits()

@@ -32,7 +32,7 @@ ARRIVAL_THRESHOLD = 3600
 
 @dataclass(frozen=True)
 class SessionDefinition:
-    """How sessions are told apart.
+    """How submissions form sessions.
 
     Attributes
     ----------

@@ -98,7 +98,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Judgement:
-    """A model held against a trace.
+    """A model compared with a trace.
 
     Attributes
     ----------

@@ -67,7 +67,7 @@ class Attempt:
     end: Annotated[int, "s since the origin; when it was stopped"]
     processors: Annotated[int, "processors that it held"]
     cause: Annotated[str, "what stopped it: down, failure or maintenance"]
-    fate: Annotated[str, "what became of the job then: requeue, resubmit or fail"]
+    fate: Annotated[str, "what happened to the job then: requeue, resubmit or fail"]
 
     @property
     def processor_seconds(self) -> int:

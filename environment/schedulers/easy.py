@@ -32,7 +32,7 @@ class EASY(KeyScheduler):
     Parameters
     ----------
     backfill
-        In which order later jobs are tried: ``queue`` (as they stand in the queue), ``fcfs`` (by
+        In which order later jobs are tried: ``queue`` (as they are in the queue), ``fcfs`` (by
         submission), ``sjbf`` (shortest estimate first), ``largest`` (most processors first) or
         ``best-fit``.
     order

@@ -433,7 +433,7 @@ def run_grid(
     progress: Watch | None = None,
     log: DecisionLog | None = None,
 ) -> Run:
-    """Run a grid and return what came of it.
+    """Run a grid and return the run.
 
     Parameters
     ----------

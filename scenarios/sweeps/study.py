@@ -99,7 +99,7 @@ class Study(Strict):
         "metrics", description="what stays of each run: metrics; or also its jobs, in jobs/"
     )
     trim: TrimConfig = Field(TrimConfig(), description="what does not count of each run")
-    result: ResultConfig = Field(ResultConfig(), description="what is told")
+    result: ResultConfig = Field(ResultConfig(), description="what is reported")
     folder: Path = Field(Path(), exclude=True, description="where files that it names are")
 
     def __len__(self) -> int:

@@ -75,7 +75,7 @@ class ColumnMapping(BaseModel):
 
 
 class TableMapping(BaseModel):
-    """What the columns of a table of your own mean."""
+    """What the columns of your own table mean."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
