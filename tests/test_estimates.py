@@ -48,7 +48,7 @@ def test_exact_is_the_time_on_the_machine(
 
 def test_unknown_kind_of_estimates() -> None:
     """A wrong kind is told with those there are."""
-    with pytest.raises(QuantityError, match="choose requested, exact or factor"):
+    with pytest.raises(QuantityError, match="choose requested, exact, factor"):
         Estimates("guess")  # type: ignore[arg-type]
 
 

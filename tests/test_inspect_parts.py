@@ -98,7 +98,10 @@ def test_any_query_is_a_view_or_one_line(query: str) -> None:
 @pytest.mark.parametrize(
     ("query", "told"),
     [
-        ("tab=secrets", "tab 'secrets': not known; choose cluster, users, user"),
+        (
+            "tab=secrets",
+            "tab 'secrets': not known; did you mean users? choose cluster, users, user",
+        ),
         ("user=-1", "user '-1': must be a whole number"),
         ("at=1e9", "at '1e9': must be a whole number"),
         ("at=9999999999999", "must be a whole number"),

@@ -186,7 +186,7 @@ def test_a_damaged_file_is_one_clear_line(
         ({"jobs": 0}, "jobs 0: must be 1 or more"),
         ({"days": -1}, "days -1: must be positive"),
         ({"jobs": 1, "load": 0}, "load 0: must be positive"),
-        ({"jobs": 1, "machine": 0}, "machine 0: must have 1 processor"),
+        ({"jobs": 1, "processors": 0}, "processors 0: must be 1 or more"),
         ({"jobs": 1, "seed": -1}, "seed -1"),
     ],
 )

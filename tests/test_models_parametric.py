@@ -254,7 +254,7 @@ def test_what_cannot_be_fitted() -> None:
     """No jobs are too few, and parts have to fit together."""
     with pytest.raises(ModelFitError, match="model feitelson96: 0 jobs: one or more"):
         Feitelson1996.fit(Workload.of([], [], []))
-    with pytest.raises(QuantityError, match="repeats 'often': not known; choose same or new"):
+    with pytest.raises(QuantityError, match="repeats 'often': not known; choose same, new"):
         Feitelson1996.fit(poisson_workload(9, 1, 1), repeats="often")  # type: ignore[arg-type]
     assert "new" == Feitelson1996.fit(poisson_workload(9, 1, 1), repeats="new").repeats
     good = Feitelson1997.published(8).model_dump()

@@ -253,7 +253,7 @@ def test_what_cannot_be() -> None:
     for model in (LublinJobs, Downey):
         with pytest.raises(ModelFitError, match="0 jobs: one or more are needed"):
             model.fit(empty)
-    with pytest.raises(QuantityError, match="kinds 'soup': not known; choose by-queue or one"):
+    with pytest.raises(QuantityError, match="kinds 'soup': not known; choose by-queue, one"):
         LublinJobs.fit(poisson_workload(9, 1, 1), kinds="soup")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="more than 1 together"):
         TwoStage(serial=0.6, power=0.6, low=1, med_below_high=2, lower_probability=0.8)

@@ -46,12 +46,12 @@ TORQUE = """\
 04/18/2009 00:00:30;Q;125.server;queue=batch
 04/18/2009 00:01:00;S;123.server;user=alice group=chem jobname=STDIN queue=batch \
 ctime=1240012815 qtime=1240012815 etime=1240012815 start=1240012860 owner=alice@login \
-exec_host=n1/3+n1/2+n1/1+n1/0+n2/3+n2/2+n2/1+n2/0 Resource_List.processors=2:ppn=4 \
+exec_host=n1/3+n1/2+n1/1+n1/0+n2/3+n2/2+n2/1+n2/0 Resource_List.nodes=2:ppn=4 \
 Resource_List.walltime=01:00:00 Resource_List.pmem=2gb
 04/18/2009 00:02:00;D;125.server;requestor=bob@login
 04/18/2009 00:21:00;E;123.server;user=alice group=chem account=p17 jobname=STDIN queue=batch \
 ctime=1240012815 qtime=1240012815 etime=1240012815 start=1240012860 owner=alice@login \
-exec_host=n1/3+n1/2+n1/1+n1/0+n2/3+n2/2+n2/1+n2/0 Resource_List.processors=2:ppn=4 \
+exec_host=n1/3+n1/2+n1/1+n1/0+n2/3+n2/2+n2/1+n2/0 Resource_List.nodes=2:ppn=4 \
 Resource_List.walltime=01:00:00 Resource_List.pmem=2gb session=31 end=1240014060 Exit_status=0 \
 resources_used.cput=01:20:00 resources_used.mem=1600kb resources_used.vmem=9mb \
 resources_used.walltime=00:20:00

@@ -19,7 +19,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "replay": {"trace": "log.swf", "users": "think-time"},
     "rigid": {"kind": "replay", "trace": "log.swf", "users": "rigid"},
     "resample": {"trace": "log.swf"},
-    "populate": {"model": "lublin", "days": 2, "machine": 64},
+    "populate": {"model": "lublin", "days": 2, "model_processors": 64},
     "grid": {
         "clusters": {
             "a": {"processors": 64, "trace": "log.swf"},

@@ -148,7 +148,7 @@ def test_every_simulation_is_run(small: Zakay2015) -> None:
         assert [0, 1] == [one.seed for one in log.of("fluid", "fcfs")]
     assert ["KTH", "CEA"] == list(small.traces)
     assert {*COLUMNS} - {"KTH", "CEA"} == set(small.absent)
-    assert {"80640", None} == {log.settings.get("nodes") for log in small.traces.values()}
+    assert {"80640", None} == {log.settings.get("processors") for log in small.traces.values()}
 
 
 def test_identity_holds_on_small_logs(small: Zakay2015) -> None:
