@@ -158,7 +158,10 @@ class CompiledEngine(Engine):
     @override
     def next_time(self) -> int:
         self._accept()
-        return int(loop.next_time(Cluster(*self.arrays())))
+        cluster = Cluster(*self.arrays())
+        return int(
+            loop.next_time(cluster.jobs, cluster.s, cluster.sorted, cluster.heap, cluster.ends)
+        )
 
     @override
     def _expect(self, rows: Int64s) -> None:

@@ -92,12 +92,11 @@ def count_over(cluster, units, rows):
 
 
 @compiled
-def next_time(cluster):
+def next_time(jobs, s, arrivals, heap, ends):
     """Return the time of the next completion or arrival, or of a change that may matter."""
-    jobs, s, arrivals, heap = cluster.jobs, cluster.s, cluster.sorted, cluster.heap
     time = FOREVER
     if s[S.RUNNING]:
-        time = cluster.ends[0, 0]
+        time = ends[0, 0]
     if s[S.HEAP_SIZE] and heap[0, 0] < time:
         time = heap[0, 0]
     if s[S.SORTED_NEXT] < s[S.SORTED_END]:
@@ -207,7 +206,7 @@ def run(cluster, units, halt):
     s = cluster.s
     while True:
         if s[S.PHASE] == S.COMPLETIONS:
-            time = next_time(cluster)
+            time = next_time(cluster.jobs, s, cluster.sorted, cluster.heap, cluster.ends)
             if time > halt:
                 s[S.NOW] = max(s[S.NOW], halt)
                 return S.HALT

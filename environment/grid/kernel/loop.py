@@ -130,12 +130,12 @@ def arrive_at_broker(jobs, instant, broker):
 
 
 @compiled
-def has_room(cluster):
+def has_room(every, k):
     """Return whether a job may join the queue of a cluster."""
-    s, queue = cluster.s, cluster.queue
-    if s[S.QUEUE_TAIL] == queue.shape[1] and (s[S.QUEUE_GAPS] or s[S.QUEUE_HEAD]):
-        close_gaps(s, queue)
-    return s[S.QUEUE_TAIL] < queue.shape[1] and s[S.RUNNING] < cluster.ends.shape[1]
+    s, room = every.s[k], every.queue.shape[2]
+    if s[S.QUEUE_TAIL] == room and (s[S.QUEUE_GAPS] or s[S.QUEUE_HEAD]):
+        close_gaps(s, every.queue[k])
+    return s[S.QUEUE_TAIL] < room and s[S.RUNNING] < every.ends.shape[2]
 
 
 @compiled
@@ -172,7 +172,7 @@ def send_on(every, instant, broker):
     for k in range(len(every.s)):
         need = every.s[k, S.RUNNING] + every.s[k, S.WAITING] + 1
         if (
-            not has_room(cluster_of(every, k))
+            not has_room(every, k)
             or need > broker.scratch.shape[1]
             or counts[k] == pending.shape[1]
         ):
@@ -192,13 +192,19 @@ def send_on(every, instant, broker):
 
 
 @compiled
+def due(every, k):
+    """Return when something happens next on a cluster."""
+    return next_time(every.jobs, every.s[k], every.sorted[k], every.heap[k], every.ends[k])
+
+
+@compiled
 def next_instant(every, instant, broker):
     """Return when something happens next, FOREVER for never; count the events so far."""
     g = instant.g
     time = broker.arrivals[0, 0] if g[EXPECTED] else FOREVER
     total = g[ARRIVED]
     for k in range(len(every.s)):
-        instant.dues[k] = next_time(cluster_of(every, k))
+        instant.dues[k] = due(every, k)
         time = min(time, instant.dues[k])
         total += every.s[k, S.EVENTS]
     g[TOTAL] = total
@@ -210,9 +216,10 @@ def complete_all(every, units, instant):
     """Let end what ends now, from the cluster ``AT`` on; return False when a list is full."""
     g = instant.g
     while g[AT] < len(every.s):
-        cluster = cluster_of(every, g[AT])
-        if instant.active[g[AT]] and not (complete(cluster, units) and gather(cluster, instant)):
-            return False
+        if instant.active[g[AT]]:
+            cluster = cluster_of(every, g[AT])
+            if not (complete(cluster, units) and gather(cluster, instant)):
+                return False
         g[AT] += 1
     return True
 
@@ -222,9 +229,9 @@ def arrive_all(every, units, instant):
     """Let arrive what arrives now, from the cluster ``AT`` on; return False when a list is full."""
     g = instant.g
     while g[AT] < len(every.s):
-        cluster = cluster_of(every, g[AT])
         # What is over already was noted before there was no room.
-        if next_time(cluster) == g[TIME] or cluster.s[S.FINISHED_COUNT]:
+        if due(every, g[AT]) == g[TIME] or every.s[g[AT], S.FINISHED_COUNT]:
+            cluster = cluster_of(every, g[AT])
             instant.active[g[AT]] = 1
             if not (arrive(cluster, units) and gather(cluster, instant)):
                 return False
