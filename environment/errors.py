@@ -20,7 +20,6 @@ Each subclasses the builtin that a caller would catch.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from difflib import get_close_matches
 from re import findall
 from typing import TYPE_CHECKING
 
@@ -141,6 +140,8 @@ def first_mistake(error: ValidationError) -> str:
 
 def nearest(value: object, known: Iterable[object]) -> str:
     """Return a question for the known value that is nearest to another; empty if none is near."""
+    from difflib import get_close_matches
+
     near = get_close_matches(str(value), map(str, known), 1)
     return f"did you mean {near[0]}? " if near else ""
 

@@ -133,7 +133,7 @@ def test_anonymised_without_a_salt_is_another_time_another(here: Path, call: Cal
 
 
 def test_processors_of_the_machine(here: Path, call: Call) -> None:
-    """--processors stands in the header, in place of what stood there."""
+    """--processors is in the header, in place of what was there."""
     call("convert", "log.swf", "larger.swf", "--processors", "64")
     assert SWF.replace("MaxProcs: 8", "MaxProcs: 64") == Path("larger.swf").read_text()
     call("convert", "mine.csv", "mine.swf", "--map", "mine.toml", "--processors", "64")

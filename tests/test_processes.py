@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 
 import pytest
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.scenarios.sweeps.loop import each_in_processes
 
 
@@ -34,6 +35,20 @@ def test_errors_come_through(processes: int) -> None:
     """What goes wrong in a process is raised here, as it is; no process is left."""
     with pytest.raises(QuantityError, match="by 0: must not be 0"):
         list(each_in_processes(Divide(12), [1, 0, 2], processes))
+    assert [] == multiprocessing.active_children()
+
+
+def end_process(task: int) -> int:
+    """Return the task; 0 kills the process, as a lack of memory does."""
+    if task == 0:
+        os._exit(1)
+    return task
+
+
+def test_a_killed_process_is_named() -> None:
+    """A task that kills its process again and again ends the loop instead of making it wait."""
+    with pytest.raises(HpcrowdError, match="0: its process died 3 times"):
+        list(each_in_processes(end_process, [1, 0, 2], 2))
     assert [] == multiprocessing.active_children()
 
 

@@ -18,7 +18,7 @@ class                a job that the trigger concerns  its work, processors times
 The first four are the behaviours of Madon et al. 2022 (Euro-Par, "Characterization of different
 user behaviors for demand response in data centers"), whose exact rules are unconfirmed here: what
 is a default is said with each parameter. The last one is named by Madon et al. 2024, section 4.1.
-Triggers stand in :mod:`hpcrowd.agents.behaviours.triggers`.
+Triggers are in :mod:`hpcrowd.agents.behaviours.triggers`.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ class Empirical:
 
 @dataclass(frozen=True)
 class Habits:
-    """How the people of a site work, as far as its record tells.
+    """How the people of a site work, as far as its record shows.
 
     Attributes
     ----------

@@ -5,7 +5,7 @@ and holds nothing. The others start while they fit; the first that does not is t
 queue, and blocks. Without backfilling that is all. With it, the head gets a reservation as in EASY,
 and the jobs behind it are tried in an order of their own.
 
-:class:`OrderedScheduler` is that pass, which tells on its way why the jobs wait that do not start;
+:class:`OrderedScheduler` is that pass, which also explains why the other jobs wait;
 :data:`KEYS` and :data:`BACKFILL_MEANING` are the orders that have names.
 """
 

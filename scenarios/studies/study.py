@@ -295,7 +295,7 @@ class Rule:
     applies: Callable[..., bool] | None = None
 
     def claim(self, setting: str, *found: Any) -> Claim:
-        """Return the statement on what was found of a setting; open where that does not tell."""
+        """Return the statement on what was found of a setting; open where it is not known."""
         try:
             numbers, text, holds = self.check(*found)
         except UnavailableError as error:

@@ -524,7 +524,7 @@ class LublinJobs(JobModel):
     def jobs(
         self, arrivals: Floats, machine: int, streams: Streams, kinds: Int64s | None = None
     ) -> Drawn:
-        """Return a job for each arrival; ``kinds`` are those of the arrivals, where they tell."""
+        """Return a job for each arrival; ``kinds`` are those of the arrivals, if known."""
         count = len(arrivals)
         random = streams.generator("jobs")
         quick = np.zeros(count, bool)

@@ -121,7 +121,7 @@ def gap_of(sessions: str) -> int:
     Raises
     ------
     QuantityError
-        When sessions are told apart in another way, which no feature is defined for.
+        When sessions are formed in another way, which no feature is defined for.
     """
     definition = SessionDefinition.parse(sessions)
     if definition.kind != "arrival" or definition.threshold is None:

@@ -55,7 +55,7 @@ def slowdown(jobs: JobTable) -> float:
 
 
 def simulated_slowdown(jobs: JobTable, machine: int, scheduler: str) -> float:
-    """Run jobs, submitted as recorded, on a machine of so many processors; return the slowdown."""
+    """Run jobs, submitted as recorded, on a machine of this size; return the slowdown."""
     model = Simulation(jobs, machine, scheduler)
     model.cluster.submit(np.arange(len(jobs)), jobs.recorded_submit.copy())
     model.run()
@@ -170,7 +170,7 @@ class ForetoldSigns:
     correlation
         Correlation of each week, nan where there is none, shape (weeks,).
     expected
-        What the two weeks before let expect, nan where nothing, shape (weeks,).
+        What the two weeks before suggest, nan where nothing, shape (weeks,).
     """
 
     correlation: Floats

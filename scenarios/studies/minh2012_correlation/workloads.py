@@ -91,7 +91,7 @@ class Workload(RandomJobs):
     gaps: NDArray[np.float64]
 
     def jobs(self, load: float, machine: int) -> JobTable:
-        """Return the table of jobs that arrive at a system load on a machine of so many processors.
+        """Return the table of jobs that arrive at a system load on a machine of this size.
 
         Raises
         ------

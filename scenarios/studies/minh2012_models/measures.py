@@ -92,7 +92,7 @@ class TraceModels(ThesisTrace):
         return self.trace in REQUIRED and self.is_that_of_the_thesis
 
     def plain(self) -> dict[str, Any]:
-        """Return which data it is, as plain data, with what the fits have to tell."""
+        """Return which data it is, as plain data, with the notes of the fits."""
         notes = {way: list(notes) for way, notes in self.notes.items()}
         return {**super().plain(), "notes": notes}
 
