@@ -163,6 +163,7 @@ def test_table_is_that_of_the_files(traces: Path) -> None:
         assert hashlib.sha256(text).hexdigest() == log.sha256_unpacked
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 def test_counts_of_the_table(read_trace: Callable[[str], Trace]) -> None:
     """Jobs and processors of each row are those that reading its file finds."""

@@ -179,6 +179,7 @@ def test_real_traces_survive_but_for_what_is_counted(
     round_trip(read_trace(name), generate_batsim_jobs, parse_batsim_jobs)
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 @pytest.mark.filterwarnings("ignore")  # those of evalys
 def test_evalys_reads_a_run(kth: Trace, tmp_path: Path) -> None:

@@ -192,6 +192,7 @@ def test_keys_beyond_a_hundred_kinds_are_counted() -> None:
     assert {"keys beyond the first 100 kinds: ignored": 5} == trace.repaired
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 @pytest.mark.parametrize("name", ["KTH-SP2-1996-2.1-cln", "LCG-2005-1", "NASA-iPSC-1993-3.1-cln"])
 def test_real_traces_survive(read_trace: Callable[[str], Trace], name: str) -> None:

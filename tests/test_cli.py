@@ -250,6 +250,7 @@ def shell(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.slow
 def test_interruption_leaves_nothing(tmp_path: Path) -> None:
     """Ctrl-C in the middle of a long run: one line, exit code 130, no folder, whole or half."""
     lines = [
@@ -282,6 +283,7 @@ def test_closed_pipe_is_quiet(trace: Path) -> None:
     process.wait(timeout=60)
 
 
+@pytest.mark.slow
 def test_cold_start_says_that_it_compiles(trace: Path, tmp_path: Path) -> None:
     """The first run on a machine tells that it compiles; the second has it in the cache."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}

@@ -74,12 +74,14 @@ def run(folder: Path, script: str = SCRIPT) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.slow
 def test_code_is_compiled_once(copy: Path) -> None:
     """The first process compiles, the second finds the code."""
     assert ["False", "False", "True", "0", "0", "1"] == run(copy)
     assert ["True", "True", "True", "1", "0", "1"] == run(copy)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", ["engine/kernel/heap.py", "engine/kernel/places.py", "jobs.py"])
 def test_changed_sources_are_compiled_anew(copy: Path, source: str) -> None:
     """A change in a file that the loop only calls into counts too, which numba would not see."""
@@ -88,6 +90,7 @@ def test_changed_sources_are_compiled_anew(copy: Path, source: str) -> None:
     assert ["True", "False", "True", "0", "0", "1"] == run(copy)
 
 
+@pytest.mark.slow
 def test_predictors_are_compiled_anew(copy: Path) -> None:
     """A change counts for the compiled code in other folders as well."""
     assert ["False", "False", "True", "0"] == run(copy, PREDICTORS)

@@ -9,7 +9,7 @@ import pytest
 from hpcrowd.environment import State, Trace
 from hpcrowd.scenarios import replay
 
-pytestmark = pytest.mark.traces
+pytestmark = [pytest.mark.traces, pytest.mark.slow]
 
 LOGS = [
     "CEA-Curie-2011-2.1-cln",

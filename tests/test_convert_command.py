@@ -306,6 +306,7 @@ def test_errors_name_standard_input(here: Path) -> None:
     assert done.stderr.startswith("hpcrowd: -, line 1, field number: 'no': not a number")
 
 
+@pytest.mark.slow
 def test_names_are_lost_in_a_pipe(here: Path) -> None:
     """Beside standard output no file of names can stand: that is told, and refused if strict."""
     command = [sys.executable, "-m", "hpcrowd", "convert", "mine.csv", "-",

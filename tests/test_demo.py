@@ -135,6 +135,7 @@ def test_command_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     ]
 
 
+@pytest.mark.slow
 def test_command_replaces_an_earlier_demo(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

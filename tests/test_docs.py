@@ -30,6 +30,17 @@ SAMPLE_FOLDER = "traces"
 #: Commands for a fresh machine, or that go on for ever: other tests and the reader run them.
 NOT_HERE = ("python3 -m venv", "pip install", "pytest", "mkdocs", "hpcrowd inspect")
 
+#: Pages that take long, besides those of the studies.
+SLOW = {
+    f"docs/{name}.md"
+    for name in (
+        "background/predictors", "behaviours/reactions", "behaviours/shmueli-feitelson",
+        "guides/compare", "guides/demo", "guides/explain", "guides/models", "guides/populations",
+        "guides/replay-a-trace", "guides/report", "guides/statistics", "guides/studies",
+        "guides/what-if",
+    )
+}  # fmt: skip
+
 FENCE = re.compile(
     r"^(?P<indent> *)```(?P<kind>\w+)(?P<options>[^\n]*)\n(?P<body>.*?)^(?P=indent)```[ ]*$",
     re.MULTILINE | re.DOTALL,
@@ -219,7 +230,16 @@ def named(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=named)
+def slow(page: Path) -> bool:
+    """Return whether doing what a page says takes more than a few seconds."""
+    return page.parent.name == "studies" or named(page) in SLOW
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.slow if slow(page) else ()) for page in PAGES],
+    ids=named,
+)
 def test_page_does_what_it_says(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -373,6 +393,7 @@ def test_versions_agree() -> None:
     assert (__version__, __version__) == (citation[1], changes[1])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_spec("material") is None, reason="mkdocs-material is not installed")
 def test_site_builds(tmp_path: Path) -> None:
     """The site builds without a warning, and its pages load nothing from elsewhere."""

@@ -102,6 +102,7 @@ def value_differs(one: Workload, other: Workload, name: str) -> bool:
     return FEATURES[name].measure(one) != FEATURES[name].measure(other)
 
 
+@pytest.mark.slow
 def test_the_origin_does_not_matter() -> None:
     """A shift by whole weeks changes nothing; by hours only what is bound to the local clock."""
     workload = bursty()
@@ -157,6 +158,7 @@ jobs = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(rows=jobs)
 def test_tiny_workloads_have_a_number_or_a_reason(rows: list[tuple[int, ...]]) -> None:

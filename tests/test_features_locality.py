@@ -241,6 +241,7 @@ def test_lengths_are_checked(wrong: float) -> None:
         zipf_exponent([1, 2, wrong])
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_exponents(read_trace: Callable[[str], Trace], name: str) -> None:

@@ -68,6 +68,7 @@ def test_bytes_are_the_same_each_time(name: str, told: FormatOptions, trace: Tra
     assert kind.generate(trace, Losses(), told) == kind.generate(trace, Losses(), told)
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 @pytest.mark.parametrize("name", names_of_formats())
 @pytest.mark.parametrize("log", ["KTH-SP2-1996-2.1-cln", "NASA-iPSC", "LLNL-Thunder"])

@@ -6,7 +6,6 @@ import gzip
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,10 +21,11 @@ from hpcrowd.environment import (
 )
 from hpcrowd.environment.traces.formats.registry import FORMATS
 
-#: How many broken files are read, over all formats; the seeds are fixed, so the files are, too.
-CASES = 100_000
+#: Broken files of each format in the quick test, and in each part of the slow one. The seeds are
+#: fixed, so the files are, too.
+QUICK, CASES = 400, 2_800
 
-#: In so many parts, which run side by side.
+#: Parts of the slow test, which run in parallel.
 PARTS = 4
 
 #: Characters that an error's text may have at most.
@@ -106,20 +106,25 @@ def check(name: str, data: bytes, told: FormatOptions) -> bool:
     return True
 
 
-def cases(name: str, part: int, told: FormatOptions) -> Iterator[bytes]:
-    """The broken files of one part."""
+def refused(name: str, part: int, count: int, told: FormatOptions) -> int:
+    """Read broken files of one format; return how many were refused."""
     good = sample(name, told)
     draw = random.Random(f"{name} {part}")
-    for _ in range(CASES // len(FORMATS) // PARTS + 1):
-        yield broken(good, draw)
+    return sum(check(name, broken(good, draw), told) for _ in range(count))
 
 
+@pytest.mark.parametrize("name", names_of_formats())
+def test_broken_files(name: str, told: FormatOptions) -> None:
+    """A few thousand broken files, over all formats: each a trace or one clear line."""
+    assert refused(name, PARTS, QUICK, told) > QUICK // 20  # the mishaps do harm
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("name", names_of_formats())
-def test_broken_files(name: str, part: int, told: FormatOptions) -> None:
-    """A hundred thousand broken files, over all formats: each a trace or one clear line."""
-    refused = sum(check(name, data, told) for data in cases(name, part, told))
-    assert refused > 100  # the mishaps do harm
+def test_many_broken_files(name: str, part: int, told: FormatOptions) -> None:
+    """A hundred thousand broken files, over all formats."""
+    assert refused(name, part, CASES, told) > CASES // 20
 
 
 @pytest.mark.parametrize("name", names_of_formats())

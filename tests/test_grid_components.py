@@ -83,6 +83,7 @@ def grids(
     return [*local, draw(some_jobs.filter(len))], sizes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broker", sorted(GRID_POLICIES))
 @settings(max_examples=60, deadline=None)
 @given(

@@ -161,6 +161,7 @@ def test_losses_are_told() -> None:
     assert {1: "a b"} == back.names["user"]
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 @pytest.mark.parametrize("name", ["KTH-SP2-1996-2.1-cln", "LCG-2005-1", "LANL-CM5-1994-4.1-cln"])
 def test_real_traces_survive(read_trace: Callable[[str], Trace], name: str) -> None:

@@ -329,6 +329,7 @@ def built(root: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, lis
         return {"site": [str(place / "site")], "wheel": one.namelist(), "again": two.namelist()}
 
 
+@pytest.mark.slow
 def test_a_wheel_has_one_package(built: dict[str, list[str]], root: Path) -> None:
     """A wheel puts hpcrowd into site-packages, whole, and nothing else beside it."""
     tops = {name.split("/")[0] for name in built["wheel"]}
@@ -343,6 +344,7 @@ def test_a_source_distribution_makes_the_same_wheel(built: dict[str, list[str]])
     assert sorted(built["wheel"]) == sorted(built["again"])
 
 
+@pytest.mark.slow
 def test_a_wheel_works_beside_packages_of_the_same_names(
     built: dict[str, list[str]], tmp_path: Path
 ) -> None:

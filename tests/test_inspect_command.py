@@ -77,6 +77,7 @@ def test_ctrl_c_ends_it(log: Path) -> None:
         assert "The page is closed." == served.process.stderr.read().strip()
 
 
+@pytest.mark.slow
 def test_says_when_others_are_let_in(log: Path) -> None:
     """Another address is told, before the page is there."""
     with started_page(log, options=("--port", "0", "--host", "0.0.0.0")) as served:

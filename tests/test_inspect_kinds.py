@@ -109,6 +109,9 @@ KINDS = {
     "populate": 'kind = "populate"\nmodel = "lublin"\ndays = 1\nmodel_processors = 64\n',
 }  # fmt: skip
 
+#: Kinds that are looked at in the quick tests.
+QUICK = ("think-time-windows", "platform-requeue", "grid-at-once", "resample")
+
 STEPS = (HOUR, 6 * HOUR, DAY, DAY + 7, WEEK)
 
 
@@ -118,7 +121,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("kinds")
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in KINDS],
+)
 def test_every_kind(folder: Path, make_trace: Make, name: str) -> None:
     """Simulated and played back, all views agree; looked at, the run comes out as undisturbed."""
     write_swf(small_log(make_trace), folder / "log.swf")
@@ -160,6 +166,7 @@ SOME_JOBS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     SOME_JOBS,

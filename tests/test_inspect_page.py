@@ -102,6 +102,7 @@ def test_opens_and_steps(reader: Reader) -> None:
     assert reader.time.startswith("Wed 1997-01-01 00:00:00")
 
 
+@pytest.mark.slow
 def test_plays_and_pauses(reader: Reader) -> None:
     """Run lets time go by until Pause, and then it stands still."""
     reader.click("Run")
@@ -116,6 +117,7 @@ def test_plays_and_pauses(reader: Reader) -> None:
     assert stopped != reader.time
 
 
+@pytest.mark.slow
 def test_answers_while_it_plays(reader: Reader) -> None:
     """Whoever looks at other parts of the page meanwhile sees them, and time goes on."""
     reader.click("Run")
@@ -131,6 +133,7 @@ def test_answers_while_it_plays(reader: Reader) -> None:
     reader.press("Pause")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processor times of Linux")
 def test_closing_the_page_stops_the_run(browser: Browser, log: Path) -> None:
     """A run that plays uses the processor until its page is closed, and no longer."""
@@ -172,6 +175,7 @@ def test_every_panel_shows_something(browser: Browser, address: str) -> None:
     reader.page.close()
 
 
+@pytest.mark.slow
 def test_users_are_sorted_and_searched(browser: Browser, address: str) -> None:
     """A click on a heading sorts by number, the search leaves what fits."""
     reader = Reader(browser, address, "?at=2786460&tab=users")
@@ -193,6 +197,7 @@ def test_users_are_sorted_and_searched(browser: Browser, address: str) -> None:
     reader.page.close()
 
 
+@pytest.mark.slow
 def test_a_user_is_followed(browser: Browser, address: str) -> None:
     """Its next event changes its graph, and what it decided stands in words."""
     reader = Reader(browser, address, "?tab=user&user=1")
@@ -219,6 +224,7 @@ def saved(reader: Reader, panel: str, kind: str) -> Path:
     return Path(download.value.path())
 
 
+@pytest.mark.slow
 def test_panels_are_saved(browser: Browser, address: str) -> None:
     """A picture comes as PNG, SVG and CSV, under its name, and the second time as the first."""
     reader = Reader(browser, address, "?at=2786460")
@@ -238,6 +244,7 @@ def test_panels_are_saved(browser: Browser, address: str) -> None:
     reader.page.close()
 
 
+@pytest.mark.slow
 def test_settings_apply_when_a_run_begins_anew(reader: Reader) -> None:
     """A larger machine is in the pictures after Apply, and a mistake is told in one line."""
     page = reader.page
@@ -266,6 +273,7 @@ def test_settings_apply_when_a_run_begins_anew(reader: Reader) -> None:
     assert "\n" not in told.strip()
 
 
+@pytest.mark.slow
 def test_two_runs_side_by_side(browser: Browser, address: str) -> None:
     """A second run with another scheduler goes on with the first, and can be let go."""
     query = "?at=2786460&two=1&b.scheduler=fcfs"
@@ -285,6 +293,7 @@ def test_two_runs_side_by_side(browser: Browser, address: str) -> None:
     reader.page.close()
 
 
+@pytest.mark.slow
 def test_a_link_restores_the_view(browser: Browser, address: str) -> None:
     """Who follows the link sees the same user at the same second under the same settings."""
     query = "?tab=user&user=3&at=900000&a.users=fluid&a.seed=4"
@@ -303,6 +312,7 @@ def test_a_link_restores_the_view(browser: Browser, address: str) -> None:
         one.page.close()
 
 
+@pytest.mark.slow
 def test_a_link_that_makes_no_sense(browser: Browser, address: str) -> None:
     """It is told, and the page opens at the beginning."""
     reader = Reader(browser, address, "?tab=cluster&at=soon")
@@ -311,6 +321,7 @@ def test_a_link_that_makes_no_sense(browser: Browser, address: str) -> None:
     reader.page.close()
 
 
+@pytest.mark.slow
 def test_pages_do_not_share_a_model(browser: Browser, address: str) -> None:
     """Two at once: what one does leaves the other where it is."""
     one, two = (Reader(browser, address) for _ in range(2))
@@ -324,6 +335,7 @@ def test_pages_do_not_share_a_model(browser: Browser, address: str) -> None:
         reader.page.close()
 
 
+@pytest.mark.slow
 def test_a_finished_run_is_played_back(
     browser: Browser, log: Path, tmp_path: Path, call: Callable[..., tuple[int, str, str]]
 ) -> None:
@@ -340,6 +352,7 @@ def test_a_finished_run_is_played_back(
         reader.page.close()
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 def test_a_real_log(browser: Browser, traces: Path) -> None:
     """KTH in a busy week: every panel shows something, for the cluster and for the busiest user."""

@@ -67,6 +67,7 @@ def study(real_folder: Path) -> Madon2024:
 # ---- on the real traces ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 @pytest.mark.parametrize("experiment", ["recorded", *EXPERIMENTS])
 def test_bounds_hold_on_kth(study: Madon2024, experiment: str) -> None:
@@ -80,6 +81,7 @@ def test_bounds_hold_on_kth(study: Madon2024, experiment: str) -> None:
     assert [] == [cell for cell in bounded if not cell.holds]
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 def test_calm_experiments_meet_the_printed_digit(study: Madon2024) -> None:
     """The recorded log, and rigid EASY and FCFS, are equal to Table 1 as printed."""
@@ -89,6 +91,7 @@ def test_calm_experiments_meet_the_printed_digit(study: Madon2024) -> None:
     assert [published for _, published in shown] == [ours for ours, _ in shown]
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 def test_waits_that_rounding_hides(study: Madon2024) -> None:
     """The mean waits of infra * 2, printed as 0.00 days, are 162 to 229 s (caption of Table 1)."""
@@ -96,6 +99,7 @@ def test_waits_that_rounding_hides(study: Madon2024) -> None:
     assert (162, 229) == (int(found.our_low), round(found.our_high + 0.5))
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 def test_full_machines_are_full(study: Madon2024) -> None:
     """Utilization is below 40 % on the doubled machine, above 90 % on the halved (7.3.3)."""
@@ -105,6 +109,7 @@ def test_full_machines_are_full(study: Madon2024) -> None:
     assert 90 <= found["utilization, all replays, infra/2, perf/2"][0]
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 def test_reading_of_figure_5c_is_among_the_nearest(study: Madon2024) -> None:
     """Users with one job left out, n - 1, linear: nothing tried comes nearer by a hundredth."""
@@ -117,6 +122,7 @@ def test_reading_of_figure_5c_is_among_the_nearest(study: Madon2024) -> None:
     assert max(one.exact for one in readings) == ours.exact
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 def test_page_shows_the_computed_tables(study: Madon2024, root: Path) -> None:
     """The tables in the documentation are those that the code computes, digit by digit."""
@@ -125,6 +131,7 @@ def test_page_shows_the_computed_tables(study: Madon2024, root: Path) -> None:
     assert page == refresh_page(page, kth.page_parts())
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 @pytest.mark.parametrize("experiment", ["easy", "infra/2"])
 def test_page_shows_the_measured_spread(experiment: str, kth: Trace, root: Path) -> None:
@@ -137,6 +144,7 @@ def test_page_shows_the_measured_spread(experiment: str, kth: Trace, root: Path)
         assert f"| {' | '.join(row)} |" in part.splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 @pytest.mark.parametrize("number", range(len(sensitivity.READINGS) - 1))
 def test_page_shows_other_readings(number: int, kth: Trace, root: Path) -> None:
@@ -225,6 +233,7 @@ def test_generated_parts_are_replaced() -> None:
     assert once == refresh_page(once, {"x": "new"})
 
 
+@pytest.mark.slow
 def test_log_of_one_job(make_trace: Callable[..., Trace], tmp_path: Path) -> None:
     """A log with nearly nothing in it still gives data, tables and pictures."""
     job = {"submit": 0, "run": 5, "allocated_processors": 4, "user": 1, "wait": 0}
@@ -254,6 +263,7 @@ def test_figures_are_drawn(small: Madon2024, name: str) -> None:
     assert [] == plt.get_fignums()
 
 
+@pytest.mark.slow
 def test_folder_is_whole_or_absent(small: Madon2024, tmp_path: Path) -> None:
     """The folder holds data, pictures and a page; one of somebody else is left alone."""
     small = Madon2024({"KTH": small.logs["KTH"]})
@@ -261,6 +271,7 @@ def test_folder_is_whole_or_absent(small: Madon2024, tmp_path: Path) -> None:
     assert [repr(cell.published) for cell in small.cells] == [row["published"] for row in rows]
 
 
+@pytest.mark.slow
 def test_command_prints_one_json_object(
     small_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

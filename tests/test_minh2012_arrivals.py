@@ -64,6 +64,7 @@ def test_everything_is_run(small: Minh2012Arrivals) -> None:
     assert (small.cluster.slowdown[:, :, 2, 1] == again).all()
 
 
+@pytest.mark.slow
 def test_processes_do_not_change_anything(small: Minh2012Arrivals) -> None:
     """Two processes give what one does, to the bit; another seed does not."""
     again = reproduce_minh2012_arrivals(plan=SMALL, workers=2)
@@ -121,6 +122,7 @@ def test_folder_holds_everything(small: Minh2012Arrivals, tmp_path: Path) -> Non
 # ---- ending and going on ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_killed_run_goes_on_where_it_was(
     small: Minh2012Arrivals, tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

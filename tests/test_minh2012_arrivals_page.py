@@ -62,6 +62,7 @@ def test_cluster_runs_come_out_again(
     assert np.allclose(kept, found[:, 0], rtol=NEAR)
 
 
+@pytest.mark.slow
 def test_grid_runs_come_out_again(study: Minh2012Arrivals) -> None:
     """All combinations of a replication at a load, run again, give what is stored."""
     work = Work(Plan(), stored_arrivals())

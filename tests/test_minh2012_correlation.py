@@ -105,6 +105,7 @@ def test_correlations_are_set(small: Minh2012Correlation) -> None:
         assert pytest.approx(case.degree, abs=5 / np.sqrt(150)) == case.correlation.mean()
 
 
+@pytest.mark.slow
 def test_processes_do_not_change_anything(small_folder: Path, small: Minh2012Correlation) -> None:
     """Two processes give what one does, to the bit; another seed does not."""
     again = reproduce_minh2012_correlation(small_folder, plan=SMALL, workers=2)

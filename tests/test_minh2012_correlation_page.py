@@ -75,6 +75,7 @@ def test_study_has_its_full_size(study: Minh2012Correlation) -> None:
     assert study.reached
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 @pytest.mark.parametrize(("degree", "replication"), [(0, 3), (8, 11)])
 def test_correlation_runs_come_out_again(
@@ -88,6 +89,7 @@ def test_correlation_runs_come_out_again(
     assert np.allclose(kept, found[:, 0], rtol=NEAR)
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 def test_locality_runs_come_out_again(study: Minh2012Correlation, work: Work) -> None:
     """A workload run again with and without locality gives what is stored."""
@@ -98,6 +100,7 @@ def test_locality_runs_come_out_again(study: Minh2012Correlation, work: Work) ->
     assert np.allclose(kept, found[:, :, 0], rtol=NEAR)
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 def test_weeks_come_out_again(study: Minh2012Correlation, kth: Trace) -> None:
     """The weeks of KTH are those that are stored."""

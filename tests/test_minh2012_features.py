@@ -267,6 +267,7 @@ def test_a_folder_without_traces_is_refused(tmp_path: Path) -> None:
         reproduce_minh2012_features(tmp_path)
 
 
+@pytest.mark.slow
 def test_folder_is_whole(small: Minh2012Features, tmp_path: Path) -> None:
     """The folder holds data, table, a sheet for each trace, page and provenance."""
     rows = rows_of_folder(small, tmp_path)
@@ -312,6 +313,7 @@ def test_parts_of_the_page_are_marked(small: Minh2012Features, root: Path) -> No
         assert 1 == page.count(f"<!-- end of {name} -->")
 
 
+@pytest.mark.slow
 def test_command_line(
     small_folder: Path, tmp_path: Path, call: Callable[..., tuple[int, str, str]]
 ) -> None:

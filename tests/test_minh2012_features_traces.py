@@ -34,7 +34,7 @@ NOT_TO_THE_DIGIT = {
     "LLN": {"3.2", "3.7"},
 }
 
-pytestmark = pytest.mark.traces
+pytestmark = [pytest.mark.traces, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module", params=FILES)

@@ -286,6 +286,7 @@ def test_nothing_is_required_of_another_version(small: Minh2012Models) -> None:
 # ---- on small logs ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_folder_is_whole(small: Minh2012Models, tmp_path: Path) -> None:
     """The folder holds data, table, five pictures, page and provenance."""
     rows = rows_of_folder(small, tmp_path)
@@ -312,6 +313,7 @@ def test_other_ways_are_tried_on_thunder(small: Minh2012Models) -> None:
     assert ["thesis", "auto", "heavy"] == list(small.traces["HPC"].jobs)
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_processes(small_folder: Path, small: Minh2012Models) -> None:
     """Two processes give what one gives."""
     again = reproduce_minh2012_models(small_folder, seeds=2, workers=2)
@@ -336,6 +338,7 @@ def test_numbers_that_make_no_sense_are_refused(small_folder: Path, tmp_path: Pa
         reproduce_minh2012_models(tmp_path)
 
 
+@pytest.mark.slow
 def test_command_line(small_folder: Path, call: Callable[..., tuple[int, str, str]]) -> None:
     """The command prints one JSON object; nothing required is all reached."""
     code, printed, _ = call(

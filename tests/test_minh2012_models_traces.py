@@ -45,7 +45,7 @@ NOT_HOLDING = {
 #: Required figures that are not reached, by trace.
 NOT_REACHED: dict[str, list[str]] = {"HPC": [], "LLN": []}
 
-pytestmark = pytest.mark.traces
+pytestmark = [pytest.mark.traces, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

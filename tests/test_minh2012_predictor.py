@@ -86,6 +86,7 @@ def real(request: pytest.FixtureRequest, read_trace: Callable[[str], Trace]) -> 
 # ---- on the real traces ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 def test_required_figures_are_reached(real: Minh2012Predictor) -> None:
     """Underestimated within 2 points, WAE within 8 %, own training at least 0.97 as fit."""
@@ -93,6 +94,7 @@ def test_required_figures_are_reached(real: Minh2012Predictor) -> None:
     assert [] == real.failures
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 def test_the_predictors_are_in_the_published_order(real: Minh2012Predictor) -> None:
     """The thesis' predictor is better than Tsafrir's by all three measures, as published."""
@@ -106,6 +108,7 @@ def test_the_predictors_are_in_the_published_order(real: Minh2012Predictor) -> N
         assert own.ours < other.ours
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 def test_the_test_part_is_that_of_the_thesis(real: Minh2012Predictor) -> None:
     """The jobs that are tested run as long on average as Table 8.7 says, to the minute."""
@@ -115,6 +118,7 @@ def test_the_test_part_is_that_of_the_thesis(real: Minh2012Predictor) -> None:
     assert pytest.approx(int(row["jobs"]), abs=40) == outcomes.jobs
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 def test_page_shows_the_computed_figures(real: Minh2012Predictor, root: Path) -> None:
     """Every line of the page's tables is as computed, digit by digit."""
@@ -125,6 +129,7 @@ def test_page_shows_the_computed_figures(real: Minh2012Predictor, root: Path) ->
             assert f"| {' | '.join(row)} |" in page
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 def test_stored_parameters_are_of_these_traces(real: Minh2012Predictor) -> None:
     """The figures of stored parameters are those that their file noted when they were trained."""

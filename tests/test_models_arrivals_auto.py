@@ -93,6 +93,7 @@ def test_distance_of_evidence() -> None:
     assert "CV 4.00, Hurst unknown, empty 40%" == str(Evidence(4, 0.4, None))
 
 
+@pytest.mark.slow
 def test_thunder_needs_the_zeros(read_trace: ReadTrace) -> None:
     """CV at least 0.75 of the trace's with zeros by length, a third without; Hurst within 0.1."""
     workload = Workload.from_trace(read_trace("LLNL-Thunder"))
@@ -111,6 +112,7 @@ def test_thunder_needs_the_zeros(read_trace: ReadTrace) -> None:
     assert 0 == rate_zeros(plain)
 
 
+@pytest.mark.slow
 def test_hpc2n_is_better_without(read_trace: ReadTrace) -> None:
     """CV within 10 % with the better of the two, Hurst within 0.1; zeros within 2 points."""
     workload = Workload.from_trace(read_trace("HPC2N-2002-2.1"))

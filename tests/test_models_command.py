@@ -114,6 +114,7 @@ def test_a_correlation_can_be_chosen(call: Call) -> None:
     assert found[0] > 0 > found[1]
 
 
+@pytest.mark.slow
 def test_a_judgement_sets_trace_and_model_side_by_side(call: Call) -> None:
     """Tables for people, one object for programs, a report; every feature has a place."""
     call("fit", "feitelson97", "log.swf", "-o", "m.json")
@@ -136,6 +137,7 @@ def test_a_judgement_sets_trace_and_model_side_by_side(call: Call) -> None:
     assert (None, "no waits recorded") == (waits["generated"], waits["not_available"])
 
 
+@pytest.mark.slow
 def test_a_judgement_is_the_same_with_more_processes(call: Call) -> None:
     """Workloads of the same seeds, whoever generates them."""
     call("fit", "feitelson97", "log.swf", "-o", "m.json")

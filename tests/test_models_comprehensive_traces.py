@@ -73,6 +73,7 @@ def mean_distances(recorded: Workload, arrivals: str, **options: object) -> dict
     return {name: float(np.mean([one[name] for one in found])) for name in found[0]}
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 def test_jobs_are_those_of_the_trace(recorded: Workload) -> None:
     """With the arrivals of chapter 4 all distances are small.
@@ -86,6 +87,7 @@ def test_jobs_are_those_of_the_trace(recorded: Workload) -> None:
     assert found["mean"] < -0.1
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 @pytest.mark.parametrize("arrivals", ["recorded", "auto"])
 def test_heavier_bags_are_those_of_the_trace(recorded: Workload, arrivals: str) -> None:
@@ -98,6 +100,7 @@ def test_heavier_bags_are_those_of_the_trace(recorded: Workload, arrivals: str) 
     assert abs(found["largest"]) < (0.2 if arrivals == "recorded" else 0.7)
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 def test_bags_interleave_as_in_the_trace(recorded: Workload) -> None:
     """Open side by side, bags keep the sizes that users have, and all else stays as near."""

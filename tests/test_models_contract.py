@@ -91,6 +91,7 @@ def fitted() -> Callable[[str, str], WorkloadModel]:
     return fitted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("name", MODELS)
 def test_any_trace_gives_a_model_or_a_reason(

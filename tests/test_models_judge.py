@@ -23,6 +23,7 @@ def test_a_spread_is_mean_and_deviation() -> None:
     assert Spread.of([]) is None
 
 
+@pytest.mark.slow
 def test_the_true_model_is_inside() -> None:
     """A workload generated from a model lies among others generated from it."""
     model = published("feitelson97", 64)
@@ -50,6 +51,7 @@ def test_another_model_is_far_off() -> None:
     assert "no waits recorded" == found.reason("wait_mean_s")
 
 
+@pytest.mark.slow
 def test_each_seed_is_a_task_of_its_own() -> None:
     """Whoever does the tasks, and in whatever order, the judgement is the same."""
     model, trace = published("feitelson96", 16), poisson_workload(200, 300, 2)
@@ -63,6 +65,7 @@ def test_each_seed_is_a_task_of_its_own() -> None:
         judge(model, trace, seeds=0)
 
 
+@pytest.mark.slow
 def test_the_report_tells_what_is_inside() -> None:
     """Words for people, and a page with every feature."""
     assert "inside" == within(2.0, Spread(2, 1, 1, 3, 3))

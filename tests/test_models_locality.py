@@ -142,6 +142,7 @@ def test_damaged_models_are_refused(change: dict[str, object], message: str) -> 
         Locality.model_validate(known | change)
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 @pytest.mark.parametrize("name", TRACES)
 def test_locality_is_that_of_the_trace(name: str, read_trace: Callable[[str], Trace]) -> None:

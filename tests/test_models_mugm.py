@@ -227,6 +227,7 @@ def test_files_that_make_no_sense_are_refused() -> None:
             Mixture(**wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 def test_kth_is_met(kth: Trace) -> None:
     """Distances of distributions stay below those of the paper, 0.05 and 0.07, and 0.05."""

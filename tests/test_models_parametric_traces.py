@@ -19,6 +19,7 @@ ReadTrace = Callable[[str], Trace]
 SEEDS = range(5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("log", "name", "run_time", "processors"),
     [

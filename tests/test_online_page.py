@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hpcrowd.analysis.prediction import estimate_accuracy
 from hpcrowd.environment import JobTable, State, Trace
 
@@ -16,6 +17,7 @@ measured: dict[str, Any] = runpy.run_path(
 )
 
 
+@pytest.mark.slow
 def test_page_tells_what_is_measured(kth: Trace) -> None:
     """The tables of the page are those that are measured now on KTH-SP2."""
     with measured["TABLE"].open(newline="") as file:

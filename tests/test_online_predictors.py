@@ -131,6 +131,7 @@ def test_compiled_users_equal_called_users(
     assert outcome(called) == outcome(compiled)
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(jobs_of[0], platforms, policies, predictors, overruns)
 def test_compiled_equals_plain_on_platforms_that_change(

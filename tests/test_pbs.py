@@ -293,6 +293,7 @@ def test_losses_are_told() -> None:
     } == lost.counts
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 @pytest.mark.parametrize("name", ["KTH-SP2-1996-2.1-cln", "SDSC-DS-2004-2.1-cln"])
 def test_real_traces_survive(read_trace: Callable[[str], Trace], name: str) -> None:

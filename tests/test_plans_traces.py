@@ -10,7 +10,7 @@ from hpcrowd.environment import JobTable, Simulation, Trace, jobs_from_trace
 from hpcrowd.environment.schedulers.names import SCHEDULERS
 from hpcrowd.environment.traces.trace import Conversion
 
-pytestmark = pytest.mark.traces
+pytestmark = [pytest.mark.traces, pytest.mark.slow]
 
 DAY = 86_400
 

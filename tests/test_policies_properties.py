@@ -33,6 +33,7 @@ def test_compiled_equals_plain(rows: Rows, policy: str, cluster: dict[str, Any],
     assert outcome(slow) == outcome(fast)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.integers(0, 2**32 - 1), policies, clusters)
 def test_compiled_equals_plain_on_long_queues(

@@ -100,6 +100,7 @@ def test_the_workload_stands_on_the_page(script: Any) -> None:
     assert script.WORKLOAD.read_text() in (PAGES / "index.md").read_text()
 
 
+@pytest.mark.slow
 def test_pictures_can_be_drawn(script: Any) -> None:
     """Each picture is drawn from a run, with its title and without a warning."""
     for scheduler, title in script.PICTURES.values():

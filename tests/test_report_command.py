@@ -74,6 +74,7 @@ def test_json_names_the_file_and_the_runs(call: Call, runs: Path) -> None:
     assert 30 == wire["runs"][0]["metrics"]["jobs_in"]
 
 
+@pytest.mark.slow
 def test_same_bytes(call: Call, runs: Path) -> None:
     """Two reports on the same run differ in their own name only."""
     for name in ("a", "b"):
@@ -82,6 +83,7 @@ def test_same_bytes(call: Call, runs: Path) -> None:
     assert one == other.replace("b.html", "a.html")
 
 
+@pytest.mark.slow
 def test_folder_of_runs_is_a_comparison(call: Call, runs: Path) -> None:
     """A folder that holds runs stands for all of them."""
     code, _, _ = call("both", "-o", "both.html", "--title", "Does it matter?")
@@ -95,6 +97,7 @@ def test_folder_of_runs_is_a_comparison(call: Call, runs: Path) -> None:
     assert "A: recorded" in Page((runs / "report.html").read_text()).text
 
 
+@pytest.mark.slow
 def test_pictures_and_data(call: Call, runs: Path) -> None:
     """--figures leaves every picture as PNG and SVG, and its data as CSV with units in names."""
     code, _, err = call("both/think-time", "--figures", "pictures")
@@ -152,6 +155,7 @@ def test_wrong_requests(call: Call, runs: Path, arguments: list[str], words: lis
     assert "my own page" in (runs / "mine.html").read_text()
 
 
+@pytest.mark.slow
 def test_interrupted_report_leaves_the_old_one(
     call: Call, runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

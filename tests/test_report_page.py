@@ -164,6 +164,7 @@ def test_reactions_sites_and_full_logs_are_told(runs: dict[str, Run]) -> None:
         assert words in text, words
 
 
+@pytest.mark.slow
 def test_same_runs_same_bytes(runs: dict[str, Run], pages: Pages) -> None:
     """The same run gives the same page."""
     for kind in ("plain", "platform"):
@@ -180,6 +181,7 @@ def test_made_for_paper(pages: Pages) -> None:
     assert "@page" in pages["plain"]
 
 
+@pytest.mark.slow
 def test_comparison(make_trace: Callable[..., Trace], runs: dict[str, Run]) -> None:
     """Two runs stand side by side, then each has a part of its own."""
     trace = busy_trace(make_trace)
@@ -225,6 +227,7 @@ def test_parts_of_pages() -> None:
     assert ("a", "B", []) == Section("a", "B", [])
 
 
+@pytest.mark.slow
 def test_kth_is_small(kth: Trace, tmp_path: Path) -> None:
     """A report on a real trace of 28,000 jobs stays small enough to be sent around."""
     text = report_html([replay(kth, users="fluid")])

@@ -8,7 +8,7 @@ from hpcrowd.environment import Trace
 from hpcrowd.scenarios.kinds.resample import ResampleConfig, pool_of, resample
 from hpcrowd.scenarios.studies.rebound.draws import SHUFFLED, Draws, draws_of
 
-pytestmark = pytest.mark.traces
+pytestmark = [pytest.mark.traces, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

@@ -355,6 +355,7 @@ def test_all_oddities_read_back() -> None:
     assert trace.header.lines == again.header.lines
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 @pytest.mark.parametrize(
     ("log", "expected"),

@@ -295,6 +295,7 @@ def test_whatever_was_recorded(
             assert over[before].max() <= jobs.submit[after].min()
 
 
+@pytest.mark.slow
 def test_real_trace_keeps_its_scale(kth: Trace) -> None:
     """On KTH, `generative` submits no more than half as many jobs again, the published more."""
     calibrated = replay(kth, users="generative")

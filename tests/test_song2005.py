@@ -160,6 +160,7 @@ def test_a_seed_repeats_a_quality(kind: str) -> None:
     assert 0 <= found.ks_run_time < 1
 
 
+@pytest.mark.slow
 def test_groups_come_nearer_than_one_group_where_users_have_habits() -> None:
     """Many kinds of users are too many for one mixture, but not for one of each group."""
     random = np.random.default_rng(1)
@@ -229,6 +230,7 @@ def test_what_is_not_there_is_told(small: Song2005) -> None:
     assert "LANL-CM5-1994-4.1-cln.swf is measured, not LANL-CM5-1994-3.1-cln.swf" in text
 
 
+@pytest.mark.slow
 def test_folder_is_whole(small: Song2005, tmp_path: Path) -> None:
     """The folder holds data, table, maps of the groups, page and provenance."""
     rows = rows_of_folder(small, tmp_path)
@@ -249,6 +251,7 @@ def test_statements_are_checked_where_they_are_made(small: Song2005) -> None:
     assert (None, "users not there") == (named.holds, named.text)
 
 
+@pytest.mark.slow
 def test_processes_do_not_change_the_results(small: Song2005, small_folder: Path) -> None:
     """Two processes give what one gives, and a log alone what it gives with others."""
     again = reproduce_song2005(small_folder, seeds=2, workers=2, only=["KTH"])
@@ -272,6 +275,7 @@ def test_what_cannot_be_run_is_refused(small_folder: Path, tmp_path: Path) -> No
         reproduce_song2005(small_folder, seeds=0)
 
 
+@pytest.mark.slow
 def test_command_line(
     small_folder: Path, tmp_path: Path, call: Callable[..., tuple[int, str, str]]
 ) -> None:
@@ -288,6 +292,7 @@ def test_command_line(
     assert (2, True) == (code, "no trace of SDSC96" in error)
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 def test_kth_is_grouped_as_published(kth: Trace) -> None:
     """Table II to the digit with a border of 300, and the two groups of Table III."""

@@ -115,6 +115,7 @@ def test_a_folder_of_results_is_measured_as_it_was_simulated(call: Call, written
     assert run["wait_mean_s"] == pytest.approx(wait)
 
 
+@pytest.mark.slow
 def test_the_report_is_one_whole_file(call: Call, written: Path, tmp_path: Path) -> None:
     """--out writes a page with pictures next to what is printed, and names the file."""
     page = tmp_path / "report.html"

@@ -37,10 +37,10 @@ def alone(study: Path) -> Path:
 @pytest.mark.parametrize(
     ("name", "workers"),
     [
-        ("processes", 1),
+        pytest.param("processes", 1, marks=pytest.mark.slow),
         ("processes", 2),
-        ("processes", 3),
-        pytest.param("dask", 1, marks=needs_dask),
+        pytest.param("processes", 3, marks=pytest.mark.slow),
+        pytest.param("dask", 1, marks=[needs_dask, pytest.mark.slow]),
         pytest.param("dask", 2, marks=needs_dask),
     ],
 )

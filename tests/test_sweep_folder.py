@@ -148,6 +148,7 @@ def hold(path: Path, ready: Any, end: Any) -> None:
         end.wait(30)
 
 
+@pytest.mark.slow
 def test_second_sweep_is_refused_and_a_dead_one_is_not(tmp_path: Path) -> None:
     """While a sweep works in a folder another is refused; when it was killed, it is not."""
     path, out = write_study(tmp_path, SHORT), tmp_path / "out"

@@ -56,6 +56,7 @@ def begin(study: Path, out: Path, root: Path, workers: int) -> subprocess.Popen[
         )
 
 
+@pytest.mark.slow
 def test_killed_ten_times_the_results_are_the_same(
     study: Path, undisturbed: dict[str, bytes], root: Path, tmp_path: Path
 ) -> None:
@@ -127,6 +128,7 @@ class Killer(threading.Thread):
                 self.killed += 1
 
 
+@pytest.mark.slow
 def test_processes_may_die(study: Path, undisturbed: dict[str, bytes], tmp_path: Path) -> None:
     """Workers that are killed are replaced, and no run is lost or failed for it."""
     engine = Processes(2)
@@ -140,6 +142,7 @@ def test_processes_may_die(study: Path, undisturbed: dict[str, bytes], tmp_path:
     assert undisturbed == results(tmp_path / "out")
 
 
+@pytest.mark.slow
 @needs_dask
 def test_workers_of_a_dask_cluster_may_die(
     study: Path, undisturbed: dict[str, bytes], tmp_path: Path
@@ -184,6 +187,7 @@ def engine() -> Iterator[Engine]:
     made.close()
 
 
+@pytest.mark.slow
 def test_who_kills_its_worker_fails_alone(engine: Engine) -> None:
     """A task that kills its worker each time fails; those beside it are done."""
     found = dict(each_of(engine, die, [1, 2, -1, 3, 4]))

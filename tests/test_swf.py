@@ -50,7 +50,10 @@ def header_lines(text: bytes) -> list[bytes]:
 
 
 @pytest.mark.traces
-@pytest.mark.parametrize("name", TRACES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if "KTH" in name else pytest.mark.slow) for name in TRACES],
+)
 def test_real_trace_survives_reading_and_writing(traces: Path, name: str) -> None:
     """Every header line byte for byte and every field of every job are read and written."""
     path = traces / f"{name}.swf.gz"

@@ -182,6 +182,7 @@ def test_windows_are_true(
             assert header_date(clock, ended) == read.header.get("EndTime")
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 @pytest.mark.parametrize("name", ["KTH", "SDSC", "LLNL", "CEA", "DAS2"])
 def test_real_weeks(read_trace: Callable[[str], Trace], name: str) -> None:

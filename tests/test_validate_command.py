@@ -221,6 +221,7 @@ def test_page_needs_every_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert (2, 1, True) == (ended.value.exit_code, error.count("\n"), "not there; fetch" in error)
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 def test_page_shows_the_computed_scores(kth: Trace, root: Path) -> None:
     """The table of KTH in the documentation holds what the code computes, digit by digit."""

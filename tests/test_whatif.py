@@ -113,6 +113,7 @@ def test_script_tells_a_bad_trace(
         assert 1 == error.count("\n")
 
 
+@pytest.mark.slow
 def test_script_runs_as_a_module(busy_file: Path, root: Path) -> None:
     """``python -m`` of a script works, and its exit code is the script's."""
     command = [sys.executable, "-W", "error", "-m", "hpcrowd.scenarios.whatif.double_nodes"]

@@ -69,6 +69,7 @@ def page(root: Path) -> list[str]:
 # ---- on the real traces ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 def test_required_figures_are_reached_on_kth(study: Zakay2015) -> None:
     """Fluid / adjusted is 0.76 within 0.05, fluid < adjusted < conventional, no job moved."""
@@ -80,6 +81,7 @@ def test_required_figures_are_reached_on_kth(study: Zakay2015) -> None:
     assert study.reached
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 @pytest.mark.parametrize(
     "name",
@@ -100,6 +102,7 @@ def test_statement_holds_on_kth(study: Zakay2015, name: str) -> None:
     assert claim.holds, claim
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 def test_page_shows_the_computed_figures(study: Zakay2015, page: list[str]) -> None:
     """Table I and the statements on KTH are those that the code computes, digit by digit."""
@@ -113,12 +116,14 @@ def test_page_shows_the_computed_figures(study: Zakay2015, page: list[str]) -> N
         assert f"{VERDICTS[claim.holds]}: {claim.text}" == line.split("|")[column].strip()
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 def test_page_shows_the_effects(kth: Trace, page: list[str]) -> None:
     """What makes fluid users wait longer or shorter on KTH is as the page says."""
     assert f"| {' | '.join(readings.effect_row('KTH', kth))} |" in page
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 def test_page_shows_other_readings(kth: Trace, page: list[str]) -> None:
     """Table I of KTH under another setting is as the page says."""
