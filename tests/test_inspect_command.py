@@ -66,6 +66,7 @@ def answer(port: int, host: str) -> bytes:
         return one.recv(1000)
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_it(log: Path) -> None:
     """Interrupted, it says so and ends well, also with a page open."""
     with started_page(log) as served:

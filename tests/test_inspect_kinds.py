@@ -110,7 +110,7 @@ KINDS = {
 }  # fmt: skip
 
 #: Kinds that are looked at in the quick tests.
-QUICK = ("think-time-windows", "platform-requeue", "grid-at-once", "resample")
+QUICK = ("think-time-windows", "grid-at-once")
 
 STEPS = (HOUR, 6 * HOUR, DAY, DAY + 7, WEEK)
 
