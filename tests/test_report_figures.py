@@ -270,8 +270,8 @@ def test_words_about_a_run(runs: dict[str, Run]) -> None:
     run = story((1, 1, 10, 0, 0, 10), (2, 1, 10, 0, 7200, 7210))
     assert [
         "Story: 2 jobs by 2 users, simulated, on 64 processors, in 2.0 h.",
-        "A job waited 60.0 min on average, and 2.0 h at most; half of the users waited less than "
-        "60.0 min on average, nine in ten less than 108.0 min. 0.0 % of the processor time was in "
+        "A job waited 60.0 min on average and 2.0 h at most. Half of the users have a mean wait below "
+        "60.0 min, nine in ten below 108.0 min. 0.0 % of the processor time was in "
         "use.",
     ] == told(run)
     assert [] == decision_rows(run)
