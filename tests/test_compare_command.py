@@ -129,7 +129,7 @@ def test_folder(call: Call, runs: Path) -> None:
     [
         (["rigid"], ["two or more"]),
         (["rigid", "nowhere"], ["nowhere", "no such folder of results"]),
-        (["rigid", "."], ["holds several runs", "d0, d1, rigid"]),
+        (["rigid", "."], ["contains several runs", "d0, d1, rigid"]),
         (["rigid", "rigid/summary.json"], ["summary.json"]),
         (["rigid", "d0", "--out", "rigid"], ["--out rigid", "replace"]),
     ],

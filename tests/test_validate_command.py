@@ -152,7 +152,7 @@ def test_folder_holds_everything(call: Any, trace: Path, tmp_path: Path) -> None
     [
         (
             ["--split", "0"],
-            "split 0.0: must be a share of the submissions, between 0 and 1",
+            "split 0.0: share of the submissions in the first part, between 0 and 1",
         ),
         (["--split", "1.5"], "split 1.5: share of"),
         (["--split", "0.001"], "first part: no user submitted twice"),

@@ -82,8 +82,8 @@ class Task:
     ----------
     model
         Model to generate from.
-        trace
-            Trace to compare the generated workloads with.
+    trace
+        Trace to compare the generated workloads with.
     """
 
     model: WorkloadModel
@@ -186,12 +186,12 @@ def judge(
         The workload that it was fitted to, or another one.
     seeds
         Number of workloads to generate, each with as many jobs as the trace.
-        seed
-            Seed of the first; the others follow.
-        each
-            Runs a task for each seed, in any order; by default in this process, one by one.
-        progress
-            Called before each replication with a label, the number done and the total.
+    seed
+        Seed of the first; the others follow.
+    each
+        Runs a task for each seed, in any order; by default in this process, one by one.
+    progress
+        Called before each replication with a label, the number done and the total.
 
     Raises
     ------
@@ -239,8 +239,8 @@ def judgement_html(judgement: Judgement, *, again: str = "") -> str:
     ----------
     judgement
         The judgement.
-        again
-            Command that makes the report again.
+    again
+        Command that makes the report again.
     """
     model, trace = judgement.model, judgement.trace.workload
     shown = [generated(model, trace, one.seed) for one in judgement.replications[:SHOWN]]

@@ -105,9 +105,9 @@ def legend_figure(
         Inches; the height is that of body, title and legend together.
     title
         Title of the figure.
-        named
+    named
         Names in the legend, with the colours of :func:`look_of` in order.
-        record
+    record
         Whether to add a grey line for the record.
     """
     from matplotlib.lines import Line2D

@@ -196,8 +196,8 @@ def write(found: Validation, folder: str | os.PathLike[str], title: str, source:
     ----------
     found
         The validation.
-        folder
-            The folder to write.
+    folder
+        The folder to write.
     title
         Name of the trace.
     source

@@ -154,10 +154,10 @@ def mean_over_users(means: Floats, weights: Floats, share: Floats | None = None)
     ----------
     means
         Result of :func:`user_means`.
-        weights
-            Result of :func:`resample`.
-        share
-            Weight of each user, shape (users,); equal by default.
+    weights
+        Result of :func:`resample`.
+    share
+        Weight of each user, shape (users,); equal by default.
 
     Returns
     -------

@@ -40,7 +40,7 @@ class Hours:
     pieces
         Windows in which it may submit: open and close, s after Monday 00:00 local time; None if it
         has none.
-        weights
+    weights
         Its activity in each hour of the week, 1 on average, shape (168,); None if it has none.
     """
 
