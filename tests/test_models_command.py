@@ -192,7 +192,7 @@ def test_a_population_works(call: Call) -> None:
                 "-o",
                 "x.swf",
             ],
-            "one of the two",
+            "either a number of jobs or",
         ),
         (
             [

@@ -4,9 +4,9 @@ Work is processors times run time, in whole processor-seconds: nothing is rounde
 
     recorded work = work of all jobs as they are now + lost - added
 
-The recorded work is what the jobs needed before any user reacted, the work of all jobs as they are
-now what they need afterwards; renounced jobs need none. If every submitted job has run, the latter
-is the work done.
+The left side is what the jobs needed before any user reacted, the first term on the right what they
+need afterwards; renounced jobs need none. If every submitted job has run, that term is the work
+done.
 """
 
 from __future__ import annotations

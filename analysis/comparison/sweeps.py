@@ -143,7 +143,7 @@ TIME_UNITS = ((3 * DAY, DAY, "days"), (2 * HOUR, HOUR, "h"), (120, 60, "min"), (
 
 #: Columns of ``summary.csv`` after those of the axes, and their meaning.
 MEANING = {
-    "metric": "which",
+    "metric": "name of the metric",
     "of": "value: the mean over the seeds; minus AXIS = VALUE: the difference to the runs with "
     "this value of the axis and the same seed and other settings",
     "mean": "in the unit of the metric",

@@ -339,7 +339,7 @@ def jobs_in_bags_share(workload: Workload) -> float:
     return float(bags(workload).in_real.mean())
 
 
-@GROUP.feature("like neighbours within the gap", "Minh 2012, section 3.4, Fig. 3.3")
+@GROUP.feature("similar neighbours within the gap", "Minh 2012, section 3.4, Fig. 3.3")
 def bag_same_job_gap_share(workload: Workload) -> float:
     """Share of times between neighbours with the same requests that are not above the gap."""
     found = same_job_gaps(workload)
@@ -463,7 +463,7 @@ def bag_weekly_cycle(workload: Workload) -> float:
     return cycle(workload, bag_correlation(workload), WEEKLY)
 
 
-@GROUP.feature("run times of bags after each other", "Minh 2012, section 3.6, Fig. 3.8")
+@GROUP.feature("run times of successive bags", "Minh 2012, section 3.6, Fig. 3.8")
 def bag_run_time_acf1(workload: Workload) -> float:
     """Autocorrelation of the mean run times of bags at lag 1."""
     found = real_bags(workload)
