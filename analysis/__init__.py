@@ -1,6 +1,6 @@
-"""What it means: metrics, runs and their results, pictures.
+"""Analysis: metrics, runs and their results, pictures.
 
-The public names stand in ``__init__.pyi``; each is loaded when it is first used.
+The public names are listed in ``__init__.pyi``; each is loaded when it is first used.
 """
 
 import lazy_loader

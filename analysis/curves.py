@@ -1,8 +1,8 @@
-"""Curves behind the pictures: levels over time, distributions, weekly rhythm, in plain numpy.
+"""Data of the pictures: levels over time, distributions, weekly profiles, in plain numpy.
 
-Everything is averaged or sampled down to what a picture can show, so that drawing takes as long
-for 300,000 jobs as for 300. Weekly rhythm is there as rates for pictures
-(:func:`weekly_rates`) and as shares (:func:`weekly_profile`), which can be compared between runs.
+Everything is averaged or sampled down to what a picture can show, so that drawing 300,000 jobs
+takes no longer than 300. Weekly profiles come as rates, for pictures (:func:`weekly_rates`), and as
+shares, to compare runs (:func:`weekly_profile`).
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ Floats = NDArray[np.float64]
 #: Hours of a week, the bins of a weekly profile.
 WEEK_HOURS = WEEK // HOUR
 
-#: Widths of bins over time, s; beyond them whole days.
+#: Widths of time bins, s; wider ones are whole days.
 BIN_WIDTHS = (1, 5, 15, 60, 300, 900, 1800, *(h * HOUR for h in (1, 2, 3, 4, 6, 8, 12, 24)))
 
 #: Most labels on a time axis.
 MOST_LABELS = 13
 
-#: Part of the span before its beginning at which a label is still given.
+#: A label may be this far before the beginning, as a part of the span.
 NEAR = 0.03
 
-#: Days between labels where the trace does not say when it began.
+#: Days between labels if the trace does not give its start.
 NOMINAL_STEPS = (1, 7, 14, 28, 91, 182, 364, 728, 1820)
 
 
 def span_of(jobs: JobTable) -> tuple[int, int] | None:
-    """Return the first submission and the last simulated event, s; None if nothing happened."""
+    """Return the first submission and the last simulated event, s; None if there is none."""
     submit = jobs.submit[jobs.submit != UNKNOWN]
     if not len(submit):
         return None
@@ -49,8 +49,8 @@ def span_of(jobs: JobTable) -> tuple[int, int] | None:
 def activity_lengths(user: Int64s, submit: Int64s) -> Int64s:
     """Return the time from each user's first to its last submission, s, shape (users,).
 
-    The activity length of Zakay and Feitelson 2015, section VII: the jobs are given, so a user who
-    is active for longer has a lower throughput.
+    This is the activity length of Zakay and Feitelson 2015, section VII: the jobs are given, so a
+    user who is active for longer has a lower throughput.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def activity_lengths(user: Int64s, submit: Int64s) -> Int64s:
     Returns
     -------
     array
-        By user number, ascending; 0 for a user who submitted nothing.
+        By rising user number; 0 for a user who submitted nothing.
     """
     numbers, place = np.unique(user, return_inverse=True)
     known = submit != UNKNOWN
@@ -75,9 +75,9 @@ def activity_lengths(user: Int64s, submit: Int64s) -> Int64s:
 
 
 def time_edges(first: int, last: int, bins: int) -> Int64s:
-    """Return at most ``bins`` + 2 equally spaced seconds, at multiples of a width that people like.
+    """Return at most ``bins`` + 2 equally spaced seconds, at multiples of a round width.
 
-    They cover the span; one bin more than asked for if it does not begin at a multiple.
+    They cover the span, with one extra bin if it does not begin at a multiple.
     """
     least = (last - first) / bins
     width = next((w for w in BIN_WIDTHS if w >= least), -(-math.ceil(least) // DAY) * DAY)
@@ -93,7 +93,7 @@ def mean_level(begin: Int64s, end: Int64s, height: Int64s, edges: Int64s) -> Flo
     begin, end
         Seconds at which each block begins and ends, shape (blocks,).
     height
-        What it adds to the level meanwhile, shape (blocks,).
+        What it adds to the level, shape (blocks,).
     edges
         Bin edges, s, rising.
 
@@ -123,14 +123,14 @@ def processors_in_use(jobs: JobTable, edges: Int64s) -> Floats:
 def jobs_waiting(jobs: JobTable, edges: Int64s, weight: Int64s | None = None) -> Floats:
     """Return the jobs in the queue, averaged over each bin, shape (bins,).
 
-    Jobs that left without running count as never having waited.
+    Jobs that never ran count as never having waited.
 
     Parameters
     ----------
     jobs, edges
         The table, and the edges of the bins, s.
     weight
-        What each job counts, shape (jobs,), such as its processors; 1 unless given.
+        Weight of each job, shape (jobs,), such as its processors; by default 1.
     """
     started = jobs.start != UNKNOWN
     waits = (jobs.submit != UNKNOWN) & (started | (jobs.state == State.UNFINISHED))
@@ -142,14 +142,14 @@ def jobs_waiting(jobs: JobTable, edges: Int64s, weight: Int64s | None = None) ->
 def size_steps(
     processors: int, sizes: Iterable[tuple[int, int, int]], first: int, last: int
 ) -> list[tuple[int, int]]:
-    """Return from which second on there were how many processors, from ``first`` to ``last``.
+    """Return the number of processors as steps (second, processors) from ``first`` to ``last``.
 
     Parameters
     ----------
     processors
-        At first, of all clusters.
+        Initial number, all clusters together.
     sizes
-        What :func:`sizes_of` returns.
+        Result of :func:`sizes_of`.
     first, last
         s since the origin.
     """
@@ -169,7 +169,7 @@ def processor_seconds(
 
 
 def cumulative(times: Int64s, at: Int64s) -> Int64s:
-    """Return how many of ``times`` are not later than each of ``at``; unknown ones never are."""
+    """Return how many of ``times`` are at or before each of ``at``; unknown ones do not count."""
     known = np.sort(times[times != UNKNOWN])
     return np.searchsorted(known, at, side="right").astype(np.int64)
 
@@ -182,20 +182,20 @@ def exceedance(values: Int64s | Floats, points: int = 160) -> tuple[Floats, Floa
     if not len(values) or values.max() <= 1:
         return None
     x: Floats = np.geomspace(1.0, float(values.max()), points)
-    x[-1] = values.max()  # not a hair less: none is larger
+    x[-1] = values.max()  # exact, so that no value is larger
     share: Floats = 1 - np.searchsorted(np.sort(values), x, side="right") / len(values)
     return x, share
 
 
 def weekly_rates(times: Int64s, clock: Clock) -> Floats | None:
-    """Return the mean submissions in each local hour of the week, from Monday 00:00, per h.
+    """Return the mean submissions per h in each local hour of the week, from Monday 00:00.
 
-    Weeks that were only partly seen count by the hours that were seen. None without times.
+    Partly covered weeks count with the hours covered. None without times.
     """
     times = times[times != UNKNOWN]
     if not len(times):
         return None
-    # Hours begin by the local clock, not with the trace: who comes at 8:00 is not of the 7th.
+    # Hours begin by the local clock, not with the trace: a job at 8:00 is in hour 8, not 7.
     past = int(clock.second_of_week(np.zeros(1, np.int64))[0]) % HOUR
     place = (times + past) // HOUR
     hours = np.arange(int(place.min()), int(place.max()) + 1) * HOUR - past
@@ -208,7 +208,7 @@ def weekly_rates(times: Int64s, clock: Clock) -> Floats | None:
 
 
 def time_ticks(clock: Clock, first: int, last: int) -> tuple[list[int], list[str], str]:
-    """Return where to label a time axis, s, with what, and the name of the axis with its zone."""
+    """Return the ticks of a time axis (s), their labels, and its name with the time zone."""
     if clock.nominal:
         step = next(
             (d for d in NOMINAL_STEPS if (last - first) / (d * DAY) < MOST_LABELS),
@@ -256,7 +256,7 @@ def _months(begin: datetime, end: datetime, step: int) -> list[datetime]:
     ]
 
 
-#: Shares of a profile have to add up to 1 within this; what is beyond cannot be rounding.
+#: Tolerance for the sum of a profile's shares; a larger deviation cannot be rounding.
 SUM_TOLERANCE = 1e-9
 
 #: Hours of a day.
@@ -300,7 +300,7 @@ def profile_distance(a: Floats, b: Floats) -> float:
     Raises
     ------
     QuantityError
-        When a profile does not add up to 1, as that of nobody, or the shapes differ.
+        When a profile does not add up to 1, such as one without submissions, or the shapes differ.
     """
     if np.shape(a) != np.shape(b):
         raise QuantityError(f"profiles of shapes {np.shape(a)} and {np.shape(b)}: must be the same")
@@ -312,5 +312,5 @@ def profile_distance(a: Floats, b: Floats) -> float:
 
 
 def unevenness(profile: Floats) -> float:
-    """Return the distance of a profile from one with equal hours: 0 flat, towards 1 all at once."""
+    """Return the distance of a profile from a flat one: 0 flat, towards 1 all in one hour."""
     return profile_distance(profile, np.full(np.shape(profile), 1 / np.size(profile)))

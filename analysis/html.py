@@ -1,7 +1,7 @@
-"""What HTML reports are made of: a page, pictures, tables, where numbers come from.
+"""The building blocks of HTML reports: page, pictures, tables, origin of the numbers.
 
-Pages are single files without scripts that load nothing. :mod:`analysis.report.runs` has the report
-on runs.
+A page is a single file without scripts that loads nothing. The report on runs is in
+:mod:`analysis.report.runs`.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ code { font-family: ui-monospace, Consolas, monospace; font-size: .85em; overflo
 }
 """
 
-#: Tables with at most so many rows are not divided between pages.
+#: Tables with at most this many rows are not split across printed pages.
 SHORT = 25
 
-#: Longer settings are cut where a page tells them.
+#: Longer settings are cut off on a page.
 MOST_LETTERS = 600
 
-#: What the head of a page says made it; files that say so may be replaced by another report.
+#: Marks a page as written by hpcrowd; only such files may be replaced by another report.
 GENERATOR = '<meta name="generator" content="hpcrowd">'
 
 
@@ -76,20 +76,20 @@ class Picture(NamedTuple):
     """A picture of a report."""
 
     png: bytes
-    caption: str  #: what is to be seen
-    title: str = ""  #: what the picture is called, for those who cannot see it
+    caption: str  #: what the picture shows
+    title: str = ""  #: short name, for screen readers
 
 
 class Section(NamedTuple):
-    """A part of a page with a heading of its own."""
+    """A part of a page with its own heading."""
 
-    name: str  #: for links to it
+    name: str  #: anchor for links
     title: str
     parts: list[str]  #: HTML
 
 
 def html_page(title: str, lead: Iterable[str], parts: Iterable[str]) -> str:
-    """Return a page with a heading, paragraphs of text, and parts that are HTML already."""
+    """Return a page: a heading, paragraphs of plain text, and parts that already are HTML."""
     text = [f"<h1>{escape(title)}</h1>", *(f"<p>{escape(words)}</p>" for words in lead)]
     body = "\n".join([*text, *parts])
     return (
@@ -103,7 +103,7 @@ def html_page(title: str, lead: Iterable[str], parts: Iterable[str]) -> str:
 
 
 def sections_of(sections: Sequence[Section]) -> list[str]:
-    """Return a table of contents, then the sections."""
+    """Return a table of contents and the sections."""
     entries = "".join(f'<li><a href="#{one.name}">{escape(one.title)}</a></li>' for one in sections)
     found = [f'<nav aria-label="Contents"><ul>{entries}</ul></nav>']
     for one in sections:
@@ -113,7 +113,7 @@ def sections_of(sections: Sequence[Section]) -> list[str]:
 
 
 def paragraphs(sentences: Iterable[str]) -> list[str]:
-    """Return plain text as paragraphs."""
+    """Return sentences of plain text as paragraphs."""
     return [f"<p>{escape(text)}</p>" for text in sentences]
 
 
@@ -134,7 +134,7 @@ def figure_of(picture: Picture) -> str:
 
 
 def table_html(head: str, lines: Iterable[str], attributes: str = "") -> str:
-    """Return a table of the cells of its head and of rows, both HTML already."""
+    """Return a table; ``head`` and ``lines`` already are HTML."""
     body = "\n".join(lines)
     return (
         f'<div class="wide"><table{attributes}>\n<thead><tr>{head}</tr></thead>\n'
@@ -145,7 +145,7 @@ def table_html(head: str, lines: Iterable[str], attributes: str = "") -> str:
 def small_print(
     lines: Iterable[str], versions: Mapping[str, str], commands: Iterable[str] = ()
 ) -> str:
-    """Return lines of HTML, then what made the page, and the commands that make it again."""
+    """Return lines of HTML, the versions, and the commands that make the page again."""
     told = ", ".join(f"{name} {text}" for name, text in versions.items())
     again = [f"Again: <code>{escape(command)}</code>" for command in commands if command]
     body = "<br>\n".join([*lines, f"Versions: {escape(told)}.", *again])
@@ -165,11 +165,11 @@ def rows_table(
     Parameters
     ----------
     head, rows
-        What it holds; the first cell of a row names it.
+        The cells; the first cell of a row is its name.
     words
-        Columns of words at the left; those behind them are numbers, to the right.
+        Number of leading columns that hold words; the others hold numbers, aligned right.
     remark
-        Whether the last column holds words, too.
+        Whether the last column holds words as well.
     caption
         What it shows.
     """
@@ -192,7 +192,10 @@ def rows_table(
 
 
 def table_of(head: Sequence[str], rows: Iterable[tuple[str, Sequence[str], str]], last: str) -> str:
-    """Return a table: names, one number per run, and a remark headed ``last``."""
+    """Return a table with a name, one number per run, and a remark in each row.
+
+    ``last`` is the heading of the remarks.
+    """
     names = "".join(f'<th scope="col" class="number">{escape(name)}</th>' for name in head)
     lines = []
     for name, values, remark in rows:
@@ -210,16 +213,16 @@ def origin_of(
     clock: Clock,
     again: str | Sequence[str] = "",
 ) -> str:
-    """Return configuration, versions and clock: what the runs share once, what differs by run.
+    """Return configuration, versions and clock: shared settings once, the others for each run.
 
     Parameters
     ----------
     labels, found
-        Name and :func:`~hpcrowd.analysis.results.provenance` of each run.
+        Label and :func:`~hpcrowd.analysis.results.provenance` of each run.
     clock
-        Of the first.
+        Clock of the first run.
     again
-        Command that makes the same again, or several.
+        Command, or several, that make the page again.
     """
     keys = list(dict.fromkeys(key for one in found for key in one["configuration"]))
     values = {key: [_plain(one["configuration"].get(key)) for one in found] for key in keys}
@@ -228,7 +231,7 @@ def origin_of(
     traces = {one["trace"]["source"]: one["trace"]["sha256"] for one in found if one["trace"]}
     lines += [f"trace {escape(name)}, SHA-256 <code>{sha}</code>" for name, sha in traces.items()]
     lines.append(
-        f"Local times are those of {escape(str(clock.zone))}; second 0 is "
+        f"Time zone: {escape(str(clock.zone))}; second 0 is "
         + f"{clock.local(0):%A %Y-%m-%d %H:%M}"
         + (f" ({clock.note})." if clock.note else ".")
     )
@@ -245,7 +248,7 @@ def _plain(value: Any) -> str:
 
 
 def _cut(text: str) -> str:
-    """Return a setting without the rest of long ones, such as whole models."""
+    """Return a setting; long ones, such as whole models, are cut off."""
     if len(text) <= MOST_LETTERS:
         return text
-    return f"{text[:MOST_LETTERS]}… ({len(text):,} characters, whole in provenance.json)"
+    return f"{text[:MOST_LETTERS]}… ({len(text):,} characters, in full in provenance.json)"

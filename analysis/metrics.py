@@ -1,7 +1,7 @@
-"""What a run was like, and the sessions of a trace, in numbers with their units in their names.
+"""Metrics of runs, and statistics of the sessions of a trace; names include the unit.
 
 Waits, responses, slowdowns and the makespan count jobs that ran; lateness counts every submitted
-job, also rejected ones (Madon et al. 2024, section 6).
+job, including rejected ones (Madon et al. 2024, section 6).
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ PERCENTILES = (10, 50, 90)
 
 @dataclass(frozen=True)
 class Metric:
-    """One number about a run.
+    """A number that describes a run.
 
     Attributes
     ----------
     name
-        With the unit at its end.
+        Name, with the unit at the end.
     meaning
-        One line for people.
+        Definition in one line.
     """
 
     name: str
     meaning: str
 
 
-#: Every metric of :func:`summarize`, in its order.
+#: The metrics of :func:`summarize`, in order.
 METRICS = (
     Metric("jobs_in", "jobs that users had to submit"),
     Metric("jobs_completed", "jobs that ran to their end"),
@@ -56,7 +56,7 @@ METRICS = (
     Metric("jobs_cancelled", "jobs taken back"),
     Metric("jobs_renounced", "jobs that users decided not to run"),
     Metric("jobs_failed", "jobs that a failure of the platform ended for good"),
-    Metric("jobs_unfinished", "jobs not over when the run ended"),
+    Metric("jobs_unfinished", "jobs not finished when the run ended"),
     Metric("jobs_dropped", "jobs of the trace that could not be simulated"),
     Metric("makespan_s", "first submission to last end"),
     Metric("wait_mean_s", "mean time from submission to start"),
@@ -74,7 +74,7 @@ METRICS = (
     Metric("additional_lateness_s", "lateness added per job, 2 mean / (n - 1) (Madon Eq. 6)"),
 )
 
-#: Metrics that are also taken user by user.
+#: Metrics that are also computed for each user.
 PER_USER = (
     "wait_mean_s",
     "wait_max_s",
@@ -93,25 +93,24 @@ def summarize(
     dropped: int = 0,
     sizes: Iterable[tuple[int, int, int]] = (),
 ) -> dict[str, Any]:
-    """Return every metric of a run by name; what cannot be said is None.
+    """Return the metrics of a run by name; None if undefined.
 
     Parameters
     ----------
     jobs
         The simulated jobs.
     processors
-        Size of the machine at first, or of all clusters together where jobs were submitted to
-        several.
+        Initial size of the machine, or of all clusters together if there are several.
     dropped
-        Jobs of the trace that could not be simulated.
+        Number of jobs of the trace that could not be simulated.
     sizes
         Changes of the size of a cluster: s, processors before, processors after.
 
     Returns
     -------
     dict
-        The names of :data:`METRICS`, then ``per_user``: for each of :data:`PER_USER` the
-        10th, 50th and 90th percentile over users as ``p10``, ``p50``, ``p90``.
+        The names of :data:`METRICS`, and ``per_user``: for each of :data:`PER_USER` the 10th, 50th
+        and 90th percentile over users as ``p10``, ``p50``, ``p90``.
     """
     ran = jobs.over
     values: dict[str, Any] = {
@@ -156,7 +155,7 @@ def summarize(
 
 
 def slowdown(response: Int64s, run: Int64s) -> Floats:
-    """Return response time over run time, run times of 0 counted as 1 s."""
+    """Return response time over run time; run times of 0 count as 1 s."""
     return response / np.maximum(run, RESOLUTION)
 
 
@@ -166,7 +165,7 @@ def bounded_slowdown(response: Int64s, run: Int64s) -> Floats:
 
 
 def submitted(jobs: JobTable) -> NDArray[np.bool_]:
-    """Return which jobs were submitted, recorded and simulated."""
+    """Return which jobs were submitted both in the record and in the simulation."""
     known: NDArray[np.bool_] = (jobs.submit != UNKNOWN) & (jobs.recorded_submit != UNKNOWN)
     return known
 
@@ -180,7 +179,7 @@ def lateness(jobs: JobTable) -> Int64s | None:
 
 
 def relative_lateness(late: Int64s, recorded: Int64s) -> float:
-    """Return 1 + mean lateness over the recorded span of submissions (Madon Eq. 4)."""
+    """Return 1 + mean lateness / recorded span of submissions (Madon Eq. 4)."""
     span = float(recorded.max() - recorded.min())
     return 1 + float(late.mean()) / span if span else math.nan
 
@@ -191,7 +190,7 @@ def additional_lateness(late: Int64s) -> float:
 
 
 def per_user(jobs: JobTable) -> dict[str, tuple[Int64s, Floats]]:
-    """Return, for each metric of :data:`PER_USER`, the users that have it and its values.
+    """Return the users that have each metric of :data:`PER_USER`, and their values.
 
     Users with a single job have no relative or additional lateness.
     """
@@ -225,7 +224,7 @@ def per_user(jobs: JobTable) -> dict[str, tuple[Int64s, Floats]]:
 
 
 def format_metric(name: str, value: float | None) -> str:
-    """Return the value of a metric for people, by the unit in its name."""
+    """Return the value of a metric as text, formatted by the unit in its name."""
     if value is None:
         return "-"
     if name.startswith("jobs_"):
@@ -238,7 +237,7 @@ def format_metric(name: str, value: float | None) -> str:
 
 
 def _groups(users: Int64s) -> tuple[Int64s, Callable[[NDArray[Any], np.ufunc], Floats]]:
-    """Return the distinct users and a function that reduces values user by user."""
+    """Return the distinct users, and a function that reduces values by user."""
     order = np.argsort(users, kind="stable")
     distinct, first = np.unique(users[order], return_index=True)
 
@@ -251,7 +250,7 @@ def _groups(users: Int64s) -> tuple[Int64s, Callable[[NDArray[Any], np.ufunc], F
 
 
 def _number(value: Any) -> float | None:
-    """Return a float fit for JSON: None where it is not finite."""
+    """Return a float fit for JSON; None if it is not finite."""
     value = float(value)
     return value if math.isfinite(value) else None
 
@@ -264,12 +263,12 @@ def session_stats(jobs: JobTable, work: Work, user: int | None = None) -> dict[s
     jobs, work
         The jobs and their sessions.
     user
-        Only this user's; None for all users.
+        Count only this user; None for all.
 
     Returns
     -------
     dict
-        Names carry units; a distribution holds ``p10``, ``p50``, ``p90`` and ``max``. *Arity* is
+        Names include the unit; a distribution has ``p10``, ``p50``, ``p90`` and ``max``. *Arity* is
         the number of sessions that wait directly for a session.
 
     Raises
@@ -308,7 +307,7 @@ def session_stats(jobs: JobTable, work: Work, user: int | None = None) -> dict[s
 
 
 def _spread(values: ArrayLike) -> dict[str, float] | None:
-    """Return percentiles and maximum, None when there is nothing."""
+    """Return percentiles and maximum; None if there are no values."""
     numbers = np.asarray(values, np.float64)
     if not len(numbers):
         return None

@@ -1,8 +1,8 @@
-"""Means and differences with their confidence intervals, paired where the same thing is seen twice.
+"""Means and differences with confidence intervals, paired by seed or user where possible.
 
-Over seeds the intervals are Student's: a mean over independent runs. Over users they come from the
-bootstrap (Efron 1979, percentile interval), because users' differences are skewed and heavy-tailed;
-whole users are drawn again, so that what one user does stays together.
+Intervals over seeds are Student's, as runs are independent. Intervals over users come from the
+bootstrap (Efron 1979, percentile interval), because the differences of users are skewed and
+heavy-tailed; whole users are resampled, so that the values of a user stay together.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CONFIDENCE = 0.95
 #: section 12.5 asks for 1,000 or more).
 RESAMPLES = 2000
 
-#: Most numbers that the bootstrap draws at once; it takes as many users as there are that way.
+#: Most numbers that the bootstrap draws at once, to limit memory whatever the number of users.
 AT_ONCE = 4_000_000
 
 
@@ -35,11 +35,11 @@ class Estimate:
     Attributes
     ----------
     mean
-        Of the values, or of the differences.
+        Mean of the values, or of the differences.
     low, high
-        Ends of the interval of :data:`CONFIDENCE`; None where there are too few values for one.
+        Ends of the interval with :data:`CONFIDENCE`; None with too few values.
     count
-        Values, or pairs, that it is made of.
+        Number of values or pairs.
     """
 
     mean: float
@@ -55,17 +55,17 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference to the first: absolute, and as a part of the first.
+    """A difference to the first, absolute and relative.
 
     Attributes
     ----------
     estimate
         The absolute difference.
     relative
-        The difference over the first's value without its sign; None where that is 0.
+        The difference over the absolute value of the first; None if that is 0.
     by
-        What the interval is over: ``pairs`` of the same seed, ``groups`` of different seeds
-        (Welch), or empty without an interval.
+        Kind of interval: ``pairs`` of the same seed, ``groups`` of different seeds (Welch), or
+        empty without an interval.
     """
 
     estimate: Estimate
@@ -75,20 +75,20 @@ class Difference:
 
 @dataclass(frozen=True)
 class UserDifference:
-    """How users fare against the first, user by user.
+    """The difference to the first, user by user.
 
     Attributes
     ----------
     first, other
         Means over the paired users.
     estimate
-        Mean difference over users, each counting once, with its bootstrap interval.
+        Mean difference over users, each counted once, with its bootstrap interval.
     median
         Median difference.
     better, worse
-        Shares of users whose value is smaller, larger; the others have the same.
+        Shares of users whose value is smaller or larger than in the first.
     only_first, only_other
-        Users who have the metric on one side only; they are left out.
+        Number of users left out because they have the metric on one side only.
     """
 
     first: float
@@ -102,7 +102,7 @@ class UserDifference:
 
 
 def t_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
-    """Return the mean of independent values with Student's interval; a single value has none."""
+    """Return the mean of independent values with Student's interval; none for a single value."""
     data = np.asarray(values, np.float64)
     count = len(data)
     mean = float(data.mean())
@@ -113,7 +113,7 @@ def t_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Estim
 
 
 def welch(first: Sequence[float], other: Sequence[float]) -> Estimate:
-    """Return the difference of two means with Welch's interval (1947); none if one is a single."""
+    """Return the difference of two means with Welch's interval (1947); none with a single value."""
     a, b = np.asarray(first, np.float64), np.asarray(other, np.float64)
     mean = float(b.mean() - a.mean())
     if min(len(a), len(b)) < 2:
@@ -133,8 +133,8 @@ def seed_difference(
 ) -> Difference:
     """Return the difference of a metric between two groups of runs.
 
-    Paired by seed if two or more seeds are in both; otherwise the difference of the means, with
-    Welch's interval if both have two or more runs.
+    It is paired by seed if both share at least two seeds; otherwise it is the difference of the
+    means, with Welch's interval if both have at least two runs.
 
     Parameters
     ----------
@@ -154,14 +154,14 @@ def seed_difference(
 
 
 def bootstrap_mean(values: Floats, generator: np.random.Generator) -> Estimate:
-    """Return the mean with its percentile bootstrap interval; a single value has none.
+    """Return the mean with its percentile bootstrap interval; none for a single value.
 
     Parameters
     ----------
     values
         Shape (users,), at least one.
     generator
-        The stream to draw from; the draws depend on the number of users only.
+        The stream to draw from; the draws depend only on the number of users.
     """
     count = len(values)
     mean = float(values.mean())
@@ -180,7 +180,7 @@ def bootstrap_mean(values: Floats, generator: np.random.Generator) -> Estimate:
 def paired_values(
     first: tuple[Int64s, Floats], other: tuple[Int64s, Floats]
 ) -> tuple[Floats, Floats]:
-    """Return the values of the users who are in both, user by user."""
+    """Return the values of the users who are in both, in the same order."""
     _, in_first, in_other = np.intersect1d(
         first[0], other[0], assume_unique=True, return_indices=True
     )
@@ -190,15 +190,14 @@ def paired_values(
 def user_difference(
     first: tuple[Int64s, Floats], other: tuple[Int64s, Floats], seed: int = 0
 ) -> UserDifference | None:
-    """Return how users fare against the first; None if no user has the metric on both sides.
+    """Return the users' difference to the first; None if no user has the metric on both sides.
 
     Parameters
     ----------
     first, other
         User numbers, rising, and their values.
     seed
-        The bootstrap draws from the stream ``compare`` of this seed, the same for every metric and
-        group.
+        Seed of the bootstrap; its stream ``compare`` is the same for every metric and group.
     """
     a, b = paired_values(first, other)
     if not len(a):
@@ -217,7 +216,7 @@ def user_difference(
 
 
 def mean_by_user(found: Sequence[tuple[Int64s, Floats]]) -> tuple[Int64s, Floats]:
-    """Return users and their values, averaged over the runs in which they have one.
+    """Return users and their values, averaged over the runs in which they have the metric.
 
     Parameters
     ----------
@@ -231,7 +230,7 @@ def mean_by_user(found: Sequence[tuple[Int64s, Floats]]) -> tuple[Int64s, Floats
 
 
 def _t_quantile(freedom: float, confidence: float = CONFIDENCE) -> float:
-    """Return how many standard errors wide half an interval is."""
+    """Return the half width of an interval in standard errors."""
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, (1 + confidence) / 2))

@@ -1,17 +1,17 @@
-"""How well run times are predicted, and how the history-based predictor is trained.
+"""Accuracy of run time predictions, and training of the history-based predictor.
 
-A predictor is driven through a recorded trace: the jobs arrive and end in the order of time, as
-recorded, and the very predictor that a simulation would ask is asked at each arrival. It is given a
-table in which no run time stands: a job's becomes known when it ends, and not before. The first
-part of the jobs trains, or fills the history; figures are of the rest.
+A predictor goes through a recorded trace: jobs arrive and end in order of time, as recorded, and
+each arrival asks the same predictor as a simulation would. Its table of jobs has no run times: a
+job's run time becomes known when it ends, not before. The first part of the jobs trains the
+predictor, or fills its history; figures are of the rest.
 
 Training is an evolutionary search (thesis section 8.3.3). Differential evolution
 (``scipy.optimize.differential_evolution``) looks for the template, the pivot and N, K, alpha and
-beta of both groups that make Eq. 8.9 largest on the training part; nothing else is looked at.
-Several seeds search side by side, one a thread, since an evaluation is compiled code that runs
-beside others; the best of them is taken.
+beta of both groups that maximize Eq. 8.9 on the training part; nothing else is used. Several seeds
+search in parallel, one per thread, since evaluations are compiled code that runs in parallel; the
+best of them is taken.
 
-A budget of evaluations gives the same parameters wherever it is run. A budget of time does not.
+A budget of evaluations gives the same parameters on any machine; a budget of time does not.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ from hpcrowd.environment.traces.trace import Trace, jobs_from_trace, tally
 #: Status of jobs that finished successfully; only they are predicted (thesis section 8.2).
 COMPLETED = 1
 
-#: Jobs that train (our reading of thesis section 8.3.3, which says "the first part"); a trace that
-#: would leave fewer than half as many for the test is cut in half.
+#: Training jobs (our reading of thesis section 8.3.3, which says "the first part"); if fewer than
+#: half as many would be left for the test, the trace is cut in half.
 TRAINING_JOBS = 30_000
 
 #: Seconds in a minute: errors are in minutes, as published.
@@ -59,7 +59,7 @@ MINUTE = 60
 
 @dataclass
 class PastJobs:
-    """Jobs of a trace to predict, and what a predictor hears of them.
+    """Jobs of a trace to predict, and what a predictor may see of them.
 
     Attributes
     ----------
@@ -70,9 +70,9 @@ class PastJobs:
     end
         When each ended, s since the origin, shape (jobs,).
     left_out
-        Jobs of the trace that are not among them, by reason.
+        Number of jobs of the trace that are left out, by reason.
     facts
-        Which trace it is.
+        Facts about the trace.
     """
 
     jobs: JobTable
@@ -96,20 +96,20 @@ class PastJobs:
 
 
 def past_jobs(trace: Trace, years: tuple[int, int] | None = None) -> PastJobs:
-    """Return the jobs of a trace that can be predicted: status 1, with a requested time.
+    """Return the jobs of a trace that can be predicted: those of status 1 with a requested time.
 
     Parameters
     ----------
     trace
-        What was recorded.
+        The recorded trace.
     years
-        Only jobs that were submitted from the first to the last of these calendar years, in local
-        time; None takes all.
+        Take only jobs submitted from the first to the last of these calendar years, local time;
+        None takes all.
 
     Raises
     ------
     TraceError
-        When no job is left, or the trace does not say when it began and years are asked for.
+        When no job is left, or years are given but the trace does not give its start.
     """
     keep = np.ones(len(trace), bool)
     left_out: Counter[str] = Counter()
@@ -123,7 +123,7 @@ def past_jobs(trace: Trace, years: tuple[int, int] | None = None) -> PastJobs:
         submit = trace["submit"]
         leave_out(f"not submitted in {_named(years)}", (submit < begin) | (submit >= end))
     leave_out("status is not 1", trace["status"] != COMPLETED)
-    # A request that is made from the run time would tell it.
+    # A request derived from the run time would reveal it.
     leave_out("no requested time", trace["requested_time"] <= 0)
     if not keep.any():
         reasons = ", ".join(f"{plural(n, 'job')} {why}" for why, n in left_out.items())
@@ -149,12 +149,12 @@ def past_jobs(trace: Trace, years: tuple[int, int] | None = None) -> PastJobs:
 
 
 def parse_years(text: str) -> tuple[int, int]:
-    """Return the first and last calendar year that ``text`` means: ``2004``, ``2005-2006``.
+    """Return the first and last calendar year of a text such as ``2004`` or ``2005-2006``.
 
     Raises
     ------
     QuantityError
-        When it means none.
+        When it is neither.
     """
     first, dash, last = text.partition("-")
     if not re.fullmatch(r"\d{4}(-\d{4})?", text, re.ASCII) or (dash and last < first):
@@ -167,12 +167,12 @@ def _named(years: tuple[int, int]) -> str:
 
 
 def _edges(trace: Trace, years: tuple[int, int]) -> tuple[int, int]:
-    """Return the seconds at which calendar years begin and end in local time."""
+    """Return the seconds at which a range of calendar years begins and ends, local time."""
     clock = Clock.of(trace.header)
     if clock.nominal:
         raise TraceError(
-            f"{trace.source}: no UnixStartTime in the header, so no job is of {_named(years)}; "
-            "leave the years out"
+            f"{trace.source}: no UnixStartTime in the header, so no job can be assigned to "
+            f"{_named(years)}; leave the years out"
         )
     first, last = (
         int(datetime(year, 1, 1, tzinfo=clock.zone).timestamp()) - clock.unix_start
@@ -182,14 +182,14 @@ def _edges(trace: Trace, years: tuple[int, int]) -> tuple[int, int]:
 
 
 def training_jobs(text: str, jobs: int) -> int:
-    """Return how many jobs train: ``30000``, a share such as ``0.5``, or ``auto``.
+    """Return the number of training jobs: ``30000``, a share such as ``0.5``, or ``auto``.
 
-    ``auto`` is 30,000, or half of the jobs where that leaves fewer than 15,000 for the test.
+    ``auto`` is 30,000, or half of the jobs if that would leave fewer than 15,000 for the test.
 
     Raises
     ------
     QuantityError
-        When ``text`` is none of these, or leaves no job on either side.
+        When ``text`` is none of these, or leaves no jobs to train or to test.
     """
     if text == "auto":
         return TRAINING_JOBS if jobs >= 1.5 * TRAINING_JOBS else jobs // 2
@@ -212,18 +212,18 @@ def training_jobs(text: str, jobs: int) -> int:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """How well run times were predicted (thesis section 8.4.1).
+    """Accuracy of predictions of run times (thesis section 8.4.1).
 
     Attributes
     ----------
     jobs
-        How many were predicted.
+        Number of predicted jobs.
     underestimated_share
         Share of jobs that ran longer than predicted, in whole seconds.
     mae_min
         Mean absolute error, min (Eq. 8.10).
     wae_min
-        Absolute error weighted with processors times run time, min (Eq. 8.12).
+        Mean absolute error, weighted with processors times run time, min (Eq. 8.12).
     normalized_error
         Sum of absolute errors over the sum of run times (Eq. 8.11).
     """
@@ -236,9 +236,9 @@ class Accuracy:
 
     @classmethod
     def of(cls, predicted: Int64s, run: Int64s, processors: Int64s) -> Accuracy:
-        """Return the figures of predictions; all in s, shape (jobs,).
+        """Return the accuracy of predictions; all arguments have shape (jobs,), times are in s.
 
-        Figures over nothing, such as the weighted error of jobs that all ran 0 s, are 0.
+        Figures without a denominator, such as the weighted error of jobs that all ran 0 s, are 0.
         """
         error = np.abs(predicted - run).astype(np.float64)
         weight = processors.astype(np.float64) * run
@@ -253,34 +253,33 @@ class Accuracy:
 
     @property
     def fitness(self) -> float:
-        """Return Eq. 8.9; it is negative, and the nearer to 0 the better."""
+        """Return Eq. 8.9: negative, and the closer to 0 the better."""
         return -self.normalized_error / float(np.exp((1 - self.underestimated_share) ** 2))
 
 
 def predict_all(past: PastJobs, predictor: Predictor) -> Int64s:
-    """Return what is predicted of each job at its arrival, s, shape (jobs,)."""
+    """Return the prediction for each job at its arrival, s, shape (jobs,)."""
     predictor.begin(past.jobs)
     return predictor.follow(past.events)
 
 
 def evaluate(past: PastJobs, predictor: Predictor, training: int = 0) -> Accuracy:
-    """Return how well the jobs after the first ``training`` are predicted.
+    """Return the accuracy for the jobs after the first ``training``.
 
-    The predictor goes through all jobs: those that train are its history.
+    The predictor goes through all jobs; the training jobs are its history.
     """
     return accuracy(past, predict_all(past, predictor), training)
 
 
 def accuracy(past: PastJobs, predicted: Int64s, training: int = 0) -> Accuracy:
-    """Return how good predictions of all jobs are after the first ``training``."""
+    """Return the accuracy of given predictions for the jobs after the first ``training``."""
     return Accuracy.of(predicted[training:], past.run[training:], past.jobs.processors[training:])
 
 
 def estimate_accuracy(jobs: JobTable) -> Accuracy:
-    """Return how good the estimates of a run were, of the jobs that ran to their end.
+    """Return the accuracy of a run's estimates, for the jobs that ran to their end.
 
-    Jobs that were killed at their requested time do not count: how long they would have run is not
-    known to anybody there.
+    Jobs killed at their requested time do not count, as their full run time is unknown.
     """
     rows = np.flatnonzero(jobs.state == State.COMPLETED)
     ran = jobs.end[rows] - jobs.start[rows]
@@ -288,10 +287,10 @@ def estimate_accuracy(jobs: JobTable) -> Accuracy:
 
 
 def looks_ahead(make: Callable[[], Predictor], past: PastJobs) -> bool:
-    """Return whether a predictor looks at run times of jobs that have not ended.
+    """Return whether a predictor uses run times of jobs that have not ended.
 
-    It is asked three times, with nothing and with two wrong run times in the table. Who does not
-    look there says the same each time.
+    It goes through the jobs three times: without run times in the table, and with two wrong ones. A
+    predictor that does not look gives the same answers each time.
     """
     said = []
     for wrong in (UNKNOWN, 1, 7 * 86_400):
@@ -305,40 +304,40 @@ def looks_ahead(make: Callable[[], Predictor], past: PastJobs) -> bool:
     return any(not np.array_equal(said[0], other) for other in said[1:])
 
 
-#: Ranges that are searched, lower and upper end. The thesis does not give its own; these hold every
+#: Ranges of the search, lower and upper end. The thesis does not give its own; these contain every
 #: value of its Table 8.3 (unconfirmed).
 N_RANGE, K_RANGE = (100, 10_000), (1, 10)
 ALPHA_RANGE, BETA_RANGE = (0.0, 1.0), (0.5, 1.0)
 
-#: Digits after the point of alpha and beta, as in Table 8.3.
+#: Decimals of alpha and beta, as in Table 8.3.
 DIGITS = 3
 
-#: s; how long all seeds search together, and how many seeds there are.
+#: Default time of the whole search (s), and default number of seeds.
 BUDGET_S, SEEDS = 120.0, 4
 
-#: Individuals for each of the 13 parameters.
+#: Individuals per parameter; there are 13 parameters.
 POPULATION = 5
 
-#: s; how often progress is told.
+#: s; interval of progress reports.
 HEARTBEAT_S = 0.5
 
 
 @dataclass(frozen=True)
 class Trained:
-    """What a search found.
+    """The result of a search.
 
     Attributes
     ----------
     parameters
-        The best.
+        The best parameters.
     fitness
-        Eq. 8.9 on the training part; negative, and the nearer to 0 the better.
+        Eq. 8.9 on the training part: negative, and the closer to 0 the better.
     seed
         The seed that found it.
     each
         The best fitness of each seed.
     evaluations
-        How many sets of parameters were tried, by all seeds together.
+        Number of parameter sets tried, by all seeds together.
     wall_s
         s; how long it took.
     """
@@ -352,7 +351,7 @@ class Trained:
 
 
 class _Stopped(Exception):
-    """The budget is spent, or somebody asked to stop."""
+    """The budget is spent, or the search was stopped."""
 
 
 @dataclass
@@ -368,11 +367,11 @@ class Search:
     seed
         Seed of the search.
     limit
-        Most sets of parameters to try; None for no limit.
+        Most parameter sets to try; None for no limit.
     stop
-        Set by somebody else to stop.
+        Event that stops the search when set.
     tried
-        How many sets of parameters were tried.
+        Number of parameter sets tried.
     fitness, parameters
         The best so far.
     """
@@ -387,7 +386,7 @@ class Search:
     parameters: HistoryParameters | None = None
 
     def run(self, seconds: float | None) -> None:
-        """Search for so many seconds, or without a limit; or until nothing changes any more."""
+        """Search for a number of seconds, or without a limit (None), or until convergence."""
         from scipy.optimize import differential_evolution
 
         until = None if seconds is None else time.monotonic() + seconds
@@ -414,7 +413,7 @@ class Search:
             )
 
     def try_out(self, parameters: HistoryParameters) -> float:
-        """Return the fitness of parameters, and keep them if they are the best so far."""
+        """Return the fitness of parameters; keep them if they are the best so far."""
         fitness = evaluate(self.part, HistoryPredictor(parameters, history=self.history)).fitness
         self.tried += 1
         if fitness > self.fitness:
@@ -423,7 +422,7 @@ class Search:
 
 
 def space() -> tuple[list[tuple[float, float]], list[bool]]:
-    """Return the bounds of the 13 parameters, and which of them are whole numbers."""
+    """Return the bounds of the 13 parameters, and which of them are integers."""
     group = [N_RANGE, K_RANGE, ALPHA_RANGE, BETA_RANGE]
     bounds = [(0.0, 1.0)] * (len(ATTRIBUTES) + 1) + group + group
     whole = [True] * len(ATTRIBUTES) + [False] + [True, True, False, False] * 2
@@ -431,13 +430,13 @@ def space() -> tuple[list[tuple[float, float]], list[bool]]:
 
 
 def parameters_of(individual: Floats, least: int, largest: int) -> HistoryParameters:
-    """Return what an individual stands for: (x1, x2, x3, x4, Pivot, N1, K1, alpha1, beta1, ...).
+    """Return the parameters of an individual (x1, x2, x3, x4, Pivot, N1, K1, alpha1, beta1, ...).
 
     Parameters
     ----------
     individual
-        13 numbers in the :func:`space`; the pivot is a part of the way from the least to the
-        largest requested time.
+        13 numbers in the :func:`space`; the pivot is a relative position between the least and
+        the largest requested time.
     least, largest
         These requested times, s.
     """
@@ -473,21 +472,21 @@ def train(
     Parameters
     ----------
     part
-        The jobs to train with, and no others: see :meth:`first`.
+        Only the jobs to train with, see :meth:`first`.
     history
         Kind of history.
     budget_s
-        s; how long all seeds may take together. None for no limit.
+        s; time for the whole search. None for no limit.
     evaluations
-        Most sets of parameters that each seed tries; takes the place of the time.
+        Most parameter sets that each seed tries; replaces the time.
     seeds
-        How many searches; the best counts.
+        Number of searches; the best counts.
     seed
         Seed of the first; the others follow.
     workers
-        Searches side by side; as many as there are processors unless given.
+        Searches in parallel; by default one per processor.
     progress
-        Called now and then with a text, how much is done, and of how much.
+        Called regularly with a text, the amount done and the total.
 
     Raises
     ------
@@ -500,7 +499,7 @@ def train(
     if budget_s is None and evaluations is None:
         raise QuantityError("no budget: give a time or a number of evaluations")
     if not len(part):
-        raise QuantityError("no job to train with; let more jobs train")
+        raise QuantityError("no job to train with; choose a larger training part")
     HistoryPredictor(history=history)
     workers = min(workers or os.cpu_count() or 1, seeds)
     rounds = -(-seeds // workers)
@@ -520,7 +519,7 @@ def train(
             total = round(budget_s or 0)
             progress(text, min(int(time.monotonic() - began), total), total)
 
-    # Compile before the clock of any seed starts.
+    # Compile before the time of any seed starts.
     evaluate(part.first(1), HistoryPredictor(HistoryParameters.published("SDSC04")))
     with ThreadPoolExecutor(workers) as pool:
         try:

@@ -1,4 +1,4 @@
-"""The folder a run leaves behind, whole or absent: written, and read back; recorded traces as runs.
+"""Folders of results: written whole or not at all, and read back; recorded traces as runs.
 
 =================== ==============================================================================
 jobs.parquet        every job, the columns of :class:`hpcrowd.environment.jobs.Column`
@@ -6,17 +6,17 @@ reactions.parquet   what reactions did to jobs, if there were any, the columns o
                     :data:`hpcrowd.analysis.accounts.reactions.MEANING`
 attempts.parquet    runs of jobs that the platform stopped, if there were any, the columns of
                     :data:`hpcrowd.environment.platform.timeline.MEANING`
-components.parquet  which rows are components of one job, where a grid split some, the columns of
+components.parquet  which rows are components of one job, if a grid split any, the columns of
                     :data:`hpcrowd.analysis.tables.COMPONENT_MEANING`
-visits.parquet      who came and went, where users do, the columns of
+visits.parquet      arrivals and departures of users, if there are any, the columns of
                     :data:`hpcrowd.agents.behaviours.visits.VISIT_MEANING`
 trace.swf.gz        the run as a trace, see :meth:`hpcrowd.analysis.run.Run.to_trace`
 summary.json        the metrics, see :meth:`hpcrowd.analysis.run.Run.summary`
-provenance.json     configuration, seed, versions, checksums, wall times: enough to run it again
+provenance.json     configuration, seed, versions, checksums, wall times: enough to repeat it
 *.png               pictures, see :mod:`hpcrowd.analysis.pictures.over_time`
 =================== ==============================================================================
 
-What later versions add to a folder (columns, keys, files) is passed over.
+Additions of later versions to a folder (columns, keys, files) are ignored.
 """
 
 from __future__ import annotations
@@ -45,37 +45,37 @@ from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.trace import jobs_from_trace
 
-#: Format of a folder; it counts up when a version could no longer read what another wrote.
+#: Format of a folder; it is raised when older versions can no longer read it, or the reverse.
 FORMAT = 1
 
-#: Distributions whose versions decide about the bytes of a run.
+#: Packages whose versions affect the bytes of a run.
 VERSIONS_OF = ("hpcrowd", "mesa", "numpy", "numba", "networkx", "pyarrow")
 
-#: What reads the tables that a folder may hold, by the attribute of the run.
+#: Readers of optional tables of a folder, by attribute of the run.
 MORE_TABLES: dict[str, Callable[[Path], Any]] = {
     "decisions": tables.read_decisions,
     "attempts": tables.read_attempts,
     "visits": tables.read_visits,
 }
 
-#: Files that make a folder one of results.
+#: Files that every folder of results has.
 FILES = ("jobs.parquet", "summary.json", "provenance.json")
 
 
 def check_replaceable(folder: str | os.PathLike[str], option: str = "--out") -> None:
-    """Make sure that results may take the place of ``folder``, before they are computed.
+    """Check that results may replace ``folder``, before they are computed.
 
     Parameters
     ----------
     folder
         The folder.
     option
-        What names it on the command line.
+        Name of the option on the command line.
 
     Raises
     ------
     HpcrowdError
-        When something is there that hpcrowd did not write.
+        When there is something that hpcrowd did not write.
     """
     target = Path(folder)
     if target.exists() and not (
@@ -88,15 +88,15 @@ def check_replaceable(folder: str | os.PathLike[str], option: str = "--out") -> 
 
 @contextmanager
 def whole_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a temporary folder to fill; it takes the place of ``folder`` when all went well.
+    """Yield a temporary folder to fill; it replaces ``folder`` if all goes well.
 
-    An existing folder is replaced only if hpcrowd wrote it (it holds a ``provenance.json``) or it
-    is empty.
+    An existing folder is replaced only if it is empty or hpcrowd wrote it (it has a
+    ``provenance.json``).
 
     Raises
     ------
     HpcrowdError
-        When something else is there, or it cannot be written.
+        When there is something else, or the folder cannot be written.
     """
     target = Path(folder)
     check_replaceable(target)
@@ -114,7 +114,7 @@ def whole_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def write_results(run: Run, folder: str | os.PathLike[str], *, plots: bool = True) -> None:
-    """Write everything about a run into a folder that appears only when it is complete."""
+    """Write the results of a run to a folder that appears only when it is complete."""
     with whole_folder(folder) as place:
         write_run(run, place, plots=plots)
 
@@ -142,13 +142,13 @@ def write_run(run: Run, place: Path, *, plots: bool = True) -> None:
 
 
 def write_json(value: Any, path: Path) -> None:
-    """Write ``value`` as readable JSON."""
+    """Write ``value`` as indented JSON."""
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     path.write_text(f"{text}\n", encoding="utf-8")
 
 
 def version_of(name: str) -> str:
-    """Return the version of a distribution, or that it is not installed."""
+    """Return the version of a package, or ``not installed``."""
     try:
         return version(name)
     except PackageNotFoundError:
@@ -156,12 +156,12 @@ def version_of(name: str) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of what decides about the bytes of a run."""
+    """Return the versions of Python and of the packages that affect the bytes of a run."""
     return {"python": platform.python_version()} | {name: version_of(name) for name in VERSIONS_OF}
 
 
 def provenance(run: Run) -> dict[str, Any]:
-    """Return where a run comes from: enough to run it again."""
+    """Return the provenance of a run: enough to repeat it."""
     if run.stored is not None:
         return run.stored
     return {
@@ -177,7 +177,7 @@ def provenance(run: Run) -> dict[str, Any]:
 
 
 def write_csv(path: Path, heading: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Write a table as comma-separated values, floats in full; None is empty."""
+    """Write a table as comma-separated values, floats in full precision; None is empty."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(heading)
@@ -188,7 +188,7 @@ def read_run(path: str | os.PathLike[str]) -> Run:
     """Read a folder of results, or a trace: :func:`read_results`, :func:`read_recorded`."""
     place = trace_path(path)
     if not place.exists():
-        raise ResultsError(f"{path}: no such folder of results, and no such trace")
+        raise ResultsError(f"{path}: no such folder of results or trace")
     return read_results(place) if place.is_dir() else read_recorded(place)
 
 
@@ -203,17 +203,16 @@ def read_results(folder: str | os.PathLike[str]) -> Run:
     Returns
     -------
     Run
-        With the same jobs, metrics, clock and configuration; ``stored`` holds what
-        ``provenance.json`` says, ``reactions`` what reactions did,
-        ``decisions`` what users decided if that was logged, ``visits`` who came and went,
-        ``attempts`` runs that the platform stopped. The
-        recorded trace and its sessions are not in the folder: ``trace`` and ``work`` are None, and
-        the run as a trace is the folder's ``trace.swf.gz``.
+        It has the same jobs, metrics, clock and configuration. ``stored`` holds the contents of
+        ``provenance.json``, ``reactions`` the effects of reactions, ``decisions`` the decisions of
+        users if they were logged, ``visits`` arrivals and departures, ``attempts`` the runs that
+        the platform stopped. The recorded trace and its sessions are not in the folder: ``trace``
+        and ``work`` are None, and the run as a trace is the folder's ``trace.swf.gz``.
 
     Raises
     ------
     ResultsError
-        When it is no folder of results, or one of another format, or a file is broken.
+        When it is not a folder of results, has another format, or a file is damaged.
     """
     place = Path(folder)
     _check_files(place)
@@ -221,12 +220,12 @@ def read_results(folder: str | os.PathLike[str]) -> Run:
     written = stored.get("format", FORMAT)
     if written != FORMAT:
         raise ResultsError(
-            f"{place}: results of format {written!r}; this version of hpcrowd reads format "
-            f"{FORMAT}: run it again, or read it with the version that wrote it"
+            f"{place}: results of format {written!r}, but this version of hpcrowd reads format "
+            f"{FORMAT}; run it again, or read it with the version that wrote it"
         )
     summary = _read_json(place / "summary.json")
     try:
-        source = stored["trace"]  # name and checksum of the trace that a run replays
+        source = stored["trace"]  # name and checksum of the replayed trace
         if source is not None:
             source = {name: str(source[name]) for name in ("source", "sha256")}
         run = Run(
@@ -255,20 +254,20 @@ def read_results(folder: str | os.PathLike[str]) -> Run:
             raise
         what = f"no {error}" if isinstance(error, KeyError) else str(error)
         raise ResultsError(
-            f"{place}: {what} in summary.json or provenance.json; the folder is not as hpcrowd "
-            "wrote it: run it again"
+            f"{place}: {what} in summary.json or provenance.json; the folder was changed or "
+            "damaged: run it again"
         ) from None
 
 
 def read_recorded(path: str | os.PathLike[str]) -> Run:
-    """Read a trace as the run that was recorded: its submissions and waits stand for simulated.
+    """Read a trace as a run: its recorded submissions and waits take the place of simulated ones.
 
-    Jobs without a recorded wait count as if they had started at once; ``repaired`` says how many.
+    Jobs without a recorded wait count as started at once; ``repaired`` has their number.
 
     Raises
     ------
     TraceError
-        When it is no trace.
+        When it is not a trace.
     """
     trace = read_trace(path)
     found = jobs_from_trace(trace)
@@ -291,20 +290,20 @@ def read_recorded(path: str | os.PathLike[str]) -> Run:
 
 
 def _check_files(place: Path) -> None:
-    """Make sure that the files are there; say what the folder may be instead."""
+    """Check that the files exist; if not, say what the folder may be instead."""
     if not place.is_dir():
-        raise ResultsError(f"{place}: no such folder; results are written with --out")
+        raise ResultsError(f"{place}: no such folder; --out writes results")
     missing = [name for name in FILES if not (place / name).is_file()]
     if not missing:
         return
     inside = sorted(path.parent.name for path in place.glob(f"*/{FILES[0]}"))
     if inside:
         raise ResultsError(
-            f"{place}: holds several runs; name one of its folders: {', '.join(inside)}"
+            f"{place}: contains several runs; give one of its folders: {', '.join(inside)}"
         )
     if len(missing) == len(FILES):
-        raise ResultsError(f"{place}: no folder of results (it has none of {', '.join(FILES)})")
-    raise ResultsError(f"{place}: no {missing[0]} in it; run it again with --out")
+        raise ResultsError(f"{place}: not a folder of results (it has none of {', '.join(FILES)})")
+    raise ResultsError(f"{place}: has no {missing[0]}; run it again with --out")
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -313,14 +312,14 @@ def _read_json(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise ResultsError(f"{path}: cannot be read: {error.strerror or error}") from None
     except ValueError as error:
-        raise ResultsError(f"{path}: no JSON ({error}); run it again with --out") from None
+        raise ResultsError(f"{path}: not JSON ({error}); run it again with --out") from None
     if not isinstance(found, dict):
-        raise ResultsError(f"{path}: no JSON object; run it again with --out")
+        raise ResultsError(f"{path}: not a JSON object; run it again with --out")
     return found
 
 
 def _clock(written: dict[str, Any]) -> Clock:
-    """Return the clock that a summary describes; without a note the trace told everything."""
+    """Return the clock that a summary describes; without a note the trace gave all of it."""
     known = not written["note"]
     return Clock(int(written["unix_start_s"]), _zone(str(written["zone"]), known), known)
 

@@ -1,4 +1,4 @@
-"""A finished run: its jobs, what it was made from, and the trace it leaves behind."""
+"""A finished run: its jobs, its origin, and its output as a trace."""
 
 from __future__ import annotations
 
@@ -31,58 +31,57 @@ from hpcrowd.environment.traces.trace import FIELDS, Trace, smallest
 
 @dataclass
 class Run:
-    """What came out of a simulation.
+    """The result of a simulation.
 
     Attributes
     ----------
     jobs
         Every job with its simulated times and state.
     processors
-        Size of the machine at first, or of all clusters together where jobs were submitted to
-        several.
+        Initial size of the machine, or of all clusters together if there are several.
     label
         A short name for tables and pictures.
     configuration
-        Everything needed to run it again, fit for JSON.
+        Everything needed to repeat the run, fit for JSON.
     clock
         Local time of the cluster.
     trace, source_row
-        The trace it replays and where in it each job stands, -1 for jobs that users made up; None
-        where no trace was there.
+        The replayed trace, and the row of each job in it, -1 for generated jobs; None without a
+        trace.
     work
-        The sessions of those who replay; None where nobody does.
+        The sessions of users who replay a record; None if there are none.
     after
-        For generated users, the unit that made a user submit each unit, shape (units,), -1 none;
-        None where users did not react.
+        For users who generate work: the unit that triggered each unit, shape (units,), -1 for
+        none; None if users did not react.
     waits
-        Units whose users waited for the units before, with which of them did, shape (units,), so
-        that think times hold in the run; one entry for sessions, one for batches.
+        Sessions and batches, each with a mask of the units whose users waited for earlier units,
+        shape (units,); only for these do think times hold in the run.
     reactions
-        What users did to jobs beyond the submission time, see :mod:`analysis.accounts.reactions`.
+        What reactions changed in jobs, see :mod:`analysis.accounts.reactions`.
     decisions
-        What users decided and why, where it was logged; None where it was not.
+        Decisions of users with their reasons; None if they were not logged.
     platform
-        What changes of the platform did, by the name of the cluster, see
-        :mod:`hpcrowd.analysis.accounts.platform`; empty where nothing was to change.
+        Totals of platform changes by cluster name, see
+        :mod:`hpcrowd.analysis.accounts.platform`; empty without changes.
     attempts
         Runs of jobs that the platform stopped.
     sites
-        In a grid, what became of the jobs by cluster, and of those of the grid, see
+        Totals of the clusters of a grid and of its grid jobs, see
         :func:`hpcrowd.analysis.accounts.platform.grid_accounts`.
     components
-        Row of the first component of each row's job, shape (jobs,), in a grid that split some; see
+        If a grid split jobs: row of the first component of each row's job, shape (jobs,), see
         :mod:`hpcrowd.scenarios.kinds.grid_components`.
     population
-        Who came and went, and what was done per week, where users come and go; see
+        If users come and go: totals of arrivals, departures and weekly work, see
         :mod:`hpcrowd.analysis.accounts.population`.
     visits
-        The same one by one, in the order of time.
+        Each arrival and departure, in order of time.
     repaired, dropped
-        Jobs repaired and dropped when the trace was read, by reason.
+        Number of jobs repaired and dropped when the trace was read, by reason.
     wall_s
-        Seconds that parts of the run took, by part.
+        Wall time of each part of the run, s.
     stored
-        The provenance that stands in the folder from which it was read; None otherwise.
+        The provenance in the folder that the run was read from; None otherwise.
     """
 
     jobs: JobTable
@@ -113,12 +112,12 @@ class Run:
 
     @cached_property
     def metrics(self) -> dict[str, Any]:
-        """Every metric by name, see :func:`hpcrowd.analysis.metrics.summarize`."""
+        """The metrics by name, see :func:`hpcrowd.analysis.metrics.summarize`."""
         return summarize(self.jobs, self.processors, self.dropped.total(), sizes_of(self.platform))
 
     @property
     def source(self) -> dict[str, str] | None:
-        """Name and SHA-256 checksum of the trace it replays; None for generated users."""
+        """Name and SHA-256 checksum of the replayed trace; None for generated users."""
         if self.stored is not None:
             source: dict[str, str] | None = self.stored.get("trace")
             return source
@@ -128,16 +127,16 @@ class Run:
 
     @property
     def is_record(self) -> bool:
-        """Whether it is what was recorded: a trace that was read, not a simulation."""
+        """Whether it is a recorded trace that was read, not a simulation."""
         return self.configuration.get("kind") == "recorded"
 
     @cached_property
     def accounts(self) -> dict[str, Any]:
-        """What reactions made of the work, :func:`account`, or empty."""
+        """The totals of reactions, see :func:`account`; empty if there were none."""
         return account(self.jobs, self.reactions) if self.reactions else {}
 
     def summary(self) -> dict[str, Any]:
-        """Return every metric by name and what they are of, fit for JSON; no wall times."""
+        """Return the metrics and totals with their context, fit for JSON, without wall times."""
         return {
             **self.metrics,
             **({"reactions": self.accounts} if self.accounts else {}),
@@ -159,8 +158,8 @@ class Run:
     def to_trace(self) -> Trace:
         """Return the run as a trace: simulated times, and think times in fields 17 and 18.
 
-        Fields 17 and 18 of the first job of a session name the job whose end let it start and the
-        time since then; users who do not react keep what was recorded there.
+        Fields 17 and 18 of the first job of a session hold the job whose end released it and the
+        time since then; for users who do not react they stay as recorded.
         """
         jobs = self.jobs
         order = np.lexsort((np.arange(len(jobs)), jobs.submit))
@@ -199,7 +198,7 @@ class Run:
 
     @property
     def _made_up(self) -> NDArray[np.bool_]:
-        """Which jobs stand in no trace."""
+        """Which jobs are not in the trace."""
         if self.trace is None or self.source_row is None:
             return np.ones(len(self.jobs), bool)
         made: NDArray[np.bool_] = self.source_row == UNKNOWN
@@ -213,7 +212,7 @@ class Run:
         return values
 
     def _status(self) -> NDArray[Any]:
-        """Status of the Standard Workload Format; what ended as recorded keeps its status."""
+        """Status in the Standard Workload Format; jobs that ended as recorded keep theirs."""
         recorded = self._recorded("status")
         completed = np.where(recorded == UNKNOWN, 1, recorded)
         state = self.jobs.state
@@ -229,7 +228,7 @@ class Run:
         return status
 
     def _header(self) -> Header:
-        """Return the header of the trace with what the simulation changed."""
+        """Return the header of the trace, updated by the simulation."""
         count, size = str(len(self.jobs)), str(self.processors)
         replaced = {"MaxJobs": count, "MaxRecords": count}
         if self.trace is None:
@@ -253,10 +252,10 @@ class Run:
 
 
 def preceding_jobs(jobs: JobTable, units: Units, which: NDArray[np.bool_]) -> tuple[Int64s, Int64s]:
-    """Return, per job, the number of the job whose end let its unit start, and the think time.
+    """Return for each job the number of the job whose end released its unit, and the think time.
 
-    Only the first job of a unit with predecessors has them; the others get -1. The think time
-    counts from the end of the preceding job, or its submission if it never ran.
+    Only the first job of a unit with predecessors has them; others get -1. The think time counts
+    from the end of the preceding job, or from its submission if it never ran.
 
     Parameters
     ----------
@@ -270,12 +269,12 @@ def preceding_jobs(jobs: JobTable, units: Units, which: NDArray[np.bool_]) -> tu
     dependencies = units.dependencies
     over = np.where(jobs.end != UNKNOWN, jobs.end, jobs.submit)
     rows = units.rows
-    # The last job of each unit to be over: the last in an order by unit, end and row.
+    # The last job of each unit to finish: the last in an order by unit, end and row.
     unit = np.repeat(np.arange(len(units)), np.diff(units.first))
     order = np.lexsort((rows, over[rows], unit))
     last = rows[order[units.first[1:] - 1]]
     ready = over[last][dependencies.predecessor] + dependencies.think
-    # The decisive edge of each unit: the last in an order by unit and time.
+    # The edge that releases each unit: the last in an order by unit and time.
     decisive = np.lexsort((ready, dependencies.successor))
     successor = dependencies.successor[decisive]
     ends = np.append(successor[1:] != successor[:-1], True)[: len(successor)]
@@ -292,9 +291,9 @@ def preceding_of_units(jobs: JobTable, after: Int64s) -> tuple[Int64s, Int64s]:
     Parameters
     ----------
     jobs
-        The jobs, each of a unit.
+        The jobs; each belongs to a unit.
     after
-        The unit that made the user submit each unit, shape (units,), -1 none.
+        The unit that triggered each unit, shape (units,), -1 for none.
     """
     over = np.where(jobs.end != UNKNOWN, jobs.end, jobs.submit)
     units = np.arange(len(after))
@@ -309,7 +308,7 @@ def preceding_of_units(jobs: JobTable, after: Int64s) -> tuple[Int64s, Int64s]:
 
 
 def _preceded(jobs: JobTable, over: Int64s, first: Int64s, before: Int64s) -> tuple[Int64s, Int64s]:
-    """Return numbers and think times of jobs, those ``before`` the ``first`` ones of units."""
+    """Return numbers and think times for all jobs, given the jobs ``before`` the ``first`` ones."""
     known = (jobs.submit[first] != UNKNOWN) & (over[before] != UNKNOWN)
     first, before = first[known], before[known]
     number, think = (np.full(len(jobs), UNKNOWN) for _ in range(2))

@@ -1,6 +1,6 @@
 """The tables of a run as Parquet files: jobs, reactions, decisions, visits, attempts, components.
 
-The meaning and unit of each column is in the metadata of its field.
+The metadata of each field has the meaning and unit of the column.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.reactions import Note
 
 
-#: Columns without which a table of jobs says nothing; others may be missing and stay unknown.
+#: Required columns of a table of jobs; others may be missing and stay unknown.
 NEEDED = (
     Column.NUMBER,
     Column.USER,
@@ -40,10 +40,10 @@ NEEDED = (
     Column.STATE,
 )
 
-#: Words of states, as in the file.
+#: Names of states in the file.
 STATES = {state.name.lower(): state for state in State}
 
-#: Where the file says how many decisions were not kept.
+#: Metadata key of the number of decisions that were not kept.
 DROPPED = b"dropped"
 
 #: The meaning of each column of ``components.parquet``.
@@ -60,18 +60,18 @@ def write_table(
     path: Path,
     metadata: Mapping[bytes, bytes] | None = None,
 ) -> None:
-    """Write columns of equal length, arrays or what pyarrow makes one of.
+    """Write columns of equal length, as arrays or anything that pyarrow converts to one.
 
     Parameters
     ----------
     columns
-        By name.
+        Columns by name.
     meaning
-        Of each column.
+        Meaning of each column.
     path
         The file.
     metadata
-        Of the whole table.
+        Metadata of the whole table.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -87,10 +87,10 @@ def write_table(
 
 @contextmanager
 def _read_as(what: str, path: Path) -> Iterator[None]:
-    """Say in one line that a file cannot be read as what it should be."""
+    """Turn errors in reading a file into a message of one line."""
     try:
         yield
-    except (OSError, ValueError) as error:  # those of pyarrow are of these kinds
+    except (OSError, ValueError) as error:  # pyarrow's errors are subclasses of these
         told = str(error).splitlines()[0]
         raise ResultsError(f"{path}: cannot be read as {what}: {told}") from None
 
@@ -119,14 +119,14 @@ def read_jobs(path: Path) -> JobTable:
     Raises
     ------
     ResultsError
-        When it is no such table.
+        When it is not such a table.
     """
     import pyarrow as pa
 
     found = _read_table("Parquet", path)
     missing = [c.name.lower() for c in NEEDED if c.name.lower() not in found.column_names]
     if missing:
-        raise ResultsError(f"{path}: no column {missing[0]!r}; a table of jobs has one")
+        raise ResultsError(f"{path}: no column {missing[0]!r}, which a table of jobs must have")
     jobs = JobTable(found.num_rows)
     for column in Column:
         name = column.name.lower()
@@ -145,7 +145,7 @@ def read_jobs(path: Path) -> JobTable:
 
 
 def _states(values: pa.Array, path: Path) -> Int64s:
-    """Return numbers of states, whatever their order in the file."""
+    """Return the numbers of states, whatever their order in the file."""
     import pyarrow as pa
 
     if not pa.types.is_dictionary(values.type):
@@ -156,7 +156,7 @@ def _states(values: pa.Array, path: Path) -> Int64s:
     unknown = sorted(used - set(STATES))
     if unknown:
         raise ResultsError(
-            f"{path}, column state: {unknown[0]!r} is no state of jobs; known are "
+            f"{path}, column state: {unknown[0]!r} is not a state of jobs; choose "
             + ", ".join(STATES)
         )
     states: Int64s = np.array([STATES.get(word, UNKNOWN) for word in words], np.int64)[codes]
@@ -164,7 +164,7 @@ def _states(values: pa.Array, path: Path) -> Int64s:
 
 
 def write_reactions(jobs: JobTable, notes: Sequence[Note], path: Path) -> None:
-    """Write what reactions did, see :func:`hpcrowd.analysis.accounts.reactions.table`."""
+    """Write the effects of reactions, see :func:`hpcrowd.analysis.accounts.reactions.table`."""
     import pyarrow as pa
 
     columns = {
@@ -177,12 +177,12 @@ def write_reactions(jobs: JobTable, notes: Sequence[Note], path: Path) -> None:
 
 
 def read_reactions(path: Path, jobs: JobTable) -> list[Note]:
-    """Return the notes in a file of :func:`write_reactions`, over the jobs of the same run.
+    """Return the notes in a file of :func:`write_reactions`, for the jobs of the same run.
 
     Raises
     ------
     ResultsError
-        When it is no such file, or names jobs that are not in the table.
+        When it is not such a file, or has jobs that are not in the table.
     """
     from hpcrowd.agents.behaviours.reactions import Note
 
@@ -197,12 +197,12 @@ def read_reactions(path: Path, jobs: JobTable) -> list[Note]:
 
 
 def word(name: str) -> str:
-    """Return the word of a decision or reason in the file: ``gave up`` for ``GAVE_UP``."""
+    """Return the name of a decision or reason in the file: ``gave up`` for ``GAVE_UP``."""
     return name.lower().replace("_", " ")
 
 
 def write_decisions(decisions: Decisions, path: Path) -> None:
-    """Write decisions."""
+    """Write the log of decisions."""
     import pyarrow as pa
 
     columns = dict(decisions.columns)
@@ -222,7 +222,7 @@ def read_decisions(path: Path) -> Decisions:
     Raises
     ------
     ResultsError
-        When it is no such file.
+        When it is not such a file.
     """
     columns: dict[str, np.ndarray] = {}
     names: dict[str, int] = {"": 0}
@@ -246,7 +246,7 @@ def read_decisions(path: Path) -> Decisions:
 
 
 def write_visits(visits: Sequence[Visit], path: Path) -> None:
-    """Write who came and went."""
+    """Write arrivals and departures of users."""
     import pyarrow as pa
 
     columns = {
@@ -263,7 +263,7 @@ def read_visits(path: Path) -> list[Visit]:
     Raises
     ------
     ResultsError
-        When it is no such file.
+        When it is not such a file.
     """
     found = _read_table("visits", path, list(VISIT_MEANING))
     columns = (found.column(name).to_pylist() for name in VISIT_MEANING)
@@ -272,13 +272,13 @@ def read_visits(path: Path) -> list[Visit]:
 
 
 def write_attempts(attempts: Sequence[Attempt], path: Path) -> None:
-    """Write the runs that were stopped."""
+    """Write the runs that the platform stopped."""
     columns = {name: [getattr(one, name) for one in attempts] for name in ATTEMPT_MEANING}
     write_table(columns, ATTEMPT_MEANING, path)
 
 
 def read_attempts(path: Path) -> list[Attempt]:
-    """Return what :func:`write_attempts` wrote."""
+    """Return the stopped runs in a file of :func:`write_attempts`."""
     return [Attempt(**row) for row in _read_table("attempts", path).to_pylist()]
 
 

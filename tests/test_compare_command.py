@@ -61,7 +61,7 @@ def test_two_runs(call: Call, runs: Path) -> None:
     for text in (
         "A  rigid, easy, on 4 processors",
         "B  distribution, easy, on 4 processors",
-        "All are of made: 60 jobs of 3 users.",
+        "All runs use made: 60 jobs of 3 users.",
         "B - A",
         "wait_mean_s",
         "better off",
@@ -78,7 +78,7 @@ def test_seeds(call: Call, runs: Path) -> None:
     for text in (
         "B  distribution, easy, 2 seeds, on 4 processors",
         "distribution, easy: 2 runs with seeds 0 and 1.",
-        "have no interval, as one side is a single run",
+        "have no interval, as one side has a single run",
         " ± ",
     ):
         assert text in out
@@ -129,7 +129,7 @@ def test_folder(call: Call, runs: Path) -> None:
     [
         (["rigid"], ["two or more"]),
         (["rigid", "nowhere"], ["nowhere", "no such folder of results"]),
-        (["rigid", "."], ["holds several runs", "d0, d1, rigid"]),
+        (["rigid", "."], ["contains several runs", "d0, d1, rigid"]),
         (["rigid", "rigid/summary.json"], ["summary.json"]),
         (["rigid", "d0", "--out", "rigid"], ["--out rigid", "replace"]),
     ],

@@ -132,8 +132,8 @@ def rewrite_summary(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path],
         (rewrite_summary(lambda s: s.update(processors="many")), ["'many'"]),
         (rewrite_summary(lambda s: s["clock"].update(zone="Atlantis/City")), ["Atlantis/City"]),
         (rewrite_summary(lambda s: s.update(clock=None)), ["provenance.json"]),
-        (lambda folder: (folder / "summary.json").write_text("[]"), ["no JSON object"]),
-        (lambda folder: (folder / "provenance.json").write_text("{"), ["no JSON"]),
+        (lambda folder: (folder / "summary.json").write_text("[]"), ["not a JSON object"]),
+        (lambda folder: (folder / "provenance.json").write_text("{"), ["not JSON"]),
         (lambda folder: (folder / "jobs.parquet").write_text("number,user"), ["Parquet"]),
         (lambda folder: replace_column(folder, "user", None), ["no column 'user'"]),
         (lambda folder: replace_column(folder, "user", ["x"] * 5), ["column user", "string"]),
@@ -156,8 +156,8 @@ def test_other_folders(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for place, words in (
         (tmp_path / "nowhere", "no such folder"),
-        (tmp_path / "empty", "no folder of results"),
-        (tmp_path, "name one of its folders: run"),
+        (tmp_path / "empty", "not a folder of results"),
+        (tmp_path, "give one of its folders: run"),
     ):
         with pytest.raises(ResultsError, match=words):
             read_results(place)

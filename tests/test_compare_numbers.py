@@ -89,7 +89,7 @@ def test_users_without_a_partner_are_left_out() -> None:
     assert (1, 20, 2, 1) == tuple(one[["users", "difference", "only_first", "only_other"]])
     assert bool(one[["low", "high"]].isna().all())
     assert 4 == found.users.loc["lateness_mean_s"]["users"].iloc[0]
-    assert ["made (2): 1 job of 1 user not over at the end, in no wait."] == found.notes
+    assert ["made (2): 1 job of 1 user unfinished, not counted in waits."] == found.notes
 
 
 def test_nobody_to_pair() -> None:
@@ -193,8 +193,8 @@ def test_other_work_is_not_paired() -> None:
     assert [True, False] == found.paired
     assert 5 == found.differences.loc[("wait_mean_s", "b"), "difference"]
     assert found.users.empty
-    assert ["b is of generated users, a of generated users: users are not paired."] == found.notes
-    with pytest.raises(HpcrowdError, match="b: other work than a"):
+    assert ["b uses generated users, a uses generated users: users are not paired."] == found.notes
+    with pytest.raises(HpcrowdError, match="b: not the same work as a"):
         found.per_user("wait_mean_s")
 
 

@@ -94,7 +94,7 @@ def test_users_who_never_finish(trace: Trace) -> None:
     jobs.state[lost] = State.UNFINISHED
     found = compare(runs)
     assert [2] == [found.users.loc["wait_mean_s"]["users"].iloc[0]]
-    assert "30 jobs of 1 user not over" in " ".join(found.notes)
+    assert "30 jobs of 1 user unfinished" in " ".join(found.notes)
     for drawing in PICTURES.values():
         assert figure_png(drawing.draw(found.groups)).startswith(b"\x89PNG")
 
@@ -104,8 +104,8 @@ def test_pictures_of_nothing() -> None:
     found = compare([Run(JobTable(), 4, label, {}) for label in ("a", "b")])
     assert "nothing was submitted" in texts(course(found.groups))
     assert "nothing was submitted" in texts(weeks(found.groups))
-    assert "no record to be late against" in texts(users_apart(found.groups))
-    assert "no users to be paired" in texts(users_apart(found.groups))
+    assert "no record to compare with" in texts(users_apart(found.groups))
+    assert "no users to pair" in texts(users_apart(found.groups))
     for drawing in PICTURES.values():
         assert figure_png(drawing.draw(found.groups)).startswith(b"\x89PNG")
 

@@ -111,7 +111,7 @@ def test_equal_run_times_do_not_go_by_the_order_of_jobs() -> None:
 
 def test_degree_out_of_range_is_refused() -> None:
     """A degree of 1.5 is no correlation, and every job needs processors."""
-    with pytest.raises(QuantityError, match=r"degree 1\.5: a correlation is from -1 to 1"):
+    with pytest.raises(QuantityError, match=r"degree 1\.5: must be from -1 to 1"):
         control_correlation(np.arange(3), np.arange(3), [0, 1.5], np.random.default_rng(0))
     with pytest.raises(QuantityError, match="processors of 2 jobs, run times of 3"):
         control_correlation(np.arange(3), np.arange(2), [0], np.random.default_rng(0))
@@ -162,7 +162,7 @@ def test_generated_jobs_take_a_correlation(model: WorkloadModel) -> None:
     assert drawn.run_time.tobytes() == other.run_time.tobytes()
     assert drawn.submit.tobytes() == other.submit.tobytes()
     assert sorted(drawn.processors) == sorted(other.processors)
-    assert ["processors are dealt out anew to -0.5 times the largest correlation"] == other.notes
+    assert ["processors are reassigned, to -0.5 times the largest correlation"] == other.notes
 
 
 def test_a_workload_is_generated_with_a_correlation(model: WorkloadModel) -> None:
@@ -172,8 +172,8 @@ def test_a_workload_is_generated_with_a_correlation(model: WorkloadModel) -> Non
         assert pytest.approx(0.5, rel=0.01) == made.load
         found = rank_correlation(made.drawn.run_time, made.drawn.processors)
         assert pytest.approx(degree, abs=0.1) == found
-        assert any("dealt out anew" in note for note in made.notes)
-    with pytest.raises(QuantityError, match="degree 2: a correlation is from -1 to 1"):
+        assert any("reassigned" in note for note in made.notes)
+    with pytest.raises(QuantityError, match="degree 2: must be from -1 to 1"):
         generate(model, jobs=10, correlation=2)
 
 

@@ -160,7 +160,7 @@ def test_what_cannot_be_fitted_is_said() -> None:
         fit([1, 2], "gamma")
     with pytest.raises(UnavailableError, match="all times between bags are equal"):
         fit([5, 5, 5], "gamma")
-    with pytest.raises(QuantityError, match="-1 s; they must not be negative"):
+    with pytest.raises(QuantityError, match="-1 s; must not be negative"):
         fit([1, 2, -1], "gamma")
     with pytest.raises(QuantityError, match="'zipf': choose generalized_pareto"):
         fit([1, 2, 3], "zipf")

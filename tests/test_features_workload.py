@@ -43,7 +43,7 @@ def test_a_trace_without_status_is_measured_whole_and_says_so(make_trace: MakeTr
     """Where no job has status 1, the status says nothing."""
     found = Workload.from_trace(make_trace(JOB | {"status": -1}))
     assert 1 == len(found)
-    assert ("no job has status 1: whatever their status, all are measured",) == found.notes
+    assert ("no job has status 1: jobs of any status are measured",) == found.notes
 
 
 def test_requested_and_allocated_processors_stand_in_for_each_other(make_trace: MakeTrace) -> None:
@@ -76,10 +76,10 @@ def test_ties_go_by_job_number(make_trace: MakeTrace) -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"run_time": [1, 2]}, "run_time: .*values for 3 jobs"),
-        ({"run_time": -1}, "run_time: holds a negative value"),
+        ({"run_time": [1, 2]}, "run_time: .* for 3 jobs"),
+        ({"run_time": -1}, "run_time: a value is negative"),
         ({"processors": 0}, "processors: a job has none"),
-        ({"wait": np.nan}, "wait: holds a value that is not finite"),
+        ({"wait": np.nan}, "wait: a value is not finite"),
     ],
 )
 def test_arrays_that_make_no_workload(columns: dict[str, object], message: str) -> None:

@@ -96,7 +96,7 @@ def test_pictures_tell_what_they_show(run: Run, by: str) -> None:
     shown = texts(figure)
     assert figure_png(figure).startswith(b"\x89PNG")
     assert run.label in shown
-    for part in ("Jobs in the queue", "Processors that the queue asks for", "killed"):
+    for part in ("Jobs in the queue", "Processors requested by the queue", "killed"):
         assert part in shown
     first, last = busiest_day(run) or (0, 0)
     assert any(window_name(run, first, last) in text for text in shown)
@@ -123,7 +123,7 @@ def test_short_runs_are_drawn_whole(make_trace: Callable[..., Trace]) -> None:
     assert (5, 105) == busiest_day(short)
     empty = Run(JobTable(), 4, "nothing", {})
     assert busiest_day(empty) is None
-    assert "nothing ran then" in texts(gantt(empty))
+    assert "no job ran in this window" in texts(gantt(empty))
 
 
 def test_window_has_to_end_after_it_began(run: Run) -> None:
@@ -226,7 +226,7 @@ def test_small_picture_names_every_job(trace: Trace) -> None:
 def test_small_picture_is_for_few_jobs(run: Run) -> None:
     """More than 20 jobs, or none, are refused."""
     for wrong in (run, Run(JobTable(), 4, "nothing", {})):
-        with pytest.raises(QuantityError, match="has to have 1 to 20"):
+        with pytest.raises(QuantityError, match="must have 1 to 20"):
             small_gantt(wrong)
 
 

@@ -203,7 +203,7 @@ def test_wide_jobs_of_a_grid_file_are_split(tmp_path: Path) -> None:
     shown = CliRunner().invoke(app, line)
     assert 0 == shown.exit_code, shown.output
     # Of 20 jobs 8 are wider than 4 processors, and two clusters hold two components.
-    assert "8 jobs of the grid wider than 4 processors split into 16 comp" in shown.stdout
+    assert "8 grid jobs of more than 4 processors split into 16 comp" in shown.stdout
     summary = json.loads((out / "summary.json").read_text())
     assert 4 == summary["configuration"]["components"]
     assert 120 + 20 + 8 == summary["jobs_completed"] == summary["jobs_in"]
@@ -222,7 +222,7 @@ def test_wide_jobs_of_a_grid_file_are_split(tmp_path: Path) -> None:
         assert [0, 1] == sorted(job["cluster"])
     assert sites == dict(read_results(out).sites)
     told = CliRunner().invoke(app, ["grid", source, "--out", str(out)])
-    assert "no job of the grid that could run is wider than 8 processors: none split" in told.stdout
+    assert "no job was split: all grid jobs that could run need at most 8 processors" in told.stdout
     assert not (out / "components.parquet").exists()
     with pytest.raises(QuantityError, match="components 2: a job of 5 processors, of user 4 of "):
         run_grid(read_grid(source, components=2))

@@ -178,7 +178,7 @@ def test_what_has_no_cycle() -> None:
         Cycle.fit(Workload.of([1], 1))
     assert "no arrivals in" in Cycle.fit(bursty_workload(1500, 2)).notes[-1]
     for rates in ((0.0,) * 168, (-1.0, *(1.0,) * 167)):
-        with pytest.raises(ValueError, match="one of them must be positive"):
+        with pytest.raises(ValueError, match="at least one must be positive"):
             Cycle(rates=rates)
 
 

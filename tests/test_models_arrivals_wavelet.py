@@ -101,7 +101,7 @@ def test_estimation_is_that_of_a_plain_loop() -> None:
     assert (mean, sd) == pytest.approx((found.mean, found.sd))
     assert p == pytest.approx(found.p)
     assert found.notes == (
-        "wavelet: the last 5 of 37 intervals are not used, for a length of 4 x 2^3",
+        "wavelet: the last 5 of 37 intervals are not used, to get a length of 4 x 2^3",
     )
     again = Wavelet.fit(counted(COUNTS, 60))
     assert (found.p, ()) == (again.p, again.notes)

@@ -181,8 +181,8 @@ def test_a_damaged_file_is_one_clear_line(
 @pytest.mark.parametrize(
     ("targets", "message"),
     [
-        ({}, "say how many jobs, or how many days"),
-        ({"jobs": 1, "days": 1}, "one of the two"),
+        ({}, "give either a number of jobs or a number of days"),
+        ({"jobs": 1, "days": 1}, "either a number of jobs or"),
         ({"jobs": 0}, "jobs 0: must be 1 or more"),
         ({"days": -1}, "days -1: must be positive"),
         ({"jobs": 1, "load": 0}, "load 0: must be positive"),

@@ -333,11 +333,11 @@ def test_small_workloads_have_a_model(workload: Workload) -> None:
 
 def test_what_cannot_be_fitted_is_said() -> None:
     """No jobs, and options that are none."""
-    with pytest.raises(ModelFitError, match="model comprehensive: 0 jobs: one at least is needed"):
+    with pytest.raises(ModelFitError, match="model comprehensive: 0 jobs: at least one is needed"):
         Comprehensive.fit(Workload.of([], []))
     with pytest.raises(QuantityError, match="bag_sizes 'soup': choose zipf or heavy"):
         Comprehensive.fit(Workload.of([0], 60), bag_sizes="soup")  # type: ignore[arg-type]
-    with pytest.raises(QuantityError, match="interleave 3: say yes or no"):
+    with pytest.raises(QuantityError, match="interleave 3: must be yes or no"):
         Comprehensive.fit(Workload.of([0], 60), interleave=3)  # type: ignore[arg-type]
 
 
@@ -345,8 +345,11 @@ def test_what_cannot_be_fitted_is_said() -> None:
     ("change", "message"),
     [
         ({"weights": (0.5,)}, "1 weights, 2 means and 2 deviations"),
-        ({"processors": ((0, 1, 3),)}, "each of 2 classes needs jobs"),
-        ({"processors": ((0, 1, 3), (1, 0, 3))}, "each of 2 classes needs jobs, each with some"),
+        ({"processors": ((0, 1, 3),)}, "each of 2 classes must have jobs"),
+        (
+            {"processors": ((0, 1, 3), (1, 0, 3))},
+            "must have jobs with processors",
+        ),
     ],
 )
 def test_damaged_classes_are_refused(change: dict[str, object], message: str) -> None:
@@ -358,11 +361,11 @@ def test_damaged_classes_are_refused(change: dict[str, object], message: str) ->
 
 def test_damaged_bags_are_refused(bursts: Workload) -> None:
     """A largest bag of one knows no exponent, and there is a share for each class."""
-    with pytest.raises(ValueError, match=r"zipf 2\.0 with a largest bag of 1"):
+    with pytest.raises(ValueError, match=r"zipf 2\.0: does not go with a largest bag of 1"):
         BagSizes(zipf=2.0, single_of_class=(1.0,))
-    with pytest.raises(ValueError, match=r"single 0\.5: without larger bags it is 1"):
+    with pytest.raises(ValueError, match=r"single 0\.5: must be 1 without larger bags"):
         BagSizes(single=0.5, single_of_class=(1.0,))
     known = Comprehensive.fit(bursts).model_dump()
     known["bags"]["single_of_class"] = (0.5,)
-    with pytest.raises(ValueError, match="bags: shares of 1 classes"):
+    with pytest.raises(ValueError, match="bags: 1 shares for 8 classes"):
         Comprehensive.model_validate(known)

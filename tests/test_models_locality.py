@@ -120,16 +120,16 @@ def test_small_workloads_have_a_model(recorded: Workload) -> None:
 
 def test_what_cannot_be_fitted_is_said() -> None:
     """There must be jobs."""
-    with pytest.raises(ModelFitError, match="model locality: 0 jobs: one at least is needed"):
+    with pytest.raises(ModelFitError, match="model locality: 0 jobs: at least one is needed"):
         Locality.fit(Workload.of([], []))
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"run_lengths": ((0, 3, 1),)}, "run_lengths: each of 2 classes needs some"),
-        ({"run_lengths": ((0, 3, 0), (1, 1, 1))}, "run_lengths: a count of 0; at least 1"),
-        ({"run_lengths": ((0, 0, 1), (1, 1, 1))}, "run_lengths: a run has at least 1 job"),
+        ({"run_lengths": ((0, 3, 1),)}, "run_lengths: each of 2 classes must have a row"),
+        ({"run_lengths": ((0, 3, 0), (1, 1, 1))}, "run_lengths: a count of 0; must be at least 1"),
+        ({"run_lengths": ((0, 0, 1), (1, 1, 1))}, "run_lengths: a run must have at least 1 job"),
         ({"next_classes": ((0, 1, 1), (1, 2, 1))}, "next_classes: there are 2 classes, from 0"),
         ({"least_s": (1.0,)}, "least_s, most_s: one of each is needed for 2"),
         ({"most_s": (0.0, 0.0)}, "least_s: larger than most_s"),

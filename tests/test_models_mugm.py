@@ -187,7 +187,7 @@ def test_what_counts_is_told() -> None:
     found = Mugm.fit(Workload.of(range(4), run_time, user=user), groups=3)
     assert 3 == sum(one.size for one in found.groups)
     assert "1 jobs with a run time of 0 left out" in found.notes
-    assert "1 jobs without a user: one user for all of them" in found.notes
+    assert "1 jobs without a user: count as one user's" in found.notes
     with pytest.raises(ModelFitError, match="model mugm: 4 jobs: none has a run time above 0"):
         Mugm.fit(Workload.of(range(4), 0.0))
 

@@ -226,7 +226,7 @@ def test_arrivals_are_those_of_first_executions() -> None:
     expected = (submit[-1] - submit[0]) / (len(submit) - 1)
     assert expected == pytest.approx(model.arrivals.mean_gap_s)  # type: ignore[attr-defined]
     assert len(workload) > 1.5 * len(submit)
-    with pytest.raises(QuantityError, match="published_gap_s is not known"):
+    with pytest.raises(QuantityError, match="published_gap_s is unknown"):
         model.jobs.published_arrivals()
 
 

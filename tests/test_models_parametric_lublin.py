@@ -259,5 +259,5 @@ def test_what_cannot_be() -> None:
         TwoStage(serial=0.6, power=0.6, low=1, med_below_high=2, lower_probability=0.8)
     with pytest.raises(ValueError, match="work_min 5: must not be above work_max 4"):
         Downey.model_validate(Downey.published(8).model_dump() | {"work_min": 5, "work_max": 4})
-    with pytest.raises(QuantityError, match="model downey: published_gap_s is not known"):
+    with pytest.raises(QuantityError, match="model downey: published_gap_s is unknown"):
         Downey.fit(poisson_workload(9, 1, 1)).published_arrivals()

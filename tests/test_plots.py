@@ -176,8 +176,8 @@ def test_overview_of_rejected_jobs_says_so(rejected: Run) -> None:
     """Nothing ran: there are still five panels, and those without data say why."""
     figure = overview(rejected)
     assert 5 == len(figure.axes)
-    assert "0 ran to an end" in texts(figure)
-    assert "nobody waited" in texts(figure)
+    assert "0 ran to their end" in texts(figure)
+    assert "no job waited" in texts(figure)
     assert figure_png(figure).startswith(b"\x89PNG")
 
 
@@ -227,7 +227,7 @@ def test_comparison_shows_every_run(generated: list[Run]) -> None:
 def test_comparison_of_nothing(empty: Run, rejected: Run) -> None:
     """Runs in which nothing ran can be compared too; the pictures say so."""
     for runs in ([empty], [empty, rejected]):
-        assert "nobody waited" in texts(draw_runs(runs))
+        assert "no job waited" in texts(draw_runs(runs))
         assert figure_png(draw_runs(runs)).startswith(b"\x89PNG")
         assert figure_png(queues(runs)).startswith(b"\x89PNG")
     assert "nothing was submitted" in texts(queues([empty]))

@@ -77,7 +77,7 @@ def test_visits_are_counted() -> None:
     assert [2, 2, 2, 1, 2, 1, 0] == [found[f"users_{name}"] for name in names]
     assert 1 == found["users_remaining"]
     text = "\n".join(account_lines(found))
-    assert "2 there at first, 2 arrived, 2 left when done, 1 left unsatisfied for good" in text
+    assert "2 at the beginning, 2 arrived, 2 left when done, 1 left unsatisfied for good" in text
     assert [] == account_lines({})
 
 
@@ -88,19 +88,19 @@ def test_an_empty_machine_is_told() -> None:
     jobs = ran((0, 0, 60), (10, 0, 60))
     (note,) = accounts(jobs, visits, expected=2)["notes"]  # type: ignore[misc]
     assert note.startswith(
-        "the machine runs empty: 0.0 jobs per week in the last 1 week, with waits as recorded "
-        "there would be 2.0: 1 user gave up and 0 went away, the last in week 2; a better machine"
+        "the machine runs empty: 0.0 jobs per week in the last 1 week, 2.0 expected with recorded "
+        "waits: 1 user gave up and 0 went away, the last in week 2; a better machine"
     )
     (note,) = accounts(jobs, expected=2)["notes"]  # type: ignore[misc]
-    assert note.endswith("few users are there; give more users or fewer weeks")
+    assert note.endswith("few users are left; give more users or fewer weeks")
     assert [] == accounts(ran((0, 0, 60), (4 * WEEK - 60, 0, 60)), visits, expected=2)["notes"]
 
 
 def test_a_run_without_jobs_or_weeks_is_refused() -> None:
     """One line each."""
-    with pytest.raises(QuantityError, match="nobody submitted anything in 4 weeks"):
+    with pytest.raises(QuantityError, match="no jobs submitted in 4 weeks"):
         accounts(JobTable())
-    with pytest.raises(QuantityError, match="warm-up of 4 weeks: of 4 weeks none is left"):
+    with pytest.raises(QuantityError, match="warm-up of 4 weeks: none of 4 weeks is left"):
         accounts(ran((0, 0, 60)), warmup=4)
 
 

@@ -188,7 +188,9 @@ def test_nothing_to_predict_is_told(make_trace: Callable[..., Trace]) -> None:
     """The message counts the reasons; a year needs a trace that says when it began."""
     with pytest.raises(TraceError, match="made: no job to predict: 1 job status is not 1"):
         past_jobs(make_trace(job(0, status=5)))
-    with pytest.raises(TraceError, match="so no job is of 2004 to 2005; leave the years out"):
+    with pytest.raises(
+        TraceError, match="so no job can be assigned to 2004 to 2005; leave the years out"
+    ):
         past_jobs(make_trace(job(0)), (2004, 2005))
 
 

@@ -123,8 +123,8 @@ def test_changes_of_the_platform_are_told(pages: Pages) -> None:
     assert sorted(places) == places
     assert "2000-03-24 12:00:00" in text
     assert "cluster home: " in text
-    assert "Boxes with numbers" in text
-    assert "Boxes with numbers" not in pages["plain"]
+    assert "Numbered boxes" in text
+    assert "Numbered boxes" not in pages["plain"]
 
 
 def test_other_kinds_of_runs(pages: Pages) -> None:
@@ -134,7 +134,7 @@ def test_other_kinds_of_runs(pages: Pages) -> None:
     assert "Recorded: 90 jobs of log.swf by 3 users, as recorded," in Page(pages["record"]).text
     for kind in ("record", "unrecorded"):
         assert "later than recorded" not in pages[kind]
-        assert "Right, how many were submitted per day" in pages[kind]
+        assert "Right: jobs submitted per day" in pages[kind]
         assert "mean lateness" not in Page(pages[kind]).text
     assert "Start not in the trace: its origin counts as Monday 00:00." in pages["no clock"]
     assert "No job ran." in pages["empty"]
@@ -158,7 +158,7 @@ def test_reactions_sites_and_full_logs_are_told(runs: dict[str, Run]) -> None:
     run.decisions = replace(run.decisions, dropped=7)
     run.configuration = {"model": "x" * 9000}
     text = Page(report_html([run])).text
-    assert "(9,000 characters, whole in provenance.json)" in text
+    assert "(9,000 characters, in full in provenance.json)" in text
     for words in ("wait for noon: 3 jobs of 1 user", "reactions.jobs", "Sites of the grid",
                   "north", "50.0 %", "7 later decisions not kept"):  # fmt: skip
         assert words in text, words
@@ -202,7 +202,7 @@ def test_many_runs(runs: dict[str, Run], monkeypatch: pytest.MonkeyPatch) -> Non
     """Of many runs the first have parts of their own, and the page says that others have not."""
     monkeypatch.setattr("hpcrowd.analysis.report.runs.MOST_PARTS", 1)
     page = Page(report_html([runs["one job"]] * 4))
-    assert "3 more runs have no part of their own" in page.text
+    assert "3 more runs not shown here" in page.text
     assert "(3) and 1 more" in page.text
 
 

@@ -139,7 +139,7 @@ def test_the_summary_tells_who_came_and_went(log_file: Path, call: Call) -> None
     assert 0 == code
     assert "pool: 6 long-term users, 6 temporary (0.75 arrive per week)" in text
     assert "users: " in text
-    assert "throughput per week, without the first 4: " in text
+    assert "throughput per week, without the first 4 weeks: " in text
     code, text, _ = call("resample", log_file, "--users", "rigid", "--json")
     found = json.loads(text)
     assert 0 == found["population"]["users_gave_up"]

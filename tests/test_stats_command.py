@@ -72,7 +72,7 @@ def test_what_is_not_available_is_marked_and_explained(call: Call) -> None:
     assert 0 == code
     assert "A  log.swf: " in out
     assert "B  bare.swf: 400 jobs measured" in out
-    assert "no job has status 1: whatever their status, all are measured" in out
+    assert "no job has status 1: jobs of any status are measured" in out
     waits = next(line for line in out.splitlines() if line.startswith("wait, mean"))
     mark = waits.rpartition("n/a ")[2]
     assert f"{mark} not available: no waits recorded" in out.splitlines()

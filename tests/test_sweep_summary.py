@@ -62,7 +62,7 @@ def test_trimming_everything_is_refused(make_jobs: Callable[..., JobTable]) -> N
     run = finished(make_jobs)
     assert 1 == trimmed_metrics(run, 200, 100)["jobs_in"]
     assert trimmed_metrics(run, 200, 100)["utilization"] is None
-    with pytest.raises(QuantityError, match=r"leave nothing of submissions over 5\.0 min"):
+    with pytest.raises(QuantityError, match=r"leave nothing of the 5\.0 min of submissions"):
         window_of(run.jobs, 200, 101)
     run.jobs.submit[:] = -1
     with pytest.raises(QuantityError, match="nothing was submitted"):
@@ -162,7 +162,7 @@ def test_notes_tell_what_intervals_cannot() -> None:
     assert [] == made().notes
     rows = [({"seed": seed}, "k", "done", {"wait_mean_s": 5.0}, "") for seed in range(3)]
     same = SweepResult.of("same", {"seed": [0, 1, 2]}, rows, ["wait_mean_s"])
-    assert ["the seed changes nothing here: nothing in these runs is random"] == same.notes
+    assert ["the seed has no effect: nothing in these runs is random"] == same.notes
     single = SweepResult.of("one", {"seed": [0]}, rows[:1], ["wait_mean_s"])
     assert "one seed: no intervals" in single.notes[0]
     assert (None, 5.0) == (single.lines[0].estimate.low, single.lines[0].estimate.mean)

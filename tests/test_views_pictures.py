@@ -86,9 +86,9 @@ def test_gantt_says_what_it_leaves_out(jobs: JobTable) -> None:
     """Of many jobs the largest are drawn, with their share of the work."""
     moment = paused(jobs, 6, "rigid", until=5 * DAY)
     words = texts(gantt_picture(moment, most=10))
-    assert "drawn: the largest 10, " in words
+    assert "the largest 10 shown, " in words
     assert "% of the work" in words
-    assert "drawn" not in texts(gantt_picture(moment))
+    assert "shown" not in texts(gantt_picture(moment))
     assert moment.now in [line.get_xdata()[0] for line in gantt_picture(moment).axes[0].lines]
 
 
@@ -98,7 +98,13 @@ def test_graph_tells_states_by_letter(jobs: JobTable) -> None:
     words = texts(graph_picture(moment, 1, 20))
     assert "sessions " in words
     assert " to " in words.split("sessions ")[1].split("\n")[0]
-    for legend in "F finished", "R running", "Q in the queue", "T free", "W waiting for others":
+    for legend in (
+        "F finished",
+        "R running",
+        "Q in the queue",
+        "T free",
+        "W waiting for other units",
+    ):
         assert legend in words
 
 

@@ -136,7 +136,7 @@ def test_window_of_many_sessions(make_jobs: Callable[..., JobTable]) -> None:
 
 def test_nobody(story: JobTable) -> None:
     """A user who is not there is refused in plain words."""
-    with pytest.raises(QuantityError, match="user 7: is not in this run"):
+    with pytest.raises(QuantityError, match="user 7: not in this run"):
         graph_table(paused(story, 1, until=1), 7)
 
 

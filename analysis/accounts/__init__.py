@@ -1,1 +1,1 @@
-"""What happened in a run, added up: platform, grid, population, reactions."""
+"""Totals of what happened in a run: platform, grid, population, reactions."""

@@ -1,4 +1,4 @@
-"""What the machines did in a run: changes of the platform, clusters of a grid and its broker."""
+"""Totals of the machines of a run: changes of the platform, clusters and broker of a grid."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ if TYPE_CHECKING:
     from hpcrowd.environment.simulation import Simulation
 
 
-#: What ``summary.json`` says of each cluster that changed, and what it means.
+#: Keys of ``summary.json`` for each cluster that changed, and their meaning.
 ACCOUNTS = {
     "node_failures": "random failures that took processors down",
-    "down_processor_s": "processor-seconds that were down, of the size at that time",
+    "down_processor_s": "processor-seconds that were down, by the size at that time",
     "maintenance_s": "time in maintenance",
-    "runs_stopped": "runs of jobs that were stopped before their end",
-    "runs_requeued": "of these, put back by the scheduler",
+    "runs_stopped": "runs of jobs stopped before their end",
+    "runs_requeued": "of these, put back into the queue by the scheduler",
     "runs_resubmitted": "of these, submitted again by their users",
-    "runs_failed": "of these, over for good",
-    "lost_processor_s": "processor-seconds of the runs that were stopped",
-    "sizes": "changes of the size: s since the origin, processors before and after",
+    "runs_failed": "of these, failed for good",
+    "lost_processor_s": "processor-seconds used by the stopped runs",
+    "sizes": "changes of size: s since the origin, processors before and after",
     "speeds": "changes of speed: s since the origin, factor",
-    "schedulers": "switches of the scheduler: s since the origin, the new one",
-    "policy_switches": "how often another policy took over",
-    "policies_s": "for how long each policy was in charge",
+    "schedulers": "switches of scheduler: s since the origin, new scheduler",
+    "policy_switches": "number of policy switches",
+    "policies_s": "time that each policy was in charge, s",
 }
 
-#: Sizes, speeds or schedulers that the line for people names one by one.
+#: Most sizes, speeds or schedulers that a printed line lists one by one.
 MOST_TURNS = 3
 
 
 def accounts_of(model: Simulation) -> dict[str, dict[str, Any]]:
-    """Return the sums of each cluster that changed, by its name."""
+    """Return the totals of each cluster that changed, by name."""
     return {
         name: cluster.account(model.time)
         for name, cluster in model.clusters.items()
@@ -49,7 +49,7 @@ def accounts_of(model: Simulation) -> dict[str, dict[str, Any]]:
 
 
 def sizes_of(accounts: Mapping[str, Mapping[str, Any]]) -> list[tuple[int, int, int]]:
-    """Return s, processors before and processors after, for each time a cluster was resized."""
+    """Return (s, processors before, processors after) for each change of a cluster's size."""
     return [
         (at, before, after)
         for account in accounts.values()
@@ -58,13 +58,13 @@ def sizes_of(accounts: Mapping[str, Mapping[str, Any]]) -> list[tuple[int, int, 
 
 
 def attempts_of(model: Simulation) -> list[Attempt]:
-    """Return the runs that were stopped on all clusters, by time, then by job."""
+    """Return the stopped runs of all clusters, by time, then by job."""
     found = [one for cluster in model.clusters.values() for one in cluster.attempts]
     return sorted(found, key=lambda one: (one.end, one.row, one.start))
 
 
 def platform_lines(accounts: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return lines that say what happened, for people."""
+    """Return one printed line for each cluster that changed."""
     lines = []
     for name, account in accounts.items():
         words = []
@@ -92,14 +92,14 @@ def platform_lines(accounts: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def _turns(what: str, turns: list[str]) -> list[str]:
-    """Return what a cluster got in turn, or how often where that is too long to read."""
+    """Return the successive values of a setting, or only their number if there are many."""
     if len(turns) > MOST_TURNS:
         return [f"{len(turns):,} {what}"]
     return turns
 
 
 def _policies(account: Mapping[str, Any]) -> list[str]:
-    """Say how often policies changed, and which share of the time each was in charge."""
+    """Return how often the policy changed, and for which share of the time each was in charge."""
     total = max(sum(account["policies_s"].values()), 1)
     by_time = sorted(account["policies_s"].items(), key=lambda item: -item[1])
     shares = ", ".join(f"{policy} {seconds / total:.0%}" for policy, seconds in by_time)
@@ -107,25 +107,25 @@ def _policies(account: Mapping[str, Any]) -> list[str]:
     return [f"{switches} of policy ({shares})"]
 
 
-#: What tables for people say of each cluster.
+#: Columns of printed tables of clusters.
 SITE_COLUMNS = ("processors", "in use", "jobs", "by grid", "mean wait", "local", "by grid",
                 "at the broker", "bounded slowdown")  # fmt: skip
 
 Bools = NDArray[np.bool_]
 
 
-#: What ``summary.json`` says of the jobs that ran on a cluster, or that came by the grid, and what
-#: it means; times are means, null where there are none. On a cluster each component of a job that
-#: was split is a job; among those of the grid a job is one, with the processors of all components.
+#: Keys of ``summary.json`` for the jobs of a cluster, or of the grid, and their meaning. Times are
+#: means, null if there are no jobs. If a job was split, each component counts as a job on its
+#: cluster; in the totals of the grid it is one job with the processors of all its components.
 SITE_ACCOUNTS = {
     "processors": "of the cluster, or of all",
-    "jobs": "that ran to an end",
-    "jobs_by_grid": "those of them that a broker sent",
-    "wait_s": "from submission to start, of all",
-    "wait_local_s": "the same of those submitted here",
-    "wait_by_grid_s": "the same of those a broker sent",
-    "held_s": "of the latter, the part at the broker",
-    "bounded_slowdown": "of all",
+    "jobs": "jobs that ran to their end",
+    "jobs_by_grid": "of these, jobs sent by the broker",
+    "wait_s": "time from submission to start, all jobs",
+    "wait_local_s": "the same, jobs submitted directly to the cluster",
+    "wait_by_grid_s": "the same, jobs sent by the broker",
+    "held_s": "part of that wait spent at the broker",
+    "bounded_slowdown": "bounded slowdown, all jobs",
     "slowdown": "mean response over mean run time (Minh 2012, section 5.2.5)",
     "utilization": "share of processor-seconds in use from the first submission to the last end of "
     "the run",
@@ -138,18 +138,18 @@ def grid_accounts(
     processors: Mapping[str, int],
     first: Int64s | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """Return what :data:`SITE_ACCOUNTS` says of each cluster, then of ``grid``: all its jobs.
+    """Return :data:`SITE_ACCOUNTS` for each cluster, then for ``grid``: all jobs of the grid.
 
     Parameters
     ----------
     jobs
-        After a run.
+        The jobs after a run.
     by_grid
         Which jobs were submitted to the broker, shape (jobs,).
     processors
-        Of the clusters by name, in the order of their numbers.
+        Processors of the clusters by name, in the order of their numbers.
     first
-        Row of the first component of each row's job, shape (jobs,); None where none was split.
+        Row of the first component of each row's job, shape (jobs,); None if no job was split.
     """
     ran = jobs.over
     span = int(jobs.end[ran].max() - jobs.submit[ran].min()) if ran.any() else 0
@@ -167,7 +167,7 @@ def grid_accounts(
 
 
 def site_rows(sites: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
-    """Return for people what :func:`grid_accounts` found: name, then :data:`SITE_COLUMNS`."""
+    """Return printed rows of :func:`grid_accounts`: name, then :data:`SITE_COLUMNS`."""
     rows = []
     for name, account in sites.items():
         times = [
@@ -197,7 +197,7 @@ def _account(
     span: int,
     counted: Bools | None = None,
 ) -> dict[str, Any]:
-    """Return the account of some jobs; all of them work, those ``counted`` are jobs."""
+    """Return the totals of some jobs; all count as work, only ``counted`` ones as jobs."""
     work = float(jobs.processors[mine].astype(np.float64) @ (jobs.end - jobs.start)[mine])
     mine = mine if counted is None else mine & counted
     wait, response = jobs.start - jobs.submit, (jobs.end - jobs.submit)[mine]
@@ -221,22 +221,22 @@ def _mean(values: NDArray[Any]) -> float | None:
 
 
 def component_lines(sites: Mapping[str, Mapping[str, Any]], most: int | None) -> list[str]:
-    """Return a line that says how many jobs were split into components, for a terminal.
+    """Return a printed line with the number of jobs that were split into components.
 
     Parameters
     ----------
     sites
-        The accounts; that of the grid tells.
+        The accounts; the one of the grid has the number.
     most
-        Processors of a component at most; None where jobs are not split.
+        Most processors of a component; None if jobs are not split.
     """
     if most is None:
         return []
     account = sites["grid"]
     width = plural(most, "processor")
     if not account["jobs_split"]:
-        return [f"no job of the grid that could run is wider than {width}: none split"]
+        return [f"no job was split: all grid jobs that could run need at most {width}"]
     return [
-        f"{plural(account['jobs_split'], 'job')} of the grid wider than {width} split into "
-        f"{plural(account['components'], 'component')}, each counted as a job on its cluster"
+        f"{plural(account['jobs_split'], 'grid job')} of more than {width} split into "
+        f"{plural(account['components'], 'component')}; each counts as a job on its cluster"
     ]

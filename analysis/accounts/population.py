@@ -1,4 +1,4 @@
-"""Accounts of a population that is open at both ends: who came and went, what was done per week."""
+"""Totals of a population with arrivals and departures: users who came and left, jobs per week."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.quantities import plural
 
-#: A machine is called empty when in the last part of the weeks less than this share is submitted of
-#: what there would be with waits as recorded; both chosen here.
+#: A machine counts as empty if, in the last part of the weeks, fewer jobs are submitted than this
+#: share of what recorded waits would give; both numbers are our choice.
 LAST_PART, EMPTY = 0.25, 0.05
 
-#: What each account means.
+#: The meaning of each key.
 ACCOUNTS = {
     "weeks": "weeks in which users submitted",
-    "warmup_weeks": "first weeks that throughput leaves out",
-    "users_there": "users who were there at the beginning",
+    "warmup_weeks": "first weeks, left out of throughput",
+    "users_there": "users present at the beginning",
     "users_arrived": "users who arrived",
     "users_done": "users who left because their work was done",
-    "users_gave_up": "users who left unsatisfied, for good",
-    "users_went_away": "times that a user left unsatisfied, to come back",
-    "users_came_back": "times that one came back",
-    "users_went_on": "times that a user was done, was content and began its work again",
-    "users_remaining": "users who were there at the end",
+    "users_gave_up": "users who left unsatisfied for good",
+    "users_went_away": "times that a user left unsatisfied for a while",
+    "users_came_back": "times that a user came back",
+    "users_went_on": "times that a satisfied user finished and began again",
+    "users_remaining": "users present at the end",
     "jobs_per_week_mean": "jobs submitted per week",
     "jobs_per_week_sd": "standard deviation of that over weeks",
-    "throughput_jobs_per_week": "jobs that ended per week, after the first weeks",
+    "throughput_jobs_per_week": "jobs that ended per week, after the warm-up",
     "throughput_jobs_per_week_sd": "standard deviation of that over weeks",
-    "throughput_node_h_per_week": "processors times hours in use per week, after the first weeks",
+    "throughput_node_h_per_week": "processors times hours in use per week, after the warm-up",
     "throughput_node_h_per_week_sd": "standard deviation of that over weeks",
     "work_recorded_node_h_per_week": "the same in hours of the recorded machine: times the speed",
-    "utilization_weeks": "share of processors in use, after the first weeks",
-    "notes": "what is to be known of the population, one line each",
+    "utilization_weeks": "share of processors in use, after the warm-up",
+    "notes": "remarks on the population, one line each",
 }
 
 
 def week_edges(clock: Clock, weeks: int) -> Int64s:
-    """Return the seconds at which each week of a run begins, and the end, shape (weeks + 1,)."""
+    """Return the second at which each week of a run begins, and the end, shape (weeks + 1,)."""
     origin = clock.wall(0)
     return np.array([clock.second_at(origin + week * WEEK) for week in range(weeks + 1)])
 
@@ -59,31 +59,31 @@ def population_accounts(
     speed: float = 1.0,
     expected: float = 0.0,
 ) -> dict[str, Any]:
-    """Return the accounts of :data:`ACCOUNTS`.
+    """Return the totals of :data:`ACCOUNTS`.
 
     Parameters
     ----------
     jobs, visits, clock
-        Of the run.
+        Jobs, visits and clock of the run.
     weeks, warmup
-        How long users submitted, and how many weeks of it throughput leaves out.
+        For how long users submitted, and how many of the first weeks throughput leaves out.
     processors, speed
-        Of the machine; the speed as a multiple of the recorded one's.
+        Of the machine; the speed is a multiple of the recorded machine's.
     expected
-        Jobs per week that there would be with waits as recorded, as far as is known.
+        Jobs per week if waits were as recorded, where that is known.
 
     Raises
     ------
     QuantityError
-        When no week is left, or nobody submitted anything.
+        When no week is left, or no user submitted anything.
     """
     if not 0 <= warmup < weeks:
         raise QuantityError(
-            f"warm-up of {warmup} weeks: of {plural(weeks, 'week')} none is left; take fewer"
+            f"warm-up of {warmup} weeks: none of {plural(weeks, 'week')} is left; take fewer"
         )
     if not len(jobs):
         raise QuantityError(
-            f"nobody submitted anything in {plural(weeks, 'week')}: give more users or more weeks"
+            f"no jobs submitted in {plural(weeks, 'week')}: give more users or more weeks"
         )
     edges = week_edges(clock, weeks)
     submitted = np.histogram(jobs.submit, edges)[0]
@@ -110,16 +110,16 @@ def population_accounts(
 
 
 def notes_on(submitted: Int64s, visits: Visits, expected: float) -> list[str]:
-    """Return what has to be said of a population that left the machine empty.
+    """Return a warning if the population left the machine empty.
 
     Parameters
     ----------
     submitted
         Jobs in each week.
     visits
-        Who came and went.
+        Arrivals and departures of users.
     expected
-        Jobs per week with waits as recorded.
+        Jobs per week if waits were as recorded.
     """
     weeks = len(submitted)
     last = submitted[-max(1, round(LAST_PART * weeks)) :]
@@ -134,10 +134,10 @@ def notes_on(submitted: Int64s, visits: Visits, expected: float) -> list[str]:
             f"last in week {when}; a better machine, fewer users or a higher tolerance keeps them"
         )
     else:
-        why = "few users are there; give more users or fewer weeks"
+        why = "few users are left; give more users or fewer weeks"
     return [
         f"the machine runs empty: {last.mean():.1f} jobs per week in the last "
-        f"{plural(len(last), 'week')}, with waits as recorded there would be {expected:.1f}: {why}"
+        f"{plural(len(last), 'week')}, {expected:.1f} expected with recorded waits: {why}"
     ]
 
 
@@ -147,7 +147,7 @@ def _sd(values: ArrayLike) -> float | None:
 
 
 def pool_lines(found: dict[str, Any]) -> list[str]:
-    """Return what is in the pool of a population as lines for people, none where there is none."""
+    """Return printed lines on the pool of a population; none if it has no pool."""
     if not found:
         return []
     pool = found["pool"]
@@ -163,7 +163,7 @@ def pool_lines(found: dict[str, Any]) -> list[str]:
 
 
 def account_lines(found: dict[str, Any]) -> list[str]:
-    """Return the accounts as lines for people, none where there are none."""
+    """Return the totals as printed lines; none if there are no totals."""
     if not found:
         return []
 
@@ -174,15 +174,15 @@ def account_lines(found: dict[str, Any]) -> list[str]:
         return f"{mean:,.{digits}f}{more}"
 
     return [
-        f"users: {found['users_there']:,} there at first, {found['users_arrived']:,} arrived, "
+        f"users: {found['users_there']:,} at the beginning, {found['users_arrived']:,} arrived, "
         f"{found['users_done']:,} left when done, {found['users_gave_up']:,} left unsatisfied for "
         f"good, {found['users_went_away']:,} for a while, {found['users_came_back']:,} came back, "
-        f"{found['users_went_on']:,} began again; {found['users_remaining']:,} there at the end",
+        f"{found['users_went_on']:,} began again; {found['users_remaining']:,} at the end",
         f"submitted per week: {spread('jobs_per_week', 1)} jobs in {found['weeks']} weeks",
-        f"throughput per week, without the first {found['warmup_weeks']}: "
+        f"throughput per week, without the first {found['warmup_weeks']} weeks: "
         f"{spread('throughput_jobs_per_week', 1)} jobs; "
         f"{spread('throughput_node_h_per_week')} node-hours, "
-        f"{found['work_recorded_node_h_per_week']:,.0f} of the recorded machine; "
+        f"{found['work_recorded_node_h_per_week']:,.0f} on the recorded machine; "
         f"{found['utilization_weeks']:.1%} of the processors in use",
         *found["notes"],
     ]

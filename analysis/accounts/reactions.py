@@ -1,12 +1,11 @@
-"""What reactions made of the work: lost, moved, sent elsewhere, added; job by job and in sums.
+"""Effect of reactions on the work: lost, moved, switched, added; job by job and in total.
 
-Work is processors times run time, in processor-seconds, in whole numbers: nothing is rounded. For
-every run::
+Work is processors times run time, in whole processor-seconds: nothing is rounded. For every run::
 
     recorded work = work of all jobs as they are now + lost - added
 
-where the first is what the jobs needed before anybody reacted, and the second what they need after;
-renounced jobs need none any more. When every job that was submitted has run, the second is the work
+The left side is what the jobs needed before any user reacted, the first term on the right what they
+need afterwards; renounced jobs need none. If every submitted job has run, that term is the work
 done.
 """
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.user import User
 
 
-#: The meaning and unit of each column of ``reactions.parquet``, a row for each job and reaction.
+#: Meaning and unit of each column of ``reactions.parquet``, which has a row per job and reaction.
 MEANING = {
     "number": "job number, as in jobs.parquet",
     "user": "user number; -1 unknown",
@@ -37,50 +36,50 @@ MEANING = {
     "run_time": "s; run time before the reaction",
     "processors_after": "processors after it; 0 if renounced",
     "run_time_after": "s; run time after it; 0 if renounced",
-    "delay": "s; how much later the job was submitted than without the reaction",
-    "cluster": "name of the cluster it was submitted to instead; empty if it stayed",
+    "delay": "s; how much later the job was submitted because of the reaction",
+    "cluster": "name of the cluster it was moved to; empty if it stayed",
 }
 
-#: Fields of :func:`account` and of each reaction in it, and what they mean.
+#: Fields of :func:`account` and of each reaction in it, with their meaning.
 ACCOUNTS = {
     "jobs": "jobs that reactions changed",
-    "users": "users they belong to",
+    "users": "users of these jobs",
     "work_lost_processor_s": "work no longer done: degraded and renounced jobs",
     "work_moved_processor_s": "work submitted later",
     "delay_mean_s": "mean delay of the jobs submitted later; null if none was",
     "delay_max_s": "longest delay; null if none was",
-    "work_switched_processor_s": "work sent to other clusters, before their speed changed it",
-    "work_added_processor_s": "work more than before, negative if less: reconfigured jobs, and "
-    "jobs on clusters of another speed",
+    "work_switched_processor_s": "work sent to other clusters, before conversion to their speed",
+    "work_added_processor_s": "additional work, negative if less: reconfigured jobs and jobs on "
+    "clusters of another speed",
 }
 
-#: Responses that take work away for good; what others change was added (or saved).
+#: Responses that remove work for good; other responses add (or save) work.
 LOSING = ("degrade", "renounce")
 
 
 def notes_of(users: Iterable[User]) -> list[Note]:
-    """Return what all users noted, by the second of the decision, then by job, then in order."""
+    """Return the notes of all users, by second of the decision, then by job, then in order."""
     notes = [note for user in users for note in user.notes]
     return sorted(notes, key=lambda note: (note.decided, note.row))
 
 
 def account(jobs: JobTable, notes: Sequence[Note]) -> dict[str, Any]:
-    """Return the sums over all reactions and over each, fit for JSON.
+    """Return the totals over all reactions and for each one, fit for JSON.
 
     Parameters
     ----------
     jobs
         The simulated jobs.
     notes
-        What reactions did, see :func:`notes_of`.
+        The effects of reactions, see :func:`notes_of`.
 
     Returns
     -------
     dict
-        The names of :data:`ACCOUNTS`; ``work_recorded_processor_s`` and ``work_done_processor_s``,
-        what jobs needed before any reaction and what jobs that ran used; and ``by_reaction``: the
-        names of :data:`ACCOUNTS` for each reaction, by its name. A job that several reactions
-        changed counts with each, in what the reactions before it left.
+        The keys of :data:`ACCOUNTS`; ``work_recorded_processor_s``, the work before any reaction;
+        ``work_done_processor_s``, the work of the jobs that ran; and ``by_reaction``, the keys of
+        :data:`ACCOUNTS` for each reaction by name. A job changed by several reactions counts for
+        each of them, with the work that the earlier reactions left.
     """
     whole = _sums(jobs, notes)
     ran = jobs.over
@@ -98,7 +97,7 @@ def account(jobs: JobTable, notes: Sequence[Note]) -> dict[str, Any]:
 
 
 def needed(jobs: JobTable) -> int:
-    """Return the work that jobs need as they are now, whether they ran or not, processor-seconds.
+    """Return the work of jobs as they are now, whether they ran or not, in processor-seconds.
 
     Renounced jobs need none.
     """
@@ -107,7 +106,7 @@ def needed(jobs: JobTable) -> int:
 
 
 def account_rows(accounts: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """Return (name, value, meaning) of each sum that is not 0, for people."""
+    """Return (name, value, meaning) of each total that is not 0, for printing."""
     rows = []
     for name, meaning in ACCOUNTS.items():
         value = accounts.get(name)
@@ -125,7 +124,7 @@ def account_rows(accounts: dict[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def reaction_lines(accounts: dict[str, Any]) -> list[str]:
-    """Return one line for each reaction: how many jobs of how many users it changed."""
+    """Return one line per reaction: the number of jobs and users that it changed."""
     return [
         f"{name}: {plural(each['jobs'], 'job')} of {plural(each['users'], 'user')}"
         for name, each in accounts.get("by_reaction", {}).items()
@@ -161,7 +160,7 @@ def _sums(jobs: JobTable, notes: Sequence[Note]) -> dict[str, Any]:
 
 
 def table(jobs: JobTable, notes: Sequence[Note]) -> dict[str, Int64s | list[str]]:
-    """Return what reactions did as columns, those of :data:`MEANING`, a row for each note."""
+    """Return the effects of reactions as the columns of :data:`MEANING`, a row per note."""
     rows = np.array([note.row for note in notes], np.int64)
     columns: dict[str, Int64s | list[str]] = {"number": jobs.number[rows], "user": jobs.user[rows]}
     for name in MEANING:
@@ -173,7 +172,7 @@ def table(jobs: JobTable, notes: Sequence[Note]) -> dict[str, Int64s | list[str]
 
 
 def resized(jobs: JobTable, notes: Sequence[Note]) -> np.ndarray:
-    """Return which jobs got another number of processors, shape (jobs,)."""
+    """Return which jobs had their number of processors changed, shape (jobs,)."""
     changed = np.zeros(len(jobs), bool)
     for note in notes:
         if note.processors_after and note.processors_after != note.processors:

@@ -1,1 +1,1 @@
-"""Runs side by side, in numbers and pictures."""
+"""Comparison of runs in numbers and pictures."""

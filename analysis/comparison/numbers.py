@@ -1,7 +1,7 @@
-"""Runs side by side in numbers: :func:`compare` and the tables it gives.
+"""Comparison of runs in numbers: :func:`compare` and its tables.
 
-Runs that differ only in their seed are one group; runs of the same work have the same users.
-Everything is set against the first group of runs. Intervals are of 95 %, see
+Runs that differ only in their seed form one group; runs of the same work have the same users. All
+groups are compared with the first. All intervals have 95 % confidence, see
 :mod:`hpcrowd.analysis.paired`.
 """
 
@@ -39,17 +39,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-#: What decides, besides the seed, who is in a resampled population.
+#: Settings that, with the seed, determine the users of a resampled population.
 DRAWN_BY = (
     "files_sha256", "pool", "sessions", "unit", "days", "population", "user_arrivals", "full",
 )  # fmt: skip
 
-#: Every metric of a comparison, in its order: those of a run, and one more.
+#: Every metric of a comparison, in order: those of a run, and one more.
 ALL_METRICS = (
     *METRICS,
     Metric(
         "week_distance",
-        "distance of the weekly profiles of submissions, simulated and recorded, 0 to 1",
+        "distance between simulated and recorded weekly profiles of submissions, 0 to 1",
     ),
 )
 
@@ -61,12 +61,12 @@ class Group:
     Attributes
     ----------
     label
-        For tables and pictures.
+        Name in tables and pictures.
     runs
         At least one.
     record
-        Recorded submissions of the work, s, which users who make up their work do not have in
-        their jobs; None unless known.
+        Recorded submissions of the work, s; None if unknown. Jobs of users who generate their
+        work do not have them.
     """
 
     label: str
@@ -87,12 +87,12 @@ class Group:
 
     @property
     def title(self) -> str:
-        """The label, with the number of seeds if there are several."""
+        """The label, with the number of seeds if more than one."""
         return self.label + (f", {len(self.runs)} seeds" if len(self.runs) > 1 else "")
 
     @property
     def seeds(self) -> list[int | None]:
-        """The seed of each run; None where it has none."""
+        """The seed of each run; None for a run without one."""
         return [seed_of(run) for run in self.runs]
 
     @cached_property
@@ -104,24 +104,24 @@ class Group:
         return found | {"week_distance": [week_distance(run, self.record) for run in self.runs]}
 
     def by_seed(self, metric: str) -> dict[int | None, float]:
-        """Return the value of a metric by seed, of the runs that have one."""
+        """Return the value of a metric by seed, for the runs that have it."""
         pairs = zip(self.seeds, self.values[metric], strict=True)
         return {seed: float(value) for seed, value in pairs if value is not None}
 
     def estimate(self, metric: str) -> Estimate | None:
-        """Return the mean of a metric over the runs with its interval; None if no run has it."""
+        """Return the mean of a metric over the runs, with its interval; None if no run has it."""
         values = list(self.by_seed(metric).values())
         return t_interval(values) if values else None
 
     @cached_property
     def users(self) -> dict[str, tuple[Int64s, curves.Floats]]:
-        """For each metric that users have, user numbers and values, averaged over the runs."""
+        """User numbers and values of each per-user metric, averaged over the runs."""
         found = [per_user(run.jobs) for run in self.runs]
         return {name: mean_by_user([one[name] for one in found]) for name in found[0]}
 
 
 def seed_of(run: Run) -> int | None:
-    """Return the seed of a run, None where its configuration has none."""
+    """Return the seed of a run, None if its configuration has none."""
     seed = run.configuration.get("seed")
     return None if seed is None else int(seed)
 
@@ -137,7 +137,7 @@ def week_distance(run: Run, record: Int64s | None) -> float | None:
 
 
 def recorded(run: Run) -> Int64s | None:
-    """Return the recorded submissions of the work of a run, s; None where it has none."""
+    """Return the recorded submissions of a run's work, s; None if it has none."""
     submit = run.jobs.recorded_submit
     if (submit != UNKNOWN).any():
         return submit
@@ -145,10 +145,10 @@ def recorded(run: Run) -> Int64s | None:
 
 
 def group_runs(runs: Sequence[Run]) -> list[Group]:
-    """Return the runs in groups, in the order of their first runs.
+    """Group runs that differ only in their seed, in the order of their first runs.
 
-    Runs of the same work whose configurations differ only in ``seed`` are one group. A seed is in a
-    group only once: the same run given twice makes two groups.
+    Runs of the same work whose configurations differ only in ``seed`` form one group. A group has
+    each seed once: the same run given twice makes two groups.
     """
     found: dict[str, list[Group]] = {}
     groups: list[Group] = []
@@ -170,7 +170,7 @@ def group_runs(runs: Sequence[Run]) -> list[Group]:
             words = group.label.split(", ")
             group.label = ", ".join(word for word in words if not word.startswith("seed "))
     _tell_apart(groups)
-    # Groups without a record get that of another group of the same work.
+    # A group without a record gets the one of another group of the same work.
     known = {work_of(group.first): group.record for group in groups if group.record is not None}
     for group in groups:
         if group.record is None:
@@ -179,7 +179,7 @@ def group_runs(runs: Sequence[Run]) -> list[Group]:
 
 
 def _tell_apart(groups: Sequence[Group]) -> None:
-    """Add to labels that occur twice the trace, or else a number."""
+    """Make equal labels distinct: add the trace, or else a number."""
     for add in (lambda group, _: _source(group), lambda _, number: str(number)):
         labels = [group.label for group in groups]
         for label in set(labels):
@@ -196,10 +196,11 @@ def _source(group: Group) -> str:
 
 
 def work_of(run: Run) -> str:
-    """Return what tells apart the work of runs: equal if their users may be paired by number.
+    """Return an identifier of a run's work; runs with equal ones may be paired by user number.
 
-    The checksum of the trace; of a trace that was in no file, that of its jobs; of generated users,
-    that of their numbers and groups; of resampled users, what they are drawn from and how.
+    It is the checksum of the trace, or of its jobs if the trace came from no file; for generated
+    users the checksum of their numbers and groups; for resampled users what they are drawn from and
+    how.
     """
     if run.source and run.source["sha256"]:
         return run.source["sha256"]
@@ -227,14 +228,14 @@ USER_COLUMNS = tuple(_USERS.split())
 
 @dataclass
 class Comparison:
-    """Runs side by side, each group against the first.
+    """A comparison of runs, each group with the first.
 
     Attributes
     ----------
     groups
-        The runs, those that differ only in their seed as one group.
+        The runs; those that differ only in their seed are one group.
     seed
-        Of the bootstrap over users.
+        Seed of the bootstrap over users.
     """
 
     groups: list[Group]
@@ -250,18 +251,18 @@ class Comparison:
 
     @cached_property
     def paired(self) -> list[bool]:
-        """For each group, whether it is of the same work as the first, with the same users."""
+        """Whether each group has the same work, and so the same users, as the first."""
         first = work_of(self.groups[0].first)
         return [work_of(group.first) == first for group in self.groups]
 
     @cached_property
     def estimates(self) -> dict[str, list[Estimate | None]]:
-        """For each metric, its mean in each group; None where no run has it."""
+        """The mean of each metric in each group; None where no run has it."""
         return {m.name: [group.estimate(m.name) for group in self.groups] for m in ALL_METRICS}
 
     @cached_property
     def seed_differences(self) -> dict[str, list[Difference | None]]:
-        """For each metric, how each later group differs from the first; None if either lacks it."""
+        """The difference of each later group to the first, by metric; None if either lacks it."""
         first, *others = self.groups
 
         def difference(name: str, group: Group) -> Difference | None:
@@ -272,9 +273,9 @@ class Comparison:
 
     @cached_property
     def user_differences(self) -> dict[str, list[UserDifference | None]]:
-        """For each metric of users, how those of each later group fare against the first.
+        """The difference, user by user, of each later group to the first, by metric.
 
-        None where the work differs or no user has the metric on both sides.
+        None if the work differs or no user has the metric on both sides.
         """
         first = self.groups[0]
         return {
@@ -294,35 +295,37 @@ class Comparison:
     def differences(self) -> pd.DataFrame:
         """Rows (metric, group): ``difference`` to the first group, ``relative``, interval, ``by``.
 
-        ``low`` and ``high`` bound the difference; ``by`` says over what, see
+        ``low`` and ``high`` bound the difference; ``by`` is the kind of interval, see
         :class:`~hpcrowd.analysis.paired.Difference`.
         """
         return _frame(self.groups[1:], self.seed_differences, _difference, DIFFERENCE_COLUMNS)
 
     @cached_property
     def users(self) -> pd.DataFrame:
-        """Rows (metric, group): users against the first, see
-        :class:`~hpcrowd.analysis.paired.UserDifference`; groups of other work are left out.
+        """Rows (metric, group): users compared with the first group, see
+        :class:`~hpcrowd.analysis.paired.UserDifference`. Groups with different work are left out.
         """
         return _frame(self.groups[1:], self.user_differences, _users, USER_COLUMNS)
 
     def per_user(self, metric: str) -> pd.DataFrame:
-        """Return a metric of each user (rows) in each group (columns); NaN where it has none.
+        """Return a metric by user (rows) and group (columns); NaN where a user lacks it.
 
         Raises
         ------
         QuantityError
-            When users have no such metric, or the groups are not of the same work.
+            When the metric is not available per user, or the groups do not have the same work.
         """
         import pandas as pd
 
         if metric not in PER_USER:
-            raise QuantityError(f"metric {metric!r}: users have none; choose {', '.join(PER_USER)}")
+            raise QuantityError(
+                f"metric {metric!r}: not available per user; choose {', '.join(PER_USER)}"
+            )
         if not all(self.paired):
             other = self.groups[self.paired.index(False)].label
             raise QuantityError(
-                f"{other}: other work than {self.groups[0].label}; users of different traces are "
-                "not paired"
+                f"{other}: not the same work as {self.groups[0].label}; users of different traces "
+                "are not paired"
             )
         columns = {
             group.label: pd.Series(group.users[metric][1], group.users[metric][0])
@@ -332,7 +335,7 @@ class Comparison:
 
     @cached_property
     def notes(self) -> list[str]:
-        """What to know before reading the numbers, in sentences."""
+        """Remarks for the reader of the numbers, in sentences."""
         return [*self._of_work(), *self._of_jobs(), *self._of_versions()]
 
     def _of_work(self) -> list[str]:
@@ -341,15 +344,15 @@ class Comparison:
         for group, paired in zip(self.groups, self.paired, strict=True):
             if not paired:
                 found.append(
-                    f"{group.label} is of {named_work(group.first)}, {first.label} of "
+                    f"{group.label} uses {named_work(group.first)}, {first.label} uses "
                     f"{named_work(first.first)}: users are not paired."
                 )
                 continue
             count, expected = len(group.first.jobs), len(first.first.jobs)
             if count != expected and group.first.source:
                 found.append(
-                    f"{group.label} has {plural(count, 'job')}, {first.label} {expected:,}: their "
-                    "jobs are not the same."
+                    f"{group.label} has {plural(count, 'job')}, {first.label} has {expected:,}: "
+                    "they are not the same jobs."
                 )
         return found
 
@@ -374,7 +377,7 @@ class Comparison:
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """Return everything, fit for JSON."""
+        """Return the whole comparison, fit for JSON."""
         others = self.groups[1:]
         return {
             "confidence": CONFIDENCE,
@@ -420,25 +423,25 @@ class Comparison:
 
 
 def compare(runs: Sequence[Run | str | os.PathLike[str]], *, seed: int = 0) -> Comparison:
-    """Set two or more runs side by side.
+    """Compare two or more runs.
 
     Parameters
     ----------
     runs
-        Runs, folders of results or recorded traces; the first is what the others are set against.
-        Those that differ only in the seed of their configuration become one group.
+        Runs, folders of results or recorded traces; the others are compared with the first. Runs
+        whose configurations differ only in the seed become one group.
     seed
-        Of the bootstrap over users.
+        Seed of the bootstrap over users.
 
     Returns
     -------
     Comparison
-        With the frames ``metrics``, ``differences`` and ``users``.
+        It has the frames ``metrics``, ``differences`` and ``users``.
 
     Raises
     ------
     HpcrowdError
-        When there are fewer than two, or one cannot be read.
+        When there are fewer than two runs, or one cannot be read.
 
     Examples
     --------
@@ -456,12 +459,12 @@ def compare(runs: Sequence[Run | str | os.PathLike[str]], *, seed: int = 0) -> C
 
 
 def named_work(run: Run) -> str:
-    """Return the name of what a run is of."""
+    """Return the name of a run's trace, or ``generated users``."""
     return run.source["source"] if run.source else "generated users"
 
 
 def jobs_left_out(group: Group) -> list[str]:
-    """Return what was dropped or repaired when the trace was read, and what was not over."""
+    """Return which jobs were dropped or repaired when the trace was read, or had not finished."""
     found = []
     for what, reasons in (("dropped", group.first.dropped), ("repaired", group.first.repaired)):
         found += [f"{plural(count, 'job')} {what}, {why}" for why, count in reasons.items()]
@@ -470,7 +473,7 @@ def jobs_left_out(group: Group) -> list[str]:
     if jobs:
         owners = [run.jobs.user[one] for run, one in zip(group.runs, left, strict=True)]
         users = plural(len(np.unique(np.concatenate(owners))), "user")
-        found.append(f"{plural(jobs, 'job')} of {users} not over at the end, in no wait")
+        found.append(f"{plural(jobs, 'job')} of {users} unfinished, not counted in waits")
     return found
 
 
@@ -480,7 +483,7 @@ def _frame[T](
     cells_of: Callable[[T | None], dict[str, Any] | None],
     columns: Sequence[str],
 ) -> pd.DataFrame:
-    """Return what was found for each metric and group as rows; what has no cells is left out."""
+    """Return the findings as rows (metric, group); those without cells are left out."""
     import pandas as pd
 
     rows = [
@@ -519,22 +522,22 @@ def _users(found: UserDifference | None) -> dict[str, Any] | None:
 
 
 class Measures(NamedTuple):
-    """A run against the record; lengths are ratios to recorded ones, 1 is as recorded."""
+    """A run compared with the record; lengths are ratios to the recorded ones (1: as recorded)."""
 
     wait_mean_s: float  #: mean wait of the jobs that ran, s
     makespan_s: float  #: from the first submission to the last end, s
     lateness_mean_s: float  #: mean of simulated minus recorded submission, s
-    profile_distance: float  #: of the weekly profiles of submissions, 0 equal to 1
-    unevenness: float  #: of the weekly profile, 0 flat to 1
-    activity_p50: float  #: half of the users have a shorter activity length, as a ratio
-    activity_p90: float  #: nine tenths of the users have
+    profile_distance: float  #: between weekly profiles of submissions, 0 (equal) to 1
+    unevenness: float  #: of the weekly profile, 0 (flat) to 1
+    activity_p50: float  #: median over users of the activity length, as a ratio
+    activity_p90: float  #: 90th percentile of the same
 
 
 def measure(run: Run) -> Measures:
     """Return the measures of a run that replays a trace.
 
-    Users whose recorded jobs were all submitted in one second have no activity length to compare
-    with, and are left out of the last two.
+    Users who submitted all their recorded jobs in the same second have no activity length and are
+    left out of the last two.
     """
     jobs = run.jobs
     simulated = curves.weekly_profile(jobs.submit, run.clock)

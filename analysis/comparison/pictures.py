@@ -1,7 +1,7 @@
-"""Pictures of several runs side by side, and of groups of runs that differ in their seed.
+"""Pictures that compare runs, or groups of runs that differ in their seed.
 
-A group of several seeds is a line, the mean over its runs, with a band from the lowest to the
-highest of them. The look is that of :mod:`hpcrowd.analysis.pictures.plots`.
+A group of several seeds is drawn as a line, the mean over its runs, with a band from the lowest to
+the highest run. The style is that of :mod:`hpcrowd.analysis.pictures.plots`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: Colours of runs, in their order.
+#: Colours of the runs, in order.
 RUN_COLOURS = ("vermilion", "orange", "blue", "sky", "green", "purple", "grey")
 
 
@@ -36,8 +36,8 @@ class Bars(NamedTuple):
 
     metric: str  #: name in :data:`hpcrowd.analysis.metrics.METRICS`
     title: str  #: with its unit
-    scale: float  #: what one unit is worth
-    form: str  #: of the numbers
+    scale: float  #: size of the unit
+    form: str  #: format of the numbers
 
 
 #: What :func:`comparison` shows as bars.
@@ -64,16 +64,16 @@ def colour_of(place: int) -> str:
 def draw_runs(
     runs: Sequence[Run], groups: Mapping[int, str] | None = None, title: str = "Comparison"
 ) -> Figure:
-    """Return bars of the chief metrics, mean waits by group, and weekly profiles of several runs.
+    """Return bars of the main metrics, mean waits by group, and weekly profiles of several runs.
 
     Parameters
     ----------
     runs
         The runs.
     groups
-        Names of groups by number, to show their waits apart; without them only all jobs.
+        Names of groups by number, to show their waits separately; if empty, all jobs together.
     title
-        Of the picture.
+        Title of the picture.
     """
     rows = 0.24 * len(runs)
     figure = plots.new_figure(12, 4.7 + rows, title)
@@ -91,9 +91,9 @@ def draw_runs(
 
 
 def queues(runs: Sequence[Run | Group], colours: Sequence[str] = RUN_COLOURS) -> Figure:
-    """Return the queue over time of several runs, one below the other, to the same scale.
+    """Return the queue over time of several runs, one below the other, on the same scale.
 
-    Of a group of several seeds the mean is drawn, and pale above it the longest queue of any.
+    For a group of several seeds, dark is the mean and pale the longest queue of any seed.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def queues(runs: Sequence[Run | Group], colours: Sequence[str] = RUN_COLOURS) ->
     groups = [run if isinstance(run, Group) else Group(run.label, [run]) for run in runs]
     height = 1.1 + 1.35 * max(1, len(groups))
     several = any(len(group.runs) > 1 for group in groups)
-    subtitle = "dark: mean over the seeds, pale: the longest of any seed" if several else ""
+    subtitle = "dark: mean over the seeds; pale: longest of any seed" if several else ""
     figure = plots.new_figure(12, height, "Jobs in the queue", subtitle)
     places = {"bottom": 0.5 / height, "top": 1 - 0.85 / height, "hspace": 0.35}
     span = span_of_groups(groups)
@@ -134,7 +134,7 @@ def queues(runs: Sequence[Run | Group], colours: Sequence[str] = RUN_COLOURS) ->
 
 
 def mean_waits(run: Run, groups: Mapping[int, str]) -> dict[str, float | None]:
-    """Return the mean wait of the jobs that ran, s, for all and for each group; None without."""
+    """Return the mean wait of the jobs that ran, s, in total and by group; None without jobs."""
     jobs = run.jobs
     ran = jobs.over
     wait = jobs.start - jobs.submit
@@ -169,7 +169,7 @@ def _draw_group_waits(axes: Axes, runs: Sequence[Run], groups: Mapping[int, str]
     plots.tidy(axes, "Mean wait by kind of user" if groups else "Mean wait")
     known = [wait for of_run in waits for wait in of_run.values() if wait]
     if not known:
-        return plots.say_nothing(axes, "nobody waited")
+        return plots.say_nothing(axes, "no job waited")
     for place, of_run in enumerate(waits):
         offset = 0.16 * (place - (len(runs) - 1) / 2)
         points = [(wait, row + offset) for row, name in enumerate(names) if (wait := of_run[name])]
@@ -217,7 +217,7 @@ def _draw_weeks(axes: Axes, runs: Sequence[Run]) -> None:
 
 
 def bars(groups: Sequence[Group]) -> Figure:
-    """Return bars of the chief metrics, with the intervals of groups of several seeds."""
+    """Return bars of the main metrics, with intervals for groups of several seeds."""
     rows = 0.42 * len(groups)
     height = 1.1 + rows
     several = any(len(group.runs) > 1 for group in groups)
@@ -234,17 +234,17 @@ def bars(groups: Sequence[Group]) -> Figure:
 
 
 def course(groups: Sequence[Group]) -> Figure:
-    """Return how many jobs were submitted and had ended by when, and by how many more than first.
+    """Return the jobs submitted and ended over time, and the differences to the first group.
 
     Parameters
     ----------
     groups
-        At least one; the others' differences are to the first, where they are of the same work.
+        At least one; groups of the same work as the first also get a difference to it.
     """
     comparable = [work_of(group.first) == work_of(groups[0].first) for group in groups]
     record = groups[0].record if all(comparable) else None
     titles = [group.title for group in groups]
-    head = "The course of the work"
+    head = "Progress of the work"
     figure, bottom, top = plots.legend_figure(12, 6.4, head, titles, record=record is not None)
     span = span_of_groups(groups)
     if span is None:
@@ -257,8 +257,8 @@ def course(groups: Sequence[Group]) -> Figure:
     )
     edges = curves.time_edges(*span, TIME_BINS // 2)
     whose: tuple[tuple[str, Callable[[Run], Int64s]], ...] = (
-        ("Jobs submitted until then", lambda run: run.jobs.submit),
-        ("Jobs ended until then", lambda run: run.jobs.end),
+        ("Jobs submitted so far", lambda run: run.jobs.submit),
+        ("Jobs ended so far", lambda run: run.jobs.end),
     )
     for column, (name, times) in enumerate(whose):
         above, below = (figure.add_subplot(grid[row, column]) for row in (0, 1))
@@ -268,7 +268,7 @@ def course(groups: Sequence[Group]) -> Figure:
         ]
         base = levels[0].mean(axis=0)
         plots.tidy(above, name)
-        plots.tidy(below, f"The same, difference to {plots.shortened(groups[0].label, 50)}")
+        plots.tidy(below, f"Difference to {plots.shortened(groups[0].label, 50)}")
         if column == 0 and record is not None:
             counts = curves.cumulative(record, edges)
             above.plot(edges, counts, color=plots.COLOURS["grey"], linewidth=3)
@@ -284,9 +284,9 @@ def course(groups: Sequence[Group]) -> Figure:
 
 
 def weeks(groups: Sequence[Group]) -> Figure:
-    """Return the weekly profile of each group, local time, with the record in grey.
+    """Return the weekly profile of each group in local time, with the record in grey.
 
-    Where there is no record, the first group stands in its place.
+    Without a record, grey is the first group.
     """
     columns = 1 if len(groups) <= 3 else 2
     rows = -(-len(groups) // columns)
@@ -351,7 +351,7 @@ def _draw_group_bars(axes: Axes, groups: Sequence[Group], bar: Bars) -> None:
 
 
 def _draw_band(axes: Axes, x: Int64s, levels: Floats, place: int) -> None:
-    """Draw the mean over runs, levels of shape (runs, x), with a band between the outer ones."""
+    """Draw the mean of ``levels`` (runs, x) with a band from the lowest to the highest."""
     look = plots.look_of(place)
     if len(levels) > 1:
         low, high = levels.min(axis=0), levels.max(axis=0)
@@ -360,7 +360,7 @@ def _draw_band(axes: Axes, x: Int64s, levels: Floats, place: int) -> None:
 
 
 def _draw_steps(axes: Axes, edges: Int64s, levels: Floats, place: int) -> None:
-    """Draw the same as steps, levels of shape (runs, bins)."""
+    """Draw the same as steps; ``levels`` has shape (runs, bins)."""
     look = plots.look_of(place)
     if len(levels) > 1:
         low, high = levels.min(axis=0), levels.max(axis=0)
@@ -369,7 +369,7 @@ def _draw_steps(axes: Axes, edges: Int64s, levels: Floats, place: int) -> None:
 
 
 def _grey_profile(group: Group, first: Group, has_record: bool) -> Floats:
-    """Return the profile drawn behind that of a group, %."""
+    """Return the grey profile drawn behind a group's, %."""
     times = group.record if has_record else first.first.jobs.submit
     if times is None:
         return np.zeros(curves.WEEK_HOURS)
@@ -377,27 +377,27 @@ def _grey_profile(group: Group, first: Group, has_record: bool) -> Floats:
     return profile
 
 
-#: Where the axis of differences between users is labelled, s.
+#: Labels of the axis of differences between users, s.
 MARKS = {
     600: "10 min", HOUR: "1 h", DAY: "1 d", 10 * DAY: "10 d", 100 * DAY: "100 d",
     1000 * DAY: "1,000 d",
 }  # fmt: skip
 
-#: About 0 the axis is linear, up to here, s; with smaller values up to the second.
+#: The axis is linear around 0 up to the first value, s; if values are smaller, up to the second.
 LINEAR = (HOUR, 600)
 
 
 def users_apart(groups: Sequence[Group]) -> Figure:
-    """Return how late users are against the record, and how their waits differ from the first.
+    """Return the users' lateness, and the difference of their waits to the first group.
 
-    Both count users, not jobs; a value is a user's mean over jobs, and over runs.
+    Both count users, not jobs; a value is a user's mean over jobs and runs.
     """
     titles = [group.title for group in groups]
-    figure, bottom, top = plots.legend_figure(12, 4.4, "From user to user", titles)
+    figure, bottom, top = plots.legend_figure(12, 4.4, "Differences between users", titles)
     late, wait = plots.panels(figure, 1, 2, bottom=bottom, top=top, wspace=0.14)
-    plots.tidy(late, "Share of users who submit less late than ..., against the record")
+    plots.tidy(late, "Share of users whose mean lateness is less than ...")
     lines = [(group.users["lateness_mean_s"][1], place) for place, group in enumerate(groups)]
-    _draw_shares(late, lines, "a user's mean lateness", "no record to be late against")
+    _draw_shares(late, lines, "a user's mean lateness", "no record to compare with")
     plots.tidy(wait, "Share of users whose mean wait is longer by less than ...")
     first = groups[0]
     differences = []
@@ -406,12 +406,12 @@ def users_apart(groups: Sequence[Group]) -> Figure:
             mine, theirs = paired_values(first.users["wait_mean_s"], group.users["wait_mean_s"])
             differences.append((theirs - mine, place))
     name = f"a user's mean wait, difference to {plots.shortened(first.label, 48)}"
-    _draw_shares(wait, differences, name, "no users to be paired")
+    _draw_shares(wait, differences, name, "no users to pair")
     return figure
 
 
 def _draw_shares(axes: Axes, lines: Sequence[tuple[Floats, int]], name: str, nothing: str) -> None:
-    """Draw distributions over users on an axis of time that is linear about 0."""
+    """Draw distributions over users on a time axis that is linear around 0."""
     from matplotlib.ticker import PercentFormatter
 
     drawn = [(np.sort(values), place) for values, place in lines if len(values)]
@@ -429,7 +429,7 @@ def _draw_shares(axes: Axes, lines: Sequence[tuple[Floats, int]], name: str, not
     axes.set_xscale("symlog", linthresh=linear, linscale=0.6)
     low = min(float(values[0]) for values, _ in drawn)
     high = max(float(values[-1]) for values, _ in drawn)
-    least = max(0.1 * furthest, 1.4 * linear)  # about 0 there is always something to be seen
+    least = max(0.1 * furthest, 1.4 * linear)  # always show some range around 0
     axes.set_xlim(min(1.6 * low, -least), max(1.6 * high, least))
     marks = {sign * second: text for second, text in MARKS.items() for sign in (1, -1)}
     shown = {0: "0"} | {
@@ -445,7 +445,7 @@ def _draw_shares(axes: Axes, lines: Sequence[tuple[Floats, int]], name: str, not
 
 
 def span_of_groups(groups: Sequence[Group]) -> tuple[int, int] | None:
-    """Return the first and the last second of all runs; None if nothing happened."""
+    """Return the first and last second of all runs; None if nothing happened."""
     spans = [curves.span_of(run.jobs) for group in groups for run in group.runs]
     known = [span for span in spans if span is not None]
     if not known:
@@ -454,7 +454,7 @@ def span_of_groups(groups: Sequence[Group]) -> tuple[int, int] | None:
 
 
 def with_shared_clock(groups: Sequence[Group]) -> Run:
-    """Return a run with the clock of all groups: the nominal one where their origins differ."""
+    """Return a run with the clock of all groups; the nominal clock if their origins differ."""
     first = groups[0].first
     same = all(group.first.clock == first.clock for group in groups)
     return first if same else replace(first, clock=Clock())

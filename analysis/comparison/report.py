@@ -1,4 +1,4 @@
-"""A comparison for people: in words, as a folder of tables and pictures, as parts of a report.
+"""Reports on a comparison: in words, as a folder of tables and pictures, as report sections.
 
 =================== ==============================================================================
 comparison.json     :meth:`hpcrowd.analysis.comparison.numbers.Comparison.to_json`
@@ -6,7 +6,7 @@ metrics.csv         metrics of each group of runs
 differences.csv     differences to the first group
 users.csv           differences over users, paired
 *.png               :data:`PICTURES`
-provenance.json     which runs, by which versions
+provenance.json     the runs, and the versions that made them
 =================== ==============================================================================
 
 :mod:`hpcrowd.analysis.report.runs` makes a page of it.
@@ -33,33 +33,33 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: Metrics of users that tables for people show.
+#: Per-user metrics in printed tables.
 OF_USERS = ("wait_mean_s", "response_mean_s", "bounded_slowdown_mean", "lateness_mean_s")
 
 #: Units of times, as :func:`hpcrowd.environment.quantities.format_duration` writes them, s.
 TIME_UNITS = {"s": 1, "min": 60, "h": 3600, "days": 86400}
 
-#: Metrics whose 0 is where the record happens to be: no differences in percent.
+#: Metrics whose 0 is arbitrary: no differences in percent.
 WITHOUT_PERCENT = ("lateness_mean_s", "relative_lateness", "additional_lateness_s")
 
-#: Most seeds that are named one by one.
+#: Most seeds listed one by one.
 MOST_SEEDS = 8
 
 
 def headline(comparison: Comparison) -> list[str]:
-    """Return sentences that say what is compared and how intervals were made."""
+    """Return sentences on what is compared and how intervals were made."""
     groups = comparison.groups
     found = []
     if all(comparison.paired):
         jobs = _range({len(run.jobs) for run in comparison.runs})
         users = _range({len(group.users[PER_USER[0]][0]) for group in groups})
-        found.append(f"All are of {named_work(groups[0].first)}: {jobs} jobs of {users} users.")
+        found.append(f"All runs use {named_work(groups[0].first)}: {jobs} jobs of {users} users.")
     told: dict[str, list[str]] = {}
     for group in groups:
         if len(group.runs) > 1:
             told.setdefault(_seeds(group), []).append(group.label)
     if told:
-        found.append("After ± stands half the 95 % interval of a mean over seeds (Student).")
+        found.append("± is half the 95 % interval of a mean over seeds (Student).")
         differences = comparison.seed_differences["jobs_in"]
         for group, difference in zip(groups[1:], differences, strict=True):
             how = _pairing(groups[0], group, "" if difference is None else difference.by)
@@ -75,15 +75,15 @@ def letter(place: int) -> str:
 
 
 def _pairing(first: Group, group: Group, by: str) -> str:
-    """Return how the differences of a group to the first get their intervals."""
+    """Return how the intervals of a group's differences to the first are made."""
     if by == "pairs":
         both = [seed for seed in first.seeds if seed in group.seeds]
         if len(both) == len(first.seeds) == len(group.seeds):
             return f"differences to {first.label} are paired by seed"
-        return f"differences to {first.label} are over the {len(both)} seeds that both have"
+        return f"differences to {first.label} use the {len(both)} seeds that both have"
     if by == "groups":
-        return f"differences to {first.label} are not paired, as the seeds are others (Welch)"
-    return f"differences to {first.label} have no interval, as one side is a single run"
+        return f"differences to {first.label} are not paired, as the seeds differ (Welch)"
+    return f"differences to {first.label} have no interval, as one side has a single run"
 
 
 def _range(counts: set[int]) -> str:
@@ -99,7 +99,7 @@ def _seeds(group: Group) -> str:
 
 
 def shown_metrics(comparison: Comparison) -> list[str]:
-    """Return the metrics that people look at: no counts that are 0 everywhere, none without."""
+    """Return the metrics to print: not those without values, nor counts that are 0 everywhere."""
     return [
         metric.name
         for metric in ALL_METRICS
@@ -108,14 +108,14 @@ def shown_metrics(comparison: Comparison) -> list[str]:
 
 
 def format_estimate(name: str, estimate: Estimate | None) -> str:
-    """Return a mean for people, with half its interval in the same unit: ``79.0 ± 4.0 min``."""
+    """Return a mean with half its interval in the same unit: ``79.0 ± 4.0 min``."""
     if estimate is None:
         return "-"
     return _with_half_width(format_metric(name, estimate.mean), estimate.half_width)
 
 
 def format_difference(name: str, difference: Difference | None) -> str:
-    """Return a difference for people: ``-34.9 ± 4.1 min (-30.7 %)``."""
+    """Return a difference as text: ``-34.9 ± 4.1 min (-30.7 %)``."""
     if difference is None:
         return "-"
     estimate, relative = difference.estimate, difference.relative
@@ -128,7 +128,7 @@ def format_difference(name: str, difference: Difference | None) -> str:
 
 
 def format_users(name: str, difference: UserDifference) -> tuple[str, str, str, str]:
-    """Return mean difference, its interval, and the shares of users better and worse off."""
+    """Return the mean difference, its interval, and the shares of users better and worse off."""
     estimate = difference.estimate
     interval = "-"
     if estimate.low is not None and estimate.high is not None:
@@ -144,7 +144,7 @@ def format_users(name: str, difference: UserDifference) -> tuple[str, str, str, 
 
 
 def signed(name: str, value: float) -> str:
-    """Return a value of a metric with its sign; what is shown as 0 has none."""
+    """Return the value of a metric with its sign; a value shown as 0 has none."""
     return _with_sign(format_metric(name, abs(value)), value)
 
 
@@ -158,7 +158,7 @@ def _with_sign(text: str, value: float) -> str:
 
 
 def _with_half_width(text: str, half: float | None) -> str:
-    """Return a formatted value with half the width of its interval, in the unit of the text."""
+    """Return a formatted value with half its interval, in the unit of the text."""
     if not half:
         return text
     number, _, unit = text.partition(" ")
@@ -168,39 +168,39 @@ def _with_half_width(text: str, half: float | None) -> str:
 
 
 class Drawing(NamedTuple):
-    """A picture of a comparison and what is to be seen on it."""
+    """A picture of a comparison, with its caption."""
 
     draw: Callable[[Sequence[Group]], Figure]
     title: str
     caption: str
 
 
-#: Pictures by the names of their files.
+#: Pictures by file name.
 PICTURES = {
     "glance.png": Drawing(
         bars,
-        "Chief metrics",
-        "The chief metrics. The weekly distance is the share of jobs that would have to move to "
-        "other hours of the week to give the recorded profile.",
+        "Main metrics",
+        "The main metrics. The weekly distance is the share of jobs that would have to move to "
+        "other hours of the week to match the recorded profile.",
     ),
     "course.png": Drawing(
         course,
-        "The course of the work",
-        "How many jobs had been submitted and had ended by when, and how many more than in the "
-        "first. Bands reach from the lowest to the highest seed.",
+        "Progress of the work",
+        "Jobs submitted and jobs ended so far; below, the difference to the first. Bands reach "
+        "from the lowest to the highest seed.",
     ),
-    "week.png": Drawing(weeks, "The week", "In which hours of the week jobs are submitted."),
+    "week.png": Drawing(weeks, "The week", "The hours of the week in which jobs are submitted."),
     "users.png": Drawing(
         users_apart,
-        "From user to user",
-        "Each user counts once. Left: how late users submit against the record; a curve far to "
-        "the left is of users who come earlier. Right: how much longer they wait than in the "
-        "first; left of 0 are users who are better off.",
+        "Differences between users",
+        "Each user counts once. Left: how much later than recorded users submit; the further left "
+        "the curve, the earlier they come. Right: how much longer they wait than in the first; "
+        "users left of 0 are better off.",
     ),
     "queue.png": Drawing(
         partial(queues, colours=GROUP_COLOURS),
         "Queues",
-        "Jobs in the queue over time, to the same scale.",
+        "Jobs in the queue over time, on the same scale.",
     ),
 }
 
@@ -250,15 +250,15 @@ def comparison_tables(comparison: Comparison) -> Iterator[Section]:
         yield Section("differences", title, [table_of(titles[1:], rows, "")])
     if not comparison.users.empty:
         told = (
-            "The same user on both sides; each counts once, however many jobs. Better off are "
-            "users with less. The interval is of 95 %, by bootstrap over users."
+            "The same users on both sides; each counts once, however many jobs they have. Users "
+            "with a lower value are better off. 95 % interval, by bootstrap over users."
         )
-        title = f"Users against those of {groups[0].label}"
+        title = f"Users compared with {groups[0].label}"
         yield Section("users", title, [*paragraphs([told]), _users_table(comparison)])
 
 
 def group_origins(groups: Sequence[Group]) -> tuple[list[str], list[dict[str, Any]]]:
-    """Return the labels of groups and where they come from, with all their seeds."""
+    """Return the labels and the provenance of groups, with all their seeds."""
     found = []
     for group in groups:
         one = provenance(group.first)

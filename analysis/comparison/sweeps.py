@@ -1,13 +1,13 @@
-"""Runs of a sweep: each as one row without its ends, means with intervals, differences by seed.
+"""Runs of a sweep: one row per run, means with intervals, differences paired by seed.
 
-A run begins with an empty machine and ends with users who have gone. Of a trimmed run only the jobs
-count that were submitted in a window: from a warm-up after the first submission to a cool-down
-before the last one. What is measured over time, utilization and throughput, is measured in that
-window, whichever jobs were then on the machine.
+A run begins with an empty machine and ends when its users have left. Trimming a run leaves out both
+ends: only jobs submitted in a window count, from a warm-up after the first submission to a
+cool-down before the last one. Utilization and throughput are measured over that window, whichever
+jobs were on the machine.
 
-Runs with the same seed draw the same random numbers, whatever else is set (common random numbers).
-So the effect of a setting is the mean, over the seeds, of what it changes in the run of each seed;
-its interval is much narrower than that of the difference of two means.
+Runs with the same seed draw the same random numbers, whatever the other settings (common random
+numbers). The effect of a setting is therefore the mean over seeds of the difference between the two
+runs of a seed; its interval is much narrower than that of the difference of two means.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: Metrics over users in a row, by name: metric and percentile.
+#: Per-user metrics of a row: metric and percentile by name.
 USER_METRICS = {f"{name}_users_p{p}": (name, f"p{p}") for name in PER_USER for p in PERCENTILES}
 
-#: Every number that each row has, in its order.
+#: The numbers that every row has, in order.
 ROW_METRICS = (*(metric.name for metric in METRICS), *USER_METRICS)
 
 
 def window_of(jobs: JobTable, warm_up: int, cool_down: int) -> tuple[int, int]:
-    """Return the first and the last second in which a submission counts.
+    """Return the first and last second in which a submission counts.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def window_of(jobs: JobTable, warm_up: int, cool_down: int) -> tuple[int, int]:
     Raises
     ------
     QuantityError
-        When nothing was submitted, or nothing is left between the two.
+        When nothing was submitted, or the window is empty.
     """
     times = jobs.submit[jobs.submit != UNKNOWN]
     if not len(times):
@@ -71,20 +71,20 @@ def window_of(jobs: JobTable, warm_up: int, cool_down: int) -> tuple[int, int]:
     if first + warm_up > last - cool_down:
         raise QuantityError(
             f"trim: warm_up {format_duration(warm_up)} and cool_down {format_duration(cool_down)} "
-            f"leave nothing of submissions over {format_duration(last - first)}; take less"
+            f"leave nothing of the {format_duration(last - first)} of submissions; take less"
         )
     return first + warm_up, last - cool_down
 
 
 def trimmed_metrics(run: Run, warm_up: int = 0, cool_down: int = 0) -> dict[str, Any]:
-    """Return the metrics of a run, :func:`hpcrowd.analysis.metrics.summarize`, without its ends.
+    """Return the metrics of a trimmed run, see :func:`hpcrowd.analysis.metrics.summarize`.
 
     Parameters
     ----------
     run
         The run.
     warm_up, cool_down
-        s that are left out, see :func:`window_of`; without both, all jobs count.
+        s to leave out, see :func:`window_of`; if both are 0, all jobs count.
 
     Raises
     ------
@@ -112,15 +112,15 @@ def trimmed_metrics(run: Run, warm_up: int = 0, cool_down: int = 0) -> dict[str,
 
 
 def row_of(run: Run, warm_up: int = 0, cool_down: int = 0) -> dict[str, int | float | None]:
-    """Return a run as one row: :data:`ROW_METRICS`, then what reactions and the platform did,
-    and what became of the sites of a grid, or of a population.
+    """Return a run as one row: :data:`ROW_METRICS`, then the totals of reactions, the platform,
+    the sites of a grid and the population.
 
     Parameters
     ----------
     run
         The run.
     warm_up, cool_down
-        s that are left out of the metrics, see :func:`window_of`; the rest is of the whole run.
+        s to leave out of the metrics, see :func:`window_of`; the totals cover the whole run.
     """
     found = trimmed_metrics(run, warm_up, cool_down)
     row: dict[str, int | float | None] = {metric.name: found[metric.name] for metric in METRICS}
@@ -138,18 +138,18 @@ def row_of(run: Run, warm_up: int = 0, cool_down: int = 0) -> dict[str, int | fl
 #: The axis whose values are replications.
 SEED = "seed"
 
-#: Units of times that are shown: from so many s on, s of one, name.
+#: Units of printed times: smallest time shown in it (s), its length (s), name.
 TIME_UNITS = ((3 * DAY, DAY, "days"), (2 * HOUR, HOUR, "h"), (120, 60, "min"), (0, 1, "s"))
 
-#: Columns of ``summary.csv`` after those of the axes, and what each holds.
+#: Columns of ``summary.csv`` after those of the axes, and their meaning.
 MEANING = {
-    "metric": "which",
-    "of": "value: the mean over the seeds; minus AXIS = VALUE: what runs have more than those with "
+    "metric": "name of the metric",
+    "of": "value: the mean over the seeds; minus AXIS = VALUE: the difference to the runs with "
     "this value of the axis and the same seed and other settings",
     "mean": "in the unit of the metric",
     "low": "lower end of the interval; empty with fewer than two seeds",
     "high": "upper end of the interval",
-    "runs": "runs, or pairs of runs, that the mean is of",
+    "runs": "number of runs, or pairs of runs, in the mean",
 }
 
 
@@ -160,11 +160,11 @@ class Line:
     Attributes
     ----------
     point
-        Value of each axis but the seed.
+        Value of each axis except the seed.
     metric
         Name of the metric.
     against
-        Axis and its first value, for a difference to that; None for the value itself.
+        For a difference: the axis and its first value. None for the value itself.
     estimate
         Mean and interval.
     """
@@ -176,18 +176,18 @@ class Line:
 
     @property
     def of(self) -> str:
-        """What the mean is of, in words."""
+        """What is averaged, in words."""
         return "value" if self.against is None else f"minus {self.against[0]} = {self.against[1]}"
 
     @property
     def row(self) -> dict[str, Any]:
-        """Settings, then what :data:`MEANING` says."""
+        """Settings, then the columns of :data:`MEANING`."""
         estimate = self.estimate
         numbers = (estimate.mean, estimate.low, estimate.high, estimate.count)
         return self.point | dict(zip(MEANING, (self.metric, self.of, *numbers), strict=True))
 
     def text(self, scale: float) -> str:
-        """Return mean and half width for people, in units of ``scale``."""
+        """Return mean and half interval as text, in units of ``scale``."""
         half = self.estimate.half_width
         sign = "" if self.against is None else "+"
         shown = _number(self.estimate.mean / scale, sign)
@@ -201,16 +201,16 @@ class SweepResult:
     Attributes
     ----------
     name
-        Of the study.
+        Name of the study.
     axes
         Values by setting, as text or numbers.
     frame
         One row per run in the order of the design: the axes, ``key``, ``state``, every metric,
         ``error``.
     metrics
-        Those of the summary and the pictures.
+        Metrics in the summary and the pictures.
     confidence
-        Of the intervals.
+        Confidence of the intervals.
     """
 
     name: str
@@ -237,7 +237,7 @@ class SweepResult:
         axes
             Values by setting.
         rows
-            For each run its settings on the axes, key, state, numbers, and error.
+            For each run: its settings on the axes, key, state, numbers and error.
         """
         import pandas as pd
 
@@ -260,12 +260,12 @@ class SweepResult:
 
     @property
     def varied(self) -> list[str]:
-        """Axes but the seed."""
+        """The axes except the seed."""
         return [axis for axis in self.axes if axis != SEED]
 
     @cached_property
     def lines(self) -> list[Line]:
-        """The summary, by metric, then in the order of the design, without runs that failed."""
+        """The summary by metric, then in the order of the design, without failed runs."""
         found: list[Line] = []
 
         def add(
@@ -300,7 +300,7 @@ class SweepResult:
 
     @property
     def summary(self) -> pd.DataFrame:
-        """:attr:`lines` as a frame: the axes but the seed, then the columns of :data:`MEANING`."""
+        """:attr:`lines` as a frame: axes except the seed, then the columns of :data:`MEANING`."""
         import pandas as pd
 
         rows = [list(line.row.values()) for line in self.lines]
@@ -308,12 +308,12 @@ class SweepResult:
 
     @property
     def notes(self) -> list[str]:
-        """What is worth knowing before the numbers are read."""
+        """Remarks for the reader of the numbers."""
         if len(self.axes.get(SEED, ())) < 2:
-            return ["one seed: no intervals; several seeds tell what is luck"]
+            return ["one seed: no intervals; run several seeds to see what is chance"]
         values = [line.estimate for line in self.lines if line.against is None]
         if values and all(one.low == one.high and one.count > 1 for one in values):
-            return ["the seed changes nothing here: nothing in these runs is random"]
+            return ["the seed has no effect: nothing in these runs is random"]
         return []
 
     def to_json(self) -> dict[str, Any]:
@@ -343,14 +343,14 @@ class SweepResult:
 
 
 def scale_of(metric: str, values: Sequence[float]) -> tuple[float, str]:
-    """Return what one unit of a metric is worth in tables and pictures, and its name.
+    """Return the size and the name of the unit that tables and pictures use for a metric.
 
     Parameters
     ----------
     metric
         Its name.
     values
-        What is to be shown; the largest decides about the unit of times.
+        The values to show; the largest determines the unit of times.
     """
     name = metric.rsplit(".", 1)[-1].split("_users_")[0]
     if name in ("utilization", "utilization_weeks"):
@@ -362,14 +362,14 @@ def scale_of(metric: str, values: Sequence[float]) -> tuple[float, str]:
 
 
 def _number(value: float, sign: str = "") -> str:
-    """Return a number with about three digits; one that is shown as 0 has no sign."""
+    """Return a number with about three digits; a number shown as 0 has no sign."""
     digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
     value = round(value, digits) + 0.0
     return f"{value:{sign if value else ''},.{digits}f}"
 
 
 def _cell_of(values: Sequence[Any]) -> Callable[[Any], Any]:
-    """Return what makes cells of the values of an axis: all of one kind, text if they are not."""
+    """Return a function that makes cells of an axis's values: text if they are of mixed kinds."""
     kinds = {type(_plain(value)) for value in values}
     if len(kinds) == 1 or kinds == {int, float}:
         return _plain
@@ -377,23 +377,23 @@ def _cell_of(values: Sequence[Any]) -> Callable[[Any], Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value of an axis as a cell: tables by their name, or as JSON."""
+    """Return a value of an axis as a cell: a table by its name, or as JSON."""
     if isinstance(value, dict):
         return str(value["name"]) if "name" in value else json.dumps(value, default=str)
     return json.dumps(value, default=str) if isinstance(value, list) else value
 
 
-#: Most lines that a picture can tell apart.
+#: Most lines of a picture, so that they can be told apart.
 MOST_LINES = 24
 
-#: Share of the distance of two values by which lines are moved apart, so that none hides another.
+#: Offset between lines, as a share of the distance of two values, so that none hides another.
 APART = 0.12
 
 _NUMBER = re.compile(r"\d+(\.\d+)?(?=x?$)")
 
 
 def sweep_figure(result: SweepResult, metric: str) -> Figure:
-    """Return the picture of a metric: its first axis to the right, a line for all other settings.
+    """Return a picture of a metric over the first axis, with a line per combination of the others.
 
     Parameters
     ----------
@@ -456,7 +456,7 @@ def _draw(
 
 
 def _places(values: list[Any]) -> dict[Any, float]:
-    """Return where values stand: numbers and multiples at their size, words side by side."""
+    """Return positions on an axis: numbers and multiples by size, words side by side."""
     sizes = {value: _size(value) for value in values}
     found = {value: size for value, size in sizes.items() if size is not None}
     if len(values) > 1 and len(set(found.values())) == len(values):
@@ -465,7 +465,7 @@ def _places(values: list[Any]) -> dict[Any, float]:
 
 
 def _size(value: Any) -> float | None:
-    """Return the number that a value is, also as a multiple such as 2x; None for a word."""
+    """Return the number of a value or of a multiple such as 2x; None for a word."""
     found = _NUMBER.match(str(value))
     return None if found is None else float(found[0])
 

@@ -1,6 +1,6 @@
-"""What a workload is like: arrivals, run times, processors, bags of tasks, users, as numbers.
+"""Features of a workload: arrivals, run times, processors, bags of tasks, users, as numbers.
 
-The public names stand in ``__init__.pyi``; each is loaded when it is first used.
+The public names are listed in ``__init__.pyi``; each is loaded when it is first used.
 """
 
 import lazy_loader

@@ -1,6 +1,6 @@
 """Features of arrivals: rate, temporal burstiness, long range dependence, daily and weekly cycles.
 
-Definitions of Minh 2012, sections 2.2 and 2.3.1, where nothing else is said.
+Definitions are those of Minh 2012, sections 2.2 and 2.3.1, unless stated otherwise.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from hpcrowd.analysis.features.workload import Floats, Workload, once
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import UnavailableError
 
-#: Lags at which a cycle shows, and between which it does not, in days: the second pair lies
-#: evenly around the first, so that a slow decay cancels out.
+#: Lag of a cycle, and two lags off the cycle, in days. The pair is symmetric around the first, so
+#: that a slow decay cancels out.
 DAILY, WEEKLY = (1, (0.5, 1.5)), (7, (4, 10))
 
 #: Days from Monday to Friday.
@@ -37,36 +37,36 @@ def gaps(workload: Workload) -> Floats:
 
 @once
 def gap_moments(workload: Workload) -> series.Moments:
-    """Return the marginal statistics of interarrival times, s."""
+    """Return the marginal statistics of interarrival times (s)."""
     return series.moments(gaps(workload))
 
 
 @once
 def arrival_counts(workload: Workload) -> Floats:
-    """Return jobs in each interval of the time scale, from the first submission on."""
+    """Return the number of jobs in each interval of the time scale, from the first submission."""
     return series.counts(workload.submit, workload.settings.time_scale_s)
 
 
 @once
 def arrival_hurst(workload: Workload) -> Hurst:
-    """Return the Hurst parameter of the rate process; Table 3.2."""
+    """Return the Hurst parameter of the rate process (Table 3.2)."""
     return hurst(arrival_counts(workload))
 
 
 @once
 def arrival_correlation(workload: Workload) -> Floats:
-    """Return the autocorrelation of the counts up to the lags of :data:`WEEKLY`, or to the end."""
+    """Return the autocorrelation of the counts up to the lags of :data:`WEEKLY`, if long enough."""
     return long_correlation(workload, arrival_counts(workload))
 
 
 def long_correlation(workload: Workload, counted: Floats) -> Floats:
-    """Return the autocorrelation of counts up to ten days, or to half their length."""
+    """Return the autocorrelation of counts up to ten days, or up to half their length."""
     wanted = round(WEEKLY[1][1] * DAY / workload.settings.time_scale_s)
     return series.autocorrelation(counted, min(wanted, len(counted) // 2))
 
 
 def correlation_at(workload: Workload, found: Floats, days: float) -> float:
-    """Return the autocorrelation at a lag of so many days."""
+    """Return the autocorrelation at a lag in days."""
     lag = round(days * DAY / workload.settings.time_scale_s)
     if lag < 1:
         raise UnavailableError("the time scale is longer than the cycle")
@@ -76,12 +76,12 @@ def correlation_at(workload: Workload, found: Floats, days: float) -> float:
 
 
 def cycle(workload: Workload, found: Floats, lags: tuple[float, tuple[float, float]]) -> float:
-    """Return how far the autocorrelation at a cycle's length stands above that around it.
+    """Return by how much the autocorrelation at a cycle's length exceeds that around it.
 
     Parameters
     ----------
     workload
-        Whose time scale it is.
+        The workload, for its time scale.
     found
         Autocorrelation of its counts.
     lags
@@ -94,7 +94,7 @@ def cycle(workload: Workload, found: Floats, lags: tuple[float, tuple[float, flo
 
 @once
 def hours_of_week(workload: Workload) -> Floats:
-    """Return mean submissions in each local hour of the week, from Monday, per h, shape (168,)."""
+    """Return mean submissions per h in each local hour of the week from Monday, shape (168,)."""
     seconds = np.floor(workload.submit).astype(np.int64)
     found = weekly_rates(seconds[seconds >= 0], workload.clock)
     if found is None:
@@ -104,13 +104,13 @@ def hours_of_week(workload: Workload) -> Floats:
 
 @GROUP.feature("jobs", "Minh 2012, Table 3.1", least=0)
 def jobs(workload: Workload) -> int:
-    """Jobs measured."""
+    """Number of jobs measured."""
     return len(workload)
 
 
 @GROUP.feature("span", "Minh 2012, Table 3.1")
 def span_s(workload: Workload) -> float:
-    """First submission to last."""
+    """Time from the first to the last submission."""
     if len(workload) < 2:
         raise UnavailableError("fewer than 2 jobs")
     length = float(workload.submit[-1] - workload.submit[0])
@@ -136,13 +136,13 @@ def offered_load(workload: Workload) -> float:
 
 @GROUP.feature("interarrival time, mean", _MARGINAL)
 def interarrival_mean_s(workload: Workload) -> float:
-    """Time between two submissions after each other."""
+    """Time between two successive submissions."""
     return gap_moments(workload).mean
 
 
 @GROUP.feature("interarrival time, median", _MARGINAL)
 def interarrival_median_s(workload: Workload) -> float:
-    """Half are not longer."""
+    """Half of the times are not longer."""
     return gap_moments(workload).median
 
 
@@ -154,13 +154,13 @@ def interarrival_max_s(workload: Workload) -> float:
 
 @GROUP.feature("temporal burstiness (CV)", "Minh 2012, section 2.3.1, Table 3.3")
 def interarrival_cv(workload: Workload) -> float:
-    """CV of interarrival times: 1 for Poisson arrivals, more where they come in bursts."""
+    """CV of interarrival times: 1 for Poisson arrivals, more if they come in bursts."""
     return gap_moments(workload).cv
 
 
 @GROUP.feature("Hurst parameter, mean", _RATE)
 def hurst_mean(workload: Workload) -> float:
-    """Of the rate process, mean of three estimators: 0.5 without long range dependence."""
+    """Mean of three estimates for the rate process: 0.5 without long range dependence."""
     return arrival_hurst(workload).mean
 
 
@@ -190,31 +190,31 @@ def hurst_periodogram(workload: Workload) -> float:
 
 @GROUP.feature("autocorrelation at a day", _CYCLES, calendar=True)
 def acf_day(workload: Workload) -> float:
-    """Of the counts, at a lag of 24 h."""
+    """Autocorrelation of the counts at a lag of 24 h."""
     return correlation_at(workload, arrival_correlation(workload), DAILY[0])
 
 
 @GROUP.feature("autocorrelation at a week", _CYCLES, calendar=True)
 def acf_week(workload: Workload) -> float:
-    """Of the counts, at a lag of 7 days."""
+    """Autocorrelation of the counts at a lag of 7 days."""
     return correlation_at(workload, arrival_correlation(workload), WEEKLY[0])
 
 
 @GROUP.feature("daily cycle", f"{_CYCLES}; the measure is our own", calendar=True)
 def daily_cycle(workload: Workload) -> float:
-    """Autocorrelation at 1 day less the mean of that at 0.5 and 1.5 days; 0 without a cycle."""
+    """Autocorrelation at 1 day minus its mean at 0.5 and 1.5 days; 0 without a cycle."""
     return cycle(workload, arrival_correlation(workload), DAILY)
 
 
 @GROUP.feature("weekly cycle", f"{_CYCLES}; the measure is our own", calendar=True)
 def weekly_cycle(workload: Workload) -> float:
-    """Autocorrelation at 7 days less the mean of that at 4 and 10 days; 0 without a cycle."""
+    """Autocorrelation at 7 days minus its mean at 4 and 10 days; 0 without a cycle."""
     return cycle(workload, arrival_correlation(workload), WEEKLY)
 
 
 @GROUP.feature("busiest hour over the mean hour", "our own", calendar=True)
 def daily_peak(workload: Workload) -> float:
-    """Mean submissions in the busiest local hour of the day over those of all hours."""
+    """Mean submissions in the busiest local hour of the day over the mean of all hours."""
     if span_s(workload) < DAY:
         raise UnavailableError("shorter than a day")
     hours = hours_of_week(workload).reshape(-1, DAY_HOURS).mean(axis=0)
@@ -223,7 +223,7 @@ def daily_peak(workload: Workload) -> float:
 
 @GROUP.feature("share of jobs at weekends", "our own", calendar=True)
 def weekend_share(workload: Workload) -> float:
-    """Submissions on Saturday and Sunday, local time; 0.286 without a weekly cycle."""
+    """Share of submissions on Saturday and Sunday, local time; 0.286 without a weekly cycle."""
     if workload.clock.nominal:
         raise UnavailableError("the trace does not say when it began")
     if span_s(workload) < WEEK:

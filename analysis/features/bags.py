@@ -1,7 +1,7 @@
-"""Bags of tasks: jobs that follow each other and ask for the same (Minh 2012, section 2.3.3).
+"""Bags of tasks: successive jobs with the same requests (Minh 2012, section 2.3.3).
 
-The features are those of Tables 3.7 to 3.20. Only bags of two jobs or more count, except where bags
-arrive (chapter 3, introduction).
+The features are those of Tables 3.7 to 3.20. Only bags of at least two jobs count, except for the
+arrivals of bags (chapter 3, introduction).
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-#: What all jobs of a bag have in common; *job name* of the thesis is the executable of a trace.
+#: Columns that are equal for all jobs of a bag; the thesis's *job name* is a trace's executable.
 SAME = ("user", "group", "queue", "executable", "requested_time", "processors")
 
 
 @dataclass(frozen=True)
 class Bags:
-    """The bags of a workload in the order of their arrival; single jobs are bags of one.
+    """The bags of a workload in order of arrival; single jobs are bags of one.
 
     Attributes
     ----------
     workload
-        Whose jobs they are.
+        The workload.
     first
-        Place of each bag's first job, shape (bags,).
+        Index of each bag's first job, shape (bags,).
     size
-        Its jobs.
+        Number of jobs of each bag.
     """
 
     workload: Workload
@@ -64,18 +64,18 @@ class Bags:
 
     @property
     def arrival(self) -> Floats:
-        """s; submission of each bag's first job."""
+        """Submission of each bag's first job, s."""
         return self.workload.submit[self.first]
 
     @property
     def duration(self) -> Floats:
-        """s; from a bag's first submission to its last."""
+        """Time from a bag's first to its last submission, s."""
         duration: Floats = self.workload.submit[self.first + self.size - 1] - self.arrival
         return duration
 
     @property
     def run_time(self) -> Floats:
-        """s; mean run time of each bag's jobs."""
+        """Mean run time of each bag's jobs, s."""
         return self.total(self.workload.run_time) / self.size
 
     def total(self, of_jobs: NDArray[np.float64]) -> Floats:
@@ -87,8 +87,8 @@ class Bags:
 def bags(workload: Workload) -> Bags:
     """Return the bags of a workload.
 
-    A bag is a longest run of jobs, neighbours in the whole workload by submission, that agree in
-    :data:`SAME` and follow each other within ``bag_gap_s`` of the settings.
+    A bag is a maximal sequence of jobs, successive in the whole workload by submission, that agree
+    in :data:`SAME` and follow each other within ``bag_gap_s`` of the settings.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def bags(workload: Workload) -> Bags:
 
 
 def begins_bag(workload: Workload, order: Int64s) -> NDArray[np.bool_]:
-    """Return which jobs begin a bag when they are neighbours in an order, shape (jobs,)."""
+    """Return which jobs begin a bag if they come in the given order, shape (jobs,)."""
     new = np.ones(len(order), bool)
     new[1:] = np.diff(workload.submit[order]) > workload.settings.bag_gap_s
     for name in SAME:
@@ -111,12 +111,12 @@ def begins_bag(workload: Workload, order: Int64s) -> NDArray[np.bool_]:
 
 
 def real_bags(workload: Workload) -> Bags:
-    """Return the bags of a workload that has at least one of two jobs or more.
+    """Return the bags of a workload, at least one of which has two jobs or more.
 
     Raises
     ------
     UnavailableError
-        When it has none.
+        When there is no such bag.
     """
     found = bags(workload)
     if not found.real.any():
@@ -125,9 +125,9 @@ def real_bags(workload: Workload) -> Bags:
 
 
 def same_job_gaps(workload: Workload) -> Floats:
-    """Return the times between neighbours that agree in :data:`SAME`, s (section 3.4, Fig. 3.3).
+    """Return the times between neighbours equal in :data:`SAME`, s (section 3.4, Fig. 3.3).
 
-    A pair whose first job had ended before the second arrived is left out, where waits tell when.
+    If waits are known, pairs whose first job had ended before the second arrived are left out.
     """
     same = np.ones(max(len(workload) - 1, 0), bool)
     for name in SAME:
@@ -137,18 +137,18 @@ def same_job_gaps(workload: Workload) -> Floats:
     return series.interarrivals(workload.submit)[same & ~ended]
 
 
-#: s; what stands for two bags in the same second, as densities at 0 may be infinite (the value
-#: that reaches Table 3.9).
+#: s; replaces a time of 0 between bags, since densities at 0 may be infinite (with this value,
+#: Table 3.9 is reproduced).
 NO_GAP_S = 1e-7
 
-#: How far a search for the largest likelihood may end from it, relative; four digits of Table 3.9
-#: need more than scipy's own 1e-4.
+#: Relative tolerance of the search for the largest likelihood; scipy's 1e-4 is not enough for the
+#: four digits of Table 3.9.
 SEARCH_WITHIN = 1e-9
 
-#: Most steps of such a search; it takes some two hundred.
+#: Most steps of a search; it takes about two hundred.
 MOST_STEPS = 10_000
 
-#: Names of the distributions' parameters, in the order of Table 3.9; with ``_s`` they are in s.
+#: Parameters of the distributions, in the order of Table 3.9; those ending in ``_s`` are in s.
 PARAMETERS = {
     "generalized_pareto": ("shape", "scale_s"),
     "weibull": ("shape", "scale_s"),
@@ -177,15 +177,15 @@ class Fit:
     ks: float
 
     def cdf(self, times: ArrayLike) -> NDArray[np.float64]:
-        """Return its distribution function at times in s, same shape."""
+        """Return the distribution function at times in s, same shape."""
         return np.asarray(cdf_of(self.distribution, self.parameters)(np.asarray(times, float)))
 
 
 def fit(values: ArrayLike, distribution: str) -> Fit:
     """Return a distribution fitted to times between bags (Minh 2012, section 3.5.1).
 
-    Parameters are by maximum likelihood, with the threshold at 0, named and parametrized as in the
-    thesis (Tables 3.9 and 3.10).
+    Parameters are estimated by maximum likelihood, with the threshold at 0, and named and
+    parametrized as in the thesis (Tables 3.9 and 3.10).
 
     Parameters
     ----------
@@ -205,15 +205,15 @@ def fit(values: ArrayLike, distribution: str) -> Fit:
         raise QuantityError(f"distribution {distribution!r}: choose {', '.join(PARAMETERS)}")
     times = np.asarray(values, np.float64)
     if (times < 0).any():
-        raise QuantityError(f"times between bags: {times.min():g} s; they must not be negative")
+        raise QuantityError(f"times between bags: {times.min():g} s; must not be negative")
     if len(times) < 3:
         raise UnavailableError(f"{plural(len(times), 'time')} between bags, at least 3 are needed")
     if (times == times[0]).all():
         raise UnavailableError("all times between bags are equal")
-    # In units of their mean: the search does not depend on the unit then.
+    # Scaled by their mean, so that the search does not depend on the unit.
     unit = float(times.mean())
     scaled = np.where(times > 0, times, NO_GAP_S) / unit
-    with np.errstate(all="ignore"):  # the search may try what has no likelihood
+    with np.errstate(all="ignore"):  # the search may try parameters without a likelihood
         *shape, _, scale = _family(distribution).fit(scaled, floc=0, optimizer=_search)
         found = (*shape, scale * unit)
         if distribution == "lognormal":
@@ -231,16 +231,16 @@ def fit(values: ArrayLike, distribution: str) -> Fit:
 
 
 def distance(values: ArrayLike, distribution: str, parameters: Mapping[str, float]) -> float:
-    """Return the largest distance between the distribution functions of a fit and of data.
+    """Return the Kolmogorov-Smirnov distance between a fit and data.
 
-    That is the distance of Kolmogorov and Smirnov.
+    That is the largest distance between their distribution functions.
 
     Parameters
     ----------
     values, distribution
         As for :func:`fit`.
     parameters
-        By the names of :data:`PARAMETERS`.
+        By name, see :data:`PARAMETERS`.
     """
     from scipy import stats
 
@@ -250,7 +250,7 @@ def distance(values: ArrayLike, distribution: str, parameters: Mapping[str, floa
 
 
 def cdf_of(distribution: str, parameters: Mapping[str, float]) -> Callable[[Any], NDArray[Any]]:
-    """Return the distribution function of times in s; ``parameters`` as for :func:`distance`."""
+    """Return a distribution function of times in s; ``parameters`` as for :func:`distance`."""
     *shape, scale = (parameters[name] for name in PARAMETERS[distribution])
     if distribution == "lognormal":
         mu, sigma = shape[0], scale
@@ -259,7 +259,7 @@ def cdf_of(distribution: str, parameters: Mapping[str, float]) -> Callable[[Any]
 
 
 def _family(distribution: str) -> Any:
-    """Return a distribution with its scale, and a shape if it has one, as scipy has it."""
+    """Return scipy's distribution of this name."""
     from scipy import stats
 
     return {
@@ -274,17 +274,17 @@ def _family(distribution: str) -> Any:
 def _search(
     negative: Callable[..., float], start: ArrayLike, args: tuple[Any, ...] = (), disp: int = 0
 ) -> Any:
-    """Search as scipy does, but on until nothing moves."""
+    """Search like scipy, but until convergence."""
     from scipy.optimize import fmin
 
     ends = {"xtol": SEARCH_WITHIN, "ftol": SEARCH_WITHIN, "maxiter": MOST_STEPS}
     return fmin(negative, start, args=args, disp=disp, **ends)
 
 
-#: s; the longest submission of a bag that the thesis calls short (section 3.4: 15 minutes).
+#: s; the longest duration of a bag's submissions that the thesis calls short (section 3.4: 15 min).
 SHORT_S = 900
 
-#: For people.
+#: Printed names.
 TITLES = {
     "generalized_pareto": "generalized Pareto",
     "weibull": "Weibull",
@@ -305,13 +305,13 @@ def bag_sizes(workload: Workload) -> Int64s:
 
 @once
 def bag_gaps(workload: Workload) -> Floats:
-    """Return the times between arrivals of bags, s, single jobs among them."""
+    """Return the times between arrivals of bags, including single jobs, s."""
     return series.interarrivals(bags(workload).arrival)
 
 
 @once
 def bag_counts(workload: Workload) -> Floats:
-    """Return bags in each interval of the time scale, single jobs among them."""
+    """Return the bags in each interval of the time scale, including single jobs."""
     return series.counts(bags(workload).arrival, workload.settings.time_scale_s)
 
 
@@ -335,24 +335,24 @@ def bag_fit(workload: Workload, distribution: str) -> Fit:
 
 @GROUP.feature("share of jobs in bags", "Minh 2012, Table 3.7")
 def jobs_in_bags_share(workload: Workload) -> float:
-    """Jobs in bags of two or more, of all jobs."""
+    """Share of jobs in bags of two or more."""
     return float(bags(workload).in_real.mean())
 
 
-@GROUP.feature("like neighbours within the gap", "Minh 2012, section 3.4, Fig. 3.3")
+@GROUP.feature("similar neighbours within the gap", "Minh 2012, section 3.4, Fig. 3.3")
 def bag_same_job_gap_share(workload: Workload) -> float:
-    """Share of times between neighbours that ask for the same, not longer than the gap."""
+    """Share of times between neighbours with the same requests that are not above the gap."""
     found = same_job_gaps(workload)
     if not len(found):
-        raise UnavailableError("no two neighbours ask for the same")
+        raise UnavailableError("no two neighbours have the same requests")
     return float(np.mean(found <= workload.settings.bag_gap_s))
 
 
 @GROUP.feature("run times in a bag, mean CV", "Minh 2012, Table 3.8")
 def bag_run_time_cv_mean(workload: Workload) -> float:
-    """Mean over bags of the CV (with n) of their run times; not of bags that took 0 s.
+    """Mean over bags of the CV (with n) of their run times, without bags that took 0 s.
 
-    The thesis prints n - 1 (section 2.1.1); with n its Table 3.8 is reached.
+    The thesis prints n - 1 (section 2.1.1), but only n reproduces its Table 3.8.
     """
     found = real_bags(workload)
     mean = found.run_time
@@ -366,7 +366,7 @@ def bag_run_time_cv_mean(workload: Workload) -> float:
 
 @GROUP.feature("bag size, mean", "Minh 2012, Table 3.13")
 def bag_size_mean(workload: Workload) -> float:
-    """Jobs of a bag of two or more."""
+    """Jobs per bag, of bags of two or more."""
     return float(bag_sizes(workload).mean())
 
 
@@ -385,20 +385,20 @@ def bag_duration_short_share(workload: Workload) -> float:
 
 @GROUP.feature("bag submission, mean", "Minh 2012, section 3.4, Fig. 3.4")
 def bag_duration_mean_s(workload: Workload) -> float:
-    """From a bag's first submission to its last."""
+    """Time from a bag's first to its last submission."""
     found = real_bags(workload)
     return float(found.duration[found.real].mean())
 
 
 @GROUP.feature("time between bags, mean", "Minh 2012, section 3.5.1")
 def bag_interarrival_mean_s(workload: Workload) -> float:
-    """Between arrivals of bags, single jobs among them."""
+    """Time between arrivals of bags, including single jobs."""
     return series.moments(bag_gaps(workload)).mean
 
 
 @GROUP.feature("temporal burstiness of bags (CV)", "Minh 2012, Table 3.11")
 def bag_interarrival_cv(workload: Workload) -> float:
-    """Coefficient of variation of times between bags, single jobs among them."""
+    """Coefficient of variation of times between bags, including single jobs."""
     return series.moments(bag_gaps(workload)).cv
 
 
@@ -418,7 +418,7 @@ for _distribution, _names in PARAMETERS.items():
             "fitted to times between bags by maximum likelihood, threshold 0",
             "Minh 2012, Table 3.9",
             partial(_parameter, distribution=_distribution, name=_name),
-            # The mean of a logarithm: another unit adds to it instead of multiplying.
+            # The mean of a logarithm: a change of unit adds to it instead of multiplying.
             calendar=_name == "mu",
         )
 for _distribution in PARAMETERS:
@@ -435,7 +435,7 @@ for _distribution in PARAMETERS:
     "Hurst parameter of bags, mean", "Minh 2012, Table 3.12 (whose estimator is not known)"
 )
 def bag_hurst_mean(workload: Workload) -> float:
-    """Of the rate process of bags, mean of three estimators."""
+    """Mean of three estimates for the rate process of bags."""
     return bag_hurst(workload).mean
 
 
@@ -451,7 +451,7 @@ def bag_hurst_sd(workload: Workload) -> float:
     "daily cycle of bags", "Minh 2012, section 3.5.2; the measure is our own", calendar=True
 )
 def bag_daily_cycle(workload: Workload) -> float:
-    """As the daily cycle of jobs, on counts of bags."""
+    """The daily cycle, from counts of bags."""
     return cycle(workload, bag_correlation(workload), DAILY)
 
 
@@ -459,11 +459,11 @@ def bag_daily_cycle(workload: Workload) -> float:
     "weekly cycle of bags", "Minh 2012, section 3.5.2; the measure is our own", calendar=True
 )
 def bag_weekly_cycle(workload: Workload) -> float:
-    """As the weekly cycle of jobs, on counts of bags."""
+    """The weekly cycle, from counts of bags."""
     return cycle(workload, bag_correlation(workload), WEEKLY)
 
 
-@GROUP.feature("run times of bags after each other", "Minh 2012, section 3.6, Fig. 3.8")
+@GROUP.feature("run times of successive bags", "Minh 2012, section 3.6, Fig. 3.8")
 def bag_run_time_acf1(workload: Workload) -> float:
     """Autocorrelation of the mean run times of bags at lag 1."""
     found = real_bags(workload)
@@ -472,21 +472,21 @@ def bag_run_time_acf1(workload: Workload) -> float:
 
 @GROUP.feature("bag size and run time (Spearman)", "Minh 2012, Table 3.14")
 def bag_size_run_time_spearman(workload: Workload) -> float:
-    """Correlation of ranks of a bag's size and mean run time."""
+    """Rank correlation of a bag's size and mean run time."""
     found = real_bags(workload)
     return series.spearman(found.size[found.real], found.run_time[found.real])
 
 
 @GROUP.feature("bag size and processors (Spearman)", "Minh 2012, Table 3.15")
 def bag_size_processors_spearman(workload: Workload) -> float:
-    """Correlation of ranks of a bag's size and requested processors."""
+    """Rank correlation of a bag's size and requested processors."""
     found = real_bags(workload)
     return series.spearman(found.size[found.real], workload.processors[found.first][found.real])
 
 
 @GROUP.feature("bag size and estimate (Spearman)", "Minh 2012, Table 3.16")
 def bag_size_requested_time_spearman(workload: Workload) -> float:
-    """Correlation of ranks of a bag's size and requested time, of bags that have one."""
+    """Rank correlation of a bag's size and requested time, of bags that have one."""
     found = real_bags(workload)
     asked = workload.requested_time[found.first]
     use = found.real & (asked > 0)
@@ -497,7 +497,7 @@ def bag_size_requested_time_spearman(workload: Workload) -> float:
 
 @GROUP.feature("use of estimates by bags", "Minh 2012, Table 3.17")
 def bag_use_of_estimates(workload: Workload) -> float:
-    """Run time x processors over requested time x processors, of bags that asked."""
+    """Run time x processors over requested time x processors, of bags that have a request."""
     asked = real_bags(workload).in_real & (workload.requested_time > 0)
     if not asked.any():
         raise UnavailableError("no requested times recorded")
@@ -508,7 +508,7 @@ def bag_use_of_estimates(workload: Workload) -> float:
 
 @GROUP.feature("share of occupation by bags", "Minh 2012, Table 3.18")
 def bag_occupation_share(workload: Workload) -> float:
-    """Run time x processors of jobs in bags, of that of all jobs."""
+    """Share of jobs in bags in the run time x processors of all jobs."""
     inside = real_bags(workload).in_real
     occupation = workload.run_time * workload.processors
     if occupation.sum() <= 0:
@@ -518,13 +518,13 @@ def bag_occupation_share(workload: Workload) -> float:
 
 @GROUP.feature("run time of jobs in bags, mean", "Minh 2012, Table 3.19")
 def bag_job_run_time_mean_s(workload: Workload) -> float:
-    """Of jobs in bags of two or more; beside it the mean of all jobs."""
+    """Mean run time of jobs in bags of two or more, to compare with that of all jobs."""
     return float(workload.run_time[real_bags(workload).in_real].mean())
 
 
 @GROUP.feature("share of waits by bags", "Minh 2012, Table 3.20")
 def bag_wait_share(workload: Workload) -> float:
-    """Wait of jobs in bags, of that of all jobs whose wait is known."""
+    """Share of jobs in bags in the wait of all jobs whose wait is known."""
     inside = real_bags(workload).in_real
     known = workload.wait >= 0
     if not known.any():

@@ -1,4 +1,4 @@
-"""How alike two workloads are: distances of distributions, and the differences of all features."""
+"""Comparison of two workloads: distances of distributions, differences of all features."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from hpcrowd.environment.errors import UnavailableError
 
 @dataclass(frozen=True)
 class Variable:
-    """Something of which a workload has a distribution.
+    """A quantity with a distribution in a workload.
 
     Attributes
     ----------
     title
-        For people.
+        Printed name.
     values
-        Returns them for a workload, or raises :class:`UnavailableError`.
+        Returns its values for a workload, or raises :class:`UnavailableError`.
     unit
-        Of the values; empty for numbers of jobs or processors.
+        Unit of the values; empty for numbers of jobs or processors.
     """
 
     title: str
@@ -36,7 +36,7 @@ class Variable:
     unit: str = ""
 
 
-#: What is compared, by name.
+#: The quantities compared, by name.
 VARIABLES: dict[str, Variable] = {
     "interarrival": Variable("interarrival time", arrivals.gaps, "s"),
     "run_time": Variable("run time", lambda w: w.run_time, "s"),
@@ -54,14 +54,14 @@ VARIABLES: dict[str, Variable] = {
 
 @dataclass(frozen=True)
 class Apart:
-    """How far two distributions are apart.
+    """The distances between two distributions.
 
     Attributes
     ----------
     ks
         Largest distance between the distribution functions (Kolmogorov-Smirnov), 0 to 1.
     wasserstein
-        Mean distance over which one has to be moved to become the other, in their unit.
+        Mean distance by which values must move to turn one into the other, in their unit.
     wasserstein_relative
         The same over the mean of the first; None where that is 0.
     """
@@ -73,12 +73,12 @@ class Apart:
 
 @dataclass(frozen=True)
 class Difference:
-    """A feature on two workloads.
+    """A feature of two workloads.
 
     Attributes
     ----------
     first, second
-        The numbers.
+        Its values.
     """
 
     first: float
@@ -86,25 +86,25 @@ class Difference:
 
     @property
     def difference(self) -> float:
-        """Second less first."""
+        """Second minus first."""
         return self.second - self.first
 
     @property
     def relative(self) -> float | None:
-        """The difference over the first; None where that is 0."""
+        """The difference over the first; None if that is 0."""
         return None if self.first == 0 else self.difference / abs(self.first)
 
 
 @dataclass(frozen=True)
 class Distance:
-    """How alike two workloads are.
+    """The comparison of two workloads.
 
     Attributes
     ----------
     first, second
-        The features of both.
+        Their features.
     distributions
-        By name of :data:`VARIABLES`: how far apart, or the reason why that is not known.
+        Distances by name of :data:`VARIABLES`, or the reason why there is none.
     """
 
     first: Features
@@ -113,7 +113,7 @@ class Distance:
 
     @property
     def differences(self) -> dict[str, Difference | str]:
-        """The features by name: both numbers, or the reason why one is not available."""
+        """The features by name: both values, or the reason why one is not available."""
         found: dict[str, Difference | str] = {}
         for name, one in self.first.items():
             other = self.second[name]
@@ -125,7 +125,7 @@ class Distance:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """Return everything as plain data, fit for JSON."""
+        """Return the comparison as plain data, fit for JSON."""
         features = {
             name: asdict(one) | {"difference": one.difference, "relative": one.relative}
             for name, one in self.differences.items()
@@ -151,19 +151,19 @@ class Distance:
 
 
 def distance_of(first: Features, second: Features) -> Distance:
-    """Return how alike two measured workloads are.
+    """Compare two measured workloads.
 
     Parameters
     ----------
     first, second
-        Measured with the same features; the first is the one that is held against, such as the
-        trace that a model was fitted to.
+        Features measured alike; the first is the reference, such as the trace that a model was
+        fitted to.
     """
     return Distance(first, second, distributions_of(first.workload, second.workload))
 
 
 def distributions_of(first: Workload, second: Workload) -> dict[str, Apart | str]:
-    """Return how far all distributions of two workloads are apart, as :class:`Distance` has it."""
+    """Return the distances of all distributions of two workloads, see :class:`Distance`."""
     found: dict[str, Apart | str] = {}
     for name, variable in VARIABLES.items():
         try:
@@ -174,7 +174,7 @@ def distributions_of(first: Workload, second: Workload) -> dict[str, Apart | str
 
 
 def apart(first: ArrayLike, second: ArrayLike) -> Apart:
-    """Return how far the distributions of two sets of values are apart.
+    """Return the distances between the distributions of two sets of values.
 
     Raises
     ------

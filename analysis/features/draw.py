@@ -1,8 +1,8 @@
-"""Panels of pictures of workloads: on arrivals, single jobs, bags and repetitions, and users.
+"""Panels of pictures of workloads: arrivals, single jobs, bags and repetitions, users.
 
-Arrivals: jobs per day, the week, autocorrelation, times between arrivals. Jobs: how long, how wide,
-how long they waited, run time x processors. Bags: times between them with fitted distributions,
-and repetitions. Users: their ranks by jobs, their share of the jobs, how long they think.
+Arrivals: jobs per day, the week, autocorrelation, interarrival times. Jobs: run times, processors,
+waits, run time x processors. Bags: times between them with fitted distributions, repetitions.
+Users: jobs by rank, share of the jobs, think times.
 """
 
 from __future__ import annotations
@@ -48,25 +48,25 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-#: Days beyond which a trace has no calendar: a century.
+#: Longest trace that is drawn by days: a century.
 MOST_DAYS = 36_525
 
-#: Days of a week by name.
+#: Names of the days of the week.
 WEEK_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
-#: Most labels below the days.
+#: Most labels of the axis of days.
 LABELS = 8
 
-#: Hours of the day that are labelled.
+#: Labelled hours of the day.
 HOURS = (0, 6, 12, 18)
 
-#: Colours of hours and of cells, from few to many; they differ in lightness too.
+#: Colours of hours and cells, from few to many; they also differ in lightness.
 SHADES = "YlGnBu"
 
 #: Days over which the autocorrelation is drawn (Minh 2012, Fig. 3.7).
 ACF_DAYS = 10
 
-#: What the autocorrelation is of, by name: its function, its colour and the width of its line.
+#: The autocorrelations by name: function, colour and line width.
 COUNTED: dict[str, tuple[Any, str, float]] = {
     "jobs": (arrival_correlation, "orange", 2.4),
     "bags": (bag_correlation, "blue", 1.0),
@@ -113,7 +113,7 @@ def draw_days(axes: Axes, workload: Workload, title: str) -> None:
 
 
 def week_shares(workload: Workload) -> Floats:
-    """Return submissions in each local hour of the week over those of the mean hour, (7, 24)."""
+    """Return the submissions in each local hour of the week over the mean hour, (7, 24)."""
     if abs(workload.submit).max(initial=0) > MOST_DAYS * DAY:
         raise UnavailableError("longer than a century")
     if span_s(workload) < WEEK:
@@ -125,18 +125,18 @@ def week_shares(workload: Workload) -> Floats:
 
 
 def draw_week(axes: Axes, workload: Workload, most: float | None, title: str) -> Any:
-    """Draw when in the week jobs are submitted, in shades of the mean hour.
+    """Draw a map of the hours of the week in which jobs are submitted.
 
     Parameters
     ----------
     axes
-        Where.
+        The panel.
     workload
-        Of which jobs.
+        The workload.
     most
-        What the darkest shade stands for, in mean hours; None for nothing to draw.
+        Value of the darkest shade, in mean hours; None if there is nothing to draw.
     title
-        Of the panel.
+        Title of the panel.
 
     Returns
     -------
@@ -161,16 +161,16 @@ def draw_week(axes: Axes, workload: Workload, most: float | None, title: str) ->
 
 
 def draw_acf(axes: Axes, workload: Workload, title: str) -> None:
-    """Draw the autocorrelation of arrivals per time scale over ten days; Minh 2012, Fig. 3.7.
+    """Draw the autocorrelation of the counts of arrivals over ten days (Minh 2012, Fig. 3.7).
 
     Parameters
     ----------
     axes
-        Where; vertical lines mark days, a darker one the week.
+        The panel; vertical lines mark days, a darker one the week.
     workload
-        Of which arrivals.
+        The workload.
     title
-        Of the panel.
+        Title of the panel.
     """
     scale = workload.settings.time_scale_s
     reasons = {}
@@ -196,35 +196,35 @@ def draw_acf(axes: Axes, workload: Workload, title: str) -> None:
         label_below(axes, "lag, days", missing)
 
 
-#: Cells of run times to a factor of ten.
+#: Cells of run times per factor of ten.
 CELLS = 8
 
-#: Shares of jobs, or of occupation, that the lightest shade stands for and that the darkest one
-#: stands for at least; cells with less stay white.
+#: Share of jobs, or of occupation, of the lightest shade, and the least of the darkest one; cells
+#: below the lightest stay white.
 LEAST, MOST_LIGHT = 1e-4, 1e-2
 
-#: Most processors and seconds that have a place on the axes.
+#: Most processors and seconds on the axes.
 MOST = 1e12
 
 
 class Column(NamedTuple):
-    """Something of jobs or bags whose distribution is drawn."""
+    """A quantity of jobs or bags whose distribution is drawn."""
 
-    title: str  #: of the panel
+    title: str  #: title of the panel
     axis: str  #: name of its axis
     values: Callable[[Workload], NDArray[Any]]
     is_time: bool = True
-    above: str = "time above 1 s"  #: what there is none of when nothing can be drawn
+    above: str = "time above 1 s"  #: what is missing if nothing can be drawn
 
 
-#: What :func:`draw_ccdf` draws of jobs, by name.
+#: Quantities of jobs for :func:`draw_ccdf`, by name.
 COLUMNS = {
     "run_time": Column(
         "Jobs that ran longer than ...", "run time", lambda w: w.run_time,
         above="run time above 1 s",
     ),
     "processors": Column(
-        "Jobs that asked for more processors than ...", "processors", lambda w: w.processors,
+        "Jobs that requested more processors than ...", "processors", lambda w: w.processors,
         False, "job of more than one processor",
     ),
     "requested_time": Column(
@@ -234,7 +234,7 @@ COLUMNS = {
     "wait": Column("Jobs that waited longer than ...", "wait", sizes.wait, above="wait above 1 s"),
 }  # fmt: skip
 
-#: What it draws of arrivals, single jobs among the bags.
+#: Quantities of arrivals; bags include single jobs.
 BETWEEN = {
     of: Column(f"Times between {of} longer than ...", "time between two arrivals", find)
     for of, find in (("jobs", gaps), ("bags", bag_gaps))
@@ -249,20 +249,20 @@ def draw_ccdf(
     title: str = "",
     tail: bool = False,
 ) -> None:
-    """Draw which share of jobs, or of arrivals, has more than so much of something.
+    """Draw the share of jobs, or of arrivals, whose value is larger than x.
 
     Parameters
     ----------
     axes
-        Where; the axis across is logarithmic.
+        The panel; its x axis is logarithmic.
     workloads
-        Of which jobs.
+        The workloads.
     column
         One of :data:`COLUMNS` or :data:`BETWEEN`.
     title
-        Of the panel; that of the column unless given.
+        Title of the panel; by default that of the column.
     tail
-        Whether shares are on a logarithmic axis too, as in Minh 2012, Figs. 3.1 and 3.6 (a).
+        Whether the y axis is logarithmic too, as in Minh 2012, Figs. 3.1 and 3.6 (a).
     """
     with panel(axes, title or column.title):
         drawn, missing = drawable(
@@ -285,14 +285,14 @@ def draw_ccdf(
 
 
 class Grid(NamedTuple):
-    """Cells of run time x processors that several workloads share."""
+    """Cells of run time and processors, shared by several workloads."""
 
     run_time: Floats  #: edges, s
     processors: Floats  #: edges
 
 
 def grid_of(workloads: Sequence[Workload]) -> Grid:
-    """Return cells in equal ratios that hold all jobs; those of processors are a factor of two.
+    """Return cells of equal ratios that hold all jobs; the ratio of processors is two.
 
     Raises
     ------
@@ -305,19 +305,19 @@ def grid_of(workloads: Sequence[Workload]) -> Grid:
     widest = max(int(workload.processors.max(initial=1)) for workload in workloads)
     decades = max(np.log10(min(longest, MOST)), 1)
     cells = int(np.ceil(decades * CELLS + 0.001))
-    # Whole seconds: between 1 and 2 s there is no run time, and no room for two cells.
+    # Run times are whole seconds, so there is no room for two cells between 1 and 2 s.
     edges: Floats = np.unique(np.round(10.0 ** (np.arange(cells + 1) / CELLS)))
     doublings = max(int(np.ceil(np.log2(min(widest, MOST)) + 0.5)), 2)
     return Grid(edges, np.exp2(np.arange(doublings + 1) - 0.5))
 
 
 def cells_of(workload: Workload, grid: Grid, *, weighted: bool) -> Floats:
-    """Return the share of jobs, or of run time x processors, in each cell (processors, run time).
+    """Return the share of jobs, or of run time x processors, by cell (processors, run time).
 
     Raises
     ------
     UnavailableError
-        When there is nothing to share.
+        When there are no jobs, or all run times are 0.
     """
     weights = workload.run_time * workload.processors if weighted else np.ones(len(workload))
     if weights.sum() <= 0:
@@ -331,7 +331,7 @@ def cells_of(workload: Workload, grid: Grid, *, weighted: bool) -> Floats:
 
 
 def darkest(workloads: Sequence[Workload], grid: Grid) -> float:
-    """Return the largest share of a cell, by jobs or by occupation."""
+    """Return the largest share of any cell, by jobs or by occupation."""
     found = [MOST_LIGHT]
     for workload in workloads:
         for weighted in (False, True):
@@ -345,22 +345,22 @@ def darkest(workloads: Sequence[Workload], grid: Grid) -> float:
 def draw_cells(
     axes: Axes, workload: Workload, grid: Grid, title: str, *, weighted: bool, most: float
 ) -> Any:
-    """Draw run time x processors as a map; Minh 2012, Fig. 2.6 has it as a 3D histogram.
+    """Draw run time and processors as a map (a 3D histogram in Minh 2012, Fig. 2.6).
 
     Parameters
     ----------
     axes
-        Where.
+        The panel.
     workload
-        Of which jobs; those shorter than 1 s stand at 1 s.
+        The workload; jobs shorter than 1 s are drawn at 1 s.
     grid
-        :func:`grid_of` all workloads that stand beside each other.
+        :func:`grid_of` all workloads drawn side by side.
     title
-        Of the panel.
+        Title of the panel.
     weighted
-        Whether shades tell the share of occupation (run time x processors) instead of jobs.
+        Whether shades show the share of occupation (run time x processors) instead of jobs.
     most
-        Share that the darkest shade stands for, such as :func:`darkest`.
+        Share of the darkest shade, such as :func:`darkest`.
 
     Returns
     -------
@@ -386,7 +386,7 @@ def draw_cells(
     return None
 
 
-#: Colours and dashes of the fitted distributions; the data are grey and broad.
+#: Colours and dashes of the fitted distributions; the data are a broad grey line.
 LOOKS = {
     "generalized_pareto": ("vermilion", "-"),
     "weibull": ("blue", (0, (5, 2))),
@@ -395,12 +395,12 @@ LOOKS = {
     "exponential": ("orange", "-"),
 }
 
-#: What repetitions are measured in.
+#: Axis labels of repetitions.
 REPEATED = {"runs": "length in jobs", "bags": "size in jobs"}
 
 
 def draw_bag_gaps(axes: Axes, workload: Workload, title: str) -> None:
-    """Draw the distribution of times between bags and the five fitted ones; Minh 2012, Fig. 3.6."""
+    """Draw the distribution of times between bags with five fits (Minh 2012, Fig. 3.6)."""
     with panel(axes, title):
         x, share = not_exceeding(bag_gaps(workload))
         axes.plot(x, share, color=COLOURS["grey"], linewidth=4, alpha=0.7, label="data")
@@ -427,13 +427,13 @@ def draw_repetitions(axes: Axes, workload: Workload, of: str, title: str) -> Non
     Parameters
     ----------
     axes
-        Where.
+        The panel.
     workload
-        Whose repetitions.
+        The workload.
     of
         ``runs`` of similar run times (Minh 2012, Fig. 3.2) or ``bags`` of tasks (Fig. 3.5).
     title
-        Of the panel.
+        Title of the panel.
     """
     with panel(axes, title):
         lengths = bags(workload).size if of == "bags" else repetitions(workload)
@@ -453,18 +453,18 @@ def draw_repetitions(axes: Axes, workload: Workload, of: str, title: str) -> Non
         label_below(axes, REPEATED[of], missing)
 
 
-#: Bins of response times to a factor of ten, and the fewest batches of one that is drawn.
+#: Bins of response times per factor of ten, and the fewest batches of a drawn bin.
 BINS, FEWEST = 2, 10
 
-#: Most workloads whose quartiles are drawn as bands; of more only the medians.
+#: Most workloads whose quartiles are drawn as bands; with more, only medians.
 BANDS = 3
 
 
 def draw_users(axes: Axes, workloads: Sequence[Workload], *, together: bool) -> None:
-    """Draw the jobs of users by rank on logarithmic axes, or the share of the busiest together."""
+    """Draw the jobs of users by rank on logarithmic axes, or the joint share of the busiest."""
     with panel(
         axes,
-        "Jobs of the busiest users together" if together else "Jobs of each user, busiest first",
+        "Joint share of the busiest users" if together else "Jobs of each user, busiest first",
     ):
         drawn, missing = drawable(workloads, jobs_per_user)
         for one in drawn:
@@ -476,13 +476,11 @@ def draw_users(axes: Axes, workloads: Sequence[Workload], *, together: bool) -> 
             percent(axes)
         else:
             logarithmic_counts(axes, max(int(one.found[0]) for one in drawn), vertical=True)
-        label_below(
-            axes, "so many of the busiest users" if together else "rank of the user", missing
-        )
+        label_below(axes, "number of busiest users" if together else "rank of the user", missing)
 
 
 def think_quartiles(workload: Workload) -> Floats:
-    """Return, for bins of the response time, its middle and the quartiles of the think time, s.
+    """Return the quartiles of the think time by bin of the response time, s.
 
     Returns
     -------
@@ -500,16 +498,16 @@ def think_quartiles(workload: Workload) -> Floats:
     bins, count = np.unique(place, return_counts=True)
     kept = bins[count >= FEWEST]
     if not len(kept):
-        raise UnavailableError(f"fewer than {FEWEST} batches of like response times")
+        raise UnavailableError(f"fewer than {FEWEST} batches of similar response times")
     middle = 10 ** ((kept + 0.5) / BINS)
     quartiles = [np.percentile(think[place == which], (25, 50, 75)) for which in kept]
     return np.vstack([middle, np.transpose(quartiles)])
 
 
 def draw_think_times(axes: Axes, workloads: Sequence[Workload]) -> None:
-    """Draw medians and quartiles of think times against the response time of the batch before.
+    """Draw medians and quartiles of think times over the response time of the previous batch.
 
-    Zakay and Feitelson 2015, section IV; times below 1 s stand at 1 s.
+    Zakay and Feitelson 2015, section IV; times below 1 s are drawn at 1 s.
     """
     with panel(axes, "Think time after a batch"):
         drawn, missing = drawable(workloads, think_quartiles)
@@ -523,4 +521,4 @@ def draw_think_times(axes: Axes, workloads: Sequence[Workload]) -> None:
         logarithmic_times(axes, found[0].min() / 1.8, found[0].max() * 1.8)
         logarithmic_times(axes, max(found[1].min() / 1.5, 0.8), found[3].max() * 1.5, vertical=True)
         axes.set_ylabel("think time", fontsize=LETTERS)
-        label_below(axes, "response time of the batch before", missing)
+        label_below(axes, "response time of the previous batch", missing)

@@ -1,4 +1,4 @@
-"""Features: named numbers of a workload, each with unit, definition and source."""
+"""Features: named numbers of a workload with unit, definition and source."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from hpcrowd.analysis.features.workload import Workload
 
 
-#: What happens to a feature when times are told in another unit, with all settings in it too:
-#: it is a time, one over a time, an area (processors x time), stays as it is, or is bound to days.
+#: How a feature scales if the unit of all times and settings changes: as a time, as one over a
+#: time, as an area (processors x time), not at all, or it is bound to days.
 Scaling = Literal["time", "rate", "none", "calendar"]
 
-#: That by the unit of a feature; others stay as they are.
+#: The scaling by unit of a feature; others do not scale.
 SCALINGS: dict[str, Scaling] = {"s": "time", "1/h": "rate"}
 
-#: What returns a feature for a workload.
+#: Function that measures a feature of a workload.
 Measure = Callable[["Workload"], float]
 
-#: What returns statistics of values, by their names in :data:`STATISTICS`.
+#: Functions that return statistics of values, by name in :data:`STATISTICS`.
 Kinds = Mapping[str, Callable[[Any], Any]]
 
-#: What of a quantity may be a feature, by the end of its name: in words, and what it is; the mean
-#: is described by what it is of.
+#: Statistics of a quantity, by the end of the feature's name: in words, and the definition; the
+#: mean takes the definition of the quantity.
 STATISTICS = {
     "mean": ("mean", ""),
     "sd": ("standard deviation", "from the variance with n - 1"),
@@ -47,23 +47,23 @@ class Feature:
     Attributes
     ----------
     name
-        Unique; carries the unit at its end where there is one.
+        Unique name, which ends with the unit if there is one.
     title
-        For people.
+        Printed name.
     definition
         What it is.
     source
-        Where the definition comes from.
+        Source of the definition.
     measure
-        Returns it for a workload, or raises :class:`~hpcrowd.environment.errors.UnavailableError`.
+        Measures a workload, or raises :class:`~hpcrowd.environment.errors.UnavailableError`.
     unit
         Such as ``s``; empty for a number without one.
     by_order
         Whether it depends on the order of jobs submitted in the same second.
     calendar
-        Whether it is bound to days and weeks.
+        Whether it depends on days and weeks.
     least
-        Jobs without which there is nothing to measure.
+        Fewest jobs that can be measured.
     """
 
     name: str
@@ -78,23 +78,22 @@ class Feature:
 
     @property
     def scaling(self) -> Scaling:
-        """What a change of the unit of time does to it."""
+        """How it scales with the unit of time."""
         return "calendar" if self.calendar else SCALINGS.get(self.unit, "none")
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Features that are shown together, each declared where it is measured.
+    """Features that are shown together; each is declared where it is measured.
 
     Attributes
     ----------
     name, title
-        Of the group.
+        Name and title of the group.
     by_order
-        Whether its features depend on the order of jobs submitted in the same second, unless one
-        says otherwise.
+        Whether its features depend on the order of jobs submitted in the same second, by default.
     features
-        In the order they are declared and shown in.
+        In the order in which they are declared and shown.
     """
 
     name: str
@@ -105,16 +104,16 @@ class Group:
     def add(
         self, name: str, title: str, definition: str, source: str, measure: Measure, **others: Any
     ) -> None:
-        """Add a feature with these attributes; a name that ends with ``_s`` has the unit s."""
+        """Add a feature with these attributes; if its name ends with ``_s``, the unit is s."""
         others = {"by_order": self.by_order, "unit": "s" if name.endswith("_s") else ""} | others
         self.features.append(Feature(name, title, definition, source, measure, **others))
 
     def feature[Measured: Measure](
         self, title: str, source: str, **others: Any
     ) -> Callable[[Measured], Measured]:
-        """Declare what a function returns as a feature.
+        """Declare the result of a function as a feature.
 
-        The feature has the name of the function; the first paragraph of its documentation is the
+        The feature takes the name of the function, and the first paragraph of its docstring as
         definition.
 
         Parameters
@@ -132,14 +131,14 @@ class Group:
     def statistics[Values: Callable[[Workload], Any]](
         self, title: str, source: str, kinds: Kinds, unit: str = ""
     ) -> Callable[[Values], Values]:
-        """Declare statistics of what a function returns as features, such as mean and median.
+        """Declare statistics of a function's result as features, such as mean and median.
 
         Parameters
         ----------
         title, source, unit
             Of the quantity, as the attributes of a feature.
         kinds
-            Which of :data:`STATISTICS`, and what returns each of the values.
+            Names of :data:`STATISTICS`, with the functions that compute them.
         """
 
         def declare(values: Values) -> Values:
@@ -165,7 +164,7 @@ def _statistic(
 
 
 def _definition(function: Callable[..., Any]) -> str:
-    """Return what the documentation of a function says first, as words within a sentence."""
+    """Return the first paragraph of a function's docstring, as words within a sentence."""
     first = inspect.cleandoc(function.__doc__ or "").partition("\n\n")[0]
     words = " ".join(first.split()).removesuffix(".")
     return words if words[1:2].isupper() else words[:1].lower() + words[1:]
@@ -173,14 +172,14 @@ def _definition(function: Callable[..., Any]) -> str:
 
 @dataclass(frozen=True)
 class Value:
-    """What a feature is on one workload.
+    """The value of a feature for one workload.
 
     Attributes
     ----------
     number
         The number; None where it is not available.
     reason
-        Why not; empty where it is.
+        Why it is not available; empty if it is.
     """
 
     number: float | None
@@ -196,9 +195,9 @@ class Features(UserDict[str, Value]):
     Parameters
     ----------
     workload
-        What was measured.
+        The workload that was measured.
     values
-        By name.
+        Values by name.
     """
 
     def __init__(self, workload: Workload, values: Mapping[str, Value]) -> None:
@@ -228,7 +227,7 @@ class Features(UserDict[str, Value]):
         return value.number
 
     def to_json(self) -> dict[str, Any]:
-        """Return numbers by name, and the reasons of those that are not available."""
+        """Return numbers by name, and the reasons why others are not available."""
         return {
             "features": {name: value.number for name, value in self.items()},
             "not_available": {name: value.reason for name, value in self.items() if value.reason},
@@ -236,7 +235,7 @@ class Features(UserDict[str, Value]):
 
 
 def value_of(feature: Feature, workload: Workload) -> Value:
-    """Return a feature of a workload, with the reason where it is not available."""
+    """Return a feature of a workload, or the reason why it is not available."""
     if len(workload) < feature.least:
         return Value(None, "no jobs")
     try:
@@ -251,6 +250,6 @@ def value_of(feature: Feature, workload: Workload) -> Value:
 def measure(workload: Workload, features: Iterable[Feature]) -> Features:
     """Measure features of a workload.
 
-    A feature that cannot be measured is told as such, with the reason; it never stops the others.
+    A feature that cannot be measured has a reason instead of a number; it never stops the others.
     """
     return Features(workload, {one.name: value_of(one, workload) for one in features})

@@ -1,8 +1,8 @@
-"""Temporal locality: run times that repeat from job to job (Minh 2012, sections 2.3.2 and 3.3.3).
+"""Temporal locality: similar run times in succession (Minh 2012, sections 2.3.2 and 3.3.3).
 
-Run times are classified by model-based clustering (section 3.3.1); a run length is how often a
-class repeats without a break; the exponent of the Zipf distribution of run lengths (Eq. 3.1) is the
-smaller the more locality there is.
+Run times are classified by model-based clustering (section 3.3.1). A run length is how often a
+class repeats without a break. The more locality there is, the smaller is the exponent of the Zipf
+distribution of run lengths (Eq. 3.1).
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from hpcrowd.environment.jobs import Int64s
 
 Floats = NDArray[np.float64]
 
-#: Variance of what rounding hides, evenly spread over one resolution, in resolution^2. It is added
-#: to that of each component, so that none shrinks to a single value.
+#: Variance of the rounding error, uniform over one resolution, in resolution^2. It is added to the
+#: variance of each component, so that none shrinks to a single value.
 ROUNDING = 1 / 12
 
-#: Values that a mixture is fitted to; of more, evenly spaced ones by rank are taken.
+#: Most values that a mixture is fitted to; if there are more, evenly spaced ranks are taken.
 SAMPLE = 20_000
 
-#: A fit has converged when the mean log-likelihood rises by less in a step (scikit-learn's own),
-#: and stops after so many steps anyway.
+#: A fit has converged when the mean log-likelihood rises by less than this in a step
+#: (scikit-learn's default); and the most steps of a fit.
 TOLERANCE, MOST_STEPS = 1e-3, 500
 
-#: Where values are tied, this many times more quantiles than components are tried to tell apart
-#: as many groups of values as a mixture is to have components.
+#: If values are tied, up to this many times more quantiles than components are tried to get as many
+#: groups of values as components.
 QUANTILES_PER_COMPONENT = 10
 
-#: Exponents that are looked at. With fewer than 10^15 lengths below 10^15 the likeliest is inside.
+#: Range of the exponents. With fewer than 10^15 lengths below 10^15 the likeliest is inside.
 EXPONENTS = (1.000_001, 60.0)
 
 
@@ -50,20 +50,20 @@ class Classes:
     Attributes
     ----------
     labels
-        Class of each value, shape (values,): the number of its most probable component.
+        Class of each value: the number of its most probable component, shape (values,).
     weights, means, sds
-        Of the components in the order of their means, shape (components,); means and standard
-        deviations in the unit of the values.
+        Of the components by rising mean, shape (components,); means and standard deviations in the
+        unit of the values.
     bic
-        The Bayesian information criterion by number of components, of all that were tried; the
-        smallest decides. Densities are per resolution. The number is missing where values are so
-        tied that no quantiles tell so many groups apart.
+        Bayesian information criterion by number of components, for all numbers tried; the smallest
+        decides. Densities are per resolution. A number is missing if values are so tied that
+        quantiles cannot form that many groups.
     most
-        Most components that were allowed.
+        Most components allowed.
     fitted
-        How many values the mixture was fitted to.
+        Number of values that the mixture was fitted to.
     converged
-        Whether the fit did so within its steps.
+        Whether the fit converged within its steps.
     """
 
     labels: Int64s
@@ -77,17 +77,17 @@ class Classes:
 
     @property
     def components(self) -> int:
-        """How many there are."""
+        """The number of components."""
         return len(self.weights)
 
     @property
     def sampled(self) -> bool:
-        """Whether the mixture was fitted to a sample; all values are classified anyway."""
+        """Whether the mixture was fitted to a sample; all values are classified in any case."""
         return self.fitted < len(self.labels)
 
     @property
     def note(self) -> str:
-        """How the classes were found, for people."""
+        """How the classes were found, in words."""
         tried = f"{self.components} classes of run times by BIC, among up to {self.most}"
         return tried + (
             f", fitted to a sample of {self.fitted:,} of {len(self.labels):,}"
@@ -103,11 +103,11 @@ class Zipf:
     Attributes
     ----------
     exponent
-        The likeliest, above 1.
+        The maximum-likelihood exponent, above 1.
     standard_error
         Of the exponent, from the curvature of the likelihood.
     count
-        How many lengths it was fitted to.
+        Number of lengths that it was fitted to.
     """
 
     exponent: float
@@ -115,7 +115,7 @@ class Zipf:
     count: int
 
     def probability(self, lengths: ArrayLike) -> Floats:
-        """Return the probability of lengths, each at least 1."""
+        """Return the probability of lengths of at least 1."""
         from scipy.special import zeta
 
         found: Floats = np.asarray(lengths, np.float64) ** -self.exponent / zeta(self.exponent)
@@ -129,16 +129,16 @@ def classify(
     resolution: float = RESOLUTION_S,
     sample: int = SAMPLE,
 ) -> Classes:
-    """Classify values, such that similar ones are in one class.
+    """Classify values so that similar ones are in the same class.
 
     Parameters
     ----------
     values
-        Run times in s on their own scale, no logs, shape (values,).
+        Run times in s, not their logarithms, shape (values,).
     most
-        Mixtures of 1 to this many components are tried; BIC chooses.
+        Most components; mixtures of 1 to this many are tried, and BIC chooses.
     resolution
-        What the values are rounded to, in their unit.
+        Rounding of the values, in their unit.
     sample
         Most values that the mixture is fitted to.
 
@@ -147,14 +147,14 @@ def classify(
     UnavailableError
         When there are no values, or scikit-learn is not installed.
     QuantityError
-        When a value is not finite, or one of the others is not positive.
+        When a value is not finite, or another argument is not positive.
 
     Notes
     -----
-    The thesis (section 3.3.1) uses MCLUST: mixtures of normal distributions by expectation and
-    maximization, their number by BIC. As there, each component has a variance of its own. Each fit
-    starts from groups of values between quantiles, so nothing is random. The sample takes evenly
-    spaced ranks for the same reason.
+    The thesis (section 3.3.1) uses MCLUST: mixtures of normal distributions by
+    expectation-maximization, with their number chosen by BIC. As there, each component has its own
+    variance. Each fit starts from groups of values between quantiles, and a sample takes evenly
+    spaced ranks, so that nothing is random.
     """
     given = np.asarray(values, np.float64)
     for name, number in (("most", most), ("resolution", resolution), ("sample", sample)):
@@ -163,8 +163,8 @@ def classify(
     if not len(given):
         raise UnavailableError("no run times")
     if not np.isfinite(given).all():
-        raise QuantityError("values: hold one that is not finite; leave such out")
-    # In units of the resolution the fits do not depend on the unit.
+        raise QuantityError("values: one is not finite; leave such values out")
+    # In units of the resolution, fits do not depend on the unit.
     distinct, place = np.unique(given / resolution, return_inverse=True)
     ordered = np.sort(given / resolution)
     if len(ordered) > sample:
@@ -192,9 +192,9 @@ def classify(
 
 
 def run_lengths(labels: ArrayLike) -> Int64s:
-    """Return how often each label repeats before another comes, shape (runs,).
+    """Return how often each label repeats before another one comes, shape (runs,).
 
-    For A A A A C C B B B they are 4, 2, 3 (the example of section 2.3.2).
+    For A A A A C C B B B these are 4, 2, 3 (the example of section 2.3.2).
     """
     series = np.asarray(labels)
     if not len(series):
@@ -204,27 +204,27 @@ def run_lengths(labels: ArrayLike) -> Int64s:
 
 
 def zipf_exponent(lengths: ArrayLike, what: str = "lengths") -> Zipf:
-    """Return the Zipf distribution that lengths are likeliest under.
+    """Return the maximum-likelihood Zipf distribution of lengths.
 
     Parameters
     ----------
     lengths
         Whole numbers from 1 on, shape (lengths,).
     what
-        What they are, for people.
+        Their name, for messages.
 
     Raises
     ------
     UnavailableError
-        When there are no lengths, or all are 1: then the likelihood rises with the exponent for
-        ever.
+        When there are no lengths, or all are 1: then the likelihood rises with the exponent
+        without limit.
     QuantityError
         When a length is not a whole number from 1 on.
 
     Notes
     -----
-    Discrete maximum likelihood, Eq. 3.1 with support 1, 2, ...; a line through the log-log
-    histogram does not reach the published exponents.
+    Discrete maximum likelihood, Eq. 3.1 with support 1, 2, ...; a line fitted to the log-log
+    histogram does not reproduce the published exponents.
     """
     from scipy.optimize import minimize_scalar
     from scipy.special import zetac
@@ -234,7 +234,7 @@ def zipf_exponent(lengths: ArrayLike, what: str = "lengths") -> Zipf:
         raise UnavailableError(f"no {what}")
     wrong = ~(np.isfinite(numbers) & (numbers >= 1) & (numbers == np.floor(numbers)))
     if wrong.any():
-        raise QuantityError(f"{what}: {numbers[wrong][0]:g}; they must be whole numbers from 1 on")
+        raise QuantityError(f"{what}: {numbers[wrong][0]:g}; must be whole numbers from 1 on")
     mean_log = float(np.log(numbers).mean())
     if mean_log == 0:
         raise UnavailableError(f"all {what} are 1, no exponent is the likeliest")
@@ -249,8 +249,8 @@ def zipf_exponent(lengths: ArrayLike, what: str = "lengths") -> Zipf:
         options={"xatol": 1e-9},
     )
     exponent = float(found.x)
-    # The second derivative of log zeta is the variance of the logs: the information of one length.
-    # Its step is relative to the distance from the pole at 1.
+    # The second derivative of log zeta is the variance of the logs, that is the information of one
+    # length. The step is relative to the distance from the pole at 1.
     step = 1e-3 * (exponent - 1)
     around = log_zeta(exponent + step) + log_zeta(exponent - step) - 2 * log_zeta(exponent)
     return Zipf(exponent, step / float(np.sqrt(len(numbers) * around)), len(numbers))
@@ -258,15 +258,15 @@ def zipf_exponent(lengths: ArrayLike, what: str = "lengths") -> Zipf:
 
 @contextmanager
 def fitting() -> Iterator[Any]:
-    """Give the class of mixtures to fit: in one thread, without a word on what does not converge.
+    """Yield the class of mixtures, for fits in one thread and without warnings of convergence.
 
-    More threads would gain nothing here, and may differ in the last digits of sums. Some numbers of
-    components are hopeless, and lose by BIC.
+    More threads would not be faster and may change the last digits of sums. Some numbers of
+    components never converge; they lose by BIC.
 
     Raises
     ------
     UnavailableError
-        When scikit-learn, which brings the library for threads, is not installed.
+        When scikit-learn, which includes the library for threads, is not installed.
     """
     try:
         from sklearn import exceptions
@@ -280,7 +280,7 @@ def fitting() -> Iterator[Any]:
 
 
 def _mixtures(kind: Any, ordered: Floats, most: int) -> Iterator[Any]:
-    """Give fitted mixtures of 1, 2, ... components, those that groups of values can start."""
+    """Yield fitted mixtures of 1, 2, ... components, if there are enough groups of values."""
     tried: set[int] = set()
     for quantiles in range(1, QUANTILES_PER_COMPONENT * most + 1):
         cuts = _cuts(ordered, quantiles)
@@ -296,7 +296,7 @@ def _mixtures(kind: Any, ordered: Floats, most: int) -> Iterator[Any]:
         variance = np.bincount(group, (ordered - mean[group]) ** 2) / count + ROUNDING
         mixture = kind(
             number,
-            # One dimension has one kind of variance; "full" is the one without cancellation.
+            # In one dimension all covariance types are equal; "full" avoids cancellation.
             covariance_type="full",
             weights_init=count / len(ordered),
             means_init=mean[:, None],
@@ -309,7 +309,7 @@ def _mixtures(kind: Any, ordered: Floats, most: int) -> Iterator[Any]:
 
 
 def _cuts(ordered: Floats, quantiles: int) -> Floats:
-    """Return the largest value of each group but the last; ties are one group, none is empty."""
+    """Return the largest value of each group except the last; ties stay together, none is empty."""
     last = np.arange(1, quantiles) * len(ordered) // quantiles - 1
     cuts: Floats = np.unique(ordered[last[last >= 0]])
     inner: Floats = cuts[cuts < ordered[-1]]
@@ -317,7 +317,7 @@ def _cuts(ordered: Floats, quantiles: int) -> Floats:
 
 
 def _one_class(given: Floats, value: float, resolution: float, most: int, fitted: int) -> Classes:
-    """Return the class of values that do not vary, for which there is nothing to search."""
+    """Return the single class of values that do not vary."""
     information = fitted * np.log(2 * np.pi * ROUNDING) + 2 * np.log(fitted)
     return Classes(
         labels=np.zeros(len(given), np.int64),
@@ -348,7 +348,7 @@ def classes_of_run_times(workload: Workload) -> Classes:
 
 @once
 def repetitions(workload: Workload) -> Int64s:
-    """Return the lengths of repetitions of similar run times, the run lengths."""
+    """Return the run lengths: the lengths of repetitions of similar run times."""
     if len(workload) < 2:
         raise UnavailableError("fewer than 2 jobs")
     return run_lengths(classes_of_run_times(workload).labels)
@@ -356,13 +356,13 @@ def repetitions(workload: Workload) -> Int64s:
 
 @once
 def repetition_zipf(workload: Workload) -> Zipf:
-    """Return the Zipf distribution of run lengths; Table 3.5."""
+    """Return the Zipf distribution of run lengths (Table 3.5)."""
     return zipf_exponent(repetitions(workload), "run lengths")
 
 
 @once
 def bag_zipf(workload: Workload) -> Zipf:
-    """Return the Zipf distribution of the sizes of bags, single jobs among them; Fig. 3.5."""
+    """Return the Zipf distribution of the sizes of bags, including single jobs (Fig. 3.5)."""
     return zipf_exponent(bags(workload).size, "bag sizes")
 
 
@@ -371,13 +371,13 @@ GROUP = Group("locality", "Temporal locality", by_order=True)
 
 @GROUP.feature("classes of run times", "Minh 2012, section 3.3.1", by_order=False)
 def run_time_classes(workload: Workload) -> int:
-    """Components of the mixture of normal distributions that BIC chooses, on run times in s."""
+    """Components of the mixture of normal distributions of run times, chosen by BIC."""
     return classes_of_run_times(workload).components
 
 
 @GROUP.feature("run length, mean", "Minh 2012, section 2.3.2")
 def run_length_mean(workload: Workload) -> float:
-    """Jobs in sequence whose run times are of the same class."""
+    """Successive jobs whose run times are in the same class."""
     return float(np.mean(repetitions(workload)))
 
 
@@ -389,11 +389,11 @@ def run_length_max(workload: Workload) -> int:
 
 @GROUP.feature("Zipf exponent of run lengths", "Minh 2012, Eq. 3.1, Table 3.5")
 def run_length_zipf_exponent(workload: Workload) -> float:
-    """By maximum likelihood: the smaller, the more locality."""
+    """Maximum-likelihood exponent: the smaller, the more locality."""
     return repetition_zipf(workload).exponent
 
 
 @GROUP.feature("Zipf exponent of bag sizes", "Minh 2012, section 3.4, Fig. 3.5")
 def bag_size_zipf_exponent(workload: Workload) -> float:
-    """By maximum likelihood, single jobs among the bags."""
+    """Maximum-likelihood exponent of bag sizes, including single jobs."""
     return bag_zipf(workload).exponent

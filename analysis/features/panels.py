@@ -1,4 +1,4 @@
-"""What all pictures of workloads share: colours, names, time axes, and words on what is missing."""
+"""The common base of pictures of workloads: colours, names, time axes, remarks on gaps."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
 
-#: Labels of logarithmic time axes, s: where there is room, and where there is little.
+#: Labels of logarithmic time axes, s: for wide and for narrow panels.
 TIMES = {
     1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", HOUR: "1 h", 10 * HOUR: "10 h",
     4 * DAY: "4 days", 40 * DAY: "40 days", 365 * DAY: "1 year", 3650 * DAY: "10 years",
@@ -38,26 +38,26 @@ FEW_TIMES = {
     1: "1 s", 60: "1 min", HOUR: "1 h", DAY: "1 day", 30 * DAY: "30 days", 730 * DAY: "2 years",
 }  # fmt: skip
 
-#: Inches that a label of a time axis needs, side by side and on top of each other.
+#: Inches needed by a label of a horizontal and of a vertical time axis.
 ROOM = {"x": 0.52, "y": 0.2}
 
 #: Points of a curve; pictures are about a thousand pixels wide.
 POINTS = 500
 
-#: Letters of a name in a picture, and names that are told of those with the same reason.
+#: Most letters of a name in a picture, and most names listed with the same reason.
 NAME, NAMES = 34, 2
 
-#: Sizes of the letters of axes and remarks; letters of a remark to an inch, and its lines.
+#: Font sizes of axes and remarks; letters of a remark per inch, and its most lines.
 LETTERS, SMALL, TO_AN_INCH, LINES = 8.5, 7.5, 16, 2
 
-#: Suffixes of traces that say nothing in a picture.
+#: Suffixes of traces that are left out in pictures.
 SUFFIXES = (".gz", ".swf")
 
 
 class Drawn[Found](NamedTuple):
-    """Something of a workload that can be drawn."""
+    """A finding of a workload that can be drawn."""
 
-    place: int  #: of the workload, which decides about its colour
+    place: int  #: index of the workload, which determines its colour
     workload: Workload
     found: Found
 
@@ -76,14 +76,14 @@ def plain_name(workload: Workload) -> str:
 
 
 def name_of(workload: Workload) -> str:
-    """Return what a workload is called in a picture."""
+    """Return the name of a workload in a picture."""
     name = plain_name(workload)
-    # Two dollars in a name would be taken for mathematics.
+    # matplotlib would read text between two dollars as mathematics.
     return shortened(name, NAME).replace("$", r"\$")
 
 
 def title_of(axes: Axes, workload: Workload, what: str) -> str:
-    """Return a title that fits above a panel: the name of a workload, and what is drawn of it."""
+    """Return a title that fits above a panel: the name of a workload and what is drawn."""
     room = round(TO_AN_INCH * _inches(axes)[0]) - len(what) - 2
     return f"{shortened(name_of(workload), max(room, 8))}: {what}"
 
@@ -91,19 +91,19 @@ def title_of(axes: Axes, workload: Workload, what: str) -> str:
 def drawable[Found](
     workloads: Sequence[Workload], find: Callable[[Workload], Found]
 ) -> tuple[list[Drawn[Found]], str]:
-    """Return what can be drawn of workloads, and words on those of which it cannot.
+    """Return what can be drawn of each workload, and a remark on those left out.
 
     Parameters
     ----------
     workloads
-        Which.
+        The workloads.
     find
-        Returns what is drawn, or raises :class:`~hpcrowd.environment.errors.UnavailableError`.
+        Returns what to draw, or raises :class:`~hpcrowd.environment.errors.UnavailableError`.
 
     Raises
     ------
     UnavailableError
-        When it is nothing.
+        When nothing can be drawn.
     """
     drawn, missing = [], dict[str, list[str]]()
     for place, workload in enumerate(workloads):
@@ -125,14 +125,14 @@ def _some(names: Sequence[str]) -> str:
 
 
 def begin(axes: Axes, title: str) -> None:
-    """Give an empty panel the common look and its title."""
+    """Give an empty panel the common style and a title."""
     tidy(axes)
     axes.set_title(title, **TITLE)
 
 
 @contextmanager
 def panel(axes: Axes, title: str) -> Iterator[None]:
-    """Draw in a panel with a title; what cannot be drawn says why there."""
+    """Draw in a panel with a title; if nothing can be drawn, the panel says why."""
     begin(axes, title)
     try:
         yield
@@ -141,12 +141,12 @@ def panel(axes: Axes, title: str) -> Iterator[None]:
 
 
 def nothing(axes: Axes, why: str) -> None:
-    """Say in an empty panel why it is empty, in lines that fit."""
+    """Write into an empty panel why it is empty, in lines that fit."""
     say_nothing(axes, fill(why, round(0.6 * TO_AN_INCH * _inches(axes)[0])))
 
 
 def label_below(axes: Axes, text: str, missing: str = "") -> None:
-    """Name the horizontal axis, and below it what is not drawn."""
+    """Label the horizontal axis, with a remark below on what is not drawn."""
     axes.set_xlabel(text, fontsize=LETTERS)
     if missing:
         words = wrapped(missing, round(TO_AN_INCH * _inches(axes)[0]), LINES)
@@ -157,7 +157,7 @@ def label_below(axes: Axes, text: str, missing: str = "") -> None:
 
 
 def labels_of_shares(axes: Axes) -> None:
-    """Make the vertical axis logarithmic, with shares in percent as labels."""
+    """Make the vertical axis logarithmic, with labels in percent."""
     from matplotlib.ticker import FuncFormatter
 
     axes.set_yscale("log")
@@ -165,7 +165,7 @@ def labels_of_shares(axes: Axes) -> None:
 
 
 def percent(axes: Axes) -> None:
-    """Label the vertical axis, from 0 to 1, in percent."""
+    """Make the vertical axis one of 0 to 1, with labels in percent."""
     from matplotlib.ticker import PercentFormatter
 
     axes.set_ylim(0, 1.02)
@@ -186,16 +186,16 @@ def logarithmic_times(axes: Axes, first: float, last: float, *, vertical: bool =
 
 
 def _logarithmic(axes: Axes, first: float, last: float, vertical: bool) -> Axis:
-    """Make an axis logarithmic within limits; return it."""
+    """Make an axis logarithmic with these limits, and return it."""
     across, axis = ("y", axes.yaxis) if vertical else ("x", axes.xaxis)
     axes.set(**{f"{across}scale": "log", f"{across}lim": (first, last)})
     return axis
 
 
 def _inches(axes: Axes) -> tuple[float, float]:
-    """Return width and height of a panel."""
+    """Return width and height of a panel in inches."""
     place, figure = axes.get_position(), axes.get_figure(root=True)
-    assert figure is not None  # a panel that was removed
+    assert figure is not None  # it would be None for a removed panel
     width, height = figure.get_size_inches()
     return float(place.width * width), float(place.height * height)
 
@@ -218,7 +218,7 @@ def exceeding(values: NDArray[Any], above: str = "time above 1 s") -> tuple[Floa
     Raises
     ------
     UnavailableError
-        When no value is above 1; ``above`` tells what there is none of.
+        When no value is above 1; ``above`` names what is missing.
     """
     found = curves.exceedance(values, POINTS)
     if found is None:
@@ -227,6 +227,6 @@ def exceeding(values: NDArray[Any], above: str = "time above 1 s") -> tuple[Floa
 
 
 def not_exceeding(values: Floats) -> tuple[Floats, Floats]:
-    """Return (x, share of ``values`` up to x), x in equal ratios from 1 on; raises likewise."""
+    """Return (x, share of ``values`` up to x); otherwise as :func:`exceeding`."""
     x, share = exceeding(values)
     return x, 1 - share

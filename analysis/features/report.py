@@ -1,8 +1,8 @@
-"""Pictures of one or several workloads, and the report: one HTML file with them and all features.
+"""Pictures of one or several workloads, and a report with them and all features as HTML.
 
-:data:`PICTURES` names all pictures with their captions. Each takes workloads and returns a
-matplotlib ``Figure``; what cannot be drawn says why. Lines of several workloads share a panel; maps
-and fits have one panel each, to the same scales.
+:data:`PICTURES` lists all pictures with their captions. Each takes workloads and returns a
+matplotlib ``Figure``; a panel that cannot be drawn says why. Lines of several workloads share a
+panel; maps and fits have a panel each, on the same scales.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 #: Inches: width of all pictures; room below and above the panels.
 WIDTH, BELOW, ABOVE = 12, 0.75, 0.72
 
-#: Part of the hours of the week that the darkest shade leaves above it.
+#: Share of the hours of the week that may be above the darkest shade.
 BRIGHTEST = 0.05
 
 
 def arrivals(workloads: Sequence[Workload]) -> Figure:
-    """Return jobs per local day and the hours of the week, one row per workload."""
+    """Return a picture of jobs per local day and of the week, one row per workload."""
     row = 2.9 if len(workloads) == 1 else 2.2
     figure = new_figure(WIDTH, row * len(workloads) + 0.55, "Arrivals over days and weeks")
     height = figure.get_figheight()
@@ -62,8 +62,8 @@ def arrivals(workloads: Sequence[Workload]) -> Figure:
 
 
 def correlations(workloads: Sequence[Workload]) -> Figure:
-    """Return the autocorrelation of the counts of jobs and bags; Minh 2012, Fig. 3.7."""
-    panels, figure = _multiples(workloads, "Arrivals that remember: autocorrelation", 1, most=2)
+    """Return the autocorrelation of the counts of jobs and bags (Minh 2012, Fig. 3.7)."""
+    panels, figure = _multiples(workloads, "Autocorrelation of arrivals", 1, most=2)
     for axes, workload in zip(panels, workloads, strict=True):
         minutes = workload.settings.time_scale_s / 60
         draw.draw_acf(axes, workload, title_of(axes, workload, f"counts of {minutes:g} minutes"))
@@ -72,7 +72,7 @@ def correlations(workloads: Sequence[Workload]) -> Figure:
 
 
 def gaps(workloads: Sequence[Workload]) -> Figure:
-    """Return the CCDFs of times between jobs and between bags; Minh 2012, Figs. 3.1 and 3.6 (a)."""
+    """Return CCDFs of times between jobs and between bags (Minh 2012, Figs. 3.1 and 3.6 (a))."""
     panels, figure = _shared(workloads, "Times between arrivals", 2, 3.6)
     for axes, column in zip(panels, draw.BETWEEN.values(), strict=True):
         draw.draw_ccdf(axes, workloads, column, tail=True)
@@ -80,15 +80,15 @@ def gaps(workloads: Sequence[Workload]) -> Figure:
 
 
 def jobs(workloads: Sequence[Workload]) -> Figure:
-    """Return the CCDFs of run time, processors, requested time and wait."""
-    panels, figure = _shared(workloads, "How long, how wide, how patient", 2, 3.0, rows=2)
+    """Return CCDFs of run time, processors, requested time and wait."""
+    panels, figure = _shared(workloads, "Run times, processors, requests and waits", 2, 3.0, rows=2)
     for axes, column in zip(panels, draw.COLUMNS.values(), strict=True):
         draw.draw_ccdf(axes, workloads, column)
     return figure
 
 
 def run_time_processors(workloads: Sequence[Workload]) -> Figure:
-    """Return maps of run time x processors, by jobs and by occupation; Minh 2012, Fig. 2.6."""
+    """Return maps of run time and processors, by jobs and by occupation (Minh 2012, Fig. 2.6)."""
     panels, figure = _multiples(
         workloads, "Run time and processors", 2, most=2 if len(workloads) <= 2 else 4, right=0.91
     )
@@ -115,7 +115,7 @@ def run_time_processors(workloads: Sequence[Workload]) -> Figure:
 
 
 def bag_gaps(workloads: Sequence[Workload]) -> Figure:
-    """Return the distributions of times between bags with the fitted ones; Minh 2012, Fig. 3.6."""
+    """Return distributions of times between bags with their fits (Minh 2012, Fig. 3.6)."""
     panels, figure = _multiples(workloads, "Times between bags of tasks", 1, most=2)
     for axes, workload in zip(panels, workloads, strict=True):
         draw.draw_bag_gaps(axes, workload, title_of(axes, workload, "share up to ..."))
@@ -124,7 +124,7 @@ def bag_gaps(workloads: Sequence[Workload]) -> Figure:
 
 
 def repetitions(workloads: Sequence[Workload]) -> Figure:
-    """Return histograms of run lengths and bag sizes with Zipf's law; Minh 2012, Fig. 3.2, 3.5."""
+    """Return histograms of run lengths and bag sizes with Zipf fits (Minh 2012, Figs. 3.2, 3.5)."""
     panels, figure = _multiples(workloads, "Repetitions: similar run times, bags of tasks", 2)
     for place, axes in enumerate(panels):
         workload, of = workloads[place // 2], ("runs", "bags")[place % 2]
@@ -136,8 +136,8 @@ def repetitions(workloads: Sequence[Workload]) -> Figure:
 
 
 def users(workloads: Sequence[Workload]) -> Figure:
-    """Return users by rank, the share of the busiest, and think times against response times."""
-    panels, figure = _shared(workloads, "Busy and rare users, and how long they think", 3, 3.5)
+    """Return jobs by rank of user, the share of the busiest, and think over response times."""
+    panels, figure = _shared(workloads, "Users and their think times", 3, 3.5)
     draw.draw_users(panels[0], workloads, together=False)
     draw.draw_users(panels[1], workloads, together=True)
     draw.draw_think_times(panels[2], workloads)
@@ -145,7 +145,7 @@ def users(workloads: Sequence[Workload]) -> Figure:
 
 
 def _busiest_hours(workloads: Sequence[Workload]) -> float | None:
-    """Return what the darkest shade stands for: nearly the busiest hour of all weeks."""
+    """Return the value of the darkest shade: close to the busiest hour of all weeks."""
     found = []
     for workload in workloads:
         try:
@@ -156,7 +156,7 @@ def _busiest_hours(workloads: Sequence[Workload]) -> float | None:
 
 
 def _bar(figure: Figure, mesh: Any, text: str, extend: str) -> Any:
-    """Add a colour bar at the right edge; return it."""
+    """Add a colour bar at the right edge, and return it."""
     height = figure.get_figheight()
     place = figure.add_axes((0.93, BELOW / height, 0.01, 1 - (BELOW + ABOVE) / height))
     bar = figure.colorbar(mesh, cax=place, extend=extend)
@@ -167,14 +167,14 @@ def _bar(figure: Figure, mesh: Any, text: str, extend: str) -> Any:
 
 
 def _same_scales(panels: Sequence[Axes]) -> None:
-    """Give panels that show something the same axes: those of the largest extent."""
+    """Give all panels that are not empty the same axes, those of the largest extent."""
     drawn = [axes for axes in panels if axes.lines or axes.collections]
     if not drawn:
         return
     across, up = (
         np.array([getattr(axes, limits)() for axes in drawn]) for limits in ("get_xlim", "get_ylim")
     )
-    # Labels are those of the panel that reaches farthest.
+    # Take the labels of the panel with the largest extent.
     widest, highest = drawn[across[:, 1].argmax()], drawn[up[:, 1].argmax()]
     for axes in drawn:
         for axis, model in ((axes.xaxis, widest.xaxis), (axes.yaxis, highest.yaxis)):
@@ -188,7 +188,7 @@ def _same_scales(panels: Sequence[Axes]) -> None:
 def _multiples(
     workloads: Sequence[Workload], title: str, each: int, most: int = 4, right: float = 0.985
 ) -> tuple[list[Axes], Figure]:
-    """Return so many panels for each workload, at most ``most`` side by side, and their figure."""
+    """Return panels for each workload, at most ``most`` side by side, and their figure."""
     count = each * len(workloads)
     columns = min(count, most)
     if count > most and count % columns and count % (columns - 1) == 0:
@@ -226,65 +226,64 @@ class Drawing(NamedTuple):
     caption: str  #: how to read it
 
 
-#: Pictures by name, in the order they are shown in.
+#: Pictures by name, in the order in which they are shown.
 PICTURES = {
     "arrivals": Drawing(
         "arrivals", arrivals, "Left: jobs submitted on each day by local date; the line is the "
-        "mean of the seven days around it. Right: when in the week they are submitted; a shade of "
-        "2 is an hour with twice the jobs of the mean hour."
+        "mean of the seven days around it. Right: the hours of the week in which jobs are "
+        "submitted; a shade of 2 is an hour with twice the jobs of the mean hour."
     ),
     "correlations": Drawing(
-        "arrivals", correlations, "How alike the numbers of arrivals in two intervals are, by the "
-        "time between them: 1 alike, 0 not related. Waves of a day (thin lines) or a week (dark "
-        "line) are cycles; a slow decay is long range dependence. Bags of tasks count once, "
-        "whatever their size."
+        "arrivals", correlations, "Correlation of the numbers of arrivals in two intervals, by the "
+        "time between them: 1 equal, 0 unrelated. Waves of a day (thin lines) or a week (dark "
+        "line) are cycles; a slow decay is long range dependence. A bag of tasks counts once, "
+        "whatever its size."
     ),
     "gaps": Drawing(
-        "arrivals", gaps, "Which share of the times between two arrivals is longer than so long, "
-        "both on logarithmic axes. Poisson arrivals would drop steeply soon after their mean; a "
-        "line that falls slowly has bursts and long pauses."
+        "arrivals", gaps, "Share of the times between two arrivals that are longer than the time "
+        "on the x axis; both axes are logarithmic. Poisson arrivals would drop steeply soon after "
+        "their mean; a line that falls slowly means bursts and long pauses."
     ),
     "jobs": Drawing(
-        "jobs", jobs, "Which share of the jobs has more than so much. A steep step is a value "
-        "that many jobs have in common."
+        "jobs", jobs, "Share of the jobs whose value is larger than that on the x axis. A steep "
+        "step is a value that many jobs have in common."
     ),
     "run_time_processors": Drawing(
-        "jobs", run_time_processors, "Each cell holds jobs of like run time (to the right) and "
-        "processors (upwards). Its shade tells its share of the jobs, or of the occupation (run "
-        "time x processors); white is less than 0.01 %. Both on logarithmic axes, as are the "
-        "shades."
+        "jobs", run_time_processors, "Each cell holds jobs of similar run time (to the right) and "
+        "processors (upwards). Its shade is its share of the jobs, or of the occupation (run time "
+        "x processors); white is less than 0.01 %. Axes and shades are logarithmic."
     ),
     "bag_gaps": Drawing(
-        "bags", bag_gaps, "Which share of the times between two bags is not longer than so long, "
-        "and five distributions fitted to them. KS is the largest vertical distance to the data: "
-        "the smaller, the better the fit."
+        "bags", bag_gaps, "Share of the times between two bags that are not longer than the time "
+        "on the x axis, and five distributions fitted to them. KS is the largest vertical distance "
+        "to the data: the smaller, the better the fit."
     ),
     "repetitions": Drawing(
-        "locality", repetitions, "How often something repeats so many times, on logarithmic axes. "
-        "Runs: jobs after each other whose run times are of one class. Bags: jobs of one user that "
-        "ask for the same and follow each other closely, single jobs among them. Points near the "
-        "falling line follow Zipf's law; the smaller its exponent, the more is repeated."
+        "locality", repetitions, "Number of runs, or bags, by their length in jobs, on logarithmic "
+        "axes. Runs: successive jobs whose run times are in the same class. Bags: jobs of one user "
+        "with the same requests in close succession, including single jobs. Points near the "
+        "falling line follow Zipf's law; the smaller its exponent, the more repetition."
     ),
     "users": Drawing(
         "users", users, "Left: the jobs of each user, the busiest first, on logarithmic axes. "
-        "Middle: the share of all jobs that the busiest users have together. Right: how long users "
-        "think before they go on, by how long their last batch took; lines are medians, bands (of "
-        "up to three traces) reach from the lower to the upper quartile."
+        "Middle: the joint share of the busiest users in all jobs. Right: think times by the "
+        "response time of the previous batch; lines are medians, bands (for up to three traces) "
+        "reach from the lower to the upper quartile."
     ),
 }  # fmt: skip
 
-#: s; shorter times are told in seconds with digits after the point.
+#: s; shorter times are printed in seconds with decimals.
 SHORT_S = 120
 
-#: Numbers nearer to 0 are told with as many digits as they need.
+#: Numbers closer to 0 are printed with two significant digits.
 SMALL = 0.001
 
 
 def format_value(feature: Feature, value: Value) -> str:
-    """Return what a feature is, for people, with its unit; or ``not available: reason``.
+    """Return the value of a feature as text with its unit, or ``not available: reason``.
 
-    Times are told in the unit that suits them (``12.4 min``), shares in percent, whole numbers
-    with separators of thousands, others with three or four digits.
+    Times get a suitable unit (``12.4 min``), shares are in percent, whole numbers have thousands
+    separators, others have three or four digits.
     """
     number = value.number
     if number is None:
@@ -305,7 +304,7 @@ def _time(seconds: float) -> str:
 
 
 def _digits(number: float, most: int = 3) -> str:
-    """Return a number with three or four digits; ``most`` digits after the point, if not tiny."""
+    """Return a number with three or four digits and at most ``most`` decimals, unless tiny."""
     if float(number).is_integer():
         return f"{number:,.0f}"
     size = abs(number)
@@ -315,22 +314,22 @@ def _digits(number: float, most: int = 3) -> str:
     return f"{number:,.{min(wanted, most)}f}"
 
 
-#: Distributions whose versions decide about the numbers, beside those of a run.
+#: Packages whose versions affect the numbers, in addition to those of a run.
 ALSO_BY = ("scipy", "scikit-learn", "matplotlib")
 
-#: Names in the heading; of more only their number is told.
+#: Names in the heading; of the others it gives only the number.
 IN_HEADING = 3
 
 
 def features_html(measured: Sequence[Features], *, again: str = "") -> str:
-    """Return the report as one HTML file without scripts, which loads nothing.
+    """Return the report as one HTML file that has no scripts and loads nothing.
 
     Parameters
     ----------
     measured
-        Features of one or several workloads, which stand side by side.
+        Features of one or several workloads, shown side by side.
     again
-        Command that makes the same again.
+        Command that makes the report again.
     """
     workloads = [features.workload for features in measured]
     names = [plain_name(workload) for workload in workloads]
@@ -353,7 +352,7 @@ def features_html(measured: Sequence[Features], *, again: str = "") -> str:
 
 
 def pictures_of(group: Group, workloads: Sequence[Workload]) -> list[str]:
-    """Return the pictures that belong to a group of features, as HTML."""
+    """Return the pictures of a group of features as HTML."""
     return [
         figure_of(Picture(figure_png(picture.draw(workloads)), picture.caption))
         for picture in PICTURES.values()
@@ -362,7 +361,7 @@ def pictures_of(group: Group, workloads: Sequence[Workload]) -> list[str]:
 
 
 def _lead(workload: Workload) -> str:
-    """Return a sentence on a workload."""
+    """Return a sentence about a workload."""
     users = len(set(workload.user[workload.user >= 0].tolist()))
     words = f"{workload.name}: {plural(len(workload), 'job')}"
     if users:
@@ -373,7 +372,7 @@ def _lead(workload: Workload) -> str:
 
 
 def _facts_table(workloads: Sequence[Workload]) -> str:
-    """Return what was measured of each workload, and what was left out."""
+    """Return a table of what was measured of each workload and what was left out."""
     facts = [dict(_facts(workload)) for workload in workloads]
     rows = [
         (name, [of_one.get(name, "0" if name.startswith("left out") else "") for of_one in facts])
@@ -418,7 +417,7 @@ def _features_table(group: Group, measured: Sequence[Features]) -> str:
             value = features[one.name]
             kind = "reason" if value.number is None else "number"
             cells.append(f'<td class="{kind}">{escape(format_value(one, value))}</td>')
-        # Blanks at the beginning tell that it belongs to the one above.
+        # A title that begins with blanks belongs to the one above.
         title = escape(one.title.strip())
         inset = ' style="padding-left: 1.2rem"' if one.title.startswith(" ") else ""
         tip = escape(f"{one.name}, in {one.unit}" if one.unit else one.name)
@@ -431,7 +430,7 @@ def _features_table(group: Group, measured: Sequence[Features]) -> str:
 
 
 def _origin(workloads: Sequence[Workload], again: str) -> str:
-    """Return scales, versions and the command."""
+    """Return the scales, versions and command."""
     used = list(dict.fromkeys(workload.settings for workload in workloads))
     lines = [
         f"Arrivals counted per {format_duration(one.time_scale_s)}, bags with pauses of up to "

@@ -1,16 +1,16 @@
 """Series of numbers: moments, distributions, autocorrelation, arrivals, long range dependence.
 
-Definitions of Minh 2012, sections 2.1 and 2.2.
+Definitions are those of Minh 2012, sections 2.1 and 2.2.
 
 The Hurst parameter is estimated in three ways. Minh 2012 (sections 2.3.1 and 3.2) takes *Aggregate
 Variance*, *R/S Statistic* and *Periodogram* of Taqqu, Teverovsky and Willinger, *Estimators for
-long-range dependence: an empirical study*, Fractals 3(4), 1995, and tells their mean and standard
-deviation. Which sizes and frequencies count is not in the thesis; the ones here come within 0.02 of
-its Table 3.2 on the logs HPC2N and Thunder. Libraries (nolds, hurst) have R/S alone, and no way to
-leave out sizes with constant blocks.
+long-range dependence: an empirical study*, Fractals 3(4), 1995, and reports their mean and standard
+deviation. The thesis does not say which sizes and frequencies count; those used here come within
+0.02 of its Table 3.2 on the logs HPC2N and Thunder. Libraries (nolds, hurst) only have R/S, and
+cannot leave out sizes with constant blocks.
 
-On fractional Gaussian noise of 16,384 values and a known H of 0.5 to 0.8 the mean of the three lies
-within 0.01 of it; at 0.9 it is 0.02 to 0.03 low, as variance and R/S are there.
+On fractional Gaussian noise of 16,384 values with a known H of 0.5 to 0.8 the mean of the three is
+within 0.01 of it; at 0.9 it is 0.02 to 0.03 too low, because variance and R/S are.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from hpcrowd.environment.quantities import plural
 
 Floats = NDArray[np.float64]
 
-#: Most intervals that arrivals are counted in: beyond it the scale is far too short for the trace.
+#: Most intervals for counting arrivals; with more, the time scale is far too short for the trace.
 MOST_INTERVALS = 50_000_000
 
 
@@ -38,9 +38,9 @@ class Moments:
     Attributes
     ----------
     count
-        How many values.
+        Number of values.
     mean, median, smallest, largest
-        Of them.
+        Of the values.
     sd
         Standard deviation, from the variance with n - 1.
     """
@@ -66,10 +66,10 @@ def moments(values: ArrayLike) -> Moments:
     Raises
     ------
     UnavailableError
-        When there are fewer.
+        When there are fewer than two.
     """
     numbers = _series(values, least=2)
-    # Equal values have no spread; a sum in floating point may say they do, by a hair.
+    # Equal values have no spread; floating-point sums may give a tiny one.
     equal = bool((numbers == numbers[0]).all())
     return Moments(
         len(numbers),
@@ -82,7 +82,7 @@ def moments(values: ArrayLike) -> Moments:
 
 
 def cdf(values: ArrayLike) -> tuple[Floats, Floats]:
-    """Return the distinct values and the share of values not larger than each, P(X <= x)."""
+    """Return the distinct values and the share of values up to each, P(X <= x)."""
     numbers = _series(values, least=1)
     x, count = np.unique(numbers, return_counts=True)
     return x, np.cumsum(count) / len(numbers)
@@ -111,8 +111,8 @@ def autocorrelation(values: ArrayLike, lags: int) -> Floats:
 
     Notes
     -----
-    The sum over the n - k pairs is divided by that over all n squares, so that R(0) = 1 and a lag
-    that few pairs have counts for less.
+    The sum over the n - k pairs is divided by the sum of all n squares, so that R(0) = 1 and lags
+    with few pairs are damped.
     """
     if lags < 0:
         raise QuantityError(f"lags {lags}: must not be negative")
@@ -141,13 +141,13 @@ def interarrivals(times: ArrayLike) -> Floats:
 
 
 def counts(times: ArrayLike, scale: float) -> Floats:
-    """Return how many arrivals each interval of length ``scale`` has (section 2.2).
+    """Return the number of arrivals in each interval of length ``scale`` (section 2.2).
 
     Parameters
     ----------
     times
-        Arrival times; the first interval begins with the first of them, the last one is that of
-        the last.
+        Arrival times; the first interval begins with the first one, the last interval contains the
+        last one.
     scale
         T, in the unit of the times.
 
@@ -171,12 +171,12 @@ def counts(times: ArrayLike, scale: float) -> Floats:
 
 
 def rates(times: ArrayLike, scale: float) -> Floats:
-    """Return the rate process, :func:`counts` divided by the length of the interval."""
+    """Return the rate process: :func:`counts` divided by the length of the interval."""
     return counts(times, scale) / scale
 
 
 def spearman(first: ArrayLike, second: ArrayLike) -> float:
-    """Return Spearman's correlation of two series, equal values sharing their rank (2.1.3).
+    """Return Spearman's correlation of two series; equal values share their rank (2.1.3).
 
     Raises
     ------
@@ -204,24 +204,24 @@ def _series(values: ArrayLike, least: int) -> Floats:
     return numbers
 
 
-#: Sizes of blocks, equally spaced on a log scale, before equal ones are dropped (unconfirmed).
+#: Number of block sizes, equally spaced on a log scale, before dropping duplicates (unconfirmed).
 SIZES = 50
 
-#: There are at least this many blocks of the largest size (unconfirmed).
+#: Fewest blocks of the largest size (unconfirmed).
 FEWEST_BLOCKS = 5
 
-#: Which part of the points a line is fitted to, in the order of their size (unconfirmed).
+#: Part of the points, by size, to which a line is fitted (unconfirmed).
 VARIANCE_PART = (0.1, 0.7)
 RANGE_PART = (0.3, 0.9)
 
-#: Which part of the frequencies counts, from the lowest on (Taqqu et al. 1995 take 10 %; 20 %
-#: reaches the published table).
+#: Part of the frequencies that counts, from the lowest on (Taqqu et al. 1995 take 10 %; 20 %
+#: reproduces the published table).
 LOWEST_FREQUENCIES = 0.2
 
-#: Smallest block of R/S, and the power of log10 of the length that it grows with (unconfirmed).
+#: Smallest block of R/S, and the power of log10 of the length with which it grows (unconfirmed).
 SMALLEST_RANGE, RANGE_POWER = 10, 2
 
-#: Shortest series that is measured: below it, blocks are too small to fit a line to.
+#: Shortest series that is measured; in shorter ones, blocks are too small to fit a line.
 SHORTEST = 100
 
 
@@ -241,7 +241,7 @@ class Hurst:
 
     @property
     def estimates(self) -> tuple[float, float, float]:
-        """The three."""
+        """The three estimates."""
         return self.aggregated_variance, self.rescaled_range, self.periodogram
 
     @property
@@ -273,22 +273,22 @@ def hurst(values: ArrayLike) -> Hurst:
 
 
 def aggregated_variance(series: Floats) -> float:
-    """Return H by the variance of block means, which falls as m^(2H - 2) with block size m."""
+    """Return H from the variance of block means, which falls as m^(2H - 2) with block size m."""
     sizes = _sizes(1, len(series))
     return 1 + _slope(*_points(series, sizes[sizes > 1], _variance_of_means), *VARIANCE_PART) / 2
 
 
 def rescaled_range(series: Floats) -> float:
-    """Return H by the range of cumulative deviations over the standard deviation, as m^H.
+    """Return H from the range of cumulative deviations over the standard deviation, as m^H.
 
-    A size at which some block does not vary is left out.
+    Sizes at which some block does not vary are left out.
     """
     smallest = max(SMALLEST_RANGE, np.log10(len(series)) ** RANGE_POWER)
     return _slope(*_points(series, _sizes(smallest, len(series)), _log_range), *RANGE_PART)
 
 
 def periodogram(series: Floats) -> float:
-    """Return H by the power of low frequencies f, which falls as f^(1 - 2H)."""
+    """Return H from the power at low frequencies f, which falls as f^(1 - 2H)."""
     power = np.abs(np.fft.rfft(series)) ** 2
     place = np.arange(1, int(LOWEST_FREQUENCIES * (len(power) - 1)) + 1)
     seen = power[place] > 0
@@ -308,16 +308,16 @@ def _checked(values: ArrayLike) -> Floats:
 
 
 def _sizes(smallest: float, length: int) -> Int64s:
-    """Return block sizes, rising, each once."""
+    """Return distinct block sizes, rising."""
     spaced = np.geomspace(smallest, max(length / FEWEST_BLOCKS, smallest), SIZES)
-    # A power of ten may come out a hair below itself.
+    # Floating point may put a power of ten slightly below itself.
     return np.unique(np.floor(spaced * (1 + 1e-12)).astype(np.int64))
 
 
 def _points(
     series: Floats, sizes: Int64s, measure: Callable[[Floats], float | None]
 ) -> tuple[Floats, Floats]:
-    """Return log sizes and what is measured on blocks of each, without those that give None."""
+    """Return log sizes and the measure on blocks of each size, without sizes that give None."""
     found = []
     for size in sizes:
         number = measure(series[: len(series) // size * size].reshape(-1, size))

@@ -1,6 +1,6 @@
-"""Features of single jobs: run times, processors, requested times, waits, and how they correlate.
+"""Features of single jobs: run times, processors, requested times, waits, correlations.
 
-Definitions of Minh 2012, sections 2.1 and 2.3.2, where nothing else is said.
+Definitions are those of Minh 2012, sections 2.1 and 2.3.2, unless stated otherwise.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ _MOMENTS: Kinds = {
 
 @GROUP.statistics("run time", _MARGINAL, _MOMENTS, "s")
 def run_time(workload: Workload) -> Floats:
-    """As recorded."""
+    """Run time as recorded."""
     return workload.run_time
 
 
 @GROUP.statistics("processors", _MARGINAL, _MOMENTS)
 def processors(workload: Workload) -> Int64s:
-    """Requested, else allocated."""
+    """Requested processors, else allocated."""
     return workload.processors
 
 
 @GROUP.feature("share of serial jobs", "Song et al. 2005, section II")
 def serial_share(workload: Workload) -> float:
-    """Jobs of one processor."""
+    """Share of jobs of one processor."""
     return float((workload.processors == 1).mean())
 
 
 @GROUP.feature("share of powers of two", "Song et al. 2005, section II")
 def power_of_two_share(workload: Workload) -> float:
-    """Parallel jobs whose processors are a power of two."""
+    """Share of parallel jobs whose number of processors is a power of two."""
     parallel = workload.processors[workload.processors > 1]
     if not len(parallel):
         raise UnavailableError("all jobs have one processor")
@@ -57,13 +57,13 @@ def power_of_two_share(workload: Workload) -> float:
 
 @GROUP.feature("run time and processors (Spearman)", "Minh 2012, section 2.3.2, Table 3.4")
 def run_time_processors_spearman(workload: Workload) -> float:
-    """Correlation of ranks, with requested processors."""
+    """Rank correlation with requested processors."""
     return series.spearman(workload.run_time, workload.processors)
 
 
 @GROUP.feature("run time and processors (Pearson)", "Minh 2012, Eq. 2.2; Song et al. 2005, Table V")
 def run_time_processors_pearson(workload: Workload) -> float:
-    """Correlation of the values, with requested processors."""
+    """Correlation of the values with requested processors."""
     return series.pearson(workload.run_time, workload.processors)
 
 
@@ -71,8 +71,8 @@ def run_time_processors_pearson(workload: Workload) -> float:
 def normalized_entropy(workload: Workload) -> float:
     """Normalized entropy of run time over allocated processors: 0 bursty, 1 uniform.
 
-    Eq. 2.5 with p_i = TR_i / TR. TR_i is the total run time of all jobs that got i processors. N is
-    the processors of the largest job.
+    Eq. 2.5 with p_i = TR_i / TR. TR_i is the total run time of all jobs on i processors. N is the
+    number of processors of the largest job.
     """
     processors, run_time = workload.allocated, workload.run_time
     largest = int(processors.max(initial=1))
@@ -88,13 +88,13 @@ def normalized_entropy(workload: Workload) -> float:
 
 @GROUP.feature("share of jobs with a requested time", "Minh 2012, section 3.6, footnote 3")
 def requested_time_share(workload: Workload) -> float:
-    """Jobs whose user asked for a run time."""
+    """Share of jobs with a requested time."""
     return float((workload.requested_time > 0).mean())
 
 
 @GROUP.statistics("requested time", _MARGINAL, _MOMENTS, "s")
 def requested_time(workload: Workload) -> Floats:
-    """Of jobs that have one."""
+    """Requested time of jobs that have one."""
     return workload.requested_time[_asked(workload)]
 
 
@@ -107,7 +107,7 @@ def use_of_requests(workload: Workload) -> float:
 
 @GROUP.statistics("wait", _MARGINAL, _MOMENTS, "s")
 def wait(workload: Workload) -> Floats:
-    """From submission to start, where recorded."""
+    """Time from submission to start, if recorded."""
     known = workload.wait >= 0
     if not known.any():
         raise UnavailableError("no waits recorded")
@@ -115,7 +115,7 @@ def wait(workload: Workload) -> Floats:
 
 
 def is_power_of_two(processors: Int64s) -> NDArray[np.bool_]:
-    """Return which numbers of processors, each at least 1, are powers of two; 1 is one."""
+    """Return which numbers of processors, each at least 1, are powers of two (1 is one)."""
     found: NDArray[np.bool_] = (processors & (processors - 1)) == 0
     return found
 

@@ -1,4 +1,4 @@
-"""Workload statistics of traces and runs: read them, measure everything, tell it as data."""
+"""Workload statistics of traces and runs: read them, measure all features, return data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hpcrowd.analysis.features.feature import Feature, Features, Group, value_of
 from hpcrowd.analysis.features.workload import Settings, Which, Workload
 from hpcrowd.environment.errors import TraceError
 
-#: All groups, in the order they are shown in.
+#: All groups, in the order in which they are shown.
 GROUPS: tuple[Group, ...] = (
     arrivals.GROUP,
     sizes.GROUP,
@@ -47,7 +47,7 @@ def read_workload(
     Raises
     ------
     TraceError, ResultsError
-        When it cannot be read, or holds no job to measure.
+        When it cannot be read, or has no job to measure.
     """
     from hpcrowd.analysis.results import read_results
     from hpcrowd.environment.traces.formats.registry import read_trace
@@ -57,7 +57,7 @@ def read_workload(
         return Workload.from_run(read_results(place), which, name=place.name, settings=settings)
     trace = read_trace(place)
     if not len(trace):
-        raise TraceError(f"{place}: no jobs in it; there is nothing to measure")
+        raise TraceError(f"{place}: has no jobs; there is nothing to measure")
     return Workload.from_trace(trace, which, name=place.name, settings=settings)
 
 
@@ -70,9 +70,9 @@ def measure_all(
     Parameters
     ----------
     workloads
-        Which.
+        The workloads.
     progress
-        Called before each feature with what is measured, how many are done, and how many there are.
+        Called before each feature with its title, the number done and the total.
     """
     all_of_them, wanted = list(workloads), list(FEATURES.values())
     total = len(all_of_them) * len(wanted)
@@ -88,7 +88,7 @@ def measure_all(
 
 
 def stats_json(measured: Sequence[Features]) -> dict[str, Any]:
-    """Return what was measured as plain data, fit for JSON; names of features carry units."""
+    """Return the measurements as plain data, fit for JSON; names of features carry units."""
     traces = []
     for features in measured:
         workload = features.workload

@@ -1,4 +1,4 @@
-"""Features of users: how many, how unequal, their sessions, batches, think and response times.
+"""Features of users: number, inequality, sessions, batches, think and response times.
 
 Sessions and batches are those of Zakay and Feitelson (:mod:`hpcrowd.agents.work.sessions`).
 """
@@ -19,13 +19,13 @@ from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.quantities import round_half_up
 
-#: Jobs below which a user counts as rare (Song et al. 2005, Table II).
+#: A user with fewer jobs counts as rare (Song et al. 2005, Table II).
 RARE_JOBS = 100
 
-#: Part of the jobs that may lack a wait, and are left out then, before nothing is said of batches.
+#: Largest share of jobs without a wait for which batches are still measured, without these jobs.
 MOST_UNKNOWN = 0.01
 
-#: Which part of the users is the busy one.
+#: Share of the users that counts as busy.
 BUSY_PART = 0.1
 
 
@@ -38,9 +38,9 @@ class Batches:
     start, end
         s; first submission and latest end, shape (batches,).
     session
-        Their sessions.
+        Session of each batch.
     size
-        Their jobs.
+        Number of jobs of each batch.
     """
 
     start: Int64s
@@ -50,17 +50,17 @@ class Batches:
 
     @property
     def response(self) -> Int64s:
-        """s; from first submission to latest end."""
+        """Time from first submission to latest end, s."""
         return self.end - self.start
 
     @property
     def followed(self) -> Int64s:
-        """Places of the batches that another one of the same session follows."""
+        """Indices of the batches that are followed by another one in the same session."""
         return np.flatnonzero(self.session[1:] == self.session[:-1])
 
     @property
     def think(self) -> Int64s:
-        """s; from the end of each of :attr:`followed` to the next one's submission."""
+        """Time from the end of each of :attr:`followed` to the submission of the next batch, s."""
         before = self.followed
         return self.start[before + 1] - self.end[before]
 
@@ -69,24 +69,24 @@ GROUP = Group("users", "Users")
 
 _SESSIONS = "Zakay and Feitelson 2015, section IV"
 
-#: Statistics of what differs from user to user, or session to session.
+#: Statistics of quantities of users and sessions.
 _KINDS: Kinds = {"mean": np.mean, "median": np.median}
 
 
 @once
 def sessions_of(workload: Workload) -> Sessions:
-    """Return the sessions of the jobs whose user is known."""
+    """Return the sessions of jobs with a known user."""
     return _cut(workload, np.flatnonzero(_known(workload)))[1]
 
 
 @once
 def batches_of(workload: Workload) -> Batches:
-    """Return the batches of the jobs whose user and wait are known.
+    """Return the batches of jobs with known user and wait.
 
     Raises
     ------
     UnavailableError
-        When more waits are unknown than :data:`MOST_UNKNOWN`.
+        When the share of unknown waits is above :data:`MOST_UNKNOWN`.
     """
     of_users = _known(workload)
     rows = np.flatnonzero(of_users & (workload.wait >= 0))
@@ -106,7 +106,7 @@ def batches_of(workload: Workload) -> Batches:
 
 
 def _known(workload: Workload) -> NDArray[np.bool_]:
-    """Return which jobs have a user that is known; at least one has."""
+    """Return which jobs have a known user; at least one has."""
     known: NDArray[np.bool_] = workload.user >= 0
     if not known.any():
         raise UnavailableError("no users recorded")
@@ -114,7 +114,7 @@ def _known(workload: Workload) -> NDArray[np.bool_]:
 
 
 def _cut(workload: Workload, rows: Int64s) -> tuple[JobTable, Sessions]:
-    """Return a table of some jobs, cut into sessions and batches; unknown waits count as 0."""
+    """Return a table of some jobs, with their sessions and batches; unknown waits count as 0."""
     jobs = JobTable(len(rows))
     jobs.user[:] = workload.user[rows]
     jobs.recorded_submit[:] = _seconds(workload.submit[rows] - workload.submit.min())
@@ -131,15 +131,15 @@ def _seconds(times: Floats) -> Int64s:
 
 @GROUP.feature("users", "Song et al. 2005, Table I")
 def users(workload: Workload) -> int:
-    """Who submitted a job."""
+    """Number of users who submitted a job."""
     return len(jobs_per_user(workload))
 
 
 @GROUP.statistics("jobs of a user", "Song et al. 2005, section III", _KINDS)
 def jobs_per_user(workload: Workload) -> Int64s:
-    """Jobs of each user whose number is known.
+    """Jobs of each known user.
 
-    Most first.
+    In falling order.
     """
     counts = np.unique(workload.user[_known(workload)], return_counts=True)[1]
     return np.sort(counts)[::-1]
@@ -153,9 +153,9 @@ def jobs_per_user_max(workload: Workload) -> int:
 
 @GROUP.feature("share of jobs of the busiest tenth", "our own")
 def busy_users_share(workload: Workload) -> float:
-    """Jobs of the busiest tenth of users, of all jobs.
+    """Share of the busiest tenth of users in all jobs.
 
-    At least one of them is busy.
+    The tenth is at least one user.
     """
     jobs = jobs_per_user(workload)
     return float(jobs[: max(1, round(BUSY_PART * len(jobs)))].sum() / jobs.sum())
@@ -163,13 +163,13 @@ def busy_users_share(workload: Workload) -> float:
 
 @GROUP.feature("share of users below 100 jobs", "Song et al. 2005, Table II")
 def rare_users_share(workload: Workload) -> float:
-    """Users with fewer than 100 jobs."""
+    """Share of users with fewer than 100 jobs."""
     return float(np.mean(jobs_per_user(workload) < RARE_JOBS))
 
 
 @GROUP.statistics("activity of a user", "Zakay and Feitelson 2015, section VII", _KINDS, "s")
 def activity_length(workload: Workload) -> Floats:
-    """From a user's first submission to the last."""
+    """Time from a user's first to last submission."""
     known = _known(workload)
     submit = _seconds(workload.submit - workload.submit.min())
     return activity_lengths(workload.user[known], submit[known]).astype(np.float64)
@@ -177,7 +177,7 @@ def activity_length(workload: Workload) -> Floats:
 
 @GROUP.feature("sessions", _SESSIONS)
 def sessions(workload: Workload) -> int:
-    """Periods of work of a user without a pause of over an hour between submissions."""
+    """Periods of a user without a pause of over an hour between submissions."""
     return len(sessions_of(workload))
 
 
@@ -189,7 +189,7 @@ def jobs_per_session(workload: Workload) -> Int64s:
 
 @GROUP.statistics("session", _SESSIONS, _KINDS, "s")
 def session_length(workload: Workload) -> Floats:
-    """From a session's first submission to its last."""
+    """Time from a session's first to its last submission."""
     found = sessions_of(workload)
     last = found.session_first[1:] - 1
     submit = workload.submit[workload.user >= 0][found.rows]
@@ -198,7 +198,7 @@ def session_length(workload: Workload) -> Floats:
 
 @GROUP.feature("batches", _SESSIONS)
 def batches(workload: Workload) -> int:
-    """Sets of jobs of a session that overlap."""
+    """Sets of overlapping jobs of a session."""
     return len(batches_of(workload).start)
 
 
@@ -210,7 +210,7 @@ def jobs_per_batch(workload: Workload) -> Int64s:
 
 @GROUP.statistics("think time", _SESSIONS, _KINDS, "s")
 def think_time(workload: Workload) -> Int64s:
-    """From the end of a batch to the next submission in the session.
+    """Time from the end of a batch to the next submission in the session.
 
     Raises
     ------
@@ -225,9 +225,9 @@ def think_time(workload: Workload) -> Int64s:
 
 @GROUP.statistics("response time of a batch", _SESSIONS, _KINDS, "s")
 def batch_response(workload: Workload) -> Int64s:
-    """From first submission to latest end, of batches that another one follows.
+    """Time from first submission to latest end, of batches followed by another one.
 
-    They are those that the :func:`think_time` follow; raises alike.
+    These are the batches before each :func:`think_time`; raises as that does.
     """
     think_time(workload)
     found = batches_of(workload)
@@ -236,5 +236,5 @@ def batch_response(workload: Workload) -> Int64s:
 
 @GROUP.feature("think and response time (Spearman)", f"{_SESSIONS}; the measure is our own")
 def think_response_spearman(workload: Workload) -> float:
-    """Correlation of ranks of a batch's response time and the think time after it."""
+    """Rank correlation of a batch's response time and the think time after it."""
     return series.spearman(batch_response(workload), think_time(workload))

@@ -1,4 +1,4 @@
-"""The workload that is measured: jobs in columns, by submission, from a trace, a run or a model."""
+"""The workload to measure: columns of jobs by submission, from a trace, a run or a model."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ Floats = NDArray[np.float64]
 #: Which jobs of a trace are measured.
 Which = Literal["completed", "all"]
 
-#: Most components of a mixture. The thesis leaves the number to BIC alone, which goes on falling
-#: as far as one tries, because recorded times pile up on single values (unconfirmed; about 20 come
-#: near its Table 3.5).
+#: Most components of a mixture. The thesis leaves the number to BIC alone, but BIC keeps falling
+#: with more components, because recorded times pile up on single values (unconfirmed; about 20 come
+#: close to its Table 3.5).
 MOST_COMPONENTS = 20
 
-#: s; what times are rounded to.
+#: s; rounding of times.
 RESOLUTION_S = 1.0
 
 #: Status of a job that completed, in the Standard Workload Format.
@@ -41,20 +41,20 @@ COMPLETED = 1
 
 @dataclass(frozen=True)
 class Settings:
-    """Scales at which a workload is measured.
+    """Scales for measuring a workload.
 
     Attributes
     ----------
     time_scale_s
-        s; T, over which arrivals are counted (Minh 2012, Table 3.2: 900 s).
+        s; T, the interval in which arrivals are counted (Minh 2012, Table 3.2: 900 s).
     bag_gap_s
         s; Delta, the longest time between two jobs of a bag (section 3.4: 100 s).
     session_gap_s
         s; the longest time between two submissions of a session (Zakay and Feitelson 2012: 1 h).
     resolution_s
-        s; what times are rounded to.
+        s; rounding of times.
     components
-        Most components of the mixture that run times are classified by.
+        Most components of the mixture that classifies run times.
     """
 
     time_scale_s: float = 900
@@ -71,20 +71,20 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Jobs in the order of their submission, ties by job number.
+    """Jobs in the order of submission, ties by job number.
 
     Attributes
     ----------
     name
-        For people.
+        Printed name.
     submit
         s since the origin, shape (jobs,).
     run_time
         s, at least 0.
     processors
-        As requested, else as allocated; at least 1.
+        Requested, else allocated; at least 1.
     allocated
-        As allocated, else as requested; at least 1.
+        Allocated, else requested; at least 1.
     requested_time, wait
         s; -1 unknown.
     user, group, executable, queue
@@ -92,17 +92,17 @@ class Workload:
     clock
         Local time.
     machine
-        Processors of the machine; None unknown.
+        Processors of the machine; None if unknown.
     sha256
-        Checksum of the trace; empty where there is none.
+        Checksum of the trace; empty if there is none.
     left_out
-        How many jobs are not measured, by reason.
+        Number of jobs left out, by reason.
     notes
-        What else is to be known of how the jobs were chosen.
+        Further remarks on how the jobs were chosen.
     settings
-        Scales at which it is measured.
+        Scales for measuring.
     remarks
-        What is to be known of how it was measured; measuring adds to it.
+        Remarks on how it was measured; measuring adds to them.
     """
 
     name: str
@@ -158,16 +158,16 @@ class Workload:
         queue: ArrayLike = UNKNOWN,
         **others: Any,
     ) -> Workload:
-        """Return the workload of arrays, in any order; a scalar stands for all jobs.
+        """Return the workload of arrays, in any order; a scalar applies to all jobs.
 
         Parameters
         ----------
         submit, run_time
             s, shape (jobs,).
         processors, allocated
-            Requested and allocated; without ``allocated`` the same.
+            Requested and allocated; by default ``allocated`` is the same.
         number
-            Job numbers, which decide ties; by default their order.
+            Job numbers, which decide ties; by default the order of the arrays.
         name, requested_time, wait, user, group, executable, queue, **others
             As the attributes.
 
@@ -195,13 +195,15 @@ class Workload:
             kind = np.float64 if column in TIMES else np.int64
             found = np.asarray(values, kind)
             if found.shape not in ((), (size,)):
-                raise QuantityError(f"{column}: {found.shape} values for {size} jobs; give as many")
+                raise QuantityError(
+                    f"{column}: shape {found.shape} for {size} jobs; give one value per job"
+                )
             columns[column] = np.broadcast_to(found, (size,))
         for column in TIMES:
             if not np.isfinite(columns[column]).all():
-                raise QuantityError(f"{column}: holds a value that is not finite; leave such out")
+                raise QuantityError(f"{column}: a value is not finite; leave such jobs out")
         if (columns["run_time"] < 0).any():
-            raise QuantityError("run_time: holds a negative value; leave such jobs out")
+            raise QuantityError("run_time: a value is negative; leave such jobs out")
         if size and min(columns["processors"].min(), columns["allocated"].min()) < 1:
             raise QuantityError("processors: a job has none; leave such jobs out")
         numbers = np.arange(size) if number is None else np.asarray(number)
@@ -226,12 +228,12 @@ class Workload:
         trace
             What was recorded.
         which
-            ``completed``: jobs of status 1 (Minh 2012, section 3.1); where no job has that status,
-            all, and a note says so. ``all``: whatever their status.
+            ``completed``: jobs of status 1 (Minh 2012, section 3.1); if no job has that status, all
+            jobs, with a note. ``all``: jobs of any status.
         name
-            For people; by default where the trace comes from.
+            Printed name; by default the source of the trace.
         settings
-            Scales at which it is measured.
+            Scales for measuring.
 
         Raises
         ------
@@ -250,7 +252,7 @@ class Workload:
         if which == "completed" and completed.any():
             leave_out("not completed (status other than 1)", ~completed)
         elif which == "completed":
-            notes.append("no job has status 1: whatever their status, all are measured")
+            notes.append("no job has status 1: jobs of any status are measured")
         leave_out("no submit time", trace["submit"] < 0)
         leave_out("no run time", trace["run"] < 0)
         requested, allocated = trace["requested_processors"], trace["allocated_processors"]
@@ -289,14 +291,14 @@ class Workload:
         name: str | None = None,
         settings: Settings | None = None,
     ) -> Workload:
-        """Return the workload that users submitted in a run; waits are the simulated ones.
+        """Return the workload submitted in a run; waits are the simulated ones.
 
         Parameters
         ----------
         run
-            What was simulated.
+            The run.
         which
-            ``completed``: jobs that ran to their own end; ``all``: also those that were stopped at
+            ``completed``: jobs that ran to their end; ``all``: also jobs that were stopped at
             their requested time.
         name, settings
             As for :meth:`from_trace`.
@@ -329,7 +331,7 @@ class Workload:
 
     @classmethod
     def from_jobs(cls, jobs: JobTable, **others: Any) -> Workload:
-        """Return the workload of jobs that were simulated; see :meth:`of` for ``others``."""
+        """Return the workload of simulated jobs; see :meth:`of` for ``others``."""
         return cls.of(
             jobs.submit,
             jobs.end - jobs.start,
@@ -345,7 +347,7 @@ class Workload:
 def once[**Which, Found](
     find: Callable[Concatenate[Workload, Which], Found],
 ) -> Callable[Concatenate[Workload, Which], Found]:
-    """Find something of a workload only once; the reason why there is none is kept too."""
+    """Cache a result per workload, including the reason if there is none."""
 
     @wraps(find)
     def kept(workload: Workload, /, *which: Which.args, **named: Which.kwargs) -> Found:
@@ -366,7 +368,7 @@ def once[**Which, Found](
 #: Columns that are times.
 TIMES = ("submit", "run_time", "requested_time", "wait")
 
-#: Columns that say whose and what a job is.
+#: Columns that identify a job's user, group, executable and queue.
 NUMBERS = ("user", "group", "executable", "queue")
 
 
@@ -375,5 +377,5 @@ def _whole(processors: NDArray[Any]) -> Int64s:
 
 
 def _or_unknown(times: NDArray[Any]) -> NDArray[Any]:
-    """Return times; negative ones are unknown."""
+    """Return times, with negative ones as unknown."""
     return np.where(times < 0, UNKNOWN, times)

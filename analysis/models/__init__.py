@@ -1,6 +1,6 @@
-"""Workload models: fitted from a trace, saved, generated from, judged against the trace.
+"""Workload models: fit to a trace, save, generate workloads, and judge against the trace.
 
-The public names stand in ``__init__.pyi``; each is loaded when it is first used.
+The public names are listed in ``__init__.pyi``; each is loaded when it is first used.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""Generate workloads from a model, as large as asked for, or a population of users."""
+"""Generate workloads of any size, or a population of users, from a model."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.trace import Trace, all_columns
 
-#: A target counts as met within this.
+#: Tolerance for meeting a target.
 TOLERANCE = 0.01
 
 #: Status of a job that completed, in the Standard Workload Format.
 COMPLETED = 1
 
-#: A load is reached when it is this near; the steps it may take.
+#: Tolerance for reaching a load, and the most steps to get there.
 NEAR, MOST_STEPS = 1e-4, 8
 
-#: Jobs that are drawn at first to see how many a number of days has, and more than enough.
+#: Jobs drawn first to estimate how many fit into the days, and a safety factor.
 FIRST_DRAW, MARGIN = 4096, 1.2
 
-#: Most jobs of a generated workload: beyond it the days asked for are surely a mistake.
+#: Most jobs of a generated workload; a number of days that needs more is surely a mistake.
 MOST_JOBS = 100_000_000
 
 
@@ -44,15 +44,15 @@ class Generated:
     Attributes
     ----------
     model
-        What it was generated from.
+        The model.
     drawn
-        Its jobs; submissions and run times are whole seconds.
+        The jobs; submissions and run times are whole seconds.
     machine
         Processors of the machine.
     seed
         Seed of everything random.
     notes
-        What is to be known of it.
+        Remarks.
     """
 
     model: WorkloadModel
@@ -66,7 +66,7 @@ class Generated:
 
     @property
     def load(self) -> float:
-        """Offered load: run time x processors over what the machine offers in the span."""
+        """Offered load: run time x processors over the capacity of the machine in the span."""
         return offered_load(self.drawn, self.machine)
 
     def workload(self, settings: Settings | None = None) -> Workload:
@@ -79,16 +79,16 @@ class Generated:
             name=f"{self.model.name}, seed {self.seed}",
             requested_time=jobs.requested_time,
             **{name: getattr(jobs, name) for name in NUMBERS},
-            clock=Clock(known=True),  # it begins on a Monday, because it says so
+            clock=Clock(known=True),  # its origin is a Monday by definition
             machine=self.machine,
             settings=settings or Settings(),
         )
 
     def trace(self) -> Trace:
-        """Return the workload as a trace that the strict reader takes.
+        """Return the workload as a trace that the strict reader accepts.
 
-        Nobody has run the jobs, so waits are 0. Jobs that no model gave a requested time ask for
-        the time that they run, 1 s at least. Those that follow another name it, with think time 0.
+        The jobs have not been scheduled, so waits are 0. If the model gives no requested time, it
+        is the run time, at least 1 s. Jobs that follow another one refer to it, with think time 0.
         """
         jobs, size = self.drawn, len(self.drawn)
         run = _whole(jobs.run_time)
@@ -148,29 +148,29 @@ def generate(
     Parameters
     ----------
     model
-        What to generate from.
+        Model to generate from.
     jobs, days
-        How many jobs, or how many days; one of the two.
+        Number of jobs, or number of days; give one of the two.
     load
-        Offered load to reach, by stretching the times between arrivals; None leaves them.
+        Offered load to reach by stretching the times between arrivals; None leaves them.
     processors
-        Size of the machine; None takes the model's.
+        Size of the machine; None for the model's.
     correlation
-        From -1 to 1, as a share of the largest that is possible: deal out the processors anew, so
-        that they correlate with run times to this degree; None leaves them.
+        Reassign processors so that they correlate with run times to this degree, from -1 to 1 as a
+        share of the largest possible correlation; None leaves them.
     seed
         Seed of everything random; the same seed gives the same bytes.
 
     Raises
     ------
     QuantityError
-        When a number makes no sense.
+        When a number is out of range.
     """
     processors = model.machine if processors is None else processors
     if processors < 1:
         raise QuantityError(f"processors {processors}: must be 1 or more")
     if (jobs is None) == (days is None):
-        raise QuantityError("generate: say how many jobs, or how many days; one of the two")
+        raise QuantityError("generate: give either a number of jobs or a number of days")
     if jobs is not None and jobs < 1:
         raise QuantityError(f"jobs {jobs}: must be 1 or more")
     if days is not None and not 0 < days < float("inf"):
@@ -201,7 +201,7 @@ def generate(
 
 
 def offered_load(drawn: Drawn, machine: int) -> float:
-    """Return run time x processors over what a machine offers from the first job to the last."""
+    """Return run time x processors over a machine's capacity from the first to the last job."""
     span = float(drawn.submit[-1] - drawn.submit[0]) if len(drawn) else 0.0
     work = float((drawn.run_time * drawn.processors).sum())
     return work / (machine * span) if span > 0 else float("inf")
@@ -209,7 +209,7 @@ def offered_load(drawn: Drawn, machine: int) -> float:
 
 @dataclass(frozen=True)
 class _Stretched:
-    """Arrivals multiplied by a factor, then in the rhythm of a week; it stands in for a model."""
+    """Arrivals stretched by a factor, then warped by a weekly cycle; used like a model."""
 
     arrivals: ArrivalModel
     factor: float
@@ -225,7 +225,7 @@ class _Stretched:
 
 @dataclass(frozen=True)
 class _Source:
-    """What jobs are drawn from, again and again; the same streams give the same jobs each time."""
+    """The source of jobs for repeated draws; the same streams give the same jobs each time."""
 
     model: WorkloadModel
     machine: int
@@ -242,9 +242,9 @@ class _Source:
 
 
 def _drawn(source: _Source, jobs: int, load: float | None) -> Drawn:
-    """Return so many jobs; the times between first submissions are stretched to reach a load.
+    """Return ``jobs`` jobs; times between first submissions are stretched to reach a load.
 
-    Where some jobs follow others, which stretching does not change, one step is not enough.
+    If some jobs follow others, which stretching does not change, this takes more than one step.
     """
     drawn, factor = source.draw(jobs), 1.0
     for _ in range(MOST_STEPS):
@@ -257,7 +257,7 @@ def _drawn(source: _Source, jobs: int, load: float | None) -> Drawn:
 
 
 def _drawn_days(source: _Source, days: float, load: float | None) -> Drawn:
-    """Return the jobs of so many days: more are drawn than fit, and the rest is left out."""
+    """Return the jobs of a number of days: draw more than fit, and leave out the rest."""
     wanted = days * DAY
     jobs = FIRST_DRAW
     while True:
@@ -272,8 +272,8 @@ def _drawn_days(source: _Source, days: float, load: float | None) -> Drawn:
         jobs = min(MOST_JOBS, int(jobs * max(2.0, MARGIN / max(share, 1e-3))))
     factor, nearest = 1.0, (float("inf"), drawn)
     for _ in range(MOST_STEPS if load is not None else 0):
-        # The jobs whose work makes the load, stretched over the days. More than one step is needed
-        # where jobs depend on arrivals.
+        # Take the jobs whose work makes the load, and stretch them over the days. This needs more
+        # than one step if jobs depend on arrivals.
         so_far = np.cumsum(drawn.run_time * drawn.processors)
         count = int(np.searchsorted(so_far, (load or 0.0) * source.machine * wanted)) + 1
         last = float(drawn.submit[min(count, jobs) - 1])
@@ -294,14 +294,14 @@ def _whole(times: Floats) -> Int64s:
 
 @dataclass(frozen=True)
 class Population:
-    """Users and what they draw from.
+    """Users and the batches they draw from.
 
     Attributes
     ----------
     members
         The users.
     pools
-        By group: the batches that its users submit.
+        Batches that the users of each group submit, by group.
     """
 
     members: tuple[PoolMember, ...]
@@ -309,14 +309,14 @@ class Population:
 
 
 def population(made: Generated) -> Population:
-    """Return the users of a generated workload, as agents can be made of them.
+    """Return the users of a generated workload, as the basis for agents.
 
-    Each user of the workload becomes a member of the same group. It submits its first batch when
-    the workload has it, and draws the others from the batches of all users of its group. Its pauses
-    are those between its own batches in the workload, from the end of one, had it not waited, to
-    the next submission; 0 where they overlap. After its last batch it pauses until its first one
-    comes again, as if the workload wrapped around. So on a machine without waits it submits about
-    as often as in the workload, and less often where it has to wait.
+    Each user of the workload becomes a member of the same group. It submits its first batch as in
+    the workload, and draws the others from the batches of all users of its group. Its pauses are
+    those between its own batches in the workload, from the end of a batch without waits to the next
+    submission; 0 if they overlap. After its last batch it pauses until its first one comes again,
+    as if the workload wrapped around. On a machine without waits it therefore submits about as
+    often as in the workload, and less often if it has to wait.
 
     Raises
     ------
@@ -326,7 +326,7 @@ def population(made: Generated) -> Population:
     jobs = made.drawn
     if not len(jobs) or (jobs.user < 1).any():
         raise QuantityError(f"model {made.model.name}: its jobs have no users to make agents of")
-    # Jobs of a bag stand together: bags may interleave in the workload.
+    # Group the jobs of a bag: bags may interleave in the workload.
     order = np.lexsort((np.arange(len(jobs)), jobs.bag))
     new = np.ones(len(order), bool)
     new[1:] = np.diff(jobs.bag[order]) != 0

@@ -1,4 +1,4 @@
-"""Judge a model: what it generates beside the trace, by features and distances."""
+"""Judge a model: compare what it generates with the trace, by features and distances."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from hpcrowd.analysis.models.model import WorkloadModel
 from hpcrowd.analysis.results import versions
 from hpcrowd.environment.errors import QuantityError
 
-#: Workloads that are generated unless said otherwise.
+#: Number of generated workloads by default.
 REPLICATIONS = 20
 
 
 @dataclass(frozen=True)
 class Replication:
-    """What one generated workload is like.
+    """The features of one generated workload.
 
     Attributes
     ----------
     seed
-        It was generated from.
+        Seed it was generated from.
     features
         By name.
     distributions
-        How far each distribution is from that of the trace, by name of
-        :data:`analysis.features.distance.VARIABLES`, or the reason why that is not known.
+        Distance of each distribution to that of the trace, by name of
+        :data:`analysis.features.distance.VARIABLES`, or the reason why it is unknown.
     """
 
     seed: int
@@ -51,11 +51,11 @@ class Spread:
     Attributes
     ----------
     mean, sd
-        Over the replications; sd with n - 1, None of one.
+        Over the replications; sd with n - 1, None for a single one.
     least, most
         The smallest and the largest.
     count
-        In how many it is available.
+        Number of replications in which it is available.
     """
 
     mean: float
@@ -66,7 +66,7 @@ class Spread:
 
     @classmethod
     def of(cls, numbers: Iterable[float | None]) -> Spread | None:
-        """Return the spread of numbers, those that are there; None of none."""
+        """Return the spread of the available numbers; None if there are none."""
         found = np.array([number for number in numbers if number is not None], np.float64)
         if not len(found):
             return None
@@ -76,21 +76,21 @@ class Spread:
 
 @dataclass(frozen=True)
 class Task:
-    """What to replicate; it goes to other processes whole.
+    """What to replicate, as one object that can be sent to other processes.
 
     Attributes
     ----------
     model
-        What to generate from.
+        Model to generate from.
     trace
-        What to hold the generated workloads against.
+        Trace to compare the generated workloads with.
     """
 
     model: WorkloadModel
     trace: Workload
 
     def __call__(self, seed: int) -> Replication:
-        """Return a replication."""
+        """Return the replication of a seed."""
         made = generated(self.model, self.trace, seed)
         features = dict(measure(made, FEATURES.values()))
         return Replication(seed, features, distributions_of(self.trace, made))
@@ -115,15 +115,15 @@ class Judgement:
     replications: Sequence[Replication] = field(repr=False)
 
     def spread(self, name: str) -> Spread | None:
-        """Return mean and spread of a feature; None where it is nowhere available."""
+        """Return mean and spread of a feature; None if it is never available."""
         return Spread.of(one.features[name].number for one in self.replications)
 
     def reason(self, name: str) -> str:
-        """Return why a feature is not available in a replication; empty if it is in all."""
+        """Return why a feature is not available in a replication; empty if it always is."""
         return next(filter(None, (one.features[name].reason for one in self.replications)), "")
 
     def ks(self, name: str) -> Spread | None:
-        """Return mean and spread of a KS distance; None where there is none."""
+        """Return mean and spread of a KS distance; None if there is none."""
         return Spread.of(one.ks for one in self._apart(name))
 
     def wasserstein(self, name: str) -> Spread | None:
@@ -135,7 +135,7 @@ class Judgement:
         return [one for one in found if not isinstance(one, str)]
 
     def to_json(self) -> dict[str, Any]:
-        """Return everything as plain data, fit for JSON."""
+        """Return the whole judgement as plain data, fit for JSON."""
         features = {}
         for name, value in self.trace.items():
             spread = self.spread(name)
@@ -176,7 +176,7 @@ def judge(
     each: Callable[[Task, Sequence[int]], Iterable[Replication]] | None = None,
     progress: Callable[[str, int, int], Any] | None = None,
 ) -> Judgement:
-    """Hold a model against a trace.
+    """Compare the workloads of a model with a trace.
 
     Parameters
     ----------
@@ -185,13 +185,13 @@ def judge(
     trace
         The workload that it was fitted to, or another one.
     seeds
-        How many workloads to generate, each with as many jobs as the trace has.
+        Number of workloads to generate, each with as many jobs as the trace.
     seed
-        Seed of the first; the others count on.
+        Seed of the first; the others follow.
     each
-        Does a task for each seed, in any order; by default here, one after the other.
+        Runs a task for each seed, in any order; by default in this process, one by one.
     progress
-        Called before each replication with a label, how many are done and how many there are.
+        Called before each replication with a label, the number done and the total.
 
     Raises
     ------
@@ -213,12 +213,12 @@ def judge(
     return Judgement(model, measured, tuple(sorted(found, key=lambda one: one.seed)))
 
 
-#: Generated workloads that stand beside the trace in pictures.
+#: Generated workloads shown next to the trace in pictures.
 SHOWN = 2
 
 
 def format_spread(feature: Feature, found: Spread | None) -> tuple[str, str]:
-    """Return mean and standard deviation of a feature for people; empty where there is none."""
+    """Return mean and standard deviation of a feature as text; empty if there is none."""
     if found is None:
         return "", ""
     spread = "" if found.sd is None else format_value(feature, Value(found.sd))
@@ -226,21 +226,21 @@ def format_spread(feature: Feature, found: Spread | None) -> tuple[str, str]:
 
 
 def within(trace: float | None, found: Spread | None) -> str:
-    """Return whether the trace lies among the replications, for people; empty if unknown."""
+    """Return whether the trace lies within the replications, as text; empty if unknown."""
     if trace is None or found is None or found.count < 2:
         return ""
     return "inside" if found.least <= trace <= found.most else "outside"
 
 
 def judgement_html(judgement: Judgement, *, again: str = "") -> str:
-    """Return the report as one HTML file without scripts, which loads nothing.
+    """Return the report as one HTML file that has no scripts and loads nothing.
 
     Parameters
     ----------
     judgement
-        What was found.
+        The judgement.
     again
-        Command that makes the same again.
+        Command that makes the report again.
     """
     model, trace = judgement.model, judgement.trace.workload
     shown = [generated(model, trace, one.seed) for one in judgement.replications[:SHOWN]]
@@ -248,8 +248,8 @@ def judgement_html(judgement: Judgement, *, again: str = "") -> str:
     count = len(judgement.replications)
     lead = [
         f"Model {model.name} with arrivals {model.arrivals.name}: {count} generated workloads of "
-        f"{len(trace):,} jobs beside {trace.name}. Inside: the trace lies between the smallest and "
-        "the largest of them.",
+        f"{len(trace):,} jobs compared with {trace.name}. Inside: the trace lies between the "
+        "smallest and the largest of them.",
         *model.notes,
     ]
     parts = ["<h2>Distances of distributions</h2>", _distances(judgement)]
@@ -257,7 +257,7 @@ def judgement_html(judgement: Judgement, *, again: str = "") -> str:
         parts.append(f"<h2>{escape(group.title)}</h2>")
         parts += [*pictures_of(group, workloads), _features(judgement, group.features)]
     parts.append(small_print([], versions(), [again]))
-    return html_page(f"{model.name} beside {trace.name}", lead, parts)
+    return html_page(f"{model.name} compared with {trace.name}", lead, parts)
 
 
 def _features(judgement: Judgement, features: Iterable[Feature]) -> str:

@@ -1,9 +1,9 @@
-"""Workload models: those there are by name, fitted or as published, and their files.
+"""Workload models: the list of models, fitted or published, and their files.
 
-A new model is a line in :data:`MODELS`; its parts are in files of their own. A file of a model is
-JSON with the keys ``format``, ``version``, ``model``, ``machine``, ``arrivals``, ``jobs``,
-``cycle``, ``requests``, ``load`` and ``provenance``; the version counts up when an older program
-could no longer read what a newer one writes.
+A new model is a line in :data:`MODELS`; its parts are in their own files. A model file is JSON with
+the keys ``format``, ``version``, ``model``, ``machine``, ``arrivals``, ``jobs``, ``cycle``,
+``requests``, ``load`` and ``provenance``; the version is raised when an older program could no
+longer read new files.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ class Kind:
     jobs
         Where its jobs are defined, ``module:class``.
     arrivals
-        How jobs arrive unless something else is asked for: a name of :data:`ARRIVALS`, or
-        ``auto``, which takes what is nearest to the trace.
+        Default arrivals: a name of :data:`ARRIVALS`, or ``auto``, which takes the closest to the
+        trace.
     """
 
     jobs: str
     arrivals: str
 
 
-#: How jobs may arrive, by name; where each is defined. They load when they are asked for.
+#: Models of arrivals by name, and where each is defined; loaded when used.
 ARRIVALS: dict[str, str] = {
     "poisson": "hpcrowd.analysis.models.arrivals.poisson:Poisson",
     "auto": "hpcrowd.analysis.models.arrivals.auto:Auto",
@@ -84,15 +84,15 @@ class WorkloadModel:
     name
         A name of :data:`MODELS`.
     machine
-        Processors of the machine that it was fitted on or is meant for.
+        Processors of the machine that it was fitted to or is meant for.
     arrivals, jobs
         Its parts.
     cycle
-        Rhythm of the week imposed on the arrivals; None for none.
+        Weekly cycle imposed on the arrivals; None for none.
     requests
-        How long jobs ask for; None leaves them without a requested time, or with that of the jobs.
+        Requested times; None leaves jobs without one, or with that of the model of jobs.
     load
-        Offered load of the trace that it was fitted to; None unknown.
+        Offered load of the trace that it was fitted to; None if unknown.
     provenance
         Where it comes from, plain data.
     """
@@ -108,7 +108,7 @@ class WorkloadModel:
 
     @property
     def notes(self) -> list[str]:
-        """What the fits have to tell."""
+        """The notes of the fits."""
         return [*self.arrivals.notes, *self.jobs.notes, *(self.cycle.notes if self.cycle else ())]
 
     def to_json(self) -> dict[str, Any]:
@@ -126,7 +126,7 @@ class WorkloadModel:
 
 
 def arrival_model(name: str) -> type[ArrivalModel]:
-    """Return a kind of arrivals by its name.
+    """Return a model of arrivals by name.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def arrival_model(name: str) -> type[ArrivalModel]:
 
 
 def job_model(name: str) -> type[JobModel]:
-    """Return the jobs of a model by its name.
+    """Return a model of jobs by name.
 
     Raises
     ------
@@ -167,30 +167,30 @@ def fit(
     name
         A name of :data:`MODELS`.
     workload
-        What to fit to.
+        Workload to fit to.
     arrivals
-        How jobs arrive, a name of :data:`ARRIVALS`; None takes what goes with the model.
+        A name of :data:`ARRIVALS`; None for the default of the model.
     cycle
-        Impose the trace's rhythm of the week, or of the mean day, on the arrivals. They are fitted
-        to the trace without it then.
+        Impose the trace's weekly cycle, or its mean daily cycle, on the arrivals. They are then
+        fitted to the trace without the cycle.
     options
-        Keyword options of the fit of the jobs.
+        Keyword options for fitting the jobs.
     provenance
-        What else to note of where it comes from.
+        Additional provenance.
 
     Raises
     ------
     QuantityError
         When a name is not known.
     ModelFitError
-        When the model cannot be fitted, with the parameter and the reason.
+        When the model cannot be fitted; the message has the parameter and the reason.
     """
     jobs = job_model(name)
     times = arrival_model(arrivals or MODELS[name].arrivals)
     arrived = jobs.arriving(workload)
     rhythm = None if cycle is None else Cycle.fit(arrived, weekly=cycle == "weekly")
     if rhythm is not None:
-        # In operational time, in which there is no rhythm.
+        # In operational time, in which there is no cycle.
         submit = arrived.submit
         first = int(arrived.clock.second_of_week(np.array([submit[0]], np.int64))[0])
         flat = rhythm.unwarp(submit - submit[0], start=first)
@@ -220,12 +220,12 @@ def fit(
 
 
 def published(name: str, machine: int) -> WorkloadModel:
-    """Return a model with the parameters that its paper gives, for a machine of a size.
+    """Return a model with the parameters of its paper, for a machine of the given size.
 
     Raises
     ------
     QuantityError
-        When the model is not known, or its paper gives no parameters.
+        When the model is unknown, or its paper gives no parameters.
     """
     jobs = job_model(name).published(machine)
     return WorkloadModel(
@@ -238,12 +238,12 @@ def published(name: str, machine: int) -> WorkloadModel:
 
 
 def model_of(source: str, machine: int | None) -> WorkloadModel:
-    """Return the model of a file, or one with published parameters.
+    """Return the model in a file, or a model with published parameters.
 
     Raises
     ------
     QuantityError
-        When it is neither, or the machine is missing.
+        When the source is neither, or the size of the machine is missing.
     """
     if source in MODELS:
         if machine is None:
@@ -253,7 +253,7 @@ def model_of(source: str, machine: int | None) -> WorkloadModel:
         return published(source, machine)
     if not Path(source).exists() and not source.endswith(".json"):
         raise QuantityError(
-            f"model {source!r}: no such file, and no such model; models are {', '.join(MODELS)}"
+            f"model {source!r}: no such file or model; models are {', '.join(MODELS)}"
         )
     return read_model(source)
 
@@ -263,12 +263,12 @@ FILES = ModelFormat(
     "hpcrowd workload model", 1, "a workload model", "hpcrowd fit", "fit the model again"
 )
 
-#: Places of an array that an error names before it cuts.
+#: Most parts of a location in an error message.
 DEPTH = 3
 
 
 def write_model(model: WorkloadModel, path: str | os.PathLike[str]) -> None:
-    """Write a model to a file, which is whole or absent.
+    """Write a model to a file that appears only when it is complete.
 
     Raises
     ------
@@ -279,7 +279,7 @@ def write_model(model: WorkloadModel, path: str | os.PathLike[str]) -> None:
 
 
 def read_model(path: str | os.PathLike[str]) -> WorkloadModel:
-    """Return the model of a file.
+    """Return the model in a file.
 
     Raises
     ------
@@ -320,7 +320,7 @@ def _model(wire: dict[str, Any]) -> WorkloadModel:
 
 
 def _only[Kind: Part](kind: type[Kind], wire: dict[str, Any] | None) -> Kind | None:
-    """Return a part that may be missing, and is of one kind."""
+    """Return a part of a given kind; None if it is missing."""
     if wire is None:
         return None
     fields = dict(wire)
@@ -334,12 +334,12 @@ def _wire(part: Part) -> dict[str, Any]:
 
 
 def parse_model(text: str) -> tuple[str, dict[str, Any]]:
-    """Return the name of a model and the options of its fit: ``mugm:groups=2``.
+    """Return the name of a model and the options of its fit, such as ``mugm:groups=2``.
 
     Raises
     ------
     QuantityError
-        When the model has no such option, or its value is no number or word.
+        When the model has no such option, or its value is not a number or a word.
     """
     name, _, rest = text.partition(":")
     known = keyword_options(job_model(name).fit)
@@ -348,7 +348,9 @@ def parse_model(text: str) -> tuple[str, dict[str, Any]]:
         key, equals, value = word.partition("=")
         if key not in known or not equals:
             told = ", ".join(f"{option}=" for option in known) or "none"
-            raise QuantityError(f"model {text!r}: {word!r} is no option of {name}; it has {told}")
+            raise QuantityError(
+                f"model {text!r}: {word!r} is not an option of {name}; it has {told}"
+            )
         found[key] = _value(value)
     return name, found
 

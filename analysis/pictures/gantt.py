@@ -1,8 +1,8 @@
-"""Gantt pictures of runs: who held which processors when, and who waited meanwhile.
+"""Gantt charts of runs: which job held which processors when, and the queue below.
 
 :func:`gantt` draws any window of a run. The rows of processors are computed for the picture (see
-:mod:`platform.placement`): in the simulation a job holds so many processors, not certain ones. Jobs
-are coloured by user, queue, state or cluster (:func:`looks_of`).
+:mod:`platform.placement`): in the simulation a job holds a number of processors, not particular
+ones. Jobs are coloured by user, queue, state or cluster (:func:`looks_of`).
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: Colours in the order in which they are given.
+#: Colours, in the order in which they are assigned.
 HUES = ("blue", "orange", "green", "vermilion", "sky", "purple", "yellow")
 
-#: Hatches in the order in which they are given, each for all hues.
+#: Hatches, in the order in which they are assigned, each for all hues.
 HATCHES = ("", "///")
 
-#: Greys of the users without a colour, by their number, so that neighbours differ.
+#: Greys of users without a colour, by number, so that neighbours differ.
 GREYS = ("#b3b3b3", "#c6c6c6", "#d6d6d6")
 
-#: Looks of states; unfinished jobs are still running when the run ends.
+#: Styles of states; unfinished jobs still run when the simulation ends.
 OF_STATES = {
     State.COMPLETED: "blue",
     State.KILLED: "vermilion",
@@ -49,7 +49,7 @@ OF_STATES = {
     State.FAILED: "sky",
 }
 
-#: What jobs may be coloured by.
+#: Columns that jobs can be coloured by.
 COLOURED_BY = ("user", "queue", "cluster", "state")
 
 #: Most entries of a legend.
@@ -58,25 +58,25 @@ MOST_ENTRIES = 9
 
 @dataclass(frozen=True)
 class Look:
-    """How some jobs are drawn."""
+    """The style of some jobs."""
 
     colour: str
     hatch: str = ""
-    label: str = ""  #: name in the legend; empty for those that share a colour
+    label: str = ""  #: name in the legend; empty if the colour is shared
 
 
 @dataclass(frozen=True)
 class Looks:
-    """The looks of all jobs of a run.
+    """The styles of all jobs of a run.
 
     Attributes
     ----------
     looks
-        Every look.
+        All styles.
     which
-        Place of each job's look, shape (jobs,).
+        Index of each job's style, shape (jobs,).
     others
-        What those without a look of their own are, such as ``other users``.
+        Name of the jobs without their own style, such as ``other users``.
     """
 
     looks: list[Look]
@@ -84,12 +84,12 @@ class Looks:
     others: str
 
     def legend(self, weight: Int64s | NDArray[np.float64], rows: Int64s) -> list[Look]:
-        """Return the looks of some jobs that belong into a legend, the heaviest first.
+        """Return the legend entries for some jobs, the heaviest first.
 
         Parameters
         ----------
         weight
-            How much each of the jobs counts, shape (rows,).
+            Weight of each of the jobs, shape (rows,).
         rows
             The jobs that are drawn.
         """
@@ -105,7 +105,7 @@ class Looks:
 
 
 def looks_of(jobs: JobTable, by: str) -> Looks:
-    """Return how each job of a run is drawn.
+    """Return the style of each job of a run.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def looks_of(jobs: JobTable, by: str) -> Looks:
     Raises
     ------
     QuantityError
-        When it is something else.
+        When ``by`` is something else.
     """
     check_choice("coloured by", by, COLOURED_BY)
     if by == "state":
@@ -127,12 +127,12 @@ def looks_of(jobs: JobTable, by: str) -> Looks:
 
 
 def _by_work(column: Int64s, jobs: JobTable, what: str) -> Looks:
-    """Return looks by work: the most work, as the trace has it, comes first.
+    """Assign styles by work: those with the most work in the trace come first.
 
-    So a user's colour is the same in every picture: it depends on the work of the run alone, not on
-    who schedules it or on the window that is drawn. The users with the most work have colours of
-    their own, the others share greys. Colour-blind people can tell seven colours apart; the next
-    seven users have them again, hatched.
+    A user's colour is therefore the same in every picture: it depends only on the work of the run,
+    not on the scheduler or the window. The users with the most work get their own colours, the
+    others share greys. Colour-blind people can tell seven colours apart; the next seven users get
+    them again, hatched.
     """
     numbers, which = np.unique(column, return_inverse=True)
     work = np.bincount(which, weights=jobs.processors * np.maximum(jobs.run_time, 1).astype(float))
@@ -156,14 +156,14 @@ def _by_work(column: Int64s, jobs: JobTable, what: str) -> Looks:
     return Looks(looks, look[which], f"other {what}s")
 
 
-#: First and last moment, s; None where the run begins or ends.
+#: First and last second; None stands for the beginning or the end of the run.
 Window = tuple[int | None, int | None]
 
 
 def busiest_day(run: Run) -> tuple[int, int] | None:
-    """Return the local day, s, with the most processors in use on average; the first of several.
+    """Return the local day, s, with the most processors in use; the first one if several tie.
 
-    A run of at most one and a half days is returned whole. None where nothing happened.
+    For a run of at most one and a half days, return the whole run; None if nothing happened.
     """
     span = curves.span_of(run.jobs)
     if span is None or span[1] - span[0] <= 1.5 * DAY:
@@ -175,7 +175,7 @@ def busiest_day(run: Run) -> tuple[int, int] | None:
 
 
 def window_name(run: Run, first: int, last: int) -> str:
-    """Return what a window is called: one day by its date, else its first and last moment."""
+    """Return the name of a window: the date of a single day, else its first and last moment."""
     if run.clock.nominal:
         whole = first % DAY == 0 and last - first == DAY
         return f"day {first // DAY} since the origin" if whole else f"{first:,} to {last:,} s"
@@ -201,7 +201,7 @@ def find_window(run: Run, window: Window | None) -> tuple[int, int]:
     last = max(end, begin + 1) if last is None else last
     if first >= last:
         raise QuantityError(
-            f"window from {first} to {last} s: is empty; the run lasts from {begin} to {end} s"
+            f"window from {first} to {last} s is empty; the run lasts from {begin} to {end} s"
         )
     return first, last
 
@@ -209,23 +209,23 @@ def find_window(run: Run, window: Window | None) -> tuple[int, int]:
 #: Size of a picture, inches.
 WIDTH, HEIGHT = 12.0, 7.6
 
-#: More pieces than this are drawn as pixels also in SVG and PDF files, which stay small.
+#: More pieces than this are drawn as pixels even in SVG and PDF files, to keep them small.
 MOST_SHAPES = 4000
 
 #: More changes of the queue than this are averaged over bins.
 MOST_STEPS = 4000
 
-#: A piece has an edge, and a hatch if that is its look, from this width and height on, pixels.
+#: Least width and height of a piece that gets an edge, and a hatch if it has one, pixels.
 EDGED = 4.0, 3.0
 HATCHED = 8.0, 6.0
 
-#: Share of white in smaller pieces instead of a hatch, as it makes them look from afar.
+#: Share of white in smaller pieces instead of a hatch, which gives about the same shade.
 PALE = 0.45
 
-#: Most ends of killed jobs that are drawn as thick lines.
+#: Most killed jobs whose end is drawn as a thick line.
 MOST_THICK = 100
 
-#: Jobs are named where a picture has at most so many, and a name has room, in pixels a letter.
+#: Jobs are numbered if there are at most this many and the number fits, in pixels per letter.
 MOST_NAMES = 150
 LETTER = 6.0, 11.0
 
@@ -238,22 +238,22 @@ def gantt(
     promises: bool = False,
     title: str = "",
 ) -> Figure:
-    """Return a Gantt picture of a window of a run, with the queue below it.
+    """Return a Gantt chart of a window of a run, with the queue below it.
 
     Parameters
     ----------
     run
-        A run; :func:`hpcrowd.analysis.results.read_run` reads one from a folder of results, or a
-        recorded trace.
+        A run; :func:`hpcrowd.analysis.results.read_run` reads one from a folder of results or
+        from a recorded trace.
     window
-        Its first and last moment, s since the origin; None as one of them stands for the beginning
-        or the end of the run, None as the window for the :func:`busiest_day`.
+        First and last second since the origin; None for either stands for the beginning or end of
+        the run. None instead of the pair stands for the :func:`busiest_day`.
     by
-        What colours tell: ``user``, ``queue``, ``cluster`` or ``state``.
+        What to colour by: ``user``, ``queue``, ``cluster`` or ``state``.
     promises
-        Mark the start that each job was first promised, where it started earlier or later.
+        Mark the start first promised to each job, if it started earlier or later.
     title
-        Of the picture; the label of the run unless given.
+        Title; by default the label of the run.
 
     Raises
     ------
@@ -284,8 +284,8 @@ def gantt(
     )
     figure.text(0.012, 1 - 0.36 / HEIGHT, text, va="top", fontsize=9.5, color="#444444")
     bounded = fewest < most or where.rows > most
-    dashed = "; dashed: all there are" if bounded else ""
-    plots.tidy(machine, f"Processors; which of them a job holds is drawn by first fit{dashed}")
+    dashed = "; dashed: size of the machine" if bounded else ""
+    plots.tidy(machine, f"Processors; jobs are placed by first fit{dashed}")
     machine.grid(visible=False)
     plots.label_hours(machine, run.clock, first, last, named=False)
     machine.set_ylim(0, max(where.rows, most, 1))
@@ -302,7 +302,7 @@ def gantt(
             figure, looks.legend(work, rows), bool((jobs.state[rows] == State.KILLED).any())
         )
     else:
-        plots.say_nothing(machine, "nothing ran then")
+        plots.say_nothing(machine, "no job ran in this window")
     if bounded:
         plots.draw_size(machine, steps, last, 1)
     draw_queue_steps(count, asked, run, first, last)
@@ -310,21 +310,21 @@ def gantt(
 
 
 def running_between(jobs: JobTable, first: int, last: int) -> Int64s:
-    """Return the rows of the jobs that ran at some time of a window."""
+    """Return the rows of the jobs that ran at some time in a window."""
     end = _ends(jobs, last)
     ran = (jobs.start != UNKNOWN) & (jobs.start < last) & (end >= first)
     return np.flatnonzero(ran & ((end > first) | (jobs.start == first)))
 
 
 def _ends(jobs: JobTable, last: int) -> Int64s:
-    """Return the end of each job; jobs that were still running end with the window."""
+    """Return the end of each job; jobs still running end with the window."""
     return np.where(jobs.end == UNKNOWN, max(last, int(jobs.start.max(initial=0))), jobs.end)
 
 
 def draw_pieces(
     axes: Axes, looks: Looks, rows: Int64s, times: tuple[Int64s, Int64s], where: Placement
 ) -> None:
-    """Draw the jobs in ``rows``, which begin and end at ``times``, s, as rectangles."""
+    """Draw the jobs in ``rows``, which begin and end at ``times`` (s), as rectangles."""
     from matplotlib.collections import PolyCollection
 
     left, right = axes.get_xlim()
@@ -357,14 +357,14 @@ def draw_pieces(
 
 
 def corners_of(begin: Int64s, end: Int64s, where: Placement) -> NDArray[Any]:
-    """Return the corners of pieces that begin and end at some seconds, shape (pieces, 4, 2)."""
+    """Return the corners of pieces by their begin and end (s), shape (pieces, 4, 2)."""
     low, high = where.row, where.row + where.height
     corners = ((begin, low), (begin, high), (end, high), (end, low))
     return np.stack([np.stack(corner, axis=-1) for corner in corners], axis=1)
 
 
 def _pixels(axes: Axes) -> tuple[float, float]:
-    """Return the pixels of a second and of a processor."""
+    """Return the pixels per second and per processor."""
     box = axes.get_position()
     figure = axes.get_figure(root=True)
     assert figure is not None
@@ -393,7 +393,7 @@ def _draw_killed(axes: Axes, jobs: JobTable, rows: Int64s, where: Placement) -> 
 
 
 def draw_promises(axes: Axes, jobs: JobTable, rows: Int64s, where: Placement) -> None:
-    """Draw a line from the start of each job to the one that it was first promised."""
+    """Draw a line from the start of each job to its first promised start."""
     promised = jobs.promised[rows]
     start = jobs.start[rows]
     _, lowest = np.unique(where.job, return_index=True)
@@ -415,7 +415,7 @@ def _draw_names(
     where: Placement,
     looks: Looks,
 ) -> None:
-    """Write the number of each job into its largest piece, where it has room."""
+    """Write the number of each job into its largest piece if it fits."""
     if len(rows) > MOST_NAMES:
         return
     left, right = axes.get_xlim()
@@ -440,7 +440,7 @@ def _draw_names(
 
 
 def text_look(look: Look) -> dict[str, Any]:
-    """Return how to write on a look: light on dark colours, on hatches with a box behind."""
+    """Return the text style for a job's style: light on dark, with a box on hatches."""
     found: dict[str, Any] = {"color": "white" if plots.is_dark(look.colour) else "black"}
     if look.hatch:
         found["bbox"] = {"facecolor": look.colour, "edgecolor": "none", "pad": 1.5}
@@ -448,7 +448,7 @@ def text_look(look: Look) -> dict[str, Any]:
 
 
 def legend_handles(shown: list[Look]) -> list[Any]:
-    """Return what matplotlib needs to name looks in a legend."""
+    """Return the handles of styles for a matplotlib legend."""
     from matplotlib.patches import Patch
 
     return [
@@ -476,9 +476,9 @@ def _draw_legend(figure: Figure, shown: list[Look], killed: bool) -> None:
 
 
 def draw_queue_steps(count: Axes, asked: Axes, run: Run, first: int, last: int) -> None:
-    """Draw the jobs that wait, and the processors that they ask for, in two pictures."""
+    """Draw the waiting jobs and the processors that they request, in two panels."""
     jobs = run.jobs
-    # Jobs that left without running count as never having waited.
+    # Jobs that never ran count as never having waited.
     started = jobs.start != UNKNOWN
     waits = (jobs.submit != UNKNOWN) & (started | (jobs.state == State.UNFINISHED))
     until = np.where(started, jobs.start, max(last, int(jobs.submit.max(initial=0))))
@@ -486,7 +486,7 @@ def draw_queue_steps(count: Axes, asked: Axes, run: Run, first: int, last: int) 
     begin, end, processors = jobs.submit[rows], until[rows], jobs.processors[rows]
     for axes, height, title, colour in (
         (count, np.ones(len(rows), np.int64), "Jobs in the queue", "orange"),
-        (asked, processors, "Processors that the queue asks for", "vermilion"),
+        (asked, processors, "Processors requested by the queue", "vermilion"),
     ):
         plots.tidy(axes, title)
         edges, level = levels(begin, end, height, first, last)
@@ -499,9 +499,9 @@ def draw_queue_steps(count: Axes, asked: Axes, run: Run, first: int, last: int) 
 def levels(
     begin: Int64s, end: Int64s, height: Int64s, first: int, last: int
 ) -> tuple[Int64s, curves.Floats]:
-    """Return a sum of blocks over a window as steps: their edges, s, and their levels.
+    """Return a sum of blocks over a window as steps: edges (s) and levels.
 
-    Exact where there are few changes, else averaged over bins as wide as a pixel.
+    With few changes it is exact, else averaged over bins as wide as a pixel.
     """
     inside = np.concatenate([begin, end])
     edges = np.unique(np.concatenate([[first, last], inside[(inside > first) & (inside < last)]]))

@@ -1,6 +1,6 @@
-"""A run over time and at a glance: its load, submissions, lateness, weeks, comings and goings.
+"""A run over time: load, submissions, lateness, week, arrivals and departures of users.
 
-Most pictures have a function that gives what they show as columns.
+Most pictures have a function that returns their data as columns.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: A line of a picture: its label, the values behind it (s), the name of its colour, its width.
+#: A line of a picture: label, values (s), name of the colour, width.
 type Line = tuple[str, Int64s, str, float]
 
 
@@ -39,7 +39,7 @@ TIME_BINS = 720
 def overview(run: Run) -> Figure:
     """Return the overview of a run: processors in use, queue, submissions, waits, weekly profile.
 
-    Where there is a record, submissions, waits and profile show it beside the simulation.
+    If there is a record, submissions, waits and profile show it with the simulation.
     """
     jobs = run.jobs
     ended = int(np.count_nonzero(jobs.over))
@@ -48,7 +48,7 @@ def overview(run: Run) -> Figure:
         12,
         8.2,
         run.label,
-        f"{of}{len(jobs):,} jobs, {ended:,} ran to an end, on {run.processors:,} processors",
+        f"{of}{len(jobs):,} jobs, {ended:,} ran to their end, on {run.processors:,} processors",
     )
     grid = figure.add_gridspec(
         3, 3, left=0.055, right=0.985, bottom=0.065, top=0.895, hspace=0.42, wspace=0.24
@@ -62,7 +62,7 @@ def overview(run: Run) -> Figure:
 
 
 def write_overview(run: Run, folder: str | Path) -> list[Path]:
-    """Draw :func:`overview` as ``overview.png`` in an existing folder; return the paths."""
+    """Write :func:`overview` as ``overview.png`` into an existing folder; return the paths."""
     path = Path(folder) / "overview.png"
     path.write_bytes(plots.figure_png(overview(run)))
     return [path]
@@ -94,14 +94,14 @@ def draw_queue(axes: Axes, run: Run) -> None:
     level = curves.jobs_waiting(run.jobs, edges)
     axes.set_title(f"Jobs in the queue, {plots.averaged(edges)}", **plots.TITLE)
     if not level.any():
-        return plots.say_nothing(axes, "nobody waited")
+        return plots.say_nothing(axes, "no job waited")
     axes.stairs(level, edges, fill=True, color=plots.COLOURS["orange"])
     axes.set_ylim(0, max(1.0, 1.05 * float(level.max())))
     plots.time_axis(axes, run, *span)
 
 
 def draw_submissions(axes: Axes, run: Run) -> None:
-    """Draw how many jobs were submitted by when: recorded and simulated, or submitted and ended."""
+    """Draw jobs submitted so far, recorded and simulated; without a record, submitted and ended."""
     jobs = run.jobs
     span = curves.span_of(jobs)
     plots.tidy(axes)
@@ -120,20 +120,18 @@ def draw_submissions(axes: Axes, run: Run) -> None:
         counts = curves.cumulative(times, edges)
         axes.plot(edges, counts, color=plots.COLOURS[colour], linewidth=width, label=name)
     axes.set_ylim(bottom=0)
-    axes.set_title(
-        "Jobs submitted until then" if len(recorded) else "Jobs until then", **plots.TITLE
-    )
+    axes.set_title("Jobs submitted so far" if len(recorded) else "Jobs so far", **plots.TITLE)
     axes.legend(**plots.LEGEND, loc="upper left")
     plots.time_axis(axes, run, first, last, labels=4)
 
 
 def draw_waits(axes: Axes, run: Run) -> None:
-    """Draw the share of jobs that waited longer than so long."""
+    """Draw the share of jobs that waited longer than a given time."""
     draw_exceedance(axes, lines_of(run, *waits_of(run)))
 
 
 def waits_of(run: Run) -> tuple[Int64s, Int64s]:
-    """Return recorded waits, and simulated waits of jobs that ran, s; without a record none."""
+    """Return recorded waits (none without a record) and simulated waits of jobs that ran, s."""
     jobs = run.jobs
     known, ran = jobs.recorded_start != UNKNOWN, jobs.over
     recorded = (jobs.recorded_start - jobs.recorded_submit)[known]
@@ -141,7 +139,7 @@ def waits_of(run: Run) -> tuple[Int64s, Int64s]:
 
 
 def lines_of(run: Run, recorded: Int64s, simulated: Int64s) -> list[Line]:
-    """Return the lines of a picture of record and simulation; a record alone is one line."""
+    """Return the lines for record and simulation; a record alone is one line."""
     if run.is_record:
         return [("recorded", simulated, "blue", 1.3)]
     lines = [("simulated", simulated, "blue", 1.3)]
@@ -151,13 +149,13 @@ def lines_of(run: Run, recorded: Int64s, simulated: Int64s) -> list[Line]:
 def draw_exceedance(
     axes: Axes, lines: Sequence[Line], title: str = "Share of jobs that waited longer than ..."
 ) -> None:
-    """Draw the exceedance of waits (s): for each line its label, waits, colour and width."""
+    """Draw the exceedance of waits (s); a line has label, waits, colour and width."""
     plots.tidy(axes, title)
     found = [(line, curves.exceedance(line[1])) for line in lines]
     drawn = [(line, curve) for line, curve in found if curve is not None]
     if not drawn:
         return plots.say_nothing(
-            axes, "nobody waited" if any(len(w) for _, w, *_ in lines) else "no job"
+            axes, "no job waited" if any(len(w) for _, w, *_ in lines) else "no job"
         )
     from matplotlib.ticker import PercentFormatter
 
@@ -177,7 +175,7 @@ def draw_exceedance(
 
 
 def draw_week(axes: Axes, run: Run) -> None:
-    """Draw the submissions per hour over a mean week."""
+    """Draw the submissions per hour of a mean week."""
     draw_profiles(axes, run, _submissions(run))
 
 
@@ -185,10 +183,10 @@ def draw_profiles(
     axes: Axes,
     run: Run,
     lines: Sequence[Line],
-    title: str = "Jobs submitted per h over a mean week",
+    title: str = "Jobs submitted per hour, mean week",
     profile_of: Callable[[Int64s, Clock], Floats | None] = curves.weekly_rates,
 ) -> None:
-    """Draw weekly profiles of submissions: for each line its label, times, colour and width."""
+    """Draw weekly profiles of submissions; a line has label, times, colour and width."""
     plots.tidy(axes, title)
     profiles = [(line, profile_of(line[1], run.clock)) for line in lines]
     found = [(line, profile) for line, profile in profiles if profile is not None]
@@ -210,24 +208,24 @@ def _submissions(run: Run) -> list[Line]:
     return lines_of(run, recorded[recorded != UNKNOWN], run.jobs.submit)
 
 
-#: Columns of a picture as data: names with their units, and values of equal length.
+#: Data of a picture: columns of equal length, by name with unit.
 Columns = dict[str, Any]
 
-#: Most bins of curves that are lines.
+#: Most bins of line curves.
 LINE_BINS = 180
 
 #: Percentiles of lateness that are drawn.
 LATENESS = (10, 50, 90)
 
-#: Fewest submissions of a bin whose lateness is drawn.
+#: Fewest submissions in a bin to draw its lateness.
 FEWEST = 5
 
-#: Units of lateness: from so many s on, s of one, name.
+#: Units of lateness: smallest value shown in it (s), its length (s), name.
 LATE_UNITS = ((3 * DAY, DAY, "days"), (3 * HOUR, HOUR, "h"), (0, 60, "min"))
 
 
 def use_over_time(run: Run) -> Figure:
-    """Return processors in use and jobs in the queue over time, as recorded, too, where known.
+    """Return a picture of processors in use and the queue over time, with the record if known.
 
     Changes of the platform are marked, see :mod:`hpcrowd.analysis.pictures.platform_marks`.
     """
@@ -256,7 +254,7 @@ def use_over_time(run: Run) -> Figure:
 
 
 def use_data(run: Run) -> Columns:
-    """Return what :func:`use_over_time` shows: averages over bins, which begin at ``begin_s``."""
+    """Return the data of :func:`use_over_time`: averages over bins that begin at ``begin_s``."""
     span = curves.span_of(run.jobs)
     edges = curves.time_edges(*(span or (0, DAY)), 720)
     found: Columns = {
@@ -273,11 +271,11 @@ def use_data(run: Run) -> Columns:
 
 
 def submissions_over_time(run: Run) -> Figure:
-    """Return submissions until a time, recorded and simulated, and how late they are.
+    """Return a picture of submissions so far, recorded and simulated, and of their lateness.
 
-    Without a record, submissions and ends; and instead of lateness the submissions per day.
+    Without a record: submissions and ends, and submissions per day instead of lateness.
     """
-    title = "Submissions, and how late they are" if is_late(run) else "Submissions"
+    title = "Submissions and their lateness" if is_late(run) else "Submissions"
     figure = plots.new_figure(12, 3.9, title, run.label)
     left, right = plots.panels(figure, 1, 2, left=0.06, bottom=0.13, top=0.78, wspace=0.16)
     draw_submissions(left, run)
@@ -286,7 +284,7 @@ def submissions_over_time(run: Run) -> Figure:
 
 
 def submissions_data(run: Run) -> Columns:
-    """Return what :func:`submissions_over_time` shows; lateness by the recorded submission."""
+    """Return the data of :func:`submissions_over_time`; lateness is by recorded submission."""
     jobs = run.jobs
     first, last = curves.span_of(jobs) or (0, DAY)
     recorded = jobs.recorded_submit[jobs.recorded_submit != UNKNOWN]
@@ -306,8 +304,8 @@ def submissions_data(run: Run) -> Columns:
 
 
 def week_of(run: Run) -> Figure:
-    """Return which share of the jobs comes in each hour of the week, recorded and simulated."""
-    figure = plots.new_figure(12, 3.2, "The week of the users", run.label)
+    """Return a picture of the share of jobs by hour of the week, recorded and simulated."""
+    figure = plots.new_figure(12, 3.2, "Submissions over the week", run.label)
     axes = figure.add_axes((0.045, 0.15, 0.94, 0.59))
     title = "Share of all jobs submitted in each hour of the week, %"
     draw_profiles(axes, run, _submissions(run), title, _percent)
@@ -315,7 +313,7 @@ def week_of(run: Run) -> Figure:
 
 
 def week_data(run: Run) -> Columns:
-    """Return what :func:`week_of` shows, for each hour of the week from Monday 00:00 on."""
+    """Return the data of :func:`week_of`, for each hour of the week from Monday 00:00."""
     found = [(name, _percent(times, run.clock)) for name, times, *_ in _submissions(run)]
     return {
         "hour_of_week": np.arange(curves.WEEK_HOURS),
@@ -324,20 +322,20 @@ def week_data(run: Run) -> Columns:
 
 
 def _percent(times: Int64s, clock: Clock) -> Floats | None:
-    """Return the share of submissions in each hour of the week, %; None without any."""
+    """Return the share of submissions in each hour of the week, %; None without submissions."""
     share: Floats = 100 * weekly_profile(times, clock)
     return share if share.any() else None
 
 
 def has_record(run: Run) -> bool:
-    """Return whether a run has a record to be set against; a record itself has none."""
+    """Return whether a run has a record to compare with; a record itself has none."""
     jobs = run.jobs
     known = (jobs.recorded_submit != UNKNOWN) & (jobs.recorded_start != UNKNOWN)
     return not run.is_record and bool(known.any())
 
 
 def recorded_jobs(run: Run) -> JobTable | None:
-    """Return the jobs as they were recorded; None without, or where the run is the record."""
+    """Return the jobs as recorded; None without a record or if the run is the record."""
     jobs = run.jobs
     if not has_record(run):
         return None
@@ -349,19 +347,19 @@ def recorded_jobs(run: Run) -> JobTable | None:
 
 
 def local_times(run: Run, seconds: Int64s) -> list[str]:
-    """Return local times in ISO 8601; nothing where the trace does not say when it began."""
+    """Return local times in ISO 8601; empty if the trace does not give its start."""
     if run.clock.nominal:
         return [""] * len(seconds)
     return [run.clock.local(second).isoformat() for second in seconds.tolist()]
 
 
 def is_late(run: Run) -> bool:
-    """Return whether the lateness of a run says something: a simulation of recorded jobs."""
+    """Return whether lateness makes sense for a run: it simulates recorded jobs."""
     return not run.is_record and bool(submitted(run.jobs).any())
 
 
 def _lateness_bands(jobs: JobTable, edges: Int64s) -> np.ndarray:
-    """Return percentiles of lateness by the bin of the recorded submission, s; NaN for few jobs."""
+    """Return percentiles of lateness by bin of recorded submission, s; NaN where jobs are few."""
     rows = np.flatnonzero(submitted(jobs))
     rows = rows[np.argsort(jobs.recorded_submit[rows], kind="stable")]
     late = jobs.submit[rows] - jobs.recorded_submit[rows]
@@ -383,11 +381,11 @@ def _draw_lateness(axes: Axes, run: Run) -> None:
     low, middle, high = _lateness_bands(jobs, edges)
     if np.isnan(middle).all():
         axes.set_title("Lateness", **plots.TITLE)
-        return plots.say_nothing(axes, f"fewer than {FEWEST} submissions at a time")
+        return plots.say_nothing(axes, f"fewer than {FEWEST} submissions in each interval")
     furthest = float(np.nanmax(np.abs([low, high])))
     size, unit = next((size, unit) for least, size, unit in LATE_UNITS if furthest >= least)
     axes.set_title(
-        f"Lateness, {unit}: simulated minus recorded submission, by the latter", **plots.TITLE
+        f"Lateness, {unit}: simulated minus recorded submission, by recorded time", **plots.TITLE
     )
     axes.stairs(
         high / size, edges, baseline=low / size, fill=True, color=plots.COLOURS["sky"], alpha=0.55,
@@ -422,7 +420,7 @@ def _draw_rate(axes: Axes, run: Run) -> None:
     return plots.time_axis(axes, run, first, last, labels=6)
 
 
-#: What is drawn upward and downward: colour and hatch.
+#: Events drawn upward and downward: colour and hatch.
 VISITS = {
     Happening.ARRIVED: ("blue", ""),
     Happening.CAME_BACK: ("sky", "///"),
@@ -433,19 +431,19 @@ VISITS = {
 
 
 def comings_and_goings(run: Run) -> Figure:
-    """Return how many users are there over time, and who came and left in each week."""
+    """Return a picture of the users present over time, and of arrivals and departures per week."""
     figure = plots.new_figure(12, 4.6, "Users who come and go", run.label)
     above, below = plots.panels(figure, 2, 1, bottom=0.1, top=0.82, hspace=0.42)
     times, there = users_there(run)
     first, last = curves.span_of(run.jobs) or (0, WEEK)
     last = max(last, int(times[-1]) if len(times) else 0)
-    plots.tidy(above, "Users who are there")
+    plots.tidy(above, "Users present")
     above.stairs(
         there, np.append(times, max(last, times[-1] + 1)), fill=True, color=plots.COLOURS["sky"]
     )
     above.set_ylim(0, 1.08 * max(1, int(there.max())))
     plots.time_axis(above, run, first, last, named=False)
-    plots.tidy(below, "Users per week: upward who come, downward who leave")
+    plots.tidy(below, "Users per week: arrivals upward, departures downward")
     edges, counts = _by_week(run, first, last)
     up, down = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
     for what, (colour, hatch) in VISITS.items():
@@ -468,7 +466,7 @@ def comings_and_goings(run: Run) -> Figure:
 
 
 def users_there(run: Run) -> tuple[Int64s, Int64s]:
-    """Return the seconds at which the users who are there change, and how many there are then."""
+    """Return the seconds at which the number of users changes, and the number from then on."""
     present: dict[int, bool] = {}
     changes: dict[int, int] = {}
     for visit in run.visits:
@@ -481,7 +479,7 @@ def users_there(run: Run) -> tuple[Int64s, Int64s]:
 
 
 def visits_data(run: Run) -> Columns:
-    """Return what :func:`comings_and_goings` shows, week by week from the first event on."""
+    """Return the data of :func:`comings_and_goings`, week by week from the first event on."""
     first, last = curves.span_of(run.jobs) or (0, WEEK)
     edges, counts = _by_week(run, first, last)
     times, there = users_there(run)
@@ -495,7 +493,7 @@ def visits_data(run: Run) -> Columns:
 
 
 def _by_week(run: Run, first: int, last: int) -> tuple[Int64s, dict[Happening, Int64s]]:
-    """Return weeks of 7 times 24 hours that cover a span, and how often what happened in each."""
+    """Return the edges of weeks (7 x 24 h) that cover a span, and the events in each by kind."""
     latest = max([last, *(visit.at for visit in run.visits)])
     edges = np.arange(min(0, first), latest + WEEK + 1, WEEK, dtype=np.int64)
     return edges, {

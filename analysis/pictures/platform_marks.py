@@ -1,4 +1,4 @@
-"""Changes of the platform as marks on pictures over time: what changed when, by number."""
+"""Changes of the platform as numbered marks on pictures over time."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-#: Most marks that are drawn and told one by one; the first ones are.
+#: Most marks that are drawn and listed; later ones are not.
 MOST = 12
 
-#: Settings that say from when to when, of the changes that have a span.
+#: Settings with begin and end, of the changes that last for a time.
 SPANS = {"maintain": ("start", "end"), "down": ("at", "until")}
 
 
 class Mark(NamedTuple):
-    """Something that changed."""
+    """A change of the platform."""
 
     begin: int  #: s
-    end: int  #: s; the same for what happens at one moment
-    text: str  #: what, in words
+    end: int  #: s; equal to ``begin`` for an instant change
+    text: str  #: what changed, in words
 
 
 def marks_of(run: Run) -> list[Mark]:
-    """Return the changes of the platform whose time is known, in its order.
+    """Return the changes of the platform whose time is known, in order of time.
 
-    New sizes, speeds and schedulers are those of the run; maintenance and processors that went
-    down at a set time are those that were asked for. Random failures are too many to be marked.
+    Sizes, speeds and schedulers come from the run; maintenance and planned outages come from the
+    configuration. Random failures are too many to be marked.
     """
     found = []
     for name, account in run.platform.items():
@@ -76,10 +76,10 @@ def draw_marks(panels: Sequence[Axes], run: Run) -> None:
 
 
 def asked_outages(run: Run) -> Iterator[tuple[str, int, int | None, int | None]]:
-    """Yield cluster, begin, end and processors of what was asked for with a time.
+    """Yield cluster, begin, end and processors of each configured outage with a time.
 
-    Processors are None for all, as in maintenance; the end for what does not come up again. Random
-    failures are not among them.
+    Processors None means all, as in maintenance; end None means that they stay down. Random
+    failures are not included.
     """
     asked = run.configuration.get("platform") or {}
     for change in asked.get("changes", ()) if isinstance(asked, dict) else ():
@@ -92,7 +92,7 @@ def asked_outages(run: Run) -> Iterator[tuple[str, int, int | None, int | None]]
 
 
 def _second(moment: Any, clock: Clock) -> int | None:
-    """Return a moment of a configuration as a second of the run; None where it has none."""
+    """Return a moment of a configuration as a second of the run; None if it is not given."""
     if moment is None or isinstance(moment, int):
         return moment
     try:

@@ -1,7 +1,7 @@
-"""What all pictures are made of: figures, colours, legends, time axes, files.
+"""The common base of all pictures: figures, colours, legends, time axes, files.
 
-Pictures are matplotlib ``Figure``s without a window or a global state; matplotlib is loaded when
-the first one is drawn. Colours are those of Okabe and Ito, which colour-blind people can tell
+Pictures are matplotlib ``Figure``s without a window or global state; matplotlib is loaded when the
+first one is drawn. The colours are those of Okabe and Ito, which colour-blind people can tell
 apart.
 """
 
@@ -40,16 +40,16 @@ COLOURS = {
     "grey": "#999999",
 }
 
-#: Colours of groups, in their order; then again, with dashes. Grey is the record.
+#: Colours of groups, in order; then the same with dashes. Grey is the record.
 GROUP_COLOURS = ("vermilion", "blue", "green", "orange", "purple", "sky")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
 
-#: Looks of axis titles and legends.
+#: Styles of axis titles and legends.
 TITLE: dict[str, Any] = {"fontsize": 9.5, "loc": "left"}
 
 LEGEND: dict[str, Any] = {"fontsize": 8, "frameon": False, "handlelength": 1.6}
 
-#: Letters that fit side by side into the legend of a picture 12 inches wide.
+#: Letters that fit into a row of the legend of a picture 12 inches wide.
 LEGEND_WIDTH = 165
 
 #: Dots per inch of PNG files.
@@ -64,13 +64,13 @@ STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, *(h * HOUR for h in 
 #: Windows longer than this are labelled by days, s.
 LONG = 4 * DAY
 
-#: Labels so near to the end, as a part of the window, end there instead of being cut off.
+#: Labels this near to the end, as a part of the window, are aligned right so as not to be cut off.
 EDGE = 0.02
 
-#: Waits at which the axis of a distribution is labelled, s.
+#: Labels of the time axis of a distribution, s.
 WAIT_LABELS = {1: "1 s", 60: "1 min", HOUR: "1 h", DAY: "1 day", 30 * DAY: "30 days"}
 
-#: Formats by suffix, with what would otherwise change from run to run.
+#: Formats by suffix, with metadata fixed that would otherwise change from run to run.
 FORMATS: dict[str, dict[str, Any]] = {
     ".png": {"format": "png", "metadata": {"Software": None}},
     ".svg": {"format": "svg", "metadata": {"Date": None, "Creator": None}},
@@ -84,7 +84,7 @@ SALT = "hpcrowd"
 
 
 def new_figure(width: float, height: float, title: str, subtitle: str = "") -> Figure:
-    """Return an empty figure with a title; sizes in inches."""
+    """Return an empty figure with a title; width and height in inches."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), dpi=DPI, facecolor="white")
@@ -97,18 +97,18 @@ def new_figure(width: float, height: float, title: str, subtitle: str = "") -> F
 def legend_figure(
     width: float, body: float, title: str, named: Sequence[str], *, record: bool = False
 ) -> tuple[Figure, float, float]:
-    """Return a figure with a legend of these names below its title, and where its body may be.
+    """Return a figure with a legend below its title, and the bottom and top of the free area.
 
     Parameters
     ----------
     width, body
-        Inches; the height is that of the body, title and legend.
+        Inches; the height is that of body, title and legend together.
     title
-        Of the figure.
+        Title of the figure.
     named
-        In the order of :func:`look_of`.
+        Names in the legend, with the colours of :func:`look_of` in order.
     record
-        Whether a grey line stands for what was recorded.
+        Whether to add a grey line for the record.
     """
     from matplotlib.lines import Line2D
 
@@ -135,13 +135,13 @@ def legend_figure(
 
 
 def panels(figure: Figure, rows: int, columns: int, **places: Any) -> list[Axes]:
-    """Return the panels of a figure, row by row; ``places`` are those of a grid of matplotlib."""
+    """Return the panels of a figure, row by row; ``places`` are arguments of ``add_gridspec``."""
     grid = figure.add_gridspec(rows, columns, **({"left": 0.055, "right": 0.985} | places))
     return [figure.add_subplot(grid[place]) for place in range(rows * columns)]
 
 
 def legend_above(figure: Figure, panel: Axes, below: float = 0.56) -> None:
-    """Put the legend of a panel under the title of its figure, ``below`` inches from the top."""
+    """Put a panel's legend under the title of the figure, ``below`` inches from the top."""
     handles, labels = panel.get_legend_handles_labels()
     figure.legend(
         handles, labels, loc="upper left", ncols=len(handles),
@@ -159,7 +159,7 @@ def legend_at_right(figure: Figure, panel: Axes, columns: int = 1) -> None:
 
 
 def is_dark(colour: Any) -> bool:
-    """Return whether a colour needs light letters on it."""
+    """Return whether a colour needs light text on it."""
     from matplotlib.colors import to_rgb
 
     red, green, blue = to_rgb(colour)
@@ -167,7 +167,7 @@ def is_dark(colour: Any) -> bool:
 
 
 def paler(colour: Any, white: float) -> Any:
-    """Return a colour with a share of white in it."""
+    """Return a colour mixed with a share of white."""
     from matplotlib.colors import to_rgb
 
     return tuple(white + (1 - white) * part for part in to_rgb(colour))
@@ -183,7 +183,7 @@ def look_of(place: int) -> dict[str, Any]:
 
 
 def shortened(text: str, width: int) -> str:
-    """Return at most ``width`` letters of a text."""
+    """Return a text, cut to at most ``width`` letters."""
     return text if len(text) <= width else text[: width - 1].rstrip(" ,") + "…"
 
 
@@ -199,7 +199,7 @@ def wrapped(text: str, width: int, lines: int) -> str:
 
 
 def tidy(axes: Axes, title: str = "") -> None:
-    """Give axes the common look; what the vertical axis counts stands in the title."""
+    """Give axes the common style; the title names what the vertical axis counts."""
     if title:
         axes.set_title(title, **TITLE)
     axes.tick_params(labelsize=8, length=3, color="#888888")
@@ -213,14 +213,14 @@ def tidy(axes: Axes, title: str = "") -> None:
 def draw_size(
     axes: Axes, steps: Sequence[tuple[int, int]], last: int, linewidth: float = 0.8
 ) -> None:
-    """Draw a dashed line at the number of processors from each second of ``steps`` to ``last``."""
+    """Draw the number of processors as a dashed line, from each second of ``steps`` to ``last``."""
     times, sizes = zip(*steps, (last, steps[-1][1]), strict=True)
     dashes: Any = (0, (4, 3))
     axes.step(times, sizes, where="post", color="black", linewidth=linewidth, linestyle=dashes)
 
 
 def say_nothing(axes: Axes, why: str) -> None:
-    """Say in an empty picture why it is empty."""
+    """Write into an empty picture why it is empty."""
     axes.set(xticks=[], yticks=[])
     axes.text(
         0.5, 0.5, why, transform=axes.transAxes, ha="center", va="center", color=COLOURS["grey"]
@@ -228,14 +228,14 @@ def say_nothing(axes: Axes, why: str) -> None:
 
 
 def count_axis(axes: Axes) -> None:
-    """Label an axis that counts at whole numbers only."""
+    """Label an axis at whole numbers only."""
     from matplotlib.ticker import MaxNLocator
 
     axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
 
 
 def label_at(axis: Axis, labels: Mapping[Any, str], **look: Any) -> None:
-    """Label an axis at these places alone, such as at round times on a logarithmic one."""
+    """Label an axis at these places only, such as round times on a logarithmic axis."""
     from matplotlib.ticker import FixedLocator, NullLocator
 
     axis.set_major_locator(FixedLocator(list(labels)))
@@ -244,7 +244,7 @@ def label_at(axis: Axis, labels: Mapping[Any, str], **look: Any) -> None:
 
 
 def label_week(axes: Axes, clock: Clock, *, named: bool = True) -> None:
-    """Label the hours of a week in local time; ``named`` tells the zone."""
+    """Label the hours of a week in local time; ``named`` adds the time zone."""
     axes.set_xlim(0, WEEK_HOURS)
     axes.set_xticks(range(0, WEEK_HOURS, 24), DAYS)
     for label in axes.get_xticklabels():
@@ -257,7 +257,7 @@ def label_week(axes: Axes, clock: Clock, *, named: bool = True) -> None:
 def time_axis(
     axes: Axes, run: Run, first: int, last: int, labels: int | None = None, named: bool = True
 ) -> None:
-    """Label a time axis in local time; ``labels`` limits their number, ``named`` tells the zone."""
+    """Label a time axis in local time, with at most ``labels``; ``named`` adds the time zone."""
     places, texts, name = time_ticks(run.clock, first, last)
     every = 1 if labels is None else max(1, -(-len(places) // labels))
     axes.set_xlim(min([first, *places]), max(last, first + 1))
@@ -267,7 +267,7 @@ def time_axis(
 
 
 def averaged(edges: Int64s) -> str:
-    """Return over what a curve is averaged, in words."""
+    """Return the averaging interval of a curve in words."""
     width = int(edges[1] - edges[0])
     size, unit = next((size, unit) for size, unit in UNITS if width % size == 0)
     return f"averages over {width // size} {'day' if width == DAY else unit}"
@@ -276,24 +276,24 @@ def averaged(edges: Int64s) -> str:
 def label_hours(
     axes: Axes, clock: Clock, first: int, last: int, *, named: bool, most: int = 13
 ) -> None:
-    """Label the time axis of a window: in hours, minutes or seconds of local time if it is short.
+    """Label the time axis of a window in local time; a short one by hours, minutes or seconds.
 
-    Longer ones than :data:`LONG` have the labels of :func:`~hpcrowd.analysis.curves.time_ticks`.
+    Windows longer than :data:`LONG` get the labels of :func:`~hpcrowd.analysis.curves.time_ticks`.
 
     Parameters
     ----------
     axes, clock, first, last
-        What is labelled, local time, and the window, s.
+        Axes, local time, and first and last second of the window.
     named
-        Tell the zone and show the labels.
+        Show the labels and the time zone.
     most
-        Most labels, fewer for narrow axes.
+        Most labels; narrow axes get fewer.
     """
     places, texts, name = hour_ticks(clock, first, last, most)
     every = max(1, -(-len(places) // most))
     places, texts = places[::every], texts[::every]
     if len(places) > 0.7 * most and last - places[-1] < EDGE * (last - first):
-        texts[-1] = ""  # moved to the left it would lie on the one before
+        texts[-1] = ""  # aligned right it would cover the one before
     axes.set_xlim(first, last)
     axes.set_xticks(places, texts if named else [""] * len(places))
     if not named:
@@ -307,12 +307,12 @@ def label_hours(
 def hour_ticks(
     clock: Clock, first: int, last: int, most: int = 13
 ) -> tuple[list[int], list[str], str]:
-    """Return where to label a time axis, s, with what, and the name of the axis.
+    """Return the ticks of a time axis (s), their labels, and the name of the axis.
 
     Parameters
     ----------
     clock
-        Local time. Where the trace did not say when it began, times count from its origin.
+        Local time. If the trace does not give its start, times count from its origin.
     first, last
         The window, s.
     most
@@ -330,7 +330,7 @@ def hour_ticks(
     for wall in walls:
         second = clock.second_at(wall)
         if not first <= second <= last or clock.wall(second) != wall:
-            continue  # the wall never shows it
+            continue  # a local time skipped by daylight saving
         local = clock.local(second)
         text = f"{local:%H:%M:%S}" if step < 60 else f"{local:%H:%M}"
         if local.date() != day:
@@ -345,14 +345,14 @@ def hour_ticks(
 
 
 def figure_png(figure: Figure, scale: float = 1) -> bytes:
-    """Return a figure as the bytes of a PNG file, without the date and the program's name.
+    """Return a figure as the bytes of a PNG file, without date and program name.
 
     Parameters
     ----------
     figure
-        Any; its size in inches times :data:`DPI` is that on a screen.
+        Any figure; its size in inches times :data:`DPI` is its size on a screen.
     scale
-        Pixels of the file for each of the screen; 2 is sharp on paper, too.
+        File pixels per screen pixel; 2 is sharp in print, too.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
@@ -369,28 +369,28 @@ def figure_png(figure: Figure, scale: float = 1) -> bytes:
 
 
 def check_picture(path: str | os.PathLike[str], option: str = "picture") -> None:
-    """Make sure that a picture may be written, before anything is computed.
+    """Check that a picture can be written, before anything is computed.
 
     Parameters
     ----------
     path
         The file.
     option
-        Who asks for it, for the message.
+        Name of the option, for the message.
 
     Raises
     ------
     HpcrowdError
-        When its suffix is not known (QuantityError), it is a folder, or it has no folder that can
-        be written.
+        When its suffix is not known (QuantityError), when it is a folder, or when its folder is
+        missing or cannot be written.
     """
     file = Path(path)
     if file.suffix.lower() not in FORMATS:
         raise QuantityError(
-            f"{option} {file}: pictures are {', '.join(FORMATS)}; give the file such a suffix"
+            f"{option} {file}: give the file one of the suffixes {', '.join(FORMATS)}"
         )
     if file.is_dir():
-        raise HpcrowdError(f"{option} {file}: is a folder; name a file")
+        raise HpcrowdError(f"{option} {file} is a folder; give the name of a file")
     if not file.parent.is_dir():
         raise HpcrowdError(f"{option} {file}: no folder {file.parent} to write it in")
     try:
@@ -401,14 +401,14 @@ def check_picture(path: str | os.PathLike[str], option: str = "picture") -> None
 
 
 def write_picture(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write a figure into a file that appears only when it is complete.
+    """Write a figure to a file that appears only when it is complete.
 
     Parameters
     ----------
     figure
         A figure without a window.
     path
-        The file; its suffix says which format.
+        The file; its suffix determines the format.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""One user's dependency graph as a picture, and as text for Graphviz."""
+"""The dependency graph of one user as a picture, and as text for Graphviz."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: Sessions that one row of a picture shows legibly.
+#: Most sessions per row that are legible.
 READABLE = 40
 
-#: Sessions with their numbers that one row shows legibly.
+#: Most sessions per row that are legible with their numbers.
 LABELLED = 12
 
-#: Rows that a picture has at most.
+#: Most rows of a picture.
 MOST_ROWS = 8
 
 BAR, WAIT = COLOURS["blue"], COLOURS["vermilion"]
 
 
 def generate_dot(graph: nx.DiGraph[int]) -> str:
-    """Return the graph in the language of Graphviz: sessions with their jobs, edges with times."""
+    """Return the graph in DOT: sessions with their jobs, edges with think times."""
     lines = [f'digraph "user {graph.graph["user"]}" {{', "  rankdir=LR; node [shape=box];"]
     for session, data in graph.nodes(data=True):
         length = format_duration(data["end"] - data["start"])
@@ -41,10 +41,10 @@ def generate_dot(graph: nx.DiGraph[int]) -> str:
 
 
 def draw_graph(graph: nx.DiGraph[int], clock: Clock | None = None) -> Figure:
-    """Return a picture of the graph: sessions as bars over time, think times as lines between.
+    """Return a picture of the graph: sessions as bars over time, think times as lines.
 
-    Sessions that overlap lie above each other. The more sessions there are, the more rows the time
-    is folded into; above :data:`READABLE` sessions their numbers are left out.
+    Overlapping sessions are drawn above each other. Many sessions are split over several rows;
+    above :data:`READABLE` sessions the numbers are left out.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def draw_graph(graph: nx.DiGraph[int], clock: Clock | None = None) -> Figure:
     axes.set_xlabel(f"days since {clock.local(origin):%a %d %b %Y %H:%M} ({zone})")
     bars = "bars, number (jobs)" if few else "bars"
     figure.suptitle(
-        f"User {graph.graph['user']}: {len(graph)} sessions ({bars}); lines are think times to the "
+        f"User {graph.graph['user']}: {len(graph)} sessions ({bars}); lines: think times before "
         "sessions that wait",
         fontsize=10,
     )
@@ -113,7 +113,7 @@ def draw_graph(graph: nx.DiGraph[int], clock: Clock | None = None) -> Figure:
 
 
 def _lanes(graph: nx.DiGraph[int]) -> dict[int, int]:
-    """Return a lane for each session in which nothing overlaps it, low ones first."""
+    """Return the lowest lane for each session in which nothing overlaps it."""
     nodes = graph.nodes
     free: list[int] = []
     lane_of = {}

@@ -1,4 +1,4 @@
-"""Gantt pictures of tiny runs, for documentation: each job by name, when it came, how it waited."""
+"""Gantt charts of tiny runs for the documentation, with each job's name, submission and wait."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 #: Most jobs of a tiny run.
 MOST_JOBS = 20
 
-#: Width of a picture, and heights of its title and axes, of a processor and of a job, inches.
+#: Width of a picture; heights of title and axes, of a processor, and of a job, inches.
 WIDTH, HEAD, FOOT, GAP = 7.4, 0.74, 0.66, 0.42
 PROCESSOR, JOB = 0.27, 0.17
 
-#: Pixels that a letter of a name needs; names without room stand behind their jobs.
+#: Pixels per letter of a name; names that do not fit are written after their jobs.
 LETTER = 7.0
 
-#: Look of those names.
+#: Style of those names.
 BEHIND = {
     "color": "black",
     "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.5},
 }
 
-#: A machine is drawn at most so high, inches.
+#: Greatest height of the machine, inches.
 HIGHEST = 3.2
 
 
@@ -49,22 +49,21 @@ def small_gantt(
 ) -> Figure:
     """Return a picture of a run of at most 20 jobs.
 
-    Above the processors, each job with its name; a dashed line leads from its end to the one that
-    it asked for, or to the next job there. Below one line for each job: a dot where it
-    was submitted, a bar while it waited, a triangle at the start that the scheduler first promised,
-    where it promised one.
+    Above: the processors, with the name of each job; a dashed line leads from its end to its
+    requested end, or to the next job there. Below: one line per job, with a dot at its submission,
+    a bar while it waits, and a triangle at the start that the scheduler first promised, if any.
 
     Parameters
     ----------
     run
         The run.
     names
-        Names by job number; the others have their number.
+        Names by job number; other jobs get their number.
     title
-        Title; the run's label unless given.
+        Title; by default the run's label.
     last
-        End of the picture, s; unless given the last event. With it pictures of several runs have
-        the same scale.
+        End of the picture, s; by default the last event. Give it to draw several runs on the same
+        scale.
 
     Raises
     ------
@@ -75,8 +74,8 @@ def small_gantt(
     span = curves.span_of(jobs)
     if not 0 < len(jobs) <= MOST_JOBS or span is None:
         raise QuantityError(
-            f"small picture of {len(jobs):,} jobs: has to have 1 to {MOST_JOBS} submitted ones; "
-            "hpcrowd.analysis.pictures.gantt draws larger runs"
+            f"small picture of {len(jobs):,} jobs: must have 1 to {MOST_JOBS} submitted jobs; "
+            "for larger runs use hpcrowd.analysis.pictures.gantt"
         )
     first, last = span[0], max(span[1], span[0] + 1) if last is None else last
     called = {int(n): (names or {}).get(int(n), str(n)) for n in jobs.number}
@@ -127,7 +126,7 @@ def small_gantt(
 
 
 def _next_start(start: Int64s, where: Placement, row: float, after: int, last: int) -> int:
-    """Return when the next job begins on a row of processors, ``last`` if none does."""
+    """Return the start of the next job on a row of processors, ``last`` if there is none."""
     there = (where.row <= row) & (row <= where.row + where.height)
     found = start[where.job[there]]
     return int(found[found >= after].min(initial=last))
@@ -144,7 +143,7 @@ def _draw_waits(
     axes.grid(visible=False, axis="y")
     shown = "Submitted (dot) and waiting (bar)"
     if (promised != UNKNOWN).any():
-        shown = "Submitted (dot), waiting (bar) and first promise of a start (triangle)"
+        shown = "Submitted (dot), waiting (bar), first promised start (triangle)"
     axes.set_title(shown, **TITLE)
     for line, row in enumerate(order.tolist()):
         if jobs.submit[row] == UNKNOWN:

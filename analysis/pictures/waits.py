@@ -1,4 +1,4 @@
-"""Who waits how long: users by their work, jobs by their size and by the time they ask for."""
+"""Waits of users by their work, and of jobs by their size and requested time."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: Users with the most work that have their numbers in the picture.
+#: Users with the most work, who are named in the picture.
 NAMED = 8
 
-#: Least distance of two such numbers, as a part of the height of the picture.
+#: Least distance of two names, as a part of the height of the picture.
 BETWEEN = 0.055
 
-#: An axis with more powers of ten is labelled at them only.
+#: An axis with more powers of ten than this is labelled at them only.
 FEW_TENS = 4
 
-#: Waits below this stand at it on a logarithmic axis, s.
+#: Shorter waits are drawn as this on a logarithmic axis, s.
 LEAST = 1
 
 
 def users_data(run: Run) -> over_time.Columns:
-    """Return a row for each user, most work first.
+    """Return a row for each user, the one with the most work first.
 
     Returns
     -------
     dict
         ``user``, ``jobs``, ``work_processor_h`` (of jobs that ran), ``share_of_work``,
-        ``wait_mean_s``, ``bounded_slowdown_mean``, where there is a record ``recorded_wait_mean_s``
-        and ``lateness_mean_s``; and ``behaviour`` where the configuration tells whose it is. NaN
-        where a user has none.
+        ``wait_mean_s``, ``bounded_slowdown_mean``; with a record, ``recorded_wait_mean_s`` and
+        ``lateness_mean_s``; and ``behaviour`` if the configuration assigns behaviours to users. NaN
+        where a user has no value.
     """
     jobs = run.jobs
     users, which = np.unique(jobs.user, return_inverse=True)
@@ -74,14 +74,14 @@ def users_data(run: Run) -> over_time.Columns:
 
 
 def behaviours_of(run: Run) -> dict[int, str]:
-    """Return the behaviour of the users whose behaviour the configuration tells, by user.
+    """Return the behaviour by user, as far as the configuration assigns it.
 
-    Those who were dealt one by shares are not among them.
+    Users who got theirs by shares of a mixture are not included.
     """
     asked = run.configuration.get("users")
     entries: list[dict[str, Any]] = list(asked.get("users", ())) if isinstance(asked, dict) else []
     if len(entries) < 2:
-        return {}  # one for all, which the label tells
+        return {}  # the same for all; the label has it
     owners, first = np.unique(run.jobs.user, return_index=True)
     groups = run.jobs.group[first]
     found: dict[int, str] = {}
@@ -94,10 +94,10 @@ def behaviours_of(run: Run) -> dict[int, str]:
 
 
 def users_waits(run: Run) -> Figure:
-    """Return the mean wait of each user against the user's work, as recorded, too, where known."""
-    figure = plots.new_figure(12, 4.6, "Users: how long they wait, by their work", run.label)
+    """Return a picture of users' mean waits by their work, with recorded waits if known."""
+    figure = plots.new_figure(12, 4.6, "Mean waits of users by their work", run.label)
     axes = figure.add_axes((0.065, 0.11, 0.85, 0.71))
-    plots.tidy(axes, "Mean wait of a user; size of a dot: jobs")
+    plots.tidy(axes, "Mean wait of a user; dot size: number of jobs")
     found = users_data(run)
     work, wait = found["work_processor_h"], found["wait_mean_s"]
     known = (work > 0) & ~np.isnan(wait)
@@ -123,20 +123,20 @@ def users_waits(run: Run) -> Figure:
 
 
 def waits_apart(run: Run) -> Figure:
-    """Return which share of the jobs, and of the users, waited longer than so long."""
+    """Return a picture of the shares of jobs, and of users, that waited longer than a time."""
     figure = plots.new_figure(12, 3.5, "How long jobs and users wait", run.label)
     left, right = plots.panels(figure, 1, 2, left=0.06, bottom=0.14, top=0.76, wspace=0.14)
     over_time.draw_waits(left, run)
     over_time.draw_exceedance(
         right,
         over_time.lines_of(run, *_means(run)),
-        "Share of users whose mean wait is longer than ...; each counts once",
+        "Share of users whose mean wait was longer than ...",
     )
     return figure
 
 
 def waits_data(run: Run) -> over_time.Columns:
-    """Return the shares that :func:`waits_apart` shows."""
+    """Return the data of :func:`waits_apart`."""
     at = np.concatenate([[0], np.unique(np.round(np.geomspace(1, 1e7, 141)).astype(np.int64))])
     found: over_time.Columns = {"wait_s": at}
     both = zip(("jobs", "users"), (over_time.waits_of(run), _means(run)), strict=True)
@@ -149,7 +149,7 @@ def waits_data(run: Run) -> over_time.Columns:
 
 
 def _means(run: Run) -> tuple[Int64s, Int64s]:
-    """Return users' mean waits, recorded and simulated, whole s."""
+    """Return users' mean waits, recorded and simulated, in whole s."""
     found = users_data(run)
     none = np.full(len(found["user"]), np.nan)
     wait = found["wait_mean_s"]
@@ -172,13 +172,13 @@ def _draw_recorded(axes: Axes, work: Floats, wait: Floats, recorded: Floats, kno
 
 
 def _name_users(axes: Axes, users: Int64s, work: Floats, wait: Floats) -> None:
-    """Write the numbers of users at the right edge, below each other, with lines to their dots."""
+    """Write user numbers at the right edge, below each other, with lines to their dots."""
     low, high = np.log(axes.get_ylim())
     order = np.argsort(wait, kind="stable")
     heights = (np.log(wait[order]) - low) / (high - low)
     for place in range(1, len(heights)):
         heights[place] = max(heights[place], heights[place - 1] + BETWEEN)
-    heights -= max(0.0, heights[-1] - 1)  # those at the top push the others down
+    heights -= max(0.0, heights[-1] - 1)  # labels at the top push the others down
     for place in range(len(heights) - 1, 0, -1):
         heights[place - 1] = min(heights[place - 1], heights[place] - BETWEEN)
     for place, height in zip(order.tolist(), heights.tolist(), strict=True):
@@ -191,7 +191,7 @@ def _name_users(axes: Axes, users: Int64s, work: Floats, wait: Floats) -> None:
 
 
 def _axes_of_waits(axes: Axes, *waits: Floats) -> None:
-    """Make the vertical axis logarithmic, with labels that people read."""
+    """Make the vertical axis logarithmic, with readable times as labels."""
     longest = max(float(np.nanmax(one)) if len(one) else 0.0 for one in waits)
     axes.set_yscale("log")
     axes.set_ylim(0.6 * LEAST, max(1.8 * longest, 60))
@@ -201,7 +201,7 @@ def _axes_of_waits(axes: Axes, *waits: Floats) -> None:
 
 
 def _axis_of_work(axes: Axes, work: Floats) -> None:
-    """Make the horizontal axis logarithmic, with labels also where all have about the same."""
+    """Make the horizontal axis logarithmic, with labels even if all values are about the same."""
     low, high = 0.6 * float(work.min()), 1.7 * float(work.max())
     tens = np.arange(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     steps = (1,) if len(tens) > FEW_TENS else (1, 2, 5)
@@ -213,16 +213,16 @@ def _axis_of_work(axes: Axes, work: Floats) -> None:
 
 
 def _placed(users: Int64s, owners: Int64s, values: Floats) -> Floats:
-    """Return values of some users in the places of all; NaN for the others."""
+    """Spread the values of some users over all users; NaN for the others."""
     found = np.full(len(users), np.nan)
     found[np.searchsorted(users, owners)] = values
     return found
 
 
-#: Each class of sizes reaches to this multiple of the one before, from one processor on.
+#: Ratio of the upper ends of successive size classes, starting from one processor.
 STEP = 4
 
-#: Upper ends of classes of times, s, and their names.
+#: Upper ends of time classes, s, and their names.
 TIMES = (
     (600, "to 10 min"),
     (HOUR, "to 1 h"),
@@ -233,10 +233,10 @@ TIMES = (
     (None, "longer"),
 )
 
-#: Name of what holds all classes of one kind.
+#: Name of the row and column that hold all classes.
 ALL = "all"
 
-#: A cell with fewer jobs is pale and hatched: its mean says little.
+#: A cell with fewer jobs is pale and hatched, as its mean is unreliable.
 FEW = 10
 
 #: Share of white in such a cell.
@@ -245,16 +245,16 @@ PALE = 0.55
 
 @dataclass(frozen=True)
 class WaitClasses:
-    """Means by class of size (rows, small to large, last all) and of time (columns, last all).
+    """Means by class of size (rows, rising, then all) and of time (columns, rising, then all).
 
     Attributes
     ----------
     sizes, times
         Names of the classes.
     by
-        ``requested time``; ``run time`` where no job asked for a time.
+        ``requested time``, or ``run time`` if no job has a requested time.
     jobs
-        How many, shape (sizes, times).
+        Number of jobs, shape (sizes, times).
     wait
         s; mean wait, NaN without jobs.
     slowdown
@@ -279,7 +279,7 @@ def wait_classes(run: Run) -> WaitClasses:
     names = [name for _, name in TIMES]
     if (time == UNKNOWN).any():
         column = np.where(time == UNKNOWN, len(TIMES), column)
-        names.append("not told")
+        names.append("unknown")
     largest = int(jobs.processors.max(initial=1))
     count = next(n for n in range(64) if STEP**n >= largest) + 1
     row = np.searchsorted(STEP ** np.arange(count), jobs.processors)
@@ -308,7 +308,7 @@ def wait_classes(run: Run) -> WaitClasses:
 
 
 def waits_by_class(run: Run) -> Figure:
-    """Return mean waits and mean bounded slowdowns by class, each cell with its jobs."""
+    """Return a picture of mean waits and bounded slowdowns by class, with the number of jobs."""
     found = wait_classes(run)
     height = 1.65 + 0.43 * len(found.sizes)
     figure = plots.new_figure(12, height, "Who waits", run.label)
@@ -330,7 +330,7 @@ def waits_by_class(run: Run) -> Figure:
 
 
 def classes_data(run: Run) -> over_time.Columns:
-    """Return what :func:`waits_by_class` shows, a row for each cell."""
+    """Return the data of :func:`waits_by_class`, a row for each cell."""
     found = wait_classes(run)
     rows, columns = np.indices(found.jobs.shape).reshape(2, -1)
     return {
@@ -375,13 +375,13 @@ def _draw_cells(axes: Axes, found: WaitClasses, values: Floats, colours: str, fo
 
 
 def _with_all(sums: Floats) -> Floats:
-    """Return sums with one more row and column, which hold those of all."""
+    """Return sums with a row and a column of totals added."""
     wider = np.hstack([sums, sums.sum(axis=1, keepdims=True)])
     return np.vstack([wider, wider.sum(axis=0, keepdims=True)])
 
 
 def _short_time(seconds: float) -> str:
-    """Return a time that has room in a cell."""
+    """Return a time short enough for a cell."""
     for least, size, unit in ((2 * DAY, DAY, "d"), (2 * HOUR, HOUR, "h"), (120, 60, "min")):
         if seconds >= least:
             count = seconds / size

@@ -1,6 +1,7 @@
-"""The pictures of a report on a run: which there are, what each shows, and its data.
+"""The pictures of a report on a run: a list, what each shows, and its data.
 
-Most are drawn by :mod:`hpcrowd.analysis.pictures`; those here need more than a picture should.
+Most are drawn by :mod:`hpcrowd.analysis.pictures`. The ones here also need
+:mod:`hpcrowd.analysis.features`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: Formats in which :func:`write_figures` draws.
+#: Formats that :func:`write_figures` writes.
 SUFFIXES = (".png", ".svg")
 
 
@@ -40,17 +41,17 @@ class RunFigure:
     Attributes
     ----------
     title
-        What it is called.
+        Heading.
     caption
-        What is to be seen.
+        What the picture shows.
     draw
         Returns the picture.
     data
-        Returns what it shows, as columns.
+        Returns the data behind it, as columns.
     shown
-        Whether a run has it.
+        Whether the picture makes sense for a run.
     more
-        What else is to be seen in the picture of a certain run.
+        Words added to the caption for a particular run.
     """
 
     title: str
@@ -61,34 +62,34 @@ class RunFigure:
     more: Callable[[Run], str] = lambda run: ""
 
     def told(self, run: Run) -> str:
-        """Return what is to be seen in the picture of a run."""
+        """Return the caption for a run."""
         return " ".join(filter(None, (self.caption, self.more(run))))
 
 
 def _also_use(run: Run) -> str:
     words = []
     if over_time.has_record(run):
-        words.append("Black lines: the same as recorded.")
+        words.append("Black lines: as recorded.")
     if marks_of(run):
-        words.append("Boxes with numbers: changes of the platform, told below.")
+        words.append("Numbered boxes: changes of the platform, listed below.")
     return " ".join(words)
 
 
 def _also_submissions(run: Run) -> str:
     if over_time.is_late(run):
-        return "Right, how much later than recorded jobs were submitted; below 0 earlier."
-    return "Right, how many were submitted per day."
+        return "Right: how much later than recorded jobs were submitted; below 0 means earlier."
+    return "Right: jobs submitted per day."
 
 
 def _also_users(run: Run) -> str:
     return (
-        "Rings, joined by a line: the same user as recorded." if over_time.has_record(run) else ""
+        "Rings: the same user as recorded, joined by a line." if over_time.has_record(run) else ""
     )
 
 
 def busiest_day_of(run: Run) -> Figure:
-    """Return the Gantt picture of the busiest day, coloured by user."""
-    return gantt(run, busiest_day(run), title=f"The busiest day, {run.label}")
+    """Return a Gantt chart of the busiest day, coloured by user."""
+    return gantt(run, busiest_day(run), title=f"Busiest day, {run.label}")
 
 
 def busiest_day_data(run: Run) -> over_time.Columns:
@@ -117,7 +118,7 @@ LOOKS: dict[str, dict[str, Any]] = {
     },
 }
 
-#: Where the axis of think times is labelled, s.
+#: Labels of the think-time axis, s.
 MARKS = {
     1: "1 s", 5: "5 s", 20: "20 s", 60: "1 min", 120: "2 min", 300: "5 min", 600: "10 min",
     1200: "20 min", 2400: "40 min", 3600: "1 h", 7200: "2 h", 6 * 3600: "6 h", 86400: "1 day",
@@ -125,21 +126,21 @@ MARKS = {
 
 
 def think_against_response(run: Run) -> Figure:
-    """Return medians and quartiles of think times by the response time of the batch before.
+    """Return a picture of think times (median, quartiles) by the previous batch's response time.
 
-    A batch is what a user submits without waiting (Zakay and Feitelson 2015); think times are those
-    inside of sessions, which end when nothing is submitted for an hour.
+    A batch is what a user submits without waiting (Zakay and Feitelson 2015). Only think times
+    inside sessions count; a session ends when nothing is submitted for an hour.
     """
     figure = plots.new_figure(12, 3.9, "Think times against response times", run.label)
     axes = figure.add_axes((0.075, 0.13, 0.91, 0.67))
     plots.tidy(axes)
     axes.set_title(
-        f"Think time after a batch: median, band from quartile to quartile, {FEWEST} or more "
-        "batches a dot", **plots.TITLE
+        f"Think time after a batch: median, band between the quartiles, at least {FEWEST} "
+        "batches per dot", **plots.TITLE
     )  # fmt: skip
     found = think_times_of(run)
     if not found:
-        plots.say_nothing(axes, "too few batches that follow others")
+        plots.say_nothing(axes, "too few batches that follow another")
         return figure
     for name, (middle, low, median, high) in found.items():
         look = LOOKS[name]
@@ -156,7 +157,7 @@ def think_against_response(run: Run) -> Figure:
         axes.yaxis, {second: text for second, text in MARKS.items() if low <= second <= high}
     )
     axes.set_ylabel("think time", fontsize=LETTERS)
-    axes.set_xlabel("response time of the batch before, from submission to end", fontsize=LETTERS)
+    axes.set_xlabel("response time of the previous batch, from submission to end", fontsize=LETTERS)
     plots.legend_at_right(figure, axes, 2)
     return figure
 
@@ -164,7 +165,7 @@ def think_against_response(run: Run) -> Figure:
 def think_times_of(run: Run) -> dict[str, Floats]:
     """Return :func:`~hpcrowd.analysis.features.draw.think_quartiles`, recorded and simulated.
 
-    What has too few batches is left out.
+    A side with too few batches is left out.
     """
     tables = {"recorded": over_time.recorded_jobs(run)}
     if not run.is_record and tables["recorded"] is None:
@@ -179,12 +180,12 @@ def think_times_of(run: Run) -> dict[str, Floats]:
         try:
             found[name] = think_quartiles(Workload.from_jobs(jobs, name=name))
         except HpcrowdError:
-            continue  # too few: the picture says so
+            continue  # too few batches: the picture says so
     return found
 
 
 def think_data(run: Run) -> over_time.Columns:
-    """Return what :func:`think_against_response` shows."""
+    """Return the data of :func:`think_against_response`."""
     found = think_times_of(run)
     names = ("response_s", "think_p25_s", "think_p50_s", "think_p75_s")
     columns: over_time.Columns = {
@@ -194,52 +195,52 @@ def think_data(run: Run) -> over_time.Columns:
     return columns | dict(zip(names, every, strict=True))
 
 
-#: Pictures of a run by the names of their files, in the order of the report.
+#: Pictures of a run by file name, in the order of the report.
 RUN_FIGURES = {
     "use": RunFigure(
         "Processors in use and the queue over time",
-        "Above, how many processors were in use; below, how many jobs waited.",
+        "Above: processors in use; below: jobs waiting.",
         over_time.use_over_time,
         over_time.use_data,
         more=_also_use,
     ),
     "submissions": RunFigure(
         "Submissions and lateness over time",
-        "Left, how many jobs had been submitted by when.",
+        "Left: jobs submitted so far.",
         over_time.submissions_over_time,
         over_time.submissions_data,
         more=_also_submissions,
     ),
     "waits": RunFigure(
         "Distribution of waits, over jobs and over users",
-        "Left, the share of jobs that waited longer than a time; right, the share of users who "
-        "did so on average: there a user with many jobs counts as much as one with few.",
+        "Left: the share of jobs that waited longer than a given time. Right: the share of users "
+        "whose mean wait was longer; every user counts once, however many jobs they have.",
         waits.waits_apart,
         waits.waits_data,
     ),
     "classes": RunFigure(
         "Waits and slowdowns by size and requested time of jobs",
-        "Rows: processors of a job; columns: the time that its user asked for (the run time, if "
-        "none asked). In brackets the jobs of a cell; darker is worse, in equal ratios. Pale and "
-        f"hatched: fewer than {waits.FEW} jobs.",
+        "Rows: processors of a job; columns: requested time (run time if no job has one). In "
+        "brackets: number of jobs. Darker is worse, on a logarithmic scale. Pale and hatched: "
+        f"fewer than {waits.FEW} jobs.",
         waits.waits_by_class,
         waits.classes_data,
     ),
     "week": RunFigure(
-        "Weekly profile of submissions", "In which hours of the week jobs are submitted.",
+        "Weekly profile of submissions", "The hours of the week in which jobs are submitted.",
         over_time.week_of, over_time.week_data,
     ),
     "day": RunFigure(
-        "Gantt picture of the busiest day",
-        "The day with the most processors in use: who held how many of them when, coloured by "
-        "user; below, who waited.",
+        "Gantt chart of the busiest day",
+        "The day with the most processors in use. Above: the running jobs, coloured by user; "
+        "below: the queue.",
         busiest_day_of,
         busiest_day_data,
     ),
     "users": RunFigure(
         "Mean waits of users by their work",
-        "A dot is a user: to the right those with more work, above those who wait longer. "
-        "The users with the most work have their numbers at the right.",
+        "Each dot is a user: the further right, the more work; the higher, the longer the wait. "
+        "The users with the most work are named at the right.",
         waits.users_waits,
         waits.users_data,
         lambda run: bool((run.jobs.user != UNKNOWN).any()),
@@ -247,15 +248,15 @@ RUN_FIGURES = {
     ),
     "think": RunFigure(
         "Think times against response times, all users",
-        "How long users think before their next batch, by how long they waited for the last: "
-        "medians and quartiles over the whole population.",
+        "How long users think before their next batch, by the response time of the previous one: "
+        "median and quartiles over all users.",
         think_against_response,
         think_data,
         lambda run: bool((run.jobs.user != UNKNOWN).any()),
     ),
     "visits": RunFigure(
         "Users who come and go",
-        "Above, how many users are there; below, who comes and who leaves in each week, and why.",
+        "Above: users present; below: arrivals and departures in each week, with the reason.",
         over_time.comings_and_goings,
         over_time.visits_data,
         lambda run: len(run.visits) > 0 and curves.span_of(run.jobs) is not None,
@@ -264,14 +265,14 @@ RUN_FIGURES = {
 
 
 def figures_of(run: Run) -> Iterator[tuple[str, RunFigure]]:
-    """Yield the pictures that a run has, by name."""
+    """Yield the names and pictures that apply to a run."""
     for name, one in RUN_FIGURES.items():
         if one.shown(run):
             yield name, one
 
 
 def write_figures(run: Run, folder: str | Path) -> list[str]:
-    """Write every picture of a run into an existing folder: PNG, SVG, and its data as CSV.
+    """Write every picture of a run into an existing folder, as PNG, SVG and CSV data.
 
     Returns
     -------
@@ -289,7 +290,7 @@ def write_figures(run: Run, folder: str | Path) -> list[str]:
 
 
 def write_columns(columns: over_time.Columns, path: Path) -> None:
-    """Write columns as comma-separated values; what is not known is empty."""
+    """Write columns as comma-separated values; unknown cells are empty."""
     values = [np.asarray(column).tolist() for column in columns.values()]
     rows = zip(*values, strict=True)
     clean = ([None if cell != cell else cell for cell in row] for row in rows)

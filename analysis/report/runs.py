@@ -1,7 +1,8 @@
-"""The report on runs: one HTML file with numbers and pictures, for the screen and for paper.
+"""The report on runs: one HTML file with numbers and pictures, for screen and print.
 
-Of one run it tells everything; of several it sets the others against the first, then tells the most
-important of each. It loads nothing and has no scripts; the same runs give the same bytes.
+A report on one run shows everything. A report on several compares the others with the first, then
+shows the most important results of each. The file has no scripts and loads nothing; the same runs
+give the same bytes.
 """
 
 from __future__ import annotations
@@ -38,28 +39,28 @@ from hpcrowd.environment.clock import moment
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.quantities import format_duration, plural
 
-#: Users in the table, those with the most work.
+#: Rows of the users' table: the users with the most work.
 MOST_USERS = 12
 
-#: Pixels of pictures for each of the screen: sharp on paper, too.
+#: Picture pixels per screen pixel; 2 is sharp in print, too.
 SCALE = 2
 
 #: Called before each picture with its title.
 Tell = Callable[[str], Any]
 
-#: Called before each picture with its title, how many are done, and how many there are.
+#: Called before each picture with its title, the number done and the total.
 Progress = Callable[[str, int, int], Any]
 
-#: Distributions whose versions decide about the bytes of a report, beside those of the runs.
+#: Packages whose versions affect the bytes of a report, in addition to those of the runs.
 DRAWN_BY = ("hpcrowd", "matplotlib", "numpy")
 
-#: Most groups of runs with a part of their own in a report on several.
+#: Most groups of runs that get their own section in a report on several.
 MOST_PARTS = 8
 
-#: What the part of each of several runs shows.
+#: Pictures in the section of each of several runs.
 OF_EACH = ("use", "classes", "users")
 
-#: Groups that the heading names; of more only their number is told.
+#: Groups named in the heading; of the others it gives only the number.
 IN_HEADING = 3
 
 
@@ -70,24 +71,24 @@ def report_html(
     again: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> str:
-    """Return the report on a run, or on several side by side, as one HTML file.
+    """Return the report on one run, or on several side by side, as one HTML file.
 
     Parameters
     ----------
     runs
-        One or several; or what :func:`analysis.compare` returned. The others are set against the
-        first.
+        One or several runs, or the result of :func:`analysis.compare`. The others are compared
+        with the first.
     title
-        Heading; the labels of the runs unless given.
+        Heading; by default the labels of the runs.
     again
-        Commands that make the same again: the report, and the runs.
+        Commands that reproduce the report and the runs.
     progress
         Called before each picture.
 
     Raises
     ------
     QuantityError
-        When there is no run.
+        If there is no run.
 
     Examples
     --------
@@ -124,15 +125,15 @@ def report_html(
 def write_report_figures(runs: Sequence[Run] | Comparison, folder: str | Path) -> None:
     """Write every picture of a report as PNG and SVG, and its data as CSV, into a folder.
 
-    Of one run they stand in the folder; of several those of the comparison do, and those of each
-    group's first run in a folder of its own, ``A``, ``B`` and so on, in the order of the groups.
+    For one run they go into the folder itself. For several, the folder gets the pictures of the
+    comparison, and subfolders ``A``, ``B`` and so on get those of each group's first run.
 
     Parameters
     ----------
     runs
         As for :func:`report_html`.
     folder
-        It exists, and gets a ``provenance.json``.
+        An existing folder; it also gets a ``provenance.json``.
     """
     comparison, place = _compared(runs), Path(folder)
     groups = comparison.groups
@@ -160,7 +161,7 @@ def write_report_figures(runs: Sequence[Run] | Comparison, folder: str | Path) -
 
 
 def _compared(runs: Sequence[Run] | Comparison) -> Comparison:
-    """Return runs in groups."""
+    """Return the comparison of the runs."""
     if isinstance(runs, Comparison):
         return runs
     if not runs:
@@ -169,7 +170,7 @@ def _compared(runs: Sequence[Run] | Comparison) -> Comparison:
 
 
 def _pictures(comparison: Comparison) -> Iterator[int]:
-    """Yield how many pictures there will be, part by part."""
+    """Yield the number of pictures of each section."""
     groups = comparison.groups
     if len(groups) == 1 and len(groups[0].runs) == 1:
         yield len(list(figures_of(groups[0].first)))
@@ -191,7 +192,7 @@ def _side_by_side(comparison: Comparison, tell: Callable[[str], Any]) -> Iterato
 
 
 def _parts(comparison: Comparison, tell: Callable[[str], Any]) -> Iterator[html.Section]:
-    """Yield the part of each group: what was run, its load, who waits, its users."""
+    """Yield the section of each group: configuration, load, waits, users."""
     groups = comparison.groups
     for number, group in enumerate(groups[:MOST_PARTS]):
         run = group.first
@@ -209,12 +210,12 @@ def _parts(comparison: Comparison, tell: Callable[[str], Any]) -> Iterator[html.
         yield html.Section(f"run-{letter(number)}", f"{letter(number)}: {group.title}", parts)
     if len(groups) > MOST_PARTS:
         rest = plural(len(groups) - MOST_PARTS, "more run")
-        text = f"{rest} have no part of their own: report on them alone to see more."
+        text = f"{rest} not shown here: report on them separately to see more."
         yield html.Section("others", "Other runs", html.paragraphs([text]))
 
 
 def _origin(comparison: Comparison, again: Sequence[str]) -> html.Section:
-    """Return what the report is made from: what was left out, configurations, versions."""
+    """Return the section on origins: dropped jobs, configurations, versions."""
     groups = comparison.groups
     parts = []
     for group in groups:
@@ -227,15 +228,15 @@ def _origin(comparison: Comparison, again: Sequence[str]) -> html.Section:
     parts += html.paragraphs(
         [
             f"This page was made by {drawn}.",
-            "The data behind each picture: hpcrowd report with --figures FOLDER writes every "
-            "picture as PNG and SVG with its data as CSV.",
+            "hpcrowd report with --figures FOLDER writes every picture as PNG and SVG, with its "
+            "data as CSV.",
         ]
     )
     return html.Section("origin", "Where this comes from", parts)
 
 
 def picture(name: str, run: Run, tell: Tell) -> list[str]:
-    """Return a picture of :data:`RUN_FIGURES` as HTML, if the run has it."""
+    """Return a picture of :data:`RUN_FIGURES` as HTML; empty if it does not apply to the run."""
     one = RUN_FIGURES[name]
     if not one.shown(run):
         return []
@@ -245,7 +246,7 @@ def picture(name: str, run: Run, tell: Tell) -> list[str]:
 
 
 def sections_of_run(run: Run, tell: Tell) -> Iterator[html.Section]:
-    """Yield the parts of a report on one run."""
+    """Yield the sections of a report on one run."""
     yield html.Section("numbers", "Key numbers", [metric_table(run)])
     if len(run.jobs):
         parts = [*picture("use", run, tell), *marks(run), *picture("submissions", run, tell)]
@@ -266,7 +267,7 @@ def metric_table(run: Run) -> str:
     for metric in METRICS:
         value = run.metrics[metric.name]
         counted = metric.name.startswith("jobs_") and metric.name != "jobs_completed"
-        # A record is never late against itself.
+        # A record has no lateness.
         if value is None or (counted and not value) or (run.is_record and "late" in metric.name):
             continue
         users = run.metrics["per_user"].get(metric.name, {})
@@ -278,13 +279,13 @@ def metric_table(run: Run) -> str:
         ["", "whole run", *(f"users' p{p}" for p in PERCENTILES), "name in summary.json"],
         rows,
         remark=True,
-        caption=f"{shares} % of the users have less than their p10, p50 and p90, each counting "
-        "once. The last letters of a name tell the unit in summary.json: s for seconds.",
+        caption=f"p10, p50 and p90: {shares} % of the users are below this value; every user "
+        "counts once. The end of a name is the unit in summary.json: s for seconds.",
     )
 
 
 def marks(run: Run) -> list[str]:
-    """Return the changes of the platform that are marked on pictures, as a table."""
+    """Return a table of the platform changes that are marked in pictures."""
     found = marks_of(run)
     rows = [
         [
@@ -309,7 +310,7 @@ def marks(run: Run) -> list[str]:
 
 
 def users_part(run: Run) -> list[str]:
-    """Return the users with the most work as a table."""
+    """Return a table of the users with the most work."""
     found = users_data(run)
     shown = range(min(MOST_USERS, len(found["user"])))
     columns: dict[str, list[str]] = {
@@ -343,7 +344,7 @@ def users_part(run: Run) -> list[str]:
 
 
 def accounts(run: Run, tell: Tell) -> Iterator[html.Section]:
-    """Yield what a run has beyond jobs and users: platform, reactions, population, sites, log."""
+    """Yield the optional sections of a run: sites, platform, reactions, population, decisions."""
     if run.sites:
         table = html.rows_table(["site", *SITE_COLUMNS], site_rows(run.sites))
         yield html.Section("sites", "Sites of the grid", [table])
@@ -363,7 +364,7 @@ def accounts(run: Run, tell: Tell) -> Iterator[html.Section]:
         lines = [*pool_lines(run.population), *account_lines(run.population)]
         parts = [html.list_of(lines)] if lines else []
         yield html.Section(
-            "population", "Comings and goings", [*parts, *picture("visits", run, tell)]
+            "population", "Users who come and go", [*parts, *picture("visits", run, tell)]
         )
     if run.decisions is not None:
         yield html.Section("decisions", "Decisions of users", _decisions(run))
@@ -375,8 +376,8 @@ def _decisions(run: Run) -> list[str]:
         ["what", "why", "decisions"],
         decision_rows(run),
         words=2,
-        caption=f"{plural(len(run.decisions), 'decision')}; at most the {MOST_DECISIONS} most "
-        "frequent kinds. hpcrowd explain tells those of one user in words.",
+        caption=f"{plural(len(run.decisions), 'decision')}; the {MOST_DECISIONS} most frequent "
+        "kinds at most. hpcrowd explain shows the decisions of one user in words.",
     )
     dropped = run.decisions.dropped
     lost = f"The log was full: {plural(dropped, 'later decision')} not kept."

@@ -1,4 +1,4 @@
-"""A run in words: what was run, what was repaired or dropped, what users did, the chief numbers."""
+"""A run in words: what was run, what was repaired or dropped, what users did, the main numbers."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from hpcrowd.analysis.metrics import format_metric
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.quantities import format_duration, plural
 
-#: Most decisions that are told one kind a line.
+#: Most kinds of decisions that are listed.
 MOST_DECISIONS = 20
 
 
 def headline(run: Run) -> list[str]:
-    """Return lines that say what was run, what was repaired or dropped, and what users did."""
+    """Return lines on what was run, what was repaired or dropped, and what users did."""
     size = f"{len(run.jobs):,} jobs on {run.processors:,} processors"
     trace = run.configuration.get("trace") if run.trace is None else Path(run.trace.source).name
     if trace:
@@ -36,7 +36,8 @@ def headline(run: Run) -> list[str]:
     lines += [f"  {line}" for line in more]
     if run.trace is not None and run.trace.header.processors is None:
         lines.append(
-            "  size of the machine not in the trace: that of its largest job, or --processors"
+            "  the trace does not give the size of the machine: it is that of the largest job, "
+            "or --processors"
         )
     if run.clock.note and (trace or "files_sha256" in run.configuration):
         lines.append(f"  {run.clock.note}")
@@ -44,7 +45,7 @@ def headline(run: Run) -> list[str]:
 
 
 def told(run: Run) -> list[str]:
-    """Return sentences for the head of a report: what was run, and what came out."""
+    """Return sentences for the top of a report: what was run, and the main results."""
     users = plural(len(np.unique(run.jobs.user)), "user")
     name = trace_name(run)
     of = f" of {name}" if name else ""
@@ -58,7 +59,7 @@ def told(run: Run) -> list[str]:
 
 
 def trace_name(run: Run) -> str:
-    """Return the name of the trace that a run is of, or was drawn from; empty without."""
+    """Return the name of the trace that a run replays or was drawn from; empty if none."""
     named = run.source["source"] if run.source else run.configuration.get("trace")
     return Path(named).name if isinstance(named, str) else ""
 
@@ -73,7 +74,7 @@ def left_out(run: Run) -> list[str]:
 
 
 def _when(run: Run) -> str:
-    """Return from when to when, in local time where that is known."""
+    """Return the period of a run, in local time where that is known."""
     span = span_of(run.jobs)
     if span is None:
         return ""
@@ -89,9 +90,9 @@ def _came_out(run: Run) -> list[str]:
     if found["wait_mean_s"] is None:
         return ["No job ran."]
     lines = [
-        f"A job waited {_shown(run, 'wait_mean_s')} on average, and {_shown(run, 'wait_max_s')} at "
-        "most; half of the users waited less than "
-        f"{format_metric('wait_mean_s', users['p50'])} on average, nine in ten less than "
+        f"A job waited {_shown(run, 'wait_mean_s')} on average and {_shown(run, 'wait_max_s')} at "
+        "most. Half of the users have a mean wait below "
+        f"{format_metric('wait_mean_s', users['p50'])}, nine in ten below "
         f"{format_metric('wait_mean_s', users['p90'])}. "
         f"{_shown(run, 'utilization')} of the processor time was in use."
     ]
@@ -109,7 +110,7 @@ def _shown(run: Run, name: str) -> str:
 
 
 def decision_rows(run: Run) -> list[tuple[str, str, str]]:
-    """Return (what, why, how often) of the decisions of users, the most frequent first."""
+    """Return (what, why, how often) of users' decisions, the most frequent first."""
     from hpcrowd.agents.behaviours.decisions import WORDS
     from hpcrowd.analysis.tables import word
 

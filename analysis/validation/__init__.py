@@ -1,1 +1,1 @@
-"""Which user model is nearest to what users did."""
+"""Validation of user models against what users did."""

@@ -1,20 +1,20 @@
-"""What a model says of the second part of a trace: forecasts, and the part as it lives through it.
+"""Tests of a model on the second part of a trace: forecasts, and a simulation of the part.
 
-Forecasts are of single submissions, in the moment in which work is released. Everything before that
-moment stays as recorded. The model is asked many times when the user will submit next, and the
-draws are scored against the recorded second, see :func:`hpcrowd.analysis.validation.scores.crps`.
-Two questions are asked:
+A forecast is about a single submission, made at the moment when the work is released. Everything
+before that moment is as recorded. The model draws many times when the user will submit next, and
+the draws are scored against the recorded second, see
+:func:`hpcrowd.analysis.validation.scores.crps`. There are two questions:
 
 ================ ================================================================================
-``next_batch``   All that a batch waits for is over, and the one before has been submitted. When
-                 does it come? Models that decide about whole sessions do not answer this.
-``next_session`` The user has let the hour pass that ends a session. When does it come back? Of
-                 each model's answers only those count that agree with that; if it has none, it is
-                 taken to say "at once".
+``next_batch``   All that a batch waits for has finished, and the previous batch has been submitted.
+                 When does it come? Models that decide about whole sessions do not answer this.
+``next_session`` The user has been silent for an hour, which ends a session. When does the user come
+                 back? Only draws that agree with that silence count; a model without such draws
+                 is taken to answer "at once".
 ================ ================================================================================
 
-Both take as given only what is known in that moment: not whether a session goes on, and not how
-long the pause is.
+Both use only what is known at that moment: not whether the session continues, nor how long the
+pause is.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from hpcrowd.environment.schedulers.base import Scheduler
 
 
-#: Distributions of the second part that are compared, and the distance by which models are ranked.
+#: Distributions of the second part that are compared, with the distance that ranks models.
 MEASURES = {
     "think_time": "ks",
     "session_length": "ks",
@@ -53,7 +53,7 @@ MEASURES = {
     "weekly_profile": "tv",
 }
 
-#: Histograms by user of each measure.
+#: Histograms by user, for each measure.
 Observed = dict[str, Floats]
 
 
@@ -66,23 +66,23 @@ def simulate_second(
     *,
     drawn: bool = True,
 ) -> JobTable:
-    """Return the jobs of the second part after a model has lived through it.
+    """Return the jobs of the second part as a model simulates it.
 
-    Users who make up their work begin on an empty machine, each at its first recorded submission of
-    the second part. There are no recorded waits of what they make up: where these should hold, EASY
-    decides instead.
+    Users who generate their work begin on an empty machine, each at its first recorded submission
+    of the second part. Generated jobs have no recorded waits: if these are asked for, EASY is used
+    instead.
 
     Parameters
     ----------
     parts, model
         The trace and the model.
     scheduler
-        Who decides about waits.
+        The scheduler.
     processors
-        Size of the machine; None for that of the largest job, which is also taken when recorded
-        waits hold.
+        Size of the machine; None for that of the largest job, which is also used with recorded
+        waits.
     seed
-        Of everything random.
+        Seed of everything random.
     drawn
         Whether pauses are drawn, see :meth:`~hpcrowd.analysis.validation.parts.Parts.users`.
     """
@@ -107,20 +107,20 @@ def simulate_second(
 
 
 def as_recorded(jobs: JobTable) -> JobTable:
-    """Return jobs that were submitted and ended as recorded."""
+    """Return the jobs with their recorded submissions and ends as simulated ones."""
     again = jobs.copy()
     again.submit[:], again.end[:] = jobs.recorded_submit, jobs.recorded_end
     return again
 
 
 def observe(parts: Parts, run: JobTable) -> Observed:
-    """Return the distributions of simulated jobs, as histograms by user.
+    """Return the distributions of simulated jobs as histograms by user.
 
-    Sessions are found anew in the given times. Think times are those between sessions, from the
-    end of what a session waited for. A session lasts from its first to its last submission.
-    Inter-arrival times are those of all users' jobs; each counts for the user who ends it. A job
-    that was never submitted, or after the end of the record, does not count, and one that never
-    ended was over at once.
+    Sessions are found again in the simulated times. Think times are those between sessions, from
+    the end of what a session waited for. A session lasts from its first to its last submission.
+    Inter-arrival times are between the jobs of all users; each counts for the user of the later
+    job. Jobs never submitted, or submitted after the end of the record, do not count; a job that
+    never ended counts as ended at its submission.
 
     Parameters
     ----------
@@ -156,17 +156,17 @@ def observe(parts: Parts, run: JobTable) -> Observed:
 
 
 def volume(parts: Parts, run: JobTable) -> float:
-    """Return how many jobs were submitted until the end of the record, for each recorded one."""
+    """Return the number of jobs submitted until the end of the record, per recorded job."""
     return float(np.count_nonzero(_within(parts, run)) / len(parts.second_jobs))
 
 
 def recorded_distances(
     parts: Parts, record: Observed, weights: Floats
 ) -> dict[str, dict[str, dict[str, Floats]]]:
-    """Return distances within the record, by their name, measure and statistic.
+    """Return distances within the record, by name, measure and statistic.
 
-    ``first part``: from the first part to the second; ``halves``: between the halves of the second,
-    by submissions.
+    ``first part``: between the first and the second part; ``halves``: between the two halves of the
+    second part, by submissions.
 
     Parameters
     ----------
@@ -201,33 +201,33 @@ def _within(parts: Parts, run: JobTable) -> NDArray[np.bool_]:
 #: Draws of each forecast.
 DRAWS = 20
 
-#: Tries to find draws that agree with what is known.
+#: Most tries to find draws that agree with what is known.
 TRIES = 200
 
-#: Forecasts of each kind that are asked for of a user at most, chosen at random: what matters is
-#: the mean over users, which more of them make hardly surer.
+#: Most forecasts of each kind per user, chosen at random: the mean over users counts, and more of
+#: them hardly make it more precise.
 PER_USER = 30
 
 
 @dataclass(frozen=True)
 class Questions:
-    """Moments at which models are asked.
+    """Moments at which models make a forecast.
 
     Attributes
     ----------
     unit
-        The batch, or session, that comes next, shape (questions,).
+        The next batch or session, shape (questions,).
     user
-        Place of its user.
+        Index of its user.
     at
-        s; the moment from which the pause is counted: all it waits for is over, and the batch
-        before has been submitted.
+        s; the moment from which the pause counts: all it waits for has finished, and the previous
+        batch has been submitted.
     bound
-        s; it is known to come then or later.
+        s; it is known not to come before.
     came
         s; when it came.
     asked_of
-        How many there would be of each user if all were asked, shape (users,).
+        Number of possible questions for each user, shape (users,).
     """
 
     unit: Int64s
@@ -242,16 +242,16 @@ class Questions:
 
 
 def questions(parts: Parts, seed: int = 0, per_user: int = PER_USER) -> dict[str, Questions]:
-    """Return what is asked, by kind; all models are asked the same.
+    """Return the questions by kind; they are the same for all models.
 
     Parameters
     ----------
     parts
         The trace.
     seed
-        Of the choice among too many.
+        Seed for the choice if there are too many.
     per_user
-        Questions of each kind and user at most.
+        Most questions of each kind per user.
     """
     batches, sessions = parts.work.by_batch, parts.work.by_session
     releases = recorded_releases(BatchOrder(parts.work))
@@ -268,14 +268,14 @@ def questions(parts: Parts, seed: int = 0, per_user: int = PER_USER) -> dict[str
         bound = np.maximum(at, parts.since)
         if kind == "next_session":
             unit = batches.session[rows]
-            # Before the batch is another of the same user, since something released it.
+            # The previous batch is the same user's, since something released this one.
             bound = np.maximum(bound, batches.last[rows - 1] + ARRIVAL_THRESHOLD + 1)
         found[kind] = Questions(unit, batches.user[rows], at, bound, batches.start[rows], asked_of)
     return found
 
 
 def _choose(rows: Int64s, user: Int64s, most: int, generator: np.random.Generator) -> Int64s:
-    """Return at most so many rows of each user, at random, in their order."""
+    """Return at most ``most`` rows of each user, chosen at random, in order."""
     order = np.lexsort((generator.random(len(rows)), user))
     _, first = np.unique(user[order], return_index=True)
     counts = np.diff(np.append(first, len(rows)))
@@ -284,7 +284,7 @@ def _choose(rows: Int64s, user: Int64s, most: int, generator: np.random.Generato
 
 
 class Forecaster:
-    """The users of a model, in a cluster where everything was as recorded.
+    """The users of a model, on a cluster where everything went as recorded.
 
     Parameters
     ----------
@@ -306,7 +306,7 @@ class Forecaster:
         size = max(int(jobs.processors.max()), 1)
         simulation = Simulation(jobs, size, "recorded", clock=parts.clock, seed=seed)
         self.users = add_users(simulation, parts.work, parts.users(model, hindsight=hindsight))
-        # What the first submissions left is overwritten: nothing is run.
+        # The effect of the first submissions is overwritten: nothing is run.
         jobs.submit[:] = jobs.recorded_submit
         jobs.start[:] = jobs.recorded_start
         jobs.end[:] = jobs.recorded_end
@@ -317,7 +317,7 @@ class Forecaster:
         }
 
     def scores(self, kind: str, asked: Questions, draws: int = DRAWS) -> dict[str, Floats] | None:
-        """Return the scores of each answer in decades, None if the model does not answer.
+        """Return the score of each forecast in decades; None if the model does not answer.
 
         ``crps`` is the score of the distribution, ``error`` the absolute error of its median.
 
@@ -328,7 +328,7 @@ class Forecaster:
         asked
             The questions.
         draws
-            Answers to each.
+            Draws for each question.
         """
         if kind == "next_batch" and SessionGraph in self._releases:
             return None

@@ -1,9 +1,9 @@
-"""The two parts of a trace, and models that have seen only the first.
+"""The two parts of a trace, and models fitted to the first part only.
 
-The second part begins when the given share of all jobs has been submitted. A session belongs to
-the part in which it begins, so none is cut. All users replay the *whole* trace: up to the split as
-recorded, so that the second part finds the cluster and its users as they were. From the split on a
-model decides, with windows, coefficients and pauses from the first part alone.
+The second part begins when the given share of all jobs has been submitted. A session belongs to the
+part in which it begins, so none is cut. All users replay the *whole* trace: as recorded up to the
+split, so that the cluster and its users begin the second part as they were. From then on a model
+decides, with windows, coefficients and pauses from the first part alone.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError, TraceError, not_one_of
 from hpcrowd.environment.jobs import Int64s, JobTable
 
-#: Models that others should beat: pauses of all users, whoever submits; and those of all users
-#: after similar responses.
+#: Baselines that models should beat: pauses pooled over all users, and pooled pauses after similar
+#: response times.
 POOLED, SIMILAR = "pooled", "similar"
 
-#: Both.
+#: Both baselines.
 BASELINES = (POOLED, SIMILAR)
 
-#: Makes a behaviour of a population from the recorded work.
+#: Makes the behaviour of a population from the recorded work.
 Maker = Callable[[Work], Behaviour[ReplayUser]]
 
 
@@ -54,11 +54,12 @@ class UserModel:
     Attributes
     ----------
     name
-        For tables.
+        Name in tables.
     behaviour
-        A recipe, a mixture of recipes or names of presets, or users who make up their work.
+        A recipe, a mixture of recipes or preset names, or users who generate their work.
     prior
-        Pauses that all users weigh, see :class:`~hpcrowd.agents.behaviours.heldout.PausePool`.
+        Pauses of all users as a prior, see
+        :class:`~hpcrowd.agents.behaviours.heldout.PausePool`.
     similar
         Draw pauses after similar responses, see :class:`~agents.behaviours.heldout.SimilarPauses`.
     """
@@ -70,12 +71,12 @@ class UserModel:
 
     @classmethod
     def of(cls, name: str) -> UserModel:
-        """Return the model with the name of a preset, or one of :data:`BASELINES`.
+        """Return the model of a preset name, or one of :data:`BASELINES`.
 
         Raises
         ------
         QuantityError
-            When there is none.
+            When there is no such name.
         """
         if name in BASELINES:
             return cls(name, PRESETS["adjusted"], float("inf"), name == SIMILAR)
@@ -86,12 +87,12 @@ class UserModel:
 
     @property
     def generates(self) -> bool:
-        """Whether its users make up their work: then there is no submission to forecast."""
+        """Whether its users generate their work: then there is no submission to forecast."""
         return isinstance(self.behaviour, SiteModel)
 
     @property
     def recipes(self) -> list[Recipe]:
-        """The recipes it is made of; none for users who make up their work."""
+        """The recipes it is made of; empty for users who generate their work."""
         if isinstance(self.behaviour, SiteModel):
             return []
         if isinstance(self.behaviour, Recipe):
@@ -100,12 +101,12 @@ class UserModel:
 
     @property
     def inside_recorded(self) -> bool:
-        """Whether some users submit whole sessions, the inside of which is as recorded."""
+        """Whether some users submit whole sessions, whose inside is as recorded."""
         return any(recipe.when == "sessions" for recipe in self.recipes)
 
     @property
     def circular(self) -> bool:
-        """Whether it looks at recorded pauses or seconds where they are not held out."""
+        """Whether it uses recorded pauses or times of the part that it is tested on."""
         return any(
             recipe.when == "recorded"
             or not recipe.think_part.draws
@@ -121,13 +122,13 @@ class Parts:
     Attributes
     ----------
     work
-        All of it.
+        The whole trace.
     first
-        The work of the first part.
+        Work of the first part.
     since
-        s; when the second part begins.
+        s; begin of the second part.
     known
-        Which sessions belong to the first part, shape (sessions,).
+        Mask of the sessions of the first part, shape (sessions,).
     clock
         Local time.
     """
@@ -154,13 +155,13 @@ class Parts:
         Raises
         ------
         QuantityError
-            When the share is none.
+            When the share is not between 0 and 1.
         TraceError
-            When a part has no session, or nobody is in both.
+            When a part has no session, or no user is in both.
         """
         if not 0 < share < 1:
             raise QuantityError(
-                f"split {share:g}: share of the submissions in the first part, between 0 and 1"
+                f"split {share:g}: must be a share of the submissions, between 0 and 1"
             )
         work = Work.of(jobs)
         sessions = work.sessions
@@ -184,12 +185,12 @@ class Parts:
 
     @cached_property
     def seen(self) -> NDArray[np.bool_]:
-        """Which users (by place) submitted in the first part."""
+        """Which users (by index) submitted in the first part."""
         return np.isin(self.work.sessions.users, self.first.sessions.users)
 
     @cached_property
     def tested(self) -> NDArray[np.bool_]:
-        """Which users (by place) begin a session in the second part."""
+        """Which users (by index) begin a session in the second part."""
         sessions = self.work.sessions
         found = np.zeros(len(sessions.users), bool)
         found[sessions.user_of_session[~self.known]] = True
@@ -197,7 +198,7 @@ class Parts:
 
     @cached_property
     def place(self) -> Int64s:
-        """Place of each job's user, shape (jobs,)."""
+        """Index of each job's user, shape (jobs,)."""
         return np.searchsorted(self.work.sessions.users, self.work.jobs.user)
 
     @cached_property
@@ -207,13 +208,13 @@ class Parts:
 
     @property
     def end(self) -> int:
-        """The last recorded submission, s: there the record ends."""
+        """The last recorded submission, s: the end of the record."""
         return int(self.work.jobs.recorded_submit.max())
 
     def users(
         self, model: UserModel, *, drawn: bool = True, hindsight: bool = False
     ) -> Maker | Mixture:
-        """Return what makes the users of a model that has seen only the first part.
+        """Return the maker of a model's users, fitted to the first part only.
 
         Parameters
         ----------
@@ -222,12 +223,12 @@ class Parts:
         drawn
             Draw pauses from the first part; False keeps the recorded ones of the second.
         hindsight
-            Draw pauses from the second part, to see how far that would get.
+            Draw pauses from the second part, to see the best that is possible.
 
         Raises
         ------
         QuantityError
-            When it cannot be fitted to the first part.
+            When the model cannot be fitted to the first part.
         """
         if not isinstance(model.behaviour, Mixture):
             return self._maker(model, model.recipes[0], drawn, hindsight)
@@ -252,7 +253,7 @@ class Parts:
                     f"{model.name}, fitted to the first part: {error}; or leave it out of --users"
                 ) from None
             if not isinstance(behaviour, Composed) or recipe.when == "recorded":
-                # Recorded seconds, which the first part does not tell.
+                # Recorded times, which cannot be fitted to the first part.
                 behaviour = Composed(OpenOrder(work) if drawn else BatchOrder(work))
             known = self.known[behaviour.when.units.session]
             pool: PausePool | None = None
@@ -270,7 +271,7 @@ class Parts:
 
 
 def check_waits(wait: Int64s, source: str) -> None:
-    """Make sure that a trace knows when jobs ended.
+    """Check that a trace has wait times, and so the ends of jobs.
 
     Raises
     ------
@@ -279,8 +280,8 @@ def check_waits(wait: Int64s, source: str) -> None:
     """
     if not (np.asarray(wait) >= 0).any():
         raise TraceError(
-            f"{source}: no job has a wait time, so when jobs ended and how long users thought is "
-            "not known, and the scheduler cannot be as recorded; take a trace with waits"
+            f"{source}: no job has a wait time, so ends and think times are unknown and recorded "
+            "waits cannot be used; take a trace with waits"
         )
 
 
@@ -292,7 +293,7 @@ def _recipe(behaviour: object) -> Recipe:
         )
     if found.reactions:
         raise QuantityError(
-            f"reactions {type(found.reactions[0]).__name__}: what they do to jobs is not in the "
+            f"reactions {type(found.reactions[0]).__name__}: their effect on jobs is not in the "
             "record, so it cannot be validated; leave them out"
         )
     return found

@@ -1,4 +1,4 @@
-"""A validation on the terminal, as rows, as plain data, and as a folder."""
+"""Output of a validation: on the terminal, as rows, as plain data, and as a folder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: Headings of the measures.
+#: Titles of the measures.
 TITLES = {
     "next_batch": "next batch",
     "next_session": "next session",
@@ -33,10 +33,10 @@ TITLES = {
     "weekly_profile": "weekly profile",
 }
 
-#: Heading of the table of all models.
+#: Heading of the table of models.
 HEADING = ("model", *TITLES.values(), "jobs", "mean rank")
 
-#: What the scores and distances are, with their units.
+#: Names of scores and distances, with their units.
 UNITS = {
     "crps": "CRPS, decades",
     "ks": "Kolmogorov-Smirnov distance",
@@ -45,31 +45,31 @@ UNITS = {
 
 
 class Floor(NamedTuple):
-    """What scores are held against, see :attr:`Validation.floors`: a line in the picture."""
+    """A reference for scores, see :attr:`Validation.floors`; a line in the picture."""
 
-    name: str  #: in tables
+    name: str  #: name in tables
     meaning: str
     colour: str
     dashes: tuple[int, tuple[int, int]]
 
 
-#: All of them, by key.
+#: All references by key.
 FLOORS = {
     "hindsight": Floor(
-        "(hindsight)", "own pauses of the second part itself", COLOURS["vermilion"], (0, (4, 2))
+        "(hindsight)", "the user's pauses of the second part", COLOURS["vermilion"], (0, (4, 2))
     ),
     "first part": Floor(
-        "(first part)", "recorded first part against the second", "black", (0, (4, 3))
+        "(first part)", "recorded first part compared with the second", "black", (0, (4, 3))
     ),
     "halves": Floor("(halves)", "halves of the recorded second part", "black", (0, (1, 2))),
 }
 
-#: What stands behind a score that the best may have only by chance.
+#: Mark of a score that is not distinguishable from the best.
 TIED = "="
 
 
 def text(score: Score | None, measure: str, digits: int = 3) -> str:
-    """Return a score with its interval as printed, and :data:`TIED`; empty for none."""
+    """Return a score with its interval and :data:`TIED` as printed; empty for None."""
     if score is None:
         return ""
     found = score.statistics[RANKED[measure]]
@@ -79,7 +79,7 @@ def text(score: Score | None, measure: str, digits: int = 3) -> str:
 
 
 def all_scores(found: Validation) -> dict[str, dict[str, Score]]:
-    """Return the scores by name in tables: models, the best mean rank first, then the floors."""
+    """Return the scores by name: models, best mean rank first, then the references."""
     floors = {FLOORS[name].name: scores for name, scores in found.floors.items()}
     return {name: found.scores[name] for name in found.order} | floors
 
@@ -87,7 +87,7 @@ def all_scores(found: Validation) -> dict[str, dict[str, Score]]:
 def score_rows(
     found: Validation, measures: Iterable[str] = RANKED, digits: int = 2
 ) -> list[list[str]]:
-    """Return the rows of a table of :func:`all_scores`, with jobs and mean rank at the end."""
+    """Return the table rows of :func:`all_scores`, with jobs and mean rank at the end."""
     return [
         [
             name,
@@ -100,14 +100,14 @@ def score_rows(
 
 
 def headline(found: Validation) -> list[str]:
-    """Return lines that say what was split where."""
+    """Return lines that describe the two parts."""
     n, local = found.counts(), found.parts.clock.local(found.parts.since)
     lines = [
         f"first part: {n['jobs_first']:,} jobs, {n['sessions_first']:,} sessions, "
         f"{n['users_first']:,} users, until {local:%d %b %Y %H:%M}",
         f"second part: {n['jobs_second']:,} jobs, {n['sessions_second']:,} sessions, "
         f"{n['users_second']:,} users, {n['users_second_not_seen_in_first']:,} of them not in the "
-        "first: they get what fits all users",
+        "first: they get the parameters of all users",
     ]
     if found.parts.clock.note:
         lines.append(found.parts.clock.note)
@@ -115,28 +115,28 @@ def headline(found: Validation) -> list[str]:
 
 
 def notes(found: Validation) -> list[str]:
-    """Return what a reader of the tables has to know."""
+    """Return remarks for the reader of the tables."""
     asked = ", ".join(f"{found.asked[kind]:,} of the {TITLES[kind]}" for kind in FORECASTS)
     lines = [
-        f"In brackets: 95 % interval, users drawn again. {TIED} the best, or not distinguishable "
-        f"from it. Forecasts: {asked}.",
-        f"{POOLED}: pauses of all users alike; {SIMILAR}: those after similar responses. rigid: "
-        "the user's own gaps between submissions, whatever the responses. (hindsight): adjusted, "
-        "with pauses of the second part itself. (first part), (halves): the recorded first part, "
-        "and the halves of the second, compared. Jobs: submitted until the end of the record, in "
-        "percent of the recorded ones.",
+        f"In brackets: 95 % interval, by resampling users. {TIED} marks the best, or those not "
+        f"distinguishable from it. Forecasts: {asked}.",
+        f"{POOLED}: pauses of all users together; {SIMILAR}: the same, after similar response "
+        "times. rigid: the user's own gaps between submissions, whatever the responses. "
+        "(hindsight): adjusted, with the pauses of the second part. (first part): the recorded "
+        "first part compared with the second; (halves): the halves of the second compared. Jobs: "
+        "submitted until the end of the record, in percent of the recorded ones.",
     ]
     circular = [name for name, model in found.models.items() if model.circular]
     if found.settings["pauses"] == "recorded" and circular:
         lines.append(
             f"Circular: in the simulated part {', '.join(circular)} take pauses or windows from "
-            "the very part they are compared with; leave out --pauses recorded for a fair test."
+            "the part they are compared with; for a fair test leave out --pauses recorded."
         )
     return lines
 
 
 def plain(found: Validation) -> dict[str, Any]:
-    """Return everything as plain data, fit for JSON."""
+    """Return the whole validation as plain data, fit for JSON."""
 
     def measures(scores: dict[str, Score]) -> dict[str, Any]:
         return {
@@ -177,7 +177,7 @@ COLUMNS = ("model", "measure", "statistic", "value", "low", "high", "rank", "tie
 
 
 def csv_rows(found: Validation) -> list[tuple[Any, ...]]:
-    """Return one row for each model, measure and statistic, in the order of :data:`COLUMNS`."""
+    """Return a row for each model, measure and statistic, with the columns :data:`COLUMNS`."""
     rows = []
     for name, scores in all_scores(found).items():
         for measure, score in scores.items():
@@ -190,14 +190,14 @@ def csv_rows(found: Validation) -> list[tuple[Any, ...]]:
 
 
 def write(found: Validation, folder: str | os.PathLike[str], title: str, source: Any) -> None:
-    """Write data, table, picture and a page into a folder that is whole or absent.
+    """Write data, table, picture and page to a folder that appears only when complete.
 
     Parameters
     ----------
     found
-        What came out.
+        The validation.
     folder
-        Where to.
+        The folder to write.
     title
         Name of the trace.
     source
@@ -229,15 +229,15 @@ def _page(found: Validation, title: str, picture: bytes) -> str:
 
 
 def draw(found: Validation, title: str) -> Figure:
-    """Return a picture with one panel for each measure.
+    """Return a picture with a panel for each measure.
 
-    Models stand in the order of their mean rank, the best on top. Full dots: the best, or not
+    Models are in the order of their mean rank, the best at the top. Filled dots: the best, or not
     distinguishable from it.
 
     Parameters
     ----------
     found
-        What came out.
+        The validation.
     title
         Name of the trace.
     """
@@ -247,8 +247,8 @@ def draw(found: Validation, title: str) -> Figure:
         12,
         height,
         f"Validation: {title}",
-        "Smaller is better; bars: 95 % interval, users drawn again; full dots: the best, or not "
-        "distinguishable from it",
+        "Smaller is better. Bars: 95 % interval, by resampling users. Filled dots: the best, or "
+        "not distinguishable from it",
     )
     grid = figure.add_gridspec(
         2,
@@ -285,7 +285,7 @@ def _panel(axes: Axes, found: Validation, measure: str, *, named: bool) -> None:
     for place, name in enumerate(names):
         score = found.scores[name].get(measure)
         if score is None:
-            axes.text(0.98, place, "does not say", fontsize=8, va="center", color="#777777",
+            axes.text(0.98, place, "no answer", fontsize=8, va="center", color="#777777",
                       ha="right", transform=axes.get_yaxis_transform())  # fmt: skip
             continue
         value = score.statistics[statistic]

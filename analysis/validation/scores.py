@@ -1,11 +1,11 @@
-"""Scores of forecasts, distances of distributions, and how sure they are.
+"""Scores of forecasts and distances of distributions, with their uncertainty.
 
-Times are compared as log10(1 + t / 1 min): from seconds to months in equal steps, and what is
-shorter than a minute is nearly the same. One unit is a factor of ten, a *decade*.
+Times are compared as log10(1 + t / 1 min): a logarithmic scale from minutes to months, on which
+times below a minute are nearly the same. One unit is a factor of ten, a *decade*.
 
-Everything that is measured belongs to a user, and users are what is drawn again to see how sure a
-number is: what one user does is alike from week to week, and a few users do most. The same draws
-serve all models, so that their differences are paired.
+Everything measured belongs to a user, and uncertainty comes from resampling users: one user's
+actions are alike from week to week, and a few users do most of the work. All models share the same
+draws, so that their differences are paired.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from hpcrowd.analysis.curves import Floats
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.streams import Streams
 
-#: Times below this hardly differ, s: nobody plans to the second, and logs hold pauses of 0 s.
+#: Times below this hardly differ, s: users do not plan to the second, and logs have pauses of 0 s.
 RESOLUTION = 60.0
 
-#: Bins of distributions: their width in decades, and how many; up to 6 * 10^8 s, twenty years.
+#: Bins of distributions: width in decades, and number; up to 6 * 10^8 s, twenty years.
 BIN, BINS = 0.01, 700
 
-#: How often users are drawn again.
+#: Number of resamples of users.
 RESAMPLES = 1000
 
-#: Share of the draws that an interval holds.
+#: Share of the draws inside an interval.
 CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number and the interval in which it lies when users are drawn again.
+    """A number with its interval over resampled users.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Estimate:
     high: float
 
     def plain(self) -> dict[str, float | None]:
-        """Return it fit for JSON; what is not known is null."""
+        """Return it as plain data, fit for JSON; unknown numbers are null."""
         return {
             name: number if np.isfinite(number := getattr(self, name)) else None
             for name in ("value", "low", "high")
@@ -65,16 +65,16 @@ def decades(seconds: ArrayLike) -> Floats:
 def crps(draws: Floats, observed: Floats) -> Floats:
     """Return the continuous ranked probability score of each forecast; 0 is perfect.
 
-    For a forecast X that is known by draws from it, and what was observed, y, the score is
-    E|X - y| - E|X - X'| / 2 (Gneiting and Raftery 2007, Eq. 21), with the second mean over
-    different draws, so that its expectation does not depend on their number (Ferro 2014). A
-    forecast that is a single value scores its absolute error. In the mean over observations only
-    the true distribution is best: neither too narrow nor too wide a forecast pays.
+    For a forecast X given by draws and an observation y, the score is E|X - y| - E|X - X'| / 2
+    (Gneiting and Raftery 2007, Eq. 21). The second mean is over pairs of different draws, so that
+    the expectation does not depend on the number of draws (Ferro 2014). The score of a single value
+    is its absolute error. On average over observations, only the true distribution scores best: a
+    forecast that is too narrow or too wide scores worse.
 
     Parameters
     ----------
     draws
-        Shape (forecasts, draws); NaN where there are fewer draws.
+        Shape (forecasts, draws); NaN fills up rows with fewer draws.
     observed
         Shape (forecasts,).
 
@@ -83,7 +83,7 @@ def crps(draws: Floats, observed: Floats) -> Floats:
     array
         Shape (forecasts,), in the unit of the draws; slightly negative values happen by chance.
     """
-    ordered = np.sort(draws, axis=1)  # NaN stand last
+    ordered = np.sort(draws, axis=1)  # NaN come last
     there = ~np.isnan(ordered)
     count = there.sum(axis=1)
     if not count.all():
@@ -98,16 +98,16 @@ def crps(draws: Floats, observed: Floats) -> Floats:
 
 
 def resample(users: int, seed: int, times: int = RESAMPLES) -> Floats:
-    """Return how often each user is drawn: once each first, then at random with replacement.
+    """Return how often each user is drawn: first once each, then at random with replacement.
 
     Parameters
     ----------
     users
-        How many there are.
+        Number of users.
     seed
-        Of the draws.
+        Seed of the draws.
     times
-        How many draws of all users.
+        Number of resamples.
 
     Returns
     -------
@@ -120,17 +120,17 @@ def resample(users: int, seed: int, times: int = RESAMPLES) -> Floats:
 
 
 def estimate(values: Floats, least: float = -np.inf) -> Estimate:
-    """Return the first value, with the interval of the others (those that are known).
+    """Return the first value with the interval of the others, ignoring NaN.
 
-    Drawing users again makes distributions more uneven than they are, and so distances larger: the
-    draws are moved by the difference of their mean and the value.
+    Resampling users makes distributions more uneven, and so distances larger; to correct this, the
+    draws are shifted so that their mean is the value.
 
     Parameters
     ----------
     values
         The value and the draws, shape (rows,).
     least
-        What it cannot be below.
+        Lower bound of the number.
     """
     value = float(values[0])
     drawn = values[1:][np.isfinite(values[1:])]
@@ -142,22 +142,22 @@ def estimate(values: Floats, least: float = -np.inf) -> Estimate:
 
 
 def user_means(scores: Floats, user: NDArray[np.int64], users: int) -> Floats:
-    """Return each user's mean score, NaN for who has none, shape (users,)."""
+    """Return each user's mean score, NaN without scores, shape (users,)."""
     count = np.bincount(user, minlength=users)
     return _ratio(np.bincount(user, scores, minlength=users), count)
 
 
 def mean_over_users(means: Floats, weights: Floats, share: Floats | None = None) -> Floats:
-    """Return the mean of users' means, for each row of weights.
+    """Return the mean of users' means for each row of weights.
 
     Parameters
     ----------
     means
-        Of :func:`user_means`.
+        Result of :func:`user_means`.
     weights
-        Of :func:`resample`.
+        Result of :func:`resample`.
     share
-        What each user counts, shape (users,); the same unless given.
+        Weight of each user, shape (users,); equal by default.
 
     Returns
     -------
@@ -170,7 +170,7 @@ def mean_over_users(means: Floats, weights: Floats, share: Floats | None = None)
 
 
 def histogram(values: Floats, user: NDArray[np.int64], users: int, bins: int = BINS) -> Floats:
-    """Return how many values (bin numbers; the last bin takes what is above) each user has.
+    """Return each user's histogram of bin numbers; larger numbers go into the last bin.
 
     Returns
     -------
@@ -188,21 +188,21 @@ def times_histogram(seconds: NDArray[np.int64], user: NDArray[np.int64], users: 
 
 
 def distances(a: Floats, b: Floats, weights: Floats) -> dict[str, Floats]:
-    """Return distances of two distributions, for each row of weights.
+    """Return distances of two distributions for each row of weights.
 
     Parameters
     ----------
     a, b
         Histograms by user, shape (users, bins).
     weights
-        Of :func:`resample`.
+        Result of :func:`resample`.
 
     Returns
     -------
     dict
         ``ks``: largest difference of the distribution functions (Kolmogorov and Smirnov), from 0
         to 1; ``w1``: the area between them (Wasserstein), in decades; ``tv``: half the sum of the
-        absolute differences of shares (total variation), from 0 to 1. Shape (rows,) each; NaN where
+        absolute differences of shares (total variation), from 0 to 1. Shape (rows,) each; NaN if
         nothing was drawn.
     """
     shares = []

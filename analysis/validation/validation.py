@@ -1,12 +1,12 @@
-"""Which user model is nearest to what users did: fitted on one part of a trace, tested on the rest.
+"""Validation of user models: fitted to the first part of a trace, tested on the second.
 
-Two kinds of evidence are gathered for each model:
+There are two kinds of evidence for each model:
 
 * how well it forecasts single submissions (:mod:`hpcrowd.analysis.validation.evidence`);
-* how far the second part that it simulates is from the recorded one, in the distributions of
+* how far its simulated second part is from the recorded one, in the distributions of
   :data:`MEASURES`.
 
-Both come with an interval from users drawn again (:mod:`analysis.validation.scores`), and with the
+Both come with an interval from resampled users (:mod:`analysis.validation.scores`), and with the
 difference to the best model, which is paired: the same users are drawn for both.
 """
 
@@ -52,32 +52,32 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.schedulers.base import Scheduler
 
-#: Called before each step with its label, how many are done, and how many there are.
+#: Called before each step with its label, the number done and the total.
 Progress = Callable[[str, int, int], Any]
 
 #: Kinds of forecasts that are scored.
 FORECASTS = ("next_batch", "next_session")
 
-#: By measure and statistic, its value and those of users drawn again, shape (1 + draws,).
+#: By measure and statistic: the value and those of the resamples, shape (1 + draws,).
 Statistics = dict[str, dict[str, Floats]]
 
-#: What models are ranked by: the kind of score of each.
+#: The statistic of each measure that models are ranked by.
 RANKED = {**dict.fromkeys(FORECASTS, "crps"), **MEASURES}
 
 
 @dataclass
 class Score:
-    """What a model reached in one measure.
+    """The result of a model in one measure.
 
     Attributes
     ----------
     statistics
-        By name: ``crps`` and ``error`` in the mean over users, ``crps_busy`` with users counted by
-        how many forecasts there are of them; or ``ks``, ``w1``, ``tv``.
+        By name: ``crps`` and ``error``, means over users; ``crps_busy``, with users weighted by
+        their number of forecasts; or ``ks``, ``w1``, ``tv``.
     behind
-        Difference to the best model; None for the best one itself and for what is not ranked.
+        Difference to the best model; None for the best one and for unranked ones.
     rank
-        1 is best; None for what is not ranked.
+        1 is best; None if not ranked.
     """
 
     statistics: dict[str, Estimate]
@@ -86,13 +86,13 @@ class Score:
 
     @property
     def tied(self) -> bool:
-        """Whether it is the best, or may be so by chance: the difference may be 0."""
+        """Whether it is the best or not distinguishable from it: the difference may be 0."""
         return self.rank == 1 or (self.behind is not None and not self.behind.low > 0)
 
 
 @dataclass
 class Validation:
-    """What came out.
+    """The results of a validation.
 
     Attributes
     ----------
@@ -101,20 +101,19 @@ class Validation:
     models
         Models under test, by name.
     scores
-        By name of the model and measure; a measure that a model does not answer is not there.
+        By model and measure; measures that a model does not answer are missing.
     floors
-        What to hold scores against, by name and measure: the distance between the ``first part``
-        and the second, that between the ``halves`` of the second, and forecasts that draw from the
-        user's pauses of the second part itself (``hindsight``).
+        References for the scores, by name and measure: the distance between the ``first part`` and
+        the second, the distance between the ``halves`` of the second, and forecasts that draw from
+        the user's pauses of the second part (``hindsight``).
     volume
-        By model, how many jobs its users submitted until the end of the record, for each recorded
-        one.
+        By model, the number of jobs submitted until the end of the record, per recorded job.
     asked
-        How many forecasts of each kind.
+        Number of forecasts of each kind.
     settings
-        Everything needed to do it again, fit for JSON.
+        Everything needed to repeat it, fit for JSON.
     drawn
-        By model, what the scores were estimated from.
+        By model, the statistics of the resamples.
     """
 
     parts: Parts
@@ -127,9 +126,9 @@ class Validation:
     drawn: dict[str, Statistics] = field(default_factory=dict)
 
     def mean_rank(self, name: str) -> float:
-        """Return the mean of a model's ranks in the measures that it answers.
+        """Return the mean of a model's ranks over the measures that it answers.
 
-        Where fewer models are ranked, the ranks are spread so that the last is as far from 1.
+        If a measure ranks fewer models, its ranks are stretched so that the last is the same.
         """
         ranks = []
         for measure, score in self.scores[name].items():
@@ -141,13 +140,13 @@ class Validation:
 
     @property
     def order(self) -> list[str]:
-        """Names of the models, the best mean rank first."""
+        """Names of the models, best mean rank first."""
         return sorted(self.scores, key=lambda name: (self.mean_rank(name), name))
 
     def difference(
         self, a: str, b: str, measure: str, statistic: str | None = None
     ) -> Estimate | None:
-        """Return what model ``a`` scores more than ``b``, paired; None if one does not answer.
+        """Return the score of model ``a`` minus that of ``b``, paired; None if one is missing.
 
         Parameters
         ----------
@@ -156,7 +155,7 @@ class Validation:
         measure
             A key of :data:`RANKED`.
         statistic
-            Of the measure; the one that models are ranked by unless given.
+            A statistic of the measure; by default the one that models are ranked by.
         """
         key = statistic or RANKED[measure]
         both = [self.drawn[name].get(measure) for name in (a, b)]
@@ -165,7 +164,7 @@ class Validation:
         return estimate(both[0][key] - both[1][key])
 
     def counts(self) -> dict[str, int]:
-        """Return how much there is in each part."""
+        """Return the number of jobs, sessions and users in each part."""
         parts = self.parts
         sessions, batches = parts.work.sessions, parts.work.by_batch
         second = ~parts.known[batches.session]
@@ -207,35 +206,36 @@ def validate(
     jobs
         The jobs of the trace.
     models
-        The models; :data:`~analysis.validation.parts.BASELINES` are added as what all should beat.
+        The models; :data:`~analysis.validation.parts.BASELINES` are added for comparison.
     clock
         Local time.
     split
         Share of the submissions in the first part.
     scheduler, processors
-        Who decides about waits in the simulated second part; by default the recorded waits hold.
+        Scheduler and size of the machine in the simulated second part; by default waits are as
+        recorded.
     drawn
-        In the simulated second part, draw pauses from the first part; False leaves each model the
-        recorded ones, as in a replay. Forecasts are always without them.
+        In the simulated second part, draw pauses from the first part; False keeps the recorded
+        ones, as in a replay. Forecasts never use the recorded ones.
     seeds
-        How many simulations each model has, with the seeds from ``seed`` on; their distributions
-        are put together.
+        Number of simulations of each model, with the seeds from ``seed`` on; their distributions
+        are pooled.
     seed
         Of everything random.
     draws, per_user
-        Draws of each forecast, and forecasts of each kind and user at most.
+        Draws of each forecast, and most forecasts of each kind per user.
     resamples
-        How often users are drawn again for the intervals.
+        Number of resamples of users for the intervals.
     progress
         Called before each step.
 
     Raises
     ------
     HpcrowdError
-        One line that says what is wrong.
+        When the settings or the trace do not allow it.
     """
     if seeds < 1:
-        raise QuantityError(f"seeds {seeds}: simulations of each model, at least 1")
+        raise QuantityError(f"seeds {seeds}: must be at least 1 simulation of each model")
     found = {model.name: model for model in models}
     if len(found) < len(models):
         raise QuantityError(f"users {', '.join(m.name for m in models)}: name each model once")
@@ -245,7 +245,7 @@ def validate(
     asked = questions(parts, seed, per_user)
     weights = resample(len(parts.work.sessions.users), seed, resamples)
     record = observe(parts, as_recorded(parts.second.jobs))
-    # Every model is made once before anything runs, so that one that cannot be fitted is told now.
+    # Make every model once before anything runs, so that one that cannot be fitted fails now.
     forecasters = {
         name: Forecaster(parts, model, seed) for name, model in found.items() if not model.generates
     }
@@ -304,7 +304,7 @@ def validate(
 
 
 def fitted_lines(parts: Parts) -> dict[str, dict[str, float] | None]:
-    """Return slope and intercept (s) of think times over response times in each part."""
+    """Return slope and intercept (s) of think time over response time in each part."""
     lines: dict[str, dict[str, float] | None] = {}
     for name, work in (("first", parts.first), ("second", parts.second)):
         try:

@@ -1,6 +1,6 @@
-"""What a run looks like at a moment: tables and pictures, live or played back.
+"""Views of a run at a moment: tables and pictures, live or played back.
 
-Each view is a pair, a table of pandas and a picture of matplotlib. The public names stand in
+Each view is a pair: a pandas table and a matplotlib picture. The public names are listed in
 ``__init__.pyi``; each is loaded when it is first used.
 """
 

@@ -1,4 +1,4 @@
-"""What the pictures of a moment have in common: titles, the line at now, tables as pictures."""
+"""The common base of pictures of a moment: titles, the line at now, tables as pictures."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from hpcrowd.environment.jobs import Int64s
 
 
-#: Height of a line of a table that is drawn, and what is above it, inches.
+#: Height of a table line and of the space above the table, inches.
 LINE, HEAD = 0.18, 0.85
 
-#: Width of a letter of a table that is drawn, inches, and what makes lines of it as high.
+#: Width of a letter of a drawn table, inches, and the line spacing to match the height of lines.
 LETTER, SPACING = 0.082, 1.44
 
 
 def figure_at(moment: Moment, what: str, width: float, height: float, words: str = "") -> Figure:
-    """Return an empty figure that names the view, the run and the local time of the moment.
+    """Return an empty figure titled with the view, the run and the local time of the moment.
 
-    What stands in ``words`` is the line below.
+    ``words`` is the line below the title.
     """
     title = f"{what}: {moment.label}" if moment.label else what
     zone = "" if moment.clock.nominal else f" ({moment.clock.zone})"
@@ -41,13 +41,13 @@ def figure_at(moment: Moment, what: str, width: float, height: float, words: str
 
 
 def fill_steps(axes: Axes, edges: Int64s, level: Floats, colour: str, **look: Any) -> None:
-    """Fill what is below a level that is constant in each bin; faster than matplotlib's stairs."""
+    """Fill the area below a stepped level; faster than matplotlib's ``stairs``."""
     shown = np.append(level, level[-1:])
     axes.fill_between(edges, shown, step="post", color=COLOURS[colour], linewidth=0, **look)
 
 
 def where_known(values: Int64s, known: Any) -> pd.api.extensions.ExtensionArray:
-    """Return numbers as a column of a table in which those that are not known are missing."""
+    """Return numbers as a table column in which unknown ones are missing."""
     import pandas as pd
 
     return pd.arrays.IntegerArray(np.where(known, values, 0), ~known)
@@ -61,20 +61,20 @@ def table_picture(
     *,
     note: str = "",
 ) -> Figure:
-    """Return a table as a picture, as large as it needs to be.
+    """Return a picture of a table, as large as needed.
 
     Parameters
     ----------
     moment
         The moment.
     what
-        Names the view.
+        Name of the view.
     frame
-        Its columns give the heads; numbers stand at the right.
+        The table; its column names are the headings, numbers are aligned right.
     words
-        What is written, column by column.
+        The text of the cells, column by column.
     note
-        Stands beside the time, such as how many rows are left out.
+        Text next to the time, such as how many rows are left out.
     """
     from pandas.api.types import is_numeric_dtype
 
@@ -92,7 +92,7 @@ def table_picture(
         x = (left + size - 0.2 if right else left) / width
         look: dict[str, Any] = {"va": "top", "ha": "right" if right else "left", "fontsize": 9}
         figure.text(x, 1 - HEAD / height, head, weight="bold", **look)
-        # One text a column is many times faster than one a cell.
+        # One text per column is many times faster than one per cell.
         cells = "\n".join(column)
         figure.text(x, 1 - (HEAD + 1.3 * LINE) / height, cells, linespacing=SPACING, **look)
         left += size

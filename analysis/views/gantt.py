@@ -1,4 +1,4 @@
-"""Who holds which processors around a moment: running and recent jobs, coloured by user."""
+"""Gantt chart around a moment: running and recent jobs, coloured by user."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from hpcrowd.analysis.views.moment import Moment
 
 
-#: s; how far a picture looks back from now, and ahead.
+#: s; how far a picture shows the past, and the future.
 BACK, AHEAD = 36 * HOUR, 12 * HOUR
 
 #: Most jobs of a picture; the largest are drawn.
 MOST = 1200
 
-#: Share of white in what is only expected.
+#: Share of white in the expected part.
 PALE = 0.62
 
 
@@ -39,13 +39,13 @@ class Recent:
     Attributes
     ----------
     rows
-        In the table of jobs, by start, shape (jobs,).
+        Rows in the table of jobs, by start, shape (jobs,).
     begin, end
-        s; of running jobs the end is the one that the scheduler expects, later than now.
+        s; for running jobs the end that the scheduler expects, later than now.
     total
-        How many there are, also those that are not drawn.
+        Number of jobs, including those not drawn.
     share
-        Of their processor-seconds in the window until now, which part is drawn.
+        Share of the processor-seconds in the window until now that is drawn.
     """
 
     rows: Int64s
@@ -56,16 +56,17 @@ class Recent:
 
 
 def recent_jobs(moment: Moment, back: int = BACK, most: int | None = MOST) -> Recent:
-    """Return the jobs that run, or ran at some time of the last ``back`` s.
+    """Return the jobs that are running or ran at some time in the last ``back`` s.
 
     Parameters
     ----------
     moment
         The moment.
     back
-        s.
+        s before the moment.
     most
-        Most jobs; of more, those with the most processor-seconds in that time. None for all.
+        Most jobs; if there are more, those with the most processor-seconds in that time. None for
+        all.
     """
     jobs, now = moment.jobs, moment.now
     rows = np.flatnonzero(moment.started & (moment.running | (jobs.end > now - back)))
@@ -77,7 +78,7 @@ def recent_jobs(moment: Moment, back: int = BACK, most: int | None = MOST) -> Re
     if most is not None and total > most:
         kept = np.sort(np.argsort(-work, kind="stable")[:most])
     rows, running, begin, drawn = rows[kept], running[kept], begin[kept], work[kept].sum()
-    # What a scheduler expects has passed where a job outran it.
+    # The expected end has passed if a job ran longer than its estimate.
     expected = np.maximum(begin + np.maximum(jobs.estimate[rows], 0), now + 1)
     end = np.where(running, expected, jobs.end[rows])
     order = np.lexsort((rows, begin))
@@ -86,7 +87,7 @@ def recent_jobs(moment: Moment, back: int = BACK, most: int | None = MOST) -> Re
 
 
 def gantt_table(moment: Moment, back: int = BACK, most: int | None = None) -> pd.DataFrame:
-    """Return the jobs that run, or ran at some time of the last ``back`` s, by start.
+    """Return the jobs that are running or ran at some time in the last ``back`` s, by start.
 
     Parameters
     ----------
@@ -97,8 +98,8 @@ def gantt_table(moment: Moment, back: int = BACK, most: int | None = None) -> pd
     -------
     frame
         ``row`` in the table of jobs, ``job`` number, ``user``, ``processors``, ``submitted_s``,
-        ``start_s``, ``end_s`` (missing while it runs) and ``expected_end_s`` as the scheduler had
-        it, s since the origin.
+        ``start_s``, ``end_s`` (missing while it runs) and ``expected_end_s`` (the scheduler's), s
+        since the origin.
     """
     import pandas as pd
 
@@ -127,11 +128,11 @@ def gantt_picture(
     width: float = 9.0,
     height: float = 4.6,
 ) -> Figure:
-    """Return a Gantt picture around the moment.
+    """Return a Gantt chart around the moment.
 
-    What is left of running jobs, as the scheduler expects it, is pale. The rows of processors are
-    those of :func:`place`. Of many jobs the largest are drawn, and the title
-    says so.
+    The rest of a running job, as the scheduler expects it, is pale. The rows of processors are
+    those of :func:`place`. If there are many jobs, only the largest are drawn; the title says how
+    many.
 
     Parameters
     ----------
@@ -152,11 +153,11 @@ def gantt_picture(
     words = f"{plural(int(moment.running.sum()), 'job')} running"
     words += f", {plural(recent.total, 'job')} in the window"
     if len(rows) < recent.total:
-        words += f"; drawn: the largest {len(rows):,}, {100 * recent.share:.1f} % of the work"
-    figure = figure_at(moment, "Who runs", width, height, words)
+        words += f"; the largest {len(rows):,} shown, {100 * recent.share:.1f} % of the work"
+    figure = figure_at(moment, "Running jobs", width, height, words)
     axes = figure.add_axes((0.7 / width, 0.62 / height, 1 - 0.85 / width, 1 - 1.9 / height))
-    dashed = "; dashed: all there are" if where.rows > size else ""
-    plots.tidy(axes, f"Processors, by first fit; pale: as expected{dashed}")
+    dashed = "; dashed: size of the machine" if where.rows > size else ""
+    plots.tidy(axes, f"Processors, placed by first fit; pale: expected{dashed}")
     axes.grid(visible=False)
     plots.label_hours(
         axes, moment.clock, now - BACK, now + AHEAD, named=True, most=int(1.3 * width)
@@ -164,7 +165,7 @@ def gantt_picture(
     axes.set_ylim(0, max(where.rows, size))
     plots.count_axis(axes)
     if not len(rows):
-        plots.say_nothing(axes, "nothing ran then")
+        plots.say_nothing(axes, "no job ran in this window")
         return figure
     looks = looks_of(jobs, "user")
     past = np.minimum(end, now)

@@ -1,4 +1,4 @@
-"""A user's graph at a moment: what is over, what runs, what is free, and what waits for whom."""
+"""A user's graph at a moment: the state of each unit, and what it waits for."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
     from hpcrowd.analysis.views.moment import Moment
 
 
-#: States of units, and what they mean.
+#: States of units and their meaning.
 UNIT_STATES = {
-    "finished": "all of its jobs are over",
-    "running": "a job of it has started, not all are over",
-    "queued": "it is submitted, nothing of it has started",
-    "free": "all it waits for is over, the user thinks",
-    "waits": "something it waits for is not over",
+    "finished": "all its jobs have finished",
+    "running": "some job has started, not all have finished",
+    "queued": "submitted, no job has started",
+    "free": "all it waits for has finished, the user thinks",
+    "waits": "something it waits for has not finished",
 }
 
-#: The states by their places.
+#: The states by index.
 STATE_NAMES = np.array(list(UNIT_STATES))
 FINISHED, RUNNING, QUEUED, FREE, WAITS = range(len(STATE_NAMES))
 
-#: Most units of a window, and the part of them that lies before the first that is not over.
+#: Most units of a window, and the share of them before the first unfinished one.
 MOST, BEHIND = 60, 0.4
 
 
-#: Most units that are named in a cell of a table.
+#: Most units listed in a table cell.
 MOST_NAMES = 12
 
 
@@ -54,11 +54,11 @@ class GraphNow:
     own
         All units of the user.
     shown
-        Places of those in the window.
+        Indices of those in the window.
     state
-        Of each unit of the window, :data:`STATE_NAMES`, shape (shown,).
+        State of each unit of the window, index in :data:`STATE_NAMES`, shape (shown,).
     before, after
-        Edges between units of the window, their places in the window, shape (edges,).
+        Edges between units of the window, as indices in the window, shape (edges,).
     """
 
     own: OwnUnits
@@ -69,7 +69,7 @@ class GraphNow:
 
     @property
     def which(self) -> str:
-        """Which units are shown: ``sessions 2,310 to 2,369 of 5,000``, counted from 1."""
+        """The units shown, counted from 1: ``sessions 2,310 to 2,369 of 5,000``."""
         many = {"session": "sessions", "batch": "batches"}[self.own.name]
         total = len(self.own)
         if len(self.shown) == total:
@@ -78,14 +78,14 @@ class GraphNow:
 
 
 def graph_now(moment: Moment, user: int, most: int | None = MOST) -> GraphNow:
-    """Return the units of a user around now with what each does and waits for.
+    """Return the units of a user around now, with their states and what they wait for.
 
     Parameters
     ----------
     moment, user
-        When and whose.
+        The moment and the user's number.
     most
-        Most units, around the first that is not over; None for all.
+        Most units, around the first unfinished one; None for all.
 
     Raises
     ------
@@ -113,7 +113,7 @@ def graph_now(moment: Moment, user: int, most: int | None = MOST) -> GraphNow:
 
 
 def graph_table(moment: Moment, user: int, most: int | None = MOST) -> pd.DataFrame:
-    """Return the units of a user around now.
+    """Return a table of the units of a user around now.
 
     Parameters
     ----------
@@ -123,10 +123,10 @@ def graph_table(moment: Moment, user: int, most: int | None = MOST) -> pd.DataFr
     Returns
     -------
     frame
-        ``place`` among the units of the user from 1, ``unit`` number, ``state`` (one of
-        :data:`UNIT_STATES`), ``jobs``, ``processors`` of its largest job, ``submitted_s`` first,
-        ``due_s`` where it is free and its submission is known, ``ended_s``, s since the origin, and
-        the numbers of the units that are not over and that it ``waits_for``, and of those that are
+        ``place`` among the user's units from 1, ``unit`` number, ``state`` (one of
+        :data:`UNIT_STATES`), ``jobs``, ``processors`` of its largest job, ``submitted_s`` (first
+        submission), ``due_s`` if it is free and its submission is known, ``ended_s``, all s since
+        the origin; and the numbers of the unfinished units that it ``waits_for``, and of the units
         ``awaiting`` it.
     """
     import pandas as pd
@@ -157,10 +157,10 @@ def graph_table(moment: Moment, user: int, most: int | None = MOST) -> pd.DataFr
 
 
 def graph_network(moment: Moment, user: int, most: int | None = MOST) -> nx.DiGraph[int]:
-    """Return the same as a graph of networkx.
+    """Return the same as a networkx graph.
 
-    Nodes are numbers of units with the columns of :func:`graph_table` but ``unit``, what is missing
-    as None; edges lead from a unit to those that wait for it.
+    Nodes are unit numbers with the columns of :func:`graph_table` except ``unit`` as attributes,
+    None if missing; edges lead from a unit to those that wait for it.
     """
     import networkx as nx
 
@@ -177,12 +177,12 @@ def graph_network(moment: Moment, user: int, most: int | None = MOST) -> nx.DiGr
 
 
 def _names(own: OwnUnits, shown: range) -> tuple[list[str], list[str]]:
-    """Return, for units of a window, what each waits for and what awaits it, as text."""
+    """Return what each unit of a window waits for, and what awaits it, as text."""
     if not own.waits:
         return [""] * len(shown), [""] * len(shown)
     held = ~own.over[own.before]
     before, after = own.before[held], own.after[held]
-    if own.ordered:  # a unit that is not submitted holds up the next one, too
+    if own.ordered:  # an unsubmitted unit also holds up the next one
         late = np.flatnonzero(~own.submitted[:-1])
         pairs = np.stack([np.append(before, late), np.append(after, late + 1)])
         before, after = np.unique(pairs, axis=1)
@@ -190,7 +190,7 @@ def _names(own: OwnUnits, shown: range) -> tuple[list[str], list[str]]:
 
 
 def _listed(numbers: Int64s, places: Int64s, shown: range) -> list[str]:
-    """Return the numbers that belong to each place of a window, as text, and how many more."""
+    """Return the first numbers at each index of a window as text, with how many more."""
     inside = np.flatnonzero((places >= shown.start) & (places < shown.stop))
     inside = inside[np.lexsort((numbers[inside], places[inside]))]
     first = np.searchsorted(places[inside], np.arange(shown.start, shown.stop + 1)).tolist()
@@ -202,45 +202,45 @@ def _listed(numbers: Int64s, places: Int64s, shown: range) -> list[str]:
     return texts
 
 
-#: Colour, marker, letter and words of each state, so that none is told by colour alone.
+#: Colour, marker, letter and text of each state, so that colour is never the only sign.
 LOOKS = {
     "finished": ("grey", "s", "F", "finished"),
     "running": ("blue", "o", "R", "running"),
     "queued": ("vermilion", "D", "Q", "in the queue"),
-    "free": ("green", "p", "T", "free, and when it comes if that is known"),
-    "waits": ("orange", "h", "W", "waiting for others"),
+    "free": ("green", "p", "T", "free (below: when it comes, if known)"),
+    "waits": ("orange", "h", "W", "waiting for other units"),
 }
 
-#: Columns in one row of the picture; a longer graph goes on below.
+#: Columns in one row of the picture; a longer graph continues below.
 COLUMNS = 15
 
-#: Inches between units above each other, and above and below all.
+#: Inches between units above each other, and above and below the whole graph.
 LANE, HEAD, FOOT = 0.46, 1.08, 0.12
 
-#: Most units above each other; more stand beside them.
+#: Most units above each other; further ones go into the next column.
 DEEPEST = 8
 
 #: Lanes between rows.
 GAP = 0.45
 
-#: A picture is at most so high, inches; in a higher one nothing is written at the units.
+#: Greatest height of a picture, inches; if it would be higher, units have no text.
 HIGHEST = 12.0
 
 
 def graph_picture(
     moment: Moment, user: int, most: int | None = MOST, *, width: float = 9.5
 ) -> Figure:
-    """Return a picture of the units of a user around now, with what each waits for.
+    """Return a picture of the units of a user around now, and of what each waits for.
 
-    Each unit stands to the right of all that it waits for; lines are red where that is not over.
-    What goes on in the next row has a line to the right edge, and one from the left.
+    Each unit is to the right of all that it waits for; a line is red while that has not finished.
+    A line to the next row goes to the right edge and continues from the left.
 
     Parameters
     ----------
     moment, user, most
         See :func:`hpcrowd.analysis.views.graph`.
     width
-        Inches; the height is what it needs.
+        Inches; the height follows.
 
     Raises
     ------
@@ -256,7 +256,7 @@ def graph_picture(
     axes.set(xlim=(-0.6, COLUMNS - 0.4), ylim=(layout.lanes - 0.5, -0.5))
     if not len(graph.shown):
         lost = moment.submitted[moment.rows_of(user)].any()
-        words = "which sessions it has is not in the folder of the run"
+        words = "the folder of the run does not contain its sessions"
         axes.text(0, 0, words if lost else f"no {graph.own.name} yet", color="#444444")
         return figure
     _draw_edges(axes, graph, layout)
@@ -270,7 +270,7 @@ def graph_picture(
             label=f"{letter} {words}",
         )  # fmt: skip
         if not crowded and which.any():
-            # A marker is drawn many times faster than a text at each unit.
+            # Drawing a marker is many times faster than a text at each unit.
             axes.scatter(
                 layout.x[which], layout.y[which], s=28, color="black", linewidths=0, zorder=4,
                 marker=f"$\\mathrm{{{letter}}}$",
@@ -286,7 +286,7 @@ def graph_picture(
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where units stand: columns and heights, rows of the picture, and lanes in all."""
+    """Positions of units: column, height, row of the picture; and the number of lanes."""
 
     x: Int64s
     y: Floats
@@ -297,7 +297,7 @@ class _Layout:
 def _lay_out(graph: GraphNow) -> _Layout:
     depth = [0] * len(graph.shown)
     order = np.argsort(graph.after, kind="stable")
-    # A unit has a higher number than all that it waits for.
+    # A unit has a higher number than those it waits for.
     edges = zip(graph.before[order].tolist(), graph.after[order].tolist(), strict=True)
     for before, after in edges:
         depth[after] = max(depth[after], depth[before] + 1)
@@ -306,7 +306,7 @@ def _lay_out(graph: GraphNow) -> _Layout:
     count = np.bincount(level) if len(level) else np.zeros(1, np.int64)
     nth = np.empty(len(level), np.int64)
     nth[order] = np.arange(len(level)) - (np.cumsum(count) - count)[level[order]]
-    columns = -(-count // DEEPEST)  # what is side by side for long fills several
+    columns = -(-count // DEEPEST)  # many parallel units fill several columns
     column = (np.cumsum(columns) - columns)[level] + nth // DEEPEST
     lane = nth % DEEPEST
     row, x = np.divmod(column, COLUMNS)
@@ -317,7 +317,7 @@ def _lay_out(graph: GraphNow) -> _Layout:
 
 
 def _words(graph: GraphNow) -> str:
-    """Return which units are shown, and how many of them are in which state."""
+    """Return the units shown and the number in each state, in words."""
     counts = np.bincount(graph.state, minlength=len(STATE_NAMES)).tolist()
     words = [words.split(",")[0] for *_, words in LOOKS.values()]
     states = [f"{count:,} {word}" for count, word in zip(counts, words, strict=True) if count]
@@ -325,7 +325,7 @@ def _words(graph: GraphNow) -> str:
 
 
 def _draw_edges(axes: Axes, graph: GraphNow, layout: _Layout) -> None:
-    """Draw a line for each edge, red where it holds something up."""
+    """Draw a line for each edge, red if it holds something up."""
     from matplotlib.collections import LineCollection
 
     red = (graph.state[graph.before] != FINISHED) & (graph.state[graph.after] == WAITS)
@@ -347,7 +347,7 @@ def _draw_edges(axes: Axes, graph: GraphNow, layout: _Layout) -> None:
 
 
 def _write(axes: Axes, graph: GraphNow, layout: _Layout) -> None:
-    """Write the number of each unit below it, and when it is due."""
+    """Write its number, and when it is due, below each unit."""
     own, clock = graph.own, graph.own.moment.clock
     look: dict[str, Any] = {"ha": "center", "zorder": 4}
     for place, (x, y) in enumerate(zip(layout.x.tolist(), layout.y.tolist(), strict=True)):

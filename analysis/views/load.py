@@ -1,4 +1,4 @@
-"""The load until now, and where it comes from: processors in use, the queue, submissions."""
+"""The load until now: processors in use, the queue, submissions."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
     from hpcrowd.environment.jobs import Int64s
 
 
-#: s; how far back a view looks unless told otherwise.
+#: s; how far back a view looks by default.
 WINDOW = 7 * DAY
 
-#: Colours of clusters, again and again where there are more.
+#: Colours of clusters, repeated if there are more.
 STACKED = ("sky", "green", "purple", "yellow", "blue", "grey")
 
-#: Clusters that are told one by one.
+#: Most clusters listed one by one.
 MOST_NAMED = 5
 
 
 def load_edges(moment: Moment, window: int | None = WINDOW) -> Int64s:
-    """Return the edges of bins over a window that ends at the moment, s.
+    """Return the bin edges of a window that ends at the moment, s.
 
     Parameters
     ----------
     moment
         The moment.
     window
-        s; None for the whole run so far. It does not begin before the first submission, but is an
-        hour at least.
+        s; None for the whole run so far. It does not begin before the first submission, but is at
+        least an hour.
     """
     begin = moment.first if window is None else max(moment.first, moment.now - window)
     begin = min(begin, moment.now - HOUR)
@@ -53,7 +53,7 @@ def load_edges(moment: Moment, window: int | None = WINDOW) -> Int64s:
 
 
 def load_table(moment: Moment, window: int | None = WINDOW) -> pd.DataFrame:
-    """Return the load over a window that ends at the moment, averaged over bins of time.
+    """Return the load in a window that ends at the moment, averaged over bins.
 
     Parameters
     ----------
@@ -64,9 +64,9 @@ def load_table(moment: Moment, window: int | None = WINDOW) -> pd.DataFrame:
     -------
     frame
         A row for each bin: ``begin_s`` and ``end_s`` since the origin, ``processors`` of the
-        machine, ``processors_up`` that are neither down nor closed for maintenance,
-        ``processors_in_use``, ``jobs_waiting``, ``processors_asked`` by the waiting jobs; where
-        there are several clusters, ``in_use_`` and the name of each, too.
+        machine, ``processors_up`` (neither down nor in maintenance), ``processors_in_use``,
+        ``jobs_waiting``, ``processors_asked`` by the waiting jobs; with several clusters also
+        ``in_use_NAME`` for each.
     """
     import pandas as pd
 
@@ -96,7 +96,7 @@ def load_table(moment: Moment, window: int | None = WINDOW) -> pd.DataFrame:
 
 
 def stopped_runs(moment: Moment) -> JobTable:
-    """Return the runs that the platform had stopped by then as jobs, of which their time tells."""
+    """Return the runs that the platform stopped so far as jobs; most columns are unknown."""
     attempts = [one for one in moment.attempts if one.end <= moment.now]
     table = JobTable(len(attempts))
     for name in ("cluster", "submit", "start", "end", "processors"):
@@ -109,16 +109,16 @@ def load_picture(
 ) -> Figure:
     """Return a picture of :func:`load_table`; sizes in inches.
 
-    The machine is a dashed line, what of it is down or closed for maintenance is hatched; what is
-    in use and what waits now stands in the titles. Where there are several clusters, what is in use
-    stands on each other by cluster, and a line says how each is used and who waits where.
+    The size of the machine is a dashed line, processors that are down or in maintenance are
+    hatched, and the titles give the values now. With several clusters, use is stacked by cluster,
+    and a line gives the use and the queue of each.
     """
     frame = load_table(moment, window)
     edges = np.append(frame["begin_s"].to_numpy(), frame["end_s"].iloc[-1])
     jobs = moment.jobs
     used = int(jobs.processors[moment.running].sum())
     asked = int(jobs.processors[moment.waiting].sum())
-    over = plots.averaged(edges[1:] if len(edges) > 2 else edges)  # the first bin may be cut
+    over = plots.averaged(edges[1:] if len(edges) > 2 else edges)  # the first bin may be shorter
     broken = bool((frame["processors_up"] < frame["processors"]).any())
     dashed = "dashed: all; hatched: down or closed" if broken else "dashed: all"
     down = moment.size - moment.up
@@ -126,7 +126,7 @@ def load_picture(
     titles = (
         ("processors_in_use", "sky", f"Processors in use, {over}; {dashed}; {now}"),
         ("jobs_waiting", "orange", f"Jobs in the queue; now {np.sum(moment.waiting):,}"),
-        ("processors_asked", "vermilion", f"Processors that the queue asks for; now {asked:,}"),
+        ("processors_asked", "vermilion", f"Processors requested by the queue; now {asked:,}"),
     )
     several = len(moment.clusters) > 1
     figure = figure_at(moment, "Load", width, height, places_words(moment) if several else "")
@@ -154,7 +154,7 @@ def load_picture(
 
 
 def places_words(moment: Moment) -> str:
-    """Return how much of each cluster is in use, and how many jobs wait there, in words."""
+    """Return the processors in use and the jobs waiting on each cluster, in words."""
     jobs, held = moment.jobs, moment.held
     found = []
     for number, (name, size) in enumerate(moment.clusters.items()):
@@ -170,7 +170,7 @@ def places_words(moment: Moment) -> str:
 
 
 def _draw_machine(axes: Axes, moment: Moment, edges: Int64s) -> None:
-    """Draw how many processors there are, and what of them is down or closed."""
+    """Draw the number of processors, and those that are down or closed."""
     first, last = int(edges[0]), moment.now
     steps = [at_second(moment.steps, first)._replace(at=first)]
     steps += [one for one in moment.steps if first < one.at < last]
@@ -184,7 +184,7 @@ def _draw_machine(axes: Axes, moment: Moment, edges: Int64s) -> None:
 
 
 def _draw_clusters(axes: Axes, moment: Moment, frame: pd.DataFrame, edges: Int64s) -> None:
-    """Draw what is in use on each cluster, one on the other."""
+    """Draw the processors in use on each cluster, stacked."""
     below = np.zeros(len(edges))
     for place, name in enumerate(moment.clusters):
         level = frame[f"in_use_{name}"].to_numpy()
@@ -201,17 +201,17 @@ def _draw_clusters(axes: Axes, moment: Moment, frame: pd.DataFrame, edges: Int64
 #: Most rows of a picture.
 MOST_ROWS = 25
 
-#: Where jobs of a grid are that are in no queue.
+#: Place of grid jobs that are not in a queue.
 BROKER = "broker"
 
 
 def queue_table(moment: Moment, most: int | None = None) -> pd.DataFrame:
-    """Return the jobs that wait, first in the queue first.
+    """Return the waiting jobs, in the order of the queue.
 
     Parameters
     ----------
     moment
-        The moment; ``len(moment.queue)`` is the number of all jobs that wait.
+        The moment; ``len(moment.queue)`` is the number of all waiting jobs.
     most
         Most rows; None for all.
 
@@ -219,9 +219,8 @@ def queue_table(moment: Moment, most: int | None = None) -> pd.DataFrame:
     -------
     frame
         ``row`` in the table of jobs, ``job`` number, ``user``, ``processors``,
-        ``requested_time_s``, ``submitted_s`` since the origin, ``waited_s`` so far; where there
-        are several clusters, ``cluster`` by name, or ``broker`` for jobs of a grid that are in no
-        queue.
+        ``requested_time_s``, ``submitted_s`` since the origin, ``waited_s`` so far; with several
+        clusters the name of the ``cluster``, or ``broker`` for grid jobs that are not in a queue.
     """
     import pandas as pd
 
@@ -246,7 +245,7 @@ def queue_table(moment: Moment, most: int | None = None) -> pd.DataFrame:
 
 
 def _word(name: str, value: Any) -> str:
-    """Return a cell as people read it."""
+    """Return the text of a cell."""
     if name.endswith("_s"):
         return format_duration(value) if value >= 0 else "none"
     return f"{value:,}" if name == "processors" else str(value)
@@ -255,14 +254,14 @@ def _word(name: str, value: Any) -> str:
 def queue_picture(
     moment: Moment, most: int = MOST_ROWS, *, reasons: Mapping[int, str] | None = None
 ) -> Figure:
-    """Return a picture of :func:`queue_table`, at most ``most`` jobs.
+    """Return a picture of :func:`queue_table` with at most ``most`` jobs.
 
     Parameters
     ----------
     moment, most
         See :func:`queue_table`.
     reasons
-        Why jobs wait, in words by row; None leaves them out.
+        Why jobs wait, in words by row; None leaves the reasons out.
     """
     frame = queue_table(moment, most)
     if reasons is not None:
@@ -277,19 +276,19 @@ def queue_picture(
     )
 
 
-#: How far the record is shown ahead of now, as a part of what lies behind.
+#: How far the record is shown into the future, as a part of the past that is shown.
 AHEAD = 0.25
 
 
 class Lateness(NamedTuple):
-    """Simulated minus recorded submission, s; None where no such job was submitted."""
+    """Simulated minus recorded submission, s; None if no such job was submitted."""
 
     mean: float | None  #: of all jobs submitted so far
-    recent: float | None  #: of those submitted in the last day
+    recent: float | None  #: of jobs submitted in the last day
 
 
 def lateness_now(moment: Moment) -> Lateness:
-    """Return how late users are, as far as there is a record."""
+    """Return the mean lateness, for jobs with a record."""
     jobs = moment.jobs
     rows = np.flatnonzero(moment.submitted & (jobs.recorded_submit != UNKNOWN))
     submit = jobs.submit[rows]
@@ -299,7 +298,7 @@ def lateness_now(moment: Moment) -> Lateness:
 
 
 def submissions_table(moment: Moment, window: int | None = None) -> pd.DataFrame:
-    """Return how many jobs were submitted until when.
+    """Return the number of jobs submitted over time.
 
     Parameters
     ----------
@@ -311,9 +310,9 @@ def submissions_table(moment: Moment, window: int | None = None) -> pd.DataFrame
     Returns
     -------
     frame
-        A row for each second that is shown: ``time_s`` since the origin, jobs ``recorded`` and
-        ``simulated`` as submitted until then, also in that second; ``simulated`` is missing at and
-        after now, but for the number so far.
+        A row for each second shown: ``time_s`` since the origin, jobs ``recorded`` and
+        ``simulated`` as submitted up to and including that second; ``simulated`` is missing after
+        now, and at now it is the number so far.
     """
     import pandas as pd
 
@@ -350,14 +349,14 @@ def submissions_picture(
     """Return a picture of :func:`submissions_table`; sizes in inches."""
     frame = submissions_table(moment, window)
     late = lateness_now(moment)
-    words = "nothing of it is on record"
+    words = "no record to compare with"
     if late.mean is not None:
         words = f"mean lateness so far {format_duration(late.mean)}"
         if late.recent is not None:
-            words += f", of the last day {format_duration(late.recent)}"
+            words += f", in the last day {format_duration(late.recent)}"
     figure = figure_at(moment, "Submissions", width, height, words)
     axes = figure.add_axes((0.7 / width, 0.5 / height, 1 - 0.85 / width, 1 - 1.6 / height))
-    plots.tidy(axes, "Jobs submitted until then")
+    plots.tidy(axes, "Jobs submitted so far")
     times, past = frame["time_s"].to_numpy(), frame["time_s"].to_numpy() <= moment.now
     if not frame["recorded"].any() and not frame["simulated"].any():
         plots.say_nothing(axes, "nothing was submitted")

@@ -1,8 +1,8 @@
-"""A run at a moment: what has happened by then, and what is foreseen.
+"""A run at a moment: what has happened so far, and what is foreseen.
 
-The same views serve a simulation that is paused and a finished run that is played back. In both the
-table of jobs holds more than people could know: submissions that are due, ends of running jobs, in
-a finished run everything. A :class:`Moment` tells what had happened when second ``now`` began:
+The same views serve a paused simulation and a finished run that is played back. In both, the table
+of jobs holds the future as well: submissions that are due, ends of running jobs, in a finished run
+everything. A :class:`Moment` shows what had happened when second ``now`` began:
 
 =========== ====================================================================================
 submissions before ``now``
@@ -10,10 +10,10 @@ starts      before ``now``
 ends        until ``now``, as :meth:`hpcrowd.environment.simulation.Simulation.run` leaves them
 =========== ====================================================================================
 
-so that a run paused at t and the finished run played back to t look the same. Two things are only
-known while a simulation is there: the order of the queue where it is not that of submission, and
-what users say of themselves (their mood, when they are at work). Of jobs that the platform stopped,
-play-back knows the last run alone.
+A run paused at t and the finished run played back to t therefore look the same. Two things are only
+known while the simulation exists: the order of the queue if it is not that of submission, and the
+internal state of users (their mood, their working hours). If the platform stopped a job, play-back
+knows only its last run.
 """
 
 from __future__ import annotations
@@ -49,20 +49,20 @@ if TYPE_CHECKING:
 
 Bools = NDArray[np.bool_]
 
-#: Jobs in these states never ran, though they were submitted.
+#: States of jobs that were submitted but never ran.
 NEVER_RAN = (State.REJECTED, State.CANCELLED, State.RENOUNCED)
 
 
 class Step(NamedTuple):
-    """From a second on there are so many processors."""
+    """The number of processors from a second on."""
 
     at: int  #: s since the origin
     size: int  #: processors
-    up: int  #: of these, that jobs may start on: neither down nor closed for maintenance
+    up: int  #: of these, usable ones: neither down nor in maintenance
 
 
 def clusters_of(run: Run) -> dict[str, int]:
-    """Return the processors of each cluster of a run at first, by name, in their order."""
+    """Return the initial processors of each cluster of a run, by name, in order."""
     if run.sites:
         return {name: one["processors"] for name, one in run.sites.items() if name != GRID}
     users = run.configuration.get("users")
@@ -72,7 +72,7 @@ def clusters_of(run: Run) -> dict[str, int]:
 
 
 def steps_of_model(model: Simulation) -> list[Step]:
-    """Return the steps of all clusters of a simulation together, until now."""
+    """Return the steps of a simulation until now, all clusters together."""
     return together(
         [Step(0, one.processors, one.processors)]
         if one.timeline is None
@@ -82,10 +82,9 @@ def steps_of_model(model: Simulation) -> list[Step]:
 
 
 def steps_of_run(run: Run) -> list[Step]:
-    """Return the steps of all clusters of a finished run together.
+    """Return the steps of a finished run, all clusters together.
 
-    Of what was down, the folder of a run holds what was asked for with a time; failures at random
-    are not in it.
+    The folder of a run holds the configured outages with a time, but not random failures.
     """
     found = []
     for name, processors in clusters_of(run).items():
@@ -108,7 +107,7 @@ def steps_of_run(run: Run) -> list[Step]:
 
 
 def together(clusters: Iterable[Sequence[Step]]) -> list[Step]:
-    """Return the sums over clusters; the steps of each are in order, the first at second 0."""
+    """Return the sum over clusters; each has its steps in order, the first at second 0."""
     found = [np.array(steps, np.int64) for steps in clusters]
     times = np.unique(np.concatenate([steps[:, 0] for steps in found]))
     totals = np.zeros((len(times), 2), np.int64)
@@ -120,17 +119,17 @@ def together(clusters: Iterable[Sequence[Step]]) -> list[Step]:
 
 
 def at_second(steps: Sequence[Step], second: int) -> Step:
-    """Return the step that holds at a second."""
+    """Return the step in force at a second."""
     place = bisect_right(steps, second, key=lambda step: step.at)
     return steps[max(place - 1, 0)]
 
 
 def averages(steps: Sequence[Step], edges: Int64s) -> tuple[Floats, Floats]:
-    """Return size and processors that are up, averaged over bins of time, each shape (bins,)."""
+    """Return processors and usable processors, averaged over bins, each of shape (bins,)."""
     times = np.array([one.at for one in steps])
     found = []
     for values in ([one.size for one in steps], [one.up for one in steps]):
-        # The area up to each edge: from the first step on, and backwards before it.
+        # The integral up to each edge, from the first step on and backwards before it.
         place = np.maximum(np.searchsorted(times, edges, side="right") - 1, 0)
         level = np.array(values, float)
         area = np.concatenate([[0.0], np.cumsum(level[:-1] * np.diff(times))])
@@ -140,42 +139,42 @@ def averages(steps: Sequence[Step], edges: Int64s) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, eq=False)
 class Moment:
-    """A run at a moment. It is a view: make a new one when the simulation has gone on.
+    """A run at a moment. It is a view: make a new one when the simulation has advanced.
 
     Attributes
     ----------
     jobs
-        Every job; what lies after ``now`` may stand in it, too.
+        Every job; it may also hold what happens after ``now``.
     now
-        s since the origin; what has happened when this second begins counts.
+        s since the origin; events before this second begins have happened.
     clock
         Local time of the cluster.
     processors
-        Size of the machine at first, of all clusters together.
+        Initial size of the machine, all clusters together.
     label
         A short name for titles.
     work
-        The recorded work of users who replay it; None where nobody does.
+        The recorded work, if users replay one; else None.
     users
-        Agents by number, where a simulation is there.
+        Agents by number, if there is a simulation.
     decisions
-        What users decided, where it is logged.
+        The log of users' decisions, if there is one.
     waits
-        Units whose users wait for the units before, with which of them do, shape (units,), as in
-        :class:`hpcrowd.analysis.run.Run`.
+        Sessions or batches, with a mask of the units whose users wait for earlier units, shape
+        (units,), as in :class:`hpcrowd.analysis.run.Run`.
     after
-        For users who make up their work, the unit that made them submit each unit, shape (units,),
-        -1 none; None where nobody does, and in a simulation, whose users know it.
+        If users generate their work: the unit that triggered each unit, shape (units,), -1 for
+        none. Else None, and also in a simulation, whose users know it.
     model
-        The simulation, while there is one: then each submission after ``now`` that stands in the
-        table is foreseen. Otherwise it is worked out which ones were.
+        The simulation, if there is one: then every submission after ``now`` in the table is
+        foreseen. Otherwise the foreseen ones are derived.
     order
-        Rows of the jobs in the queue as the scheduler has them; None for the order of submission.
+        Rows of the jobs in the queue, in the scheduler's order; None for the order of submission.
     clusters
-        Processors of the clusters at first, by name, in the order of their numbers; empty where
-        nobody told.
+        Initial processors of the clusters, by name, in the order of their numbers; empty if not
+        given.
     steps
-        How many processors there are, and are up, from when on; by default the size at first.
+        The number of processors, and of usable ones, over time; by default the initial size.
     attempts
         Runs of jobs that the platform stopped.
     """
@@ -210,7 +209,7 @@ class Moment:
         users: Iterable[User] | Mapping[int, User] | None = None,
         decisions: DecisionLog | None = None,
     ) -> Moment:
-        """Return a simulation as it is now, between two calls of its ``run(until=...)``.
+        """Return the moment of a simulation now, between two calls of its ``run(until=...)``.
 
         When nothing is left to happen, the moment is the second after the last event.
 
@@ -221,11 +220,11 @@ class Moment:
         label
             A short name for titles.
         work
-            The recorded work; that of the users unless given.
+            The recorded work; by default that of the users.
         users
-            Agents, also by number; all of the simulation unless given.
+            Agents, or agents by number; by default all agents of the simulation.
         decisions
-            Where they note what they decide.
+            Their log of decisions.
         """
         if users is None:
             users = [agent for agent in model.agents if isinstance(agent, User)]
@@ -252,7 +251,7 @@ class Moment:
 
     @classmethod
     def of_run(cls, run: Run, now: int | None = None) -> Moment:
-        """Return a finished run as it was at second ``now``, by default after its last event."""
+        """Return a finished run as of second ``now``, by default after its last event."""
         if now is None:
             now = 1 + max(int(column.max(initial=0)) for column in (run.jobs.submit, run.jobs.end))
         return cls(
@@ -279,64 +278,64 @@ class Moment:
 
     @cached_property
     def started(self) -> Bools:
-        """Which jobs have started, also those that are over, shape (jobs,)."""
+        """Which jobs have started, including finished ones, shape (jobs,)."""
         start = self.jobs.start
         found: Bools = self.submitted & (start != UNKNOWN) & (start < self.now)
         return found
 
     @cached_property
     def ended(self) -> Bools:
-        """Which jobs have started and are over, shape (jobs,)."""
+        """Which jobs have started and finished, shape (jobs,)."""
         end = self.jobs.end
         found: Bools = self.started & (end != UNKNOWN) & (end <= self.now)
         return found
 
     @cached_property
     def running(self) -> Bools:
-        """Which jobs run, shape (jobs,)."""
+        """Which jobs are running, shape (jobs,)."""
         return self.started & ~self.ended
 
     @cached_property
     def never_ran(self) -> Bools:
-        """Which submitted jobs were over at once, such as those larger than the machine."""
+        """Which submitted jobs ended at once, such as those larger than the machine."""
         return self.submitted & ~self.started & np.isin(self.jobs.state, NEVER_RAN)
 
     @cached_property
     def waiting(self) -> Bools:
-        """Which jobs wait, shape (jobs,)."""
+        """Which jobs are waiting, shape (jobs,)."""
         return self.submitted & ~self.started & ~self.never_ran
 
     @cached_property
     def held(self) -> Bools:
-        """Which of the jobs that wait are with the broker of a grid, in no queue, shape (jobs,)."""
+        """Which waiting jobs are at the broker of a grid, not in a queue, shape (jobs,)."""
         enqueued = self.jobs.enqueued
         found: Bools = self.waiting & ((enqueued == UNKNOWN) | (enqueued >= self.now))
         return found
 
     @property
     def stopped(self) -> Int64s:
-        """Rows of jobs that were submitted and stopped; some are to be submitted again."""
+        """Rows of jobs that were submitted and stopped; some will be submitted again."""
         return np.array([one.row for one in self.attempts if one.submit < self.now], np.int64)
 
     @property
     def size(self) -> int:
-        """How many processors there are now."""
+        """The number of processors now."""
         return at_second(self.steps, self.now - 1).size
 
     @property
     def up(self) -> int:
-        """How many of these are neither down nor closed for maintenance."""
+        """The number of processors that are neither down nor in maintenance."""
         return at_second(self.steps, self.now - 1).up
 
     @cached_property
     def queue(self) -> Int64s:
-        """Rows of the jobs that wait, in the order of the queue, shape (waiting,).
+        """Rows of the waiting jobs, in the order of the queue, shape (waiting,).
 
-        That of the scheduler where it is known, else by submission to the cluster, then by row.
+        The scheduler's order if known, else by submission to the cluster, then by row.
         """
         rows = np.flatnonzero(self.waiting)
         held = self.held[rows]
-        # Who is held by a broker has not joined a queue yet.
+        # A job held by a broker has not joined a queue yet.
         keys = [rows, np.where(held, self.jobs.submit[rows], self.jobs.enqueued[rows]), held]
         if self.order is not None:
             place = np.full(len(self.jobs), len(self.order))
@@ -347,15 +346,15 @@ class Moment:
 
     @cached_property
     def foreseen(self) -> Bools:
-        """Which jobs are to come at a second that is known already, shape (jobs,)."""
+        """Which jobs will be submitted at a second that is already known, shape (jobs,)."""
         submit = self.jobs.submit
         ahead: Bools = (submit != UNKNOWN) & (submit >= self.now)
         if self.model is not None:
             return ahead
         recorded = 0 if self.work is None else len(self.work.jobs)
-        ahead[recorded:] = False  # made up when their moment has come
+        ahead[recorded:] = False  # generated only at their submission
         for units, which in self.waits:
-            # A unit is released when all that it depends on is over.
+            # A unit is released when all that it depends on has finished.
             waits = which & (units.dependencies.count > 0)
             released = ~waits | self._released(units)
             if self.work is not None and units is self.work.__dict__.get("by_batch"):
@@ -365,9 +364,9 @@ class Moment:
 
     @cached_property
     def alarms(self) -> dict[int, int]:
-        """When users who are about to submit something are next called, s, by their numbers.
+        """The next alarm (s) of users who are about to submit something, by user number.
 
-        Of a simulation only, and of users who do not submit ahead.
+        Only in a simulation, and for users who do not submit ahead.
         """
         found: dict[int, int] = {}
         for at, function, arguments in () if self.model is None else self.model.due():
@@ -379,7 +378,7 @@ class Moment:
         return found
 
     def _released(self, units: Units) -> Bools:
-        """Return for which units all is over that they depend on, shape (units,)."""
+        """Return for which units all dependencies have finished, shape (units,)."""
         over = self.units_over(units)
         edges = units.dependencies
         released = np.ones(len(units), bool)
@@ -387,30 +386,30 @@ class Moment:
         return released
 
     def units_over(self, units: Units) -> Bools:
-        """Return which units are over: all of their jobs, shape (units,)."""
+        """Return which units have finished, that is all their jobs, shape (units,)."""
         over = (self.ended | self.never_ran)[units.rows]
         return np.logical_and.reduceat(over, units.first[:-1]) if len(units) else over
 
     @property
     def first(self) -> int:
-        """The first submission so far, s; ``now`` where there was none."""
+        """The first submission so far, s; ``now`` if there was none."""
         submit = self.jobs.submit
         before = min((one.submit for one in self.attempts), default=self.now)
         return int(np.min(submit, where=self.submitted, initial=min(before, self.now)))
 
     def since(self, first: int) -> Int64s:
-        """Return the rows of the submitted jobs that were not over before second ``first``."""
+        """Return the rows of submitted jobs that had not finished before second ``first``."""
         jobs = self.jobs
         past = (self.ended & (jobs.end < first)) | (self.never_ran & (jobs.submit < first))
         return np.flatnonzero(self.submitted & ~past)
 
     def seen(self, rows: Int64s | None = None) -> JobTable:
-        """Return a table of jobs in which what lies after ``now`` is unknown.
+        """Return a table of jobs in which everything after ``now`` is unknown.
 
         Parameters
         ----------
         rows
-            Which jobs, in this order; None for all.
+            The jobs, in this order; None for all.
         """
         which = slice(None) if rows is None else rows
         table = self.jobs.copy() if rows is None else self.jobs.take(rows)
@@ -423,7 +422,7 @@ class Moment:
         return table
 
     def run(self, rows: Int64s | None = None) -> Run:
-        """Return what is seen as a run, for the pictures of runs; ``rows`` as for :meth:`seen`."""
+        """Return :meth:`seen` as a run, for the pictures of runs; ``rows`` as there."""
         return Run(
             jobs=self.seen(rows),
             processors=self.processors,
@@ -433,12 +432,12 @@ class Moment:
         )
 
     def rows_of(self, user: int) -> Int64s:
-        """Return the rows of the jobs of a user in the table, also those to come."""
+        """Return the rows of a user's jobs in the table, including those to come."""
         return np.flatnonzero(self.jobs.user == user)
 
 
 def _all_before(good: Bools, units: Units) -> Bools:
-    """Return which units are good with all units of their user before them, shape (units,)."""
+    """Return which units are good, as are all earlier units of the same user, shape (units,)."""
     bad = np.cumsum(~good)
     before = np.concatenate([[0], bad])[units.user_first[:-1]]
     good_so_far: Bools = bad == np.repeat(before, np.diff(units.user_first))
@@ -446,9 +445,9 @@ def _all_before(good: Bools, units: Units) -> Bools:
 
 
 def activity_count(moment: Moment, user: int) -> int:
-    """Return how many jobs of a user were submitted, have started and are over, added up.
+    """Return the number of submissions, starts and ends of a user's jobs so far.
 
-    It changes exactly when one of these happens to a job of the user.
+    It changes exactly when one of these events happens.
     """
     rows = moment.rows_of(user)
     parts = moment.submitted, moment.started, moment.ended | moment.never_ran
@@ -456,12 +455,12 @@ def activity_count(moment: Moment, user: int) -> int:
 
 
 def next_event_of(moment: Moment, user: int) -> int | None:
-    """Return the moment at which the next thing has happened to a user that is known by now.
+    """Return the moment after the next known event of a user.
 
-    That is the end of a job that runs, or one second after a submission that is foreseen or an
-    alarm of the user, since what comes in a second shows when the next one begins; s since the
-    origin, later than now. Other things may happen before: :func:`activity_count` tells. An alarm
-    may find that the user does nothing. None when nothing is known.
+    That is the end of a running job, or one second after a foreseen submission or an alarm of the
+    user, since events of a second show when the next one begins; s since the origin, later than
+    now. Other events may come earlier: compare :func:`activity_count`. At an alarm the user may do
+    nothing. None if no event is known.
     """
     jobs, rows = moment.jobs, moment.rows_of(user)
     ends = jobs.end[rows][moment.running[rows]]
@@ -472,19 +471,19 @@ def next_event_of(moment: Moment, user: int) -> int | None:
 
 
 def recover_work(run: Run) -> Run:
-    """Return a run with the recorded work of its users, if it is a replay that lacks it.
+    """Return a run with the recorded work of its users, if it is a replay without it.
 
-    A folder of results holds the jobs, not what waited. The sessions of a replay are found again in
-    the recorded times of its jobs, as they were when it ran; with them a run from a folder can be
-    played back like one that has just ended.
+    A folder of results holds the jobs but not the dependencies. The sessions of a replay are found
+    again from the recorded times of its jobs; with them, a run read from a folder can be played
+    back like one that has just ended.
 
-    Nothing is added where that cannot be known from the folder: where users make up their work,
-    where several behaviours are mixed, and where single jobs follow each other (``preceding``).
+    Nothing is added if the folder is not enough for this: users generate their work, several
+    behaviours are mixed, or single jobs follow each other (``preceding``).
 
     Parameters
     ----------
     run
-        The run; the sessions and batches in its table are found anew, and stay the same.
+        The run; the sessions and batches found are the same as those in its table.
     """
     told = run.configuration
     recipe = PRESETS.get(told["users"]) if isinstance(told.get("users"), str) else None

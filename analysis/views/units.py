@@ -1,7 +1,7 @@
-"""The units of work of one user at a moment: what each is made of, waits for, and how users paused.
+"""The units of work of one user at a moment: their jobs, dependencies and pauses.
 
-For users who replay a record these are all of its sessions or batches, also those to come; for
-users who make up their work those that they have submitted.
+For a user who replays a record, these are all its sessions or batches, including those to come; for
+a user who generates work, those submitted so far.
 """
 
 from __future__ import annotations
@@ -33,32 +33,32 @@ if TYPE_CHECKING:
     from hpcrowd.analysis.views.moment import Bools, Moment
 
 
-#: What the end of a unit counts as while it is not over.
+#: End of an unfinished unit.
 OPEN = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, eq=False)
 class OwnUnits:
-    """The units of one user, in their order; places among them count from 0.
+    """The units of one user, in order; indices count from 0.
 
     Attributes
     ----------
     moment, user
-        When and whose.
+        The moment and the user's number.
     kind
-        Whether they are sessions or batches.
+        Sessions or batches.
     numbers
-        Of the units, as in the table of jobs and in the log of decisions, shape (units,).
+        Unit numbers, as in the table of jobs and in the log of decisions, shape (units,).
     rows, first
         Unit k is ``rows[first[k]:first[k + 1]]`` in the table of jobs, by submission.
     before, after
-        Edges: places of the unit that is waited for and of the one that waits, shape (edges,).
+        Edges: indices of the unit waited for and of the waiting unit, shape (edges,).
     waits
-        Whether the user waits at all; else the edges only tell what was recorded.
+        Whether the user waits at all; if not, the edges are only those of the record.
     ordered
-        Whether a unit waits for the submission of the one before, too.
+        Whether a unit also waits for the submission of the previous one.
     units
-        Recorded units of all users, where they are recorded.
+        Recorded units of all users, if there is a record.
     """
 
     moment: Moment
@@ -78,34 +78,34 @@ class OwnUnits:
 
     @property
     def name(self) -> str:
-        """What the units are called."""
+        """The name of the units."""
         return self.kind.name.lower()
 
     @cached_property
     def place(self) -> Int64s:
-        """The place of the unit of each of :attr:`rows`."""
+        """The index of the unit of each of :attr:`rows`."""
         return np.repeat(np.arange(len(self)), np.diff(self.first))
 
     @cached_property
     def over(self) -> Bools:
-        """Which units are over: all of their jobs, shape (units,)."""
+        """Which units have finished, that is all their jobs, shape (units,)."""
         moment = self.moment
         over = (moment.ended | moment.never_ran)[self.rows] | self._renounced
         return self._every(over)
 
     @cached_property
     def submitted(self) -> Bools:
-        """Which units were submitted at least in part, shape (units,)."""
+        """Which units were at least partly submitted, shape (units,)."""
         return ~self._every(~self.moment.submitted[self.rows])
 
     @cached_property
     def started(self) -> Bools:
-        """Of which units a job has started, shape (units,)."""
+        """Which units have a job that has started, shape (units,)."""
         return ~self._every(~self.moment.started[self.rows])
 
     @cached_property
     def begin(self) -> Int64s:
-        """First submission of each unit, s, also a foreseen one; -1 where none is known."""
+        """First submission of each unit, s, including foreseen ones; -1 if unknown."""
         moment, submit = self.moment, self.moment.jobs.submit[self.rows]
         known = (moment.submitted | moment.foreseen)[self.rows]
         found = self._least(np.where(known, submit, OPEN))
@@ -113,7 +113,7 @@ class OwnUnits:
 
     @cached_property
     def end(self) -> Int64s:
-        """Last end of each unit that is over, s; its last submission where nothing ran, else -1."""
+        """End of each finished unit, s; its last submission if no job ran; -1 if unfinished."""
         moment, jobs = self.moment, self.moment.jobs
         end = np.where(moment.ended, jobs.end, jobs.submit)[self.rows]
         latest = -self._least(-end)
@@ -121,7 +121,7 @@ class OwnUnits:
 
     @cached_property
     def free(self) -> Bools:
-        """For which units all is over that they wait for, shape (units,)."""
+        """Which units have nothing left to wait for, shape (units,)."""
         free = np.ones(len(self), bool)
         if self.waits:
             free[self.after[~self.over[self.before]]] = False
@@ -131,15 +131,15 @@ class OwnUnits:
 
     @cached_property
     def awaited(self) -> Int64s:
-        """Of what each unit waited for, the place of the one that ended last; -1 none, (units,)."""
+        """Index of the unit that ended last among those each unit waited for; -1 none, (units,)."""
         found = np.full(len(self), UNKNOWN)
         order = np.lexsort((self.before, self.end[self.before], self.after))
-        found[self.after[order]] = self.before[order]  # the last one written stays
+        found[self.after[order]] = self.before[order]  # the last one written is kept
         return found
 
     @cached_property
     def response(self) -> Int64s:
-        """Response time of the job of each unit that ended last, s; 0 where none ran, (units,)."""
+        """Response time of the last job to end of each unit, s; 0 if none ran, shape (units,)."""
         jobs, moment = self.moment.jobs, self.moment
         end = np.where(moment.ended, jobs.end, UNKNOWN)[self.rows]
         order = np.lexsort((np.arange(len(end)), end, self.place))
@@ -149,7 +149,7 @@ class OwnUnits:
 
     @cached_property
     def _renounced(self) -> Bools:
-        """Which of the jobs were renounced; played back, only where a later one was submitted."""
+        """Which jobs were renounced; in play-back only if a later job was submitted."""
         gone: Bools = self.moment.jobs.state[self.rows] == State.RENOUNCED
         if self.moment.model is None:
             submitted = np.flatnonzero(self.moment.submitted[self.rows])
@@ -219,15 +219,15 @@ def _recorded(
 
 
 def _made_up(moment: Moment, user: int, agent: object) -> OwnUnits:
-    """Return the units that a user has made up until now."""
+    """Return the units that a user has generated until now."""
     jobs = moment.jobs
     rows = moment.rows_of(user)
     if not len(rows) and user not in moment.users:
-        raise QuantityError(f"user {user}: is not in this run")
+        raise QuantityError(f"user {user}: not in this run")
     rows = rows[(jobs.unit[rows] != UNKNOWN)]
     rows = rows[np.lexsort((rows, jobs.submit[rows], jobs.unit[rows]))]
     numbers, first = np.unique(jobs.unit[rows], return_index=True)
-    # Units whose first job is still to come are not made up yet.
+    # Units whose first job is still to come have not been generated yet.
     there = moment.submitted[rows[first]]
     size = np.diff(np.append(first, len(rows)))
     rows = rows[np.repeat(there, size)]
@@ -251,32 +251,31 @@ def _made_up(moment: Moment, user: int, agent: object) -> OwnUnits:
     )
 
 
-#: Labels of axes of times, s.
+#: Labels of time axes, s.
 LABELS = {1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", HOUR: "1 h", 6 * HOUR: "6 h",
           DAY: "1 day", WEEK: "1 week", 30 * DAY: "30 days", 365 * DAY: "1 year"}  # fmt: skip
 
-#: s; shorter times are drawn as this long, since 0 has no place on a logarithmic axis.
+#: s; shorter times are drawn as this, since a logarithmic axis has no 0.
 LEAST = 1
 
 
 def pauses_table(moment: Moment, user: int) -> pd.DataFrame:
-    """Return the pauses of a user after what it waited for, of the units submitted until now.
+    """Return the pauses of a user before the units submitted until now.
 
     Returns
     -------
     frame
-        A row for each unit that waited for another: ``unit``, ``after`` (of what it waited for,
-        the one that ended last), ``response_s`` of the job of it that ended last (0 where none
-        ran), ``pause_s`` from its end to the submission; and ``recorded_response_s`` and
-        ``recorded_pause_s`` of the same unit, missing where it is not on record. Of users who do
-        not wait pauses may be negative.
+        A row for each unit that waited for another: ``unit``; ``after``, the unit waited for that
+        ended last; ``response_s`` of its last job to end (0 if none ran); ``pause_s`` from its end
+        to the submission; and ``recorded_response_s`` and ``recorded_pause_s`` of the same unit,
+        missing without a record. For users who do not wait, pauses may be negative.
     """
     import pandas as pd
 
     own = own_units(moment, user)
     places = np.flatnonzero(own.submitted & (own.awaited >= 0))
     awaited = own.awaited[places]
-    good = own.over[awaited]  # of a rigid user it may still run
+    good = own.over[awaited]  # for a rigid user it may still run
     places, awaited = places[good], awaited[good]
     missing = np.full(len(places), np.nan)
     recorded = {"recorded_response_s": missing, "recorded_pause_s": missing}
@@ -303,12 +302,12 @@ def pauses_picture(moment: Moment, user: int, *, width: float = 5.2, height: flo
     words = f"{plural(len(frame), 'pause')} until now"
     early = int((frame["pause_s"] < 0).sum())
     if early:
-        words += f"; not drawn: {early:,} that began before the end"
+        words += f"; {early:,} negative ones not drawn"
     figure = figure_at(moment, f"Pauses of user {user}", width, height, words)
     axes = figure.add_axes((0.85 / width, 0.72 / height, 1 - 1.05 / width, 1 - 1.72 / height))
     tidy(axes)
     if not len(frame):
-        say_nothing(axes, "it has not waited for anything yet")
+        say_nothing(axes, "the user has not waited for anything yet")
         return figure
     pairs: list[Any] = [("response_s", "pause_s", "simulated", "blue", "x", 14, 0.8)]
     if frame["recorded_pause_s"].notna().any():
@@ -326,13 +325,13 @@ def pauses_picture(moment: Moment, user: int, *, width: float = 5.2, height: flo
         )  # fmt: skip
     axes.legend(**LEGEND, loc="lower left", bbox_to_anchor=(0.0, 0.985), ncols=2)
     label_times(axes, highest)
-    axes.set_xlabel("response time of what it waited for (below 1 s: as 1 s)", fontsize=8.5)
+    axes.set_xlabel("response time of what the user waited for (at least 1 s)", fontsize=8.5)
     axes.set_ylabel("think time", fontsize=8.5)
     return figure
 
 
 def label_times(axes: Axes, highest: float) -> None:
-    """Give both axes the same logarithmic scale up to ``highest`` s, with words for times."""
+    """Give both axes the same logarithmic time scale up to ``highest`` s."""
     top = max(2.0 * highest, HOUR)
     axes.set(xscale="log", yscale="log", xlim=(0.7 * LEAST, top), ylim=(0.7 * LEAST, top))
     shown = {second: text for second, text in LABELS.items() if second <= top}

@@ -1,4 +1,4 @@
-"""The users at a moment: what each does and has decided, and how it has been served."""
+"""The users at a moment: their states, service and decisions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def behaviours_of(users: Mapping[int, User]) -> dict[int, str]:
-    """Return what users do by their numbers; nothing where all do the same."""
+    """Return the behaviour of each user by number; empty if all have the same."""
     words: dict[int, str] = {}
     found = {}
     for number, user in users.items():
@@ -40,7 +40,7 @@ def behaviours_of(users: Mapping[int, User]) -> dict[int, str]:
 
 
 def places_of(users: Mapping[int, User]) -> dict[int, str]:
-    """Return where users submit to by their numbers; nothing where all go to one place."""
+    """Return where each user submits to, by number; empty if it is the same for all."""
     found = {
         number: str(site.name)
         for number, user in users.items()
@@ -50,9 +50,9 @@ def places_of(users: Mapping[int, User]) -> dict[int, str]:
 
 
 def behaviour_words(behaviour: Any) -> str:
-    """Return the name of the preset that a behaviour is made as, else of its parts.
+    """Return the name of a behaviour's preset, or else of its parts.
 
-    What users do instead of submitting is added: ``think-time; switch, delay``.
+    Reactions are added: ``think-time; switch, delay``.
     """
     if isinstance(behaviour, Minding):
         return behaviour_words(behaviour.inner)
@@ -71,17 +71,17 @@ def behaviour_words(behaviour: Any) -> str:
     return f"{name}; {', '.join(reactions)}" if reactions else name
 
 
-#: What a user does, and what that means.
+#: States of a user, and their meaning.
 STATES = {
-    "running": "has jobs that run",
-    "waiting": "has jobs in the queue, none runs",
-    "thinking": "has nothing on the machine, and more to come",
-    "away": "the same, and is not at work",
-    "done": "nothing more comes",
+    "running": "has running jobs",
+    "waiting": "has jobs in the queue, none running",
+    "thinking": "has no jobs on the machine, more will come",
+    "away": "the same, outside working hours",
+    "done": "will submit nothing more",
     "not yet": "has submitted nothing yet",
 }
 
-#: The states by their places.
+#: The states by index.
 NAMES = np.array(list(STATES))
 RUNNING, WAITING, THINKING, AWAY, DONE, NOT_YET = range(len(NAMES))
 
@@ -90,23 +90,23 @@ MOST = 15
 
 
 def users_table(moment: Moment) -> pd.DataFrame:
-    """Return what each user does and how it has been served, by number.
+    """Return the state and the service of each user, by number.
 
     Returns
     -------
     frame
-        ``user`` number, ``state`` (one of :data:`STATES`), ``jobs_done`` (that ran to an end),
+        ``user`` number, ``state`` (one of :data:`STATES`), ``jobs_done`` (ran to their end),
         ``jobs_waiting``, ``jobs_running``, ``wait_mean_s`` of the jobs that started,
-        ``lateness_mean_s`` of the jobs that are on record and were submitted, ``mood`` in doublings
-        of users who mind (0 as they are used to, 1 twice as bad), ``next_submission_s`` since the
-        origin where it is known, ``behaviour`` where users differ in it, and ``submits_to`` where
-        there are several clusters: the name of one, or ``grid`` for its broker. What cannot be said
-        is missing, such as both of the last in a run that was read from a folder.
+        ``lateness_mean_s`` of the submitted jobs with a record, ``mood`` in doublings for users
+        with a satisfaction (0: as usual, 1: twice as bad), ``next_submission_s`` since the origin
+        if known, ``behaviour`` if users differ in it, and with several clusters ``submits_to``: the
+        name of one, or ``grid`` for its broker. Unknown values are missing, such as both of the
+        last in a run that was read from a folder.
     """
     import pandas as pd
 
     jobs = moment.jobs
-    # By hashing, which is faster than sorting.
+    # Hashing is faster than sorting here.
     everybody = np.append(jobs.user, np.fromiter(moment.users, np.int64))
     codes, numbers = pd.factorize(everybody, sort=True)
     place_of, count = codes[: len(jobs)], len(numbers)
@@ -125,7 +125,7 @@ def users_table(moment: Moment) -> pd.DataFrame:
     coming = np.flatnonzero(moment.foreseen)
     following = np.full(count, np.iinfo(np.int64).max)
     np.minimum.at(following, place_of[coming], jobs.submit[coming])
-    # Who has lost a job to the platform has submitted it, whenever it does so again.
+    # A user whose job was stopped by the platform has submitted it, even if it comes again later.
     submissions = sums(submitted) + sums(moment.stopped)
     left = sums(~moment.submitted & (jobs.state != State.RENOUNCED)) > 0
     states = np.select(
@@ -139,14 +139,14 @@ def users_table(moment: Moment) -> pd.DataFrame:
         place = int(np.searchsorted(numbers, number))
         states[place] = state_of(user, moment.now, int(states[place]))
         if ended and states[place] in (THINKING, AWAY):
-            states[place] = DONE  # it had more in mind than its time allowed
+            states[place] = DONE  # its time ended before its work
         minds = isinstance(user, GeneratedUser) and isinstance(user.behaviour, Minding)
-        if minds and states[place] != NOT_YET:  # who was not there has met nothing yet
+        if minds and states[place] != NOT_YET:  # users who have not come yet have no experience
             mood[place] = user.mood
         alarm = moment.alarms.get(number)
         if alarm is not None and alarm >= getattr(user, "absent_until", 0):
             following[place] = min(following[place], alarm)
-    # Also who has nothing new in mind, but a job to submit again that the platform stopped.
+    # Includes users who have only a stopped job to submit again.
     states[(states == DONE) & (sums(coming) > 0)] = THINKING
     known = following < np.iinfo(np.int64).max
     return pd.DataFrame(
@@ -167,14 +167,14 @@ def users_table(moment: Moment) -> pd.DataFrame:
 
 
 def _named(numbers: Int64s, words: dict[int, str]) -> pd.Series[Any]:
-    """Return a word for each user, missing where there is none."""
+    """Return a word for each user; missing if there is none."""
     import pandas as pd
 
     return pd.Series([words.get(number) for number in numbers.tolist()], dtype="str")
 
 
 def state_of(user: User, now: int, state: int) -> int:
-    """Return the place of the state of a user in :data:`STATES`, with what the user itself knows.
+    """Return the index of a user's state in :data:`STATES`, using the user's own knowledge.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def state_of(user: User, now: int, state: int) -> int:
     now
         s.
     state
-        What its jobs alone tell.
+        The state derived from its jobs alone.
     """
     if state in (RUNNING, WAITING):
         return state
@@ -194,7 +194,7 @@ def state_of(user: User, now: int, state: int) -> int:
             return DONE
         if user.absent_until > now or (asleep and state != NOT_YET):
             return AWAY
-        # Its table holds nothing that is to come, since it is not made up yet.
+        # The table does not hold future jobs, as they have not been generated yet.
         return NOT_YET if state == NOT_YET else DONE if now >= user.horizon else THINKING
     behaviour = user.behaviour
     window = behaviour.window if isinstance(behaviour, Composed) else None
@@ -204,7 +204,7 @@ def state_of(user: User, now: int, state: int) -> int:
 
 
 def users_picture(moment: Moment, most: int = MOST) -> Figure:
-    """Return a picture of :func:`users_table`, the users with the most jobs on the machine first.
+    """Return a picture of :func:`users_table`, users with the most jobs on the machine first.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def users_picture(moment: Moment, most: int = MOST) -> Figure:
 
 
 def _words(column: pd.Series[Any], moment: Moment) -> list[str]:
-    """Return the cells of a column as people read them."""
+    """Return the text of the cells of a column."""
 
     def written(value: Any) -> str:
         if column.name == "next_submission_s":
@@ -242,7 +242,7 @@ def _words(column: pd.Series[Any], moment: Moment) -> list[str]:
 
 
 def mood_words(mood: float) -> str:
-    """Return a mood as people read it, with its sign; what rounds to nothing is ``+0.00``."""
+    """Return a mood with its sign, rounded; 0 is ``+0.00``."""
     return f"{round(mood, 2) + 0.0:+.2f}"
 
 
@@ -260,7 +260,7 @@ def decisions_table(moment: Moment, user: int, most: int | None = MOST_DECISIONS
     Parameters
     ----------
     moment
-        The moment; without a log of decisions the table is empty.
+        The moment; the table is empty without a log of decisions.
     user
         Number of the user.
     most
@@ -291,6 +291,6 @@ def decisions_table(moment: Moment, user: int, most: int | None = MOST_DECISIONS
 def decisions_picture(moment: Moment, user: int, most: int = DRAWN) -> Figure:
     """Return a picture of :func:`decisions_table`."""
     frame = decisions_table(moment, user, most).drop(columns="time_s")
-    note = f"the last {len(frame):,} decisions" if len(frame) else "nothing is in its log"
+    note = f"the last {len(frame):,} decisions" if len(frame) else "no decisions in the log"
     words = [frame[name].tolist() for name in frame.columns]
     return table_picture(moment, f"User {user}", frame, words, note=note)

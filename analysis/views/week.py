@@ -1,4 +1,4 @@
-"""The week of a user: when it submits, as recorded and until now, and when it is at work."""
+"""The week of a user: submissions, recorded and so far, and working hours."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Hours:
-    """When a user is at work.
+    """The working hours of a user.
 
     Attributes
     ----------
     pieces
-        Windows in which it may submit: open and close, s after Monday 00:00 local time; None where
-        it has none.
+        Windows in which it may submit: open and close, s after Monday 00:00 local time; None if it
+        has none.
     weights
-        Its activity in each hour of the week, 1 on average, shape (168,); None where it has none.
+        Its activity in each hour of the week, 1 on average, shape (168,); None if it has none.
     """
 
     pieces: list[tuple[int, int]] | None = None
@@ -49,7 +49,7 @@ class Hours:
 
 
 def hours_of(user: User | None) -> Hours:
-    """Return the hours of a user, none where its behaviour has none or the user is not there."""
+    """Return the hours of a user; empty if its behaviour has none or there is no agent."""
     if user is None:
         return Hours()
     behaviour: Any = user.behaviour
@@ -82,15 +82,15 @@ def _pieces(window: Any) -> list[tuple[int, int]] | None:
 
 
 def week_table(moment: Moment, user: int) -> pd.DataFrame:
-    """Return the jobs that a user submitted until now in each local hour of the week.
+    """Return the jobs that a user has submitted so far, by local hour of the week.
 
     Returns
     -------
     frame
-        A row for each hour from Monday 00:00 on: ``hour`` from 0 to 167, ``day``, ``hour_of_day``,
+        A row for each hour from Monday 00:00: ``hour`` from 0 to 167, ``day``, ``hour_of_day``,
         jobs ``recorded`` and ``simulated``, ``open`` (part of the hour in which the user may
-        submit) and ``activity`` (1 on average); the last two are missing where its behaviour has
-        no such thing, or no simulation is there to ask.
+        submit) and ``activity`` (1 on average); the last two are missing if the behaviour does not
+        have them, or without a simulation.
     """
     import pandas as pd
 
@@ -129,7 +129,7 @@ def week_table(moment: Moment, user: int) -> pd.DataFrame:
 def week_picture(moment: Moment, user: int, *, width: float = 9.0, height: float = 3.2) -> Figure:
     """Return a picture of :func:`week_table`; sizes in inches.
 
-    Hours in which the user may submit are green, its activity is a line; now is a black line.
+    Green: hours in which the user may submit; line: its activity; black line: now.
     """
     frame = week_table(moment, user)
     recorded, simulated = frame["recorded"].to_numpy(), frame["simulated"].to_numpy()
@@ -160,7 +160,7 @@ def week_picture(moment: Moment, user: int, *, width: float = 9.0, height: float
         shown = 0.8 * top * activity / activity.max()
         axes.step(
             edges, np.append(shown, shown[-1]), where="post", color=plots.COLOURS["green"],
-            linewidth=1.0, linestyle=(0, (3, 1.5)), label="activity, to no scale",
+            linewidth=1.0, linestyle=(0, (3, 1.5)), label="activity (not to scale)",
         )  # fmt: skip
     now = int(moment.clock.second_of_week(np.array([moment.now]))[0]) / HOUR
     axes.axvline(now, color="black", linewidth=1.0, label="now")

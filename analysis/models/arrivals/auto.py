@@ -1,4 +1,4 @@
-"""Arrivals by evidence: fit what may fit, generate from each, take what is nearest to the trace."""
+"""Choice of arrivals by evidence: fit and generate from each, take the closest to the trace."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from hpcrowd.analysis.models.parts.base import ArrivalModel, Floats
 from hpcrowd.environment.errors import ModelFitError, UnavailableError
 from hpcrowd.environment.streams import Streams
 
-#: Workloads that are generated from each candidate, and their seed: the choice is always the same.
+#: Number of workloads generated from each candidate, and their seed, so that the choice is fixed.
 REPLICATIONS, SEED = 5, 0
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What arrivals are like.
+    """Statistics of arrivals.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class Evidence:
     empty
         Share of intervals without an arrival.
     hurst
-        Hurst parameter of the counts; None where it is not available.
+        Hurst parameter of the counts; None if not available.
     """
 
     cv: float
@@ -44,7 +44,7 @@ class Evidence:
         Raises
         ------
         UnavailableError
-            When there are fewer than three, or all come at once.
+            When there are fewer than three arrivals, or all come at once.
         """
         counted = counts(times, time_scale_s)
         try:
@@ -55,7 +55,7 @@ class Evidence:
 
     @classmethod
     def mean(cls, several: list[Evidence]) -> Evidence:
-        """Return the means; the geometric one of the CV."""
+        """Return the means over several; for the CV the geometric mean."""
         known = [one.hurst for one in several if one.hurst is not None]
         return cls(
             float(np.exp(np.mean([np.log(max(one.cv, 1e-9)) for one in several]))),
@@ -64,10 +64,10 @@ class Evidence:
         )
 
     def apart(self, other: Evidence) -> float:
-        """Return how far two are apart: |ln of the ratio of CVs| + the differences of the others.
+        """Return the distance: |ln(ratio of CVs)| + |differences| of the others.
 
-        A CV of twice the other counts 0.69, a Hurst parameter off by 0.1 counts 0.1, ten points of
-        empty intervals count 0.1 (chosen here).
+        A CV twice as large counts 0.69, a Hurst parameter off by 0.1 counts 0.1, and ten percentage
+        points of empty intervals count 0.1 (chosen here).
         """
         found = abs(np.log(max(self.cv, 1e-9) / max(other.cv, 1e-9)))
         found += abs(self.empty - other.empty)
@@ -81,25 +81,26 @@ class Evidence:
 
 
 class Auto(ArrivalModel):
-    """A name for fitting only: it gives the wavelet model, or the one with empty intervals.
+    """A name for fitting only: the result is the wavelet model, or the one with empty intervals.
 
-    Each is fitted and drawn from a few times. The nearest by :meth:`Evidence.apart` is taken; its
-    notes have the numbers of all. What is too short or too regular for them becomes Poisson.
+    Each is fitted, and a few workloads are generated from it. The closest by
+    :meth:`Evidence.apart` is taken; its notes have the numbers of all. Arrivals that are too few or
+    too regular for them become Poisson.
     """
 
     name: ClassVar[str] = "auto"
-    title: ClassVar[str] = "wavelet or wavelet-zeros, whichever is nearer to the trace"
+    title: ClassVar[str] = "wavelet or wavelet-zeros, whichever is closer to the trace"
     source: ClassVar[str] = "the choice is our own"
 
     @classmethod
     @override
     def fit(cls, workload: Workload) -> ArrivalModel:
-        """Return the model of the arrivals of a workload that is nearest to them.
+        """Return the model that is closest to the arrivals of a workload.
 
         Raises
         ------
         ModelFitError
-            When there are not two arrivals at different times.
+            When there are no two arrivals at different times.
         UnavailableError
             When PyWavelets is not installed.
         """

@@ -1,4 +1,4 @@
-"""Arrivals of Lublin and Feitelson: logs of interarrival times are gamma, in a daily cycle."""
+"""Arrivals of Lublin and Feitelson: gamma distributed logs of gaps, with a daily cycle."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import ModelFitError, check_choice
 from hpcrowd.environment.jobs import Int64s
 
-#: Half hours of a day, and the length of one in s.
+#: Half hours of a day, and the length of one, s.
 BUCKETS, BUCKET_S = 48, 1800
 
-#: Bounds of shape and scale that a fit seeks in.
+#: Bounds of shape and scale in a fit.
 SHAPES, SCALES = (1e-5, 1e6), (1e-3, 50.0)
 
 #: Share of gaps below the cap under which their mean is that of the cap.
 LEAST_BELOW = 1e-6
 
-#: How far the log of the mean gap has to be above the mean of the logs: below, gaps are equal.
+#: Least excess of the log of the mean gap over the mean of the logs; below, gaps count as equal.
 LEAST_SPREAD = 1e-6
 
-#: A mean that is off by more of itself than this is told.
+#: A relative error of a mean above this is noted.
 TOLERANCE = 0.01
 
-#: Fewest interarrival times that a spread is told from (chosen here).
+#: Fewest interarrival times to estimate a spread (chosen here).
 FEWEST_GAPS = 10
 
 Kind = Literal["batch", "interactive", "typeless"]
@@ -44,20 +44,20 @@ PUBLISHED: dict[str, tuple[float, float, float, float, float]] = {
 
 
 class Lublin(ArrivalModel):
-    """Independent gaps whose logs are gamma, in a time that goes by at the pace of the day.
+    """Independent gaps with gamma distributed logs, in a time that runs at the rate of the day.
 
-    A job pays for the time until the next one arrives: ``exp(gamma)`` s at the mean rate. Each
-    half hour of the day is worth as much as its weight, 1 in the mean.
+    The time until the next job is ``exp(gamma)`` s at the mean rate. It passes faster in half hours
+    of the day with a larger weight; the mean weight is 1.
 
     Notes
     -----
-    The authors' program goes bucket by bucket; here the same is done at once for all jobs, as the
-    inverse of the integral of the weights. It shifts the day by 11 although its buckets are half
-    hours and the comment there speaks of hours; ``cyclic_start`` is 11, as in the program.
+    The authors' program goes bucket by bucket; here the same is done for all jobs at once, by the
+    inverse of the integral of the weights. The program shifts the day by 11 buckets of half an
+    hour, although its comment speaks of hours; ``cyclic_start`` is 11, as in the program.
     """
 
     name: ClassVar[str] = "lublin"
-    title: ClassVar[str] = "logs of gaps are gamma, in a daily cycle"
+    title: ClassVar[str] = "gamma distributed logs of gaps, with a daily cycle"
     source: ClassVar[str] = "Lublin and Feitelson 2003; their program m_lublin99.c"
 
     aarr: float = Field(gt=0, description="shape of the gamma of ln(gap in s) in the rush hours")
@@ -71,19 +71,19 @@ class Lublin(ArrivalModel):
         11, ge=0, lt=BUCKETS, description="half hour at which the gamma of weights begins"
     )
     cap_log_s: float = Field(
-        13.0, gt=0, description="ln(s); gaps whose log is larger are drawn again (5.1 days)"
+        13.0, gt=0, description="ln(s); gaps with a larger log are drawn again (5.1 days)"
     )
     weights: Rates = Field(
         (),
         description="measured rate in each half hour from 00:00 on, over the mean; "
-        "none: from anum and bnum",
+        "if empty: from anum and bnum",
     )
 
     @field_validator("weights")
     @classmethod
     def _of_a_day(cls, weights: tuple[float, ...]) -> tuple[float, ...]:
         if len(weights) not in (0, BUCKETS):
-            raise ValueError(f"weights must be {BUCKETS}, or none")
+            raise ValueError(f"weights: must be {BUCKETS} numbers, or none")
         return weights
 
     @model_validator(mode="after")
@@ -117,11 +117,11 @@ class Lublin(ArrivalModel):
     def fit(cls, workload: Workload) -> Self:
         """Return the model of the arrivals of a workload, in its local time.
 
-        Weights are the trace's own. In the time that goes by at their pace, the gamma is such that
-        the mean gap and the mean of the logs of gaps are the trace's; gaps below 1 s count as 1 s
-        in the logs. (With mean and variance of the logs, gaps would have two to three times the
-        trace's CV, twice with this.) The rate is right for the whole day, so ``arar`` is 1; anum
-        and bnum are there to compare with the published ones.
+        Weights are those of the trace. In the time that runs at their rate, the gamma matches the
+        trace's mean gap and mean log of gaps; gaps below 1 s count as 1 s in the logs. (A match of
+        mean and variance of the logs would give two to three times the trace's CV; this gives
+        twice.) The rate is right for the whole day, so ``arar`` is 1; anum and bnum are only for
+        comparison with the published ones.
         """
         seconds = np.floor(workload.submit).astype(np.int64)
         ahead = workload.clock.walls(seconds) - seconds
@@ -135,19 +135,19 @@ class Lublin(ArrivalModel):
         weights = _day(local)
         if submit[-1] - submit[0] < DAY:
             weights = np.ones(BUCKETS)
-            notes.append("lublin: shorter than a day, no daily cycle")
+            notes.append("lublin: trace shorter than a day, no daily cycle")
         gaps = np.diff(operational_times(local, weights, BUCKET_S)).clip(0)
         cap = float(cls.model_fields["cap_log_s"].default)
         mean_gap, mean_log = float(gaps.mean()), float(np.log(gaps.clip(1)).mean())
         if not 1 < mean_gap < np.exp(cap):
             raise ModelFitError(
                 f"arrivals {cls.name}: mean gap {mean_gap:.3g} s",
-                f"must lie between 1 s and {np.exp(cap):,.0f} s, as gaps do here; take poisson",
+                f"must be between 1 s and {np.exp(cap):,.0f} s in this model; take poisson",
             )
         if np.log(mean_gap) - mean_log < LEAST_SPREAD:
             raise ModelFitError(
                 f"arrivals {cls.name}: aarr, gaps of {mean_gap:.3g} s that hardly vary",
-                "they have to; take poisson",
+                "gaps must vary; take poisson",
             )
         aarr, barr, told = _gamma(mean_log, mean_gap, cap)
         anum, bnum = _weights_gamma(weights)
@@ -163,7 +163,7 @@ class Lublin(ArrivalModel):
 
     @property
     def day_weights(self) -> Floats:
-        """Rate in each half hour of the day over the mean, shape (48,)."""
+        """Rate in each half hour of the day over the mean rate, shape (48,)."""
         from scipy.special import gammainc
 
         if self.weights:
@@ -177,7 +177,7 @@ class Lublin(ArrivalModel):
 
     @property
     def _below_cap(self) -> float:
-        """Share of gaps that are not drawn again."""
+        """Share of gaps below the cap, which are not drawn again."""
         from scipy.special import gammainc
 
         return float(gammainc(self.aarr * self.arar, self.cap_log_s / self.barr))
@@ -191,14 +191,14 @@ class Lublin(ArrivalModel):
     def times(self, count: int, random: np.random.Generator) -> Floats:
         from scipy.special import gammaincinv
 
-        # Drawing again above the cap is drawing from the distribution cut off there.
+        # Drawing again above the cap is the same as drawing from the truncated distribution.
         share = random.random(count) * self._below_cap
         gaps = np.exp(self.barr * gammaincinv(self.aarr * self.arar, share))
         return clock_times(np.cumsum(gaps), self.day_weights, BUCKET_S)
 
 
 def _day(local: Floats) -> Floats:
-    """Return arrivals in each half hour of the day over the mean; partly seen ones by their part.
+    """Return the rate in each half hour of the day over the mean; partial ones count in part.
 
     Parameters
     ----------
@@ -214,43 +214,43 @@ def _day(local: Floats) -> Floats:
 
 
 def _weights_gamma(weights: Floats) -> tuple[float, float]:
-    """Return shape and scale of the gamma with mean and variance of the weights' half hours."""
+    """Return shape and scale of the gamma with the mean and variance of the weighted half hours."""
     start = int(Lublin.model_fields["cyclic_start"].default)
     half_hour = np.arange(start, start + BUCKETS)
     share = np.roll(weights, 1 - start) / weights.sum()
     mean = float((share * half_hour).sum())
-    # One half hour alone has no spread within the day, but the width of a half hour.
+    # A single half hour has no spread except its own width.
     variance = float((share * (half_hour - mean) ** 2).sum()) + 1 / 12
     return mean**2 / variance, variance / mean
 
 
 def _mean_gap(shape: float, scale: float, cap: float) -> float:
-    """Return the mean of exp(gamma), s, where the gamma is cut off at the cap."""
+    """Return the mean of exp(gamma), s, with the gamma truncated at the cap."""
     from scipy.special import gammainc, gammaln, hyp1f1
 
     below = float(gammainc(shape, cap / scale))
     if scale < 1:
         inside = float(gammainc(shape, cap * (1 - scale) / scale))
         return float(np.exp(-shape * np.log1p(-scale)) * inside / below)
-    # The same integral where exp(gamma) has no mean without the cap: of x^(a-1) exp(kx).
+    # The same integral, of x^(a-1) exp(kx), if exp(gamma) has no mean without the cap.
     whole = hyp1f1(shape, shape + 1, cap * (1 - 1 / scale))
     logs = shape * np.log(cap / scale) - gammaln(shape + 1)
     return float(np.exp(logs) * whole / below)
 
 
 def _mean_log(shape: float, scale: float, cap: float) -> float:
-    """Return the mean of the gamma that is cut off at the cap."""
+    """Return the mean of the gamma truncated at the cap."""
     from scipy.special import gammainc
 
     return float(shape * scale * gammainc(shape + 1, cap / scale) / gammainc(shape, cap / scale))
 
 
 def _gamma(mean_log: float, mean_gap_s: float, cap: float) -> tuple[float, float, list[str]]:
-    """Return shape and scale with a mean gap and a mean of its log, and what is to be said."""
+    """Return shape and scale for a mean gap and a mean of its log, with notes."""
     from scipy.special import gammainc
 
     def shape(scale: float) -> float:
-        """Return the shape at which the mean gap is right."""
+        """Return the shape that gives the mean gap."""
 
         def off(log_shape: float) -> float:
             tried = float(np.exp(log_shape))
@@ -264,7 +264,7 @@ def _gamma(mean_log: float, mean_gap_s: float, cap: float) -> tuple[float, float
         tried = float(np.exp(log_scale))
         return mean_log - _mean_log(shape(tried), tried, cap)
 
-    # The wider the logs spread at the same mean gap, the smaller is their mean.
+    # At the same mean gap, the mean of the logs falls with their spread.
     scale = float(np.exp(_root(below, *SCALES)))
     found = shape(scale)
     notes = []
@@ -278,7 +278,7 @@ def _gamma(mean_log: float, mean_gap_s: float, cap: float) -> tuple[float, float
 
 
 def _root(function: Callable[[float], float], least: float, most: float) -> float:
-    """Return where a rising function of a logarithm is 0, or the nearer end."""
+    """Return the zero of a rising function of a logarithm, or the closer end."""
     from scipy.optimize import brentq
 
     low, high = float(np.log(least)), float(np.log(most))
@@ -289,18 +289,18 @@ def _root(function: Callable[[float], float], least: float, most: float) -> floa
     return float(brentq(function, low, high, xtol=1e-12))
 
 
-#: Kinds of jobs; these are their queues in the authors' program.
+#: Kinds of jobs: their queue numbers in the authors' program.
 INTERACTIVE, BATCH = 0, 1
 
-#: Fewest jobs of a kind that it is told apart with (chosen here).
+#: Fewest jobs of a kind to treat it separately (chosen here).
 FEWEST = 100
 
 
 class LublinTypes(ArrivalModel):
-    """Lublin's arrivals of batch and of interactive jobs, merged by the next one to come."""
+    """Lublin's arrivals, separate for batch and interactive jobs, merged in order of time."""
 
     name: ClassVar[str] = "lublin-types"
-    title: ClassVar[str] = "the same for batch and interactive jobs apart"
+    title: ClassVar[str] = "the same, separate for batch and interactive jobs"
     source: ClassVar[str] = Lublin.source
 
     batch: Lublin = Field(description="arrivals of batch jobs")
@@ -309,7 +309,7 @@ class LublinTypes(ArrivalModel):
     @classmethod
     @override
     def fit(cls, workload: Workload) -> ArrivalModel:
-        """Return the arrivals of both kinds, or Lublin's of all jobs where there is one kind.
+        """Return the arrivals of both kinds, or Lublin's of all jobs if there is only one kind.
 
         Jobs of queue 0 are interactive, as in logs of the Parallel Workloads Archive.
         """
@@ -329,7 +329,7 @@ class LublinTypes(ArrivalModel):
 
     @property
     def interactive_share(self) -> float:
-        """Share of interactive jobs in the mean."""
+        """Mean share of interactive jobs."""
         batch, interactive = 1 / self.batch.mean_gap_s, 1 / self.interactive.mean_gap_s
         return interactive / (batch + interactive)
 
@@ -347,7 +347,7 @@ class LublinTypes(ArrivalModel):
 
 
 def kinds_of(workload: Workload) -> Int64s | None:
-    """Return the kind of each job by its queue; None where there are too few of one kind."""
+    """Return the kind of each job by its queue; None if one kind has too few jobs."""
     kinds = np.where(workload.queue == INTERACTIVE, INTERACTIVE, BATCH)
     few = np.bincount(kinds, minlength=2).min() < FEWEST
     return None if few else kinds

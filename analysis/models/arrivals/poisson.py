@@ -13,13 +13,13 @@ from hpcrowd.environment.errors import ModelFitError, QuantityError
 
 
 class Poisson(ArrivalModel):
-    """Arrivals at random: no bursts, no dependence, no rhythm.
+    """Random arrivals: no bursts, no dependence, no cycles.
 
-    What the models of chapter 6 of Minh 2012 are held against.
+    Minh 2012 compares the models of chapter 6 with them.
     """
 
     name: ClassVar[str] = "poisson"
-    title: ClassVar[str] = "arrivals at random, one rate"
+    title: ClassVar[str] = "random arrivals with one rate"
     source: ClassVar[str] = "Minh 2012, section 6.1"
 
     mean_gap_s: float = Field(gt=0, description="s; mean time between two arrivals")
@@ -30,23 +30,24 @@ class Poisson(ArrivalModel):
         submit = workload.submit
         if len(submit) < 2 or submit[-1] <= submit[0]:
             raise ModelFitError(
-                f"arrivals {cls.name}: {len(submit)} jobs", "two at different times are needed"
+                f"arrivals {cls.name}: {len(submit)} jobs",
+                "two at different times are needed",
             )
         return cls(mean_gap_s=float(submit[-1] - submit[0]) / (len(submit) - 1))
 
     @classmethod
     def published(cls, model: str, gap_s: float | None, note: str) -> Self:
-        """Return the arrivals that go with the published parameters of a model of jobs.
+        """Return arrivals for the published parameters of a model of jobs.
 
         Raises
         ------
         QuantityError
-            When the mean time between them is not known, as of a model that was fitted.
+            When their mean gap is unknown, as for a fitted model.
         """
         if gap_s is None:
             raise QuantityError(
-                f"model {model}: published_gap_s is not known of a model that was fitted; take "
-                "the arrivals that were fitted with it"
+                f"model {model}: published_gap_s is unknown for a fitted model; take the arrivals "
+                "that were fitted with it"
             )
         return cls(mean_gap_s=gap_s, notes=(note,))
 

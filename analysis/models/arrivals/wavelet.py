@@ -1,8 +1,8 @@
-"""Arrivals by the multifractal wavelet model: bursts on all time scales, long range dependence.
+"""Arrivals of the multifractal wavelet model: bursts on all time scales, long range dependence.
 
 Riedi, Crouse, Ribeiro and Baraniuk, *A multifractal wavelet model with application to network
-traffic*, IEEE Trans. Information Theory 45(3), 1999, as Minh 2012 (sections 4.1 and 4.3) takes it
-for jobs. Scales are numbered from 1, the coarsest, as there.
+traffic*, IEEE Trans. Information Theory 45(3), 1999, as applied to jobs by Minh 2012 (sections 4.1
+and 4.3). Scales are numbered from 1, the coarsest, as there.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ from hpcrowd.environment.errors import ModelFitError, UnavailableError, missing
 def integrate_and_fire(
     expected: Floats, interval_s: float, carried: float = 0.0
 ) -> tuple[Floats, float]:
-    """Return when the integral of a piecewise constant rate reaches whole numbers.
+    """Return the times at which the integral of a piecewise constant rate reaches whole numbers.
 
-    A rate process gives how many arrivals each interval expects, not when they are. Minh 2012
-    (section 4.5.2) converts it by *integrate-and-fire*: the rate is added up, and each time the sum
-    reaches the next whole number, a job arrives.
+    A rate process gives the expected number of arrivals in each interval, not their times. Minh
+    2012 (section 4.5.2) converts it by *integrate-and-fire*: the rate is summed up, and each time
+    the sum reaches the next whole number, a job arrives.
 
     Parameters
     ----------
     expected
-        Arrivals that each interval expects, not negative, shape (intervals,).
+        Expected arrivals of each interval, not negative, shape (intervals,).
     interval_s
         Length of an interval, s.
     carried
-        What has added up before the first interval, 0 to 1.
+        Sum before the first interval, 0 to 1.
 
     Returns
     -------
     tuple
-        Arrival times, s from the beginning of the first interval on, rising; and what is left
-        over, below 1.
+        Arrival times, s from the beginning of the first interval, rising; and the remainder, below
+        1.
 
     Notes
     -----
-    Within an interval the integral is a line, so the times are exact. Nothing arrives in an
-    interval that expects nothing: a whole number that is reached at the end of one interval counts
-    there, however long the pause is that follows.
+    Within an interval the integral is linear, so the times are exact. Nothing arrives in an
+    interval with 0 expected arrivals: a whole number reached at the end of an interval counts
+    there, however long the following pause.
     """
     if not len(expected):
         return np.zeros(0), carried
@@ -60,7 +60,7 @@ def integrate_and_fire(
 
 
 def random_events(expected: Floats, interval_s: float, random: np.random.Generator) -> Floats:
-    """Return arrivals at random with a piecewise constant rate: Poisson in each interval.
+    """Return random arrivals with a piecewise constant rate: Poisson in each interval.
 
     Parameters
     ----------
@@ -72,32 +72,32 @@ def random_events(expected: Floats, interval_s: float, random: np.random.Generat
     Returns
     -------
     array
-        Arrival times, s from the beginning of the first interval on, rising.
+        Arrival times, s from the beginning of the first interval, rising.
     """
     number = random.poisson(expected)
     place = np.repeat(np.arange(len(expected)), number)
     return np.sort(place + random.random(len(place))) * interval_s
 
 
-#: Fewest coarse coefficients that the length of a trace is cut to: C of 4 to 7 times a power of
-#: two (chosen here; the thesis cuts 52 to 3 x 16, the toolbox of the authors of the model asks for
-#: a least number).
+#: Fewest coarse coefficients: the length of a trace is cut to C of 4 to 7 times a power of two
+#: (chosen here; the thesis cuts 52 to 3 x 16, and the toolbox of the model's authors requires a
+#: least number).
 FEWEST_COARSE = 4
 
 
 class Wavelet(ArrivalModel):
-    """A rate process that splits again and again into halves, and the arrivals that it gives.
+    """A rate process that is split repeatedly into halves, and its arrivals.
 
-    Eq. 4.9 draws coarse scaling coefficients, a normal one that is not positive again. Then each
-    coefficient c has the wavelet coefficient A x c with A symmetric beta in [-1, 1] (Eq. 4.5), and
-    becomes two of the next scale, (c + A c) / sqrt(2) and (c - A c) / sqrt(2) (Eqs. 4.3 and 4.4).
-    The last scale has the arrivals in each interval.
+    Eq. 4.9 draws normal coarse scaling coefficients, again if one is not positive. Each coefficient
+    c gets the wavelet coefficient A x c with A symmetric beta in [-1, 1] (Eq. 4.5), and becomes two
+    of the next scale, (c + A c) / sqrt(2) and (c - A c) / sqrt(2) (Eqs. 4.3 and 4.4). The last
+    scale gives the arrivals in each interval.
 
     Notes
     -----
-    All intervals expect more than nothing, so long pauses are missing:
+    All intervals have a positive rate, so there are no long pauses;
     :class:`analysis.models.arrivals.wavelet.WaveletZeros` has them. One synthesis has as many
-    intervals as the trace that was cut to; for more arrivals, others follow.
+    intervals as the cut trace; for more arrivals, further ones follow.
     """
 
     name: ClassVar[str] = "wavelet"
@@ -109,11 +109,11 @@ class Wavelet(ArrivalModel):
     mean: float = Field(gt=0, description="mu_c; mean of the coarse scaling coefficients")
     sd: float = Field(ge=0, description="sigma_c; their standard deviation, with n - 1")
     p: tuple[PositiveFloat, ...] = Field(
-        min_length=1, description="beta parameter of the multipliers of each scale, coarsest first"
+        min_length=1, description="beta parameter of the multipliers at each scale, coarsest first"
     )
     events: Literal["exact", "poisson"] = Field(
         "exact",
-        description="exact: integrate and fire; poisson: at random with the rate",
+        description="exact: integrate and fire; poisson: random with this rate",
     )
 
     @classmethod
@@ -124,7 +124,7 @@ class Wavelet(ArrivalModel):
         Parameters
         ----------
         workload
-            Whose settings have T, over which arrivals are counted. The thesis: 15 min to 3 h.
+            The workload; its settings have T, the counting interval (15 min to 3 h in the thesis).
         **others
             As for :meth:`of_scales`.
 
@@ -139,7 +139,7 @@ class Wavelet(ArrivalModel):
 
     @classmethod
     def of_scales(cls, scales: Scales, **others: Any) -> Self:
-        """Return the model of a transformed series; other fields may be given."""
+        """Return the model of a transformed series; ``others`` are further fields."""
         p = beta_parameters(scales, cls.name)
         top = scales.scaling[0]
         notes = [*others.pop("notes", ())]
@@ -147,7 +147,7 @@ class Wavelet(ArrivalModel):
         if left_out:
             notes.append(
                 f"{cls.name}: the last {left_out:,} of {scales.intervals:,} intervals are not used,"
-                f" for a length of {len(top)} x 2^{len(p)}"
+                f" to get a length of {len(top)} x 2^{len(p)}"
             )
         return cls(
             time_scale_s=scales.time_scale_s,
@@ -175,7 +175,7 @@ class Wavelet(ArrivalModel):
         return np.concatenate(found)[:count]
 
     def rates(self, random: np.random.Generator) -> Floats:
-        """Return one synthesis: arrivals that each interval expects, shape (C x 2^S,)."""
+        """Return one synthesis: the expected arrivals of each interval, shape (C x 2^S,)."""
         scaling = self._coarse(random)
         for scale, p in enumerate(self.p, start=1):
             multiplier = 2 * random.beta(p, p, len(scaling)) - 1
@@ -191,7 +191,7 @@ class Wavelet(ArrivalModel):
     def _changed(
         self, multiplier: Floats, scaling: Floats, scale: int, random: np.random.Generator
     ) -> Floats:
-        """Return the multipliers of a scale; a modification of the model changes some of them."""
+        """Return the multipliers of a scale; subclasses may change some of them."""
         return multiplier
 
 
@@ -204,7 +204,7 @@ class Scales:
     time_scale_s
         s; T.
     intervals
-        How many the series had before it was cut.
+        Number of intervals before the series was cut.
     counts
         Arrivals in each interval, shape (C x 2^S,).
     scaling, wavelet
@@ -235,9 +235,9 @@ def scales_of(workload: Workload, name: str) -> Scales:
     Parameters
     ----------
     workload
-        Whose settings have T.
+        The workload; its settings have T.
     name
-        The model that errors speak of.
+        Name of the model, for messages.
 
     Raises
     ------
@@ -272,22 +272,22 @@ def scales_of(workload: Workload, name: str) -> Scales:
 
 
 def beta_parameters(scales: Scales, name: str) -> list[float]:
-    """Return the parameter of the multipliers of each scale, coarsest first.
+    """Return the parameter of the multipliers at each scale, coarsest first.
 
-    The first is that of the variance of the multipliers themselves (Eq. 4.7). The others follow
-    from the ratio of the wavelet coefficients' mean squares (Eq. 4.8).
+    The first follows from the variance of the multipliers (Eq. 4.7), the others from the ratio of
+    the wavelet coefficients' mean squares (Eq. 4.8).
 
     Parameters
     ----------
     scales
         The transformed series.
     name
-        The model that errors speak of.
+        Name of the model, for messages.
 
     Raises
     ------
     ModelFitError
-        With the scale and the value, when one is not positive or not finite.
+        When one is not positive or not finite; the message has the scale and the value.
     """
     top, detail = scales.scaling[0], scales.wavelet[0]
     # An empty part of the trace, c = 0, has no multiplier.
@@ -315,48 +315,47 @@ def _not_positive(name: str, scale: int, what: str) -> ModelFitError:
     )
 
 
-#: How runs of empty intervals count for the scale that they belong to.
+#: How runs of empty intervals are weighted at their scale.
 Weighing = Literal["length", "number"]
 
 
 class WaveletZeros(Wavelet):
-    """The wavelet model, some of whose multipliers are 1 or -1 and give a half without arrivals.
+    """The wavelet model with some multipliers of 1 or -1, which leave a half without arrivals.
 
     A run of r empty intervals belongs to scale M - log2(r), where it is one coefficient. The share
-    z of empty intervals is divided among the scales by the share of runs that belong to each
-    (section 4.4, steps 1 to 4), and each scale gets its share of zeros, in coefficients that are
-    not zero yet.
+    z of empty intervals is divided among the scales in proportion to their runs (section 4.4, steps
+    1 to 4), and each scale gets its share of zeros, among coefficients that are not yet zero.
 
     Notes
     -----
-    The thesis counts runs, ``number``. On Thunder that gives a third of the trace's CV, as short
-    runs are many; weighing a run by its ``length`` gives 0.8 of it. Scales are rounded and kept in
-    2 to M.
+    The thesis counts runs (``number``). On Thunder that gives a third of the trace's CV, as there
+    are many short runs; weighting runs by ``length`` gives 0.8 of it. Scales are rounded and
+    limited to 2 to M.
     """
 
     name: ClassVar[str] = "wavelet-zeros"
-    title: ClassVar[str] = "wavelet model of the rate with its empty intervals"
+    title: ClassVar[str] = "wavelet model of the rate with empty intervals"
     source: ClassVar[str] = "Minh 2012, section 4.4"
 
     zeros: tuple[float, ...] = Field(
-        description="z_j; share of coefficients of scale j = 2 to M that become 0 there"
+        description="z_j; share of coefficients that become 0 at scale j = 2 to M"
     )
     weighing: Weighing = Field(
-        "length", description="how runs counted in the fit: by length, or by number as written"
+        "length", description="weight of runs in the fit: by length, or by number as in the thesis"
     )
 
     @model_validator(mode="after")
     def _one_a_scale(self) -> Self:
         if len(self.zeros) != len(self.p):
-            raise ValueError(f"zeros: {len(self.zeros)} scales, p has {len(self.p)}")
+            raise ValueError(f"zeros: {len(self.zeros)} scales, but p has {len(self.p)}")
         if self.zeros and not (min(self.zeros) >= 0 and sum(self.zeros) < 1 + 1e-9):
-            raise ValueError("zeros must be shares that add up to at most 1")
+            raise ValueError("zeros: must be shares that add up to at most 1")
         return self
 
     @classmethod
     @override
     def of_scales(cls, scales: Scales, *, weighing: Weighing = "length", **others: Any) -> Self:
-        """Return the model of a transformed series; ``weighing`` is how runs count."""
+        """Return the model of a transformed series; ``weighing`` is the weight of runs."""
         shares = zero_shares(scales.counts, len(scales.scaling), weighing)
         return super().of_scales(scales, zeros=shares, weighing=weighing, **others)
 
@@ -380,9 +379,9 @@ def zero_shares(counted: Floats, splits: int, weighing: Weighing) -> tuple[float
     counted
         Arrivals in each interval.
     splits
-        How often the coarsest scale is split, M - 1.
+        Number of splits, M - 1.
     weighing
-        How runs of empty intervals count.
+        Weight of runs of empty intervals.
     """
     runs = zero_runs(counted)
     if not len(runs):
@@ -395,6 +394,6 @@ def zero_shares(counted: Floats, splits: int, weighing: Weighing) -> tuple[float
 
 
 def zero_runs(counted: Floats) -> Floats:
-    """Return the lengths of the longest runs of empty intervals, in their order."""
+    """Return the lengths of maximal runs of empty intervals, in order."""
     edges = np.diff(np.concatenate([[0], counted == 0, [0]]).astype(np.int64))
     return (np.flatnonzero(edges == -1) - np.flatnonzero(edges == 1)).astype(np.float64)

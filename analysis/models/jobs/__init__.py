@@ -1,1 +1,1 @@
-"""What jobs are like: run times, processors, users, for each model."""
+"""Models of jobs: run times, processors, users."""

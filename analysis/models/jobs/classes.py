@@ -1,7 +1,7 @@
-"""Classes of jobs by run time: how long those of each run, and how many processors they need.
+"""Classes of jobs by run time: run times and processors of each class.
 
-Minh 2012, sections 5.1.1, 5.1.3 and Algorithm 2: a mixture of normal distributions, and what the
-jobs of each of its classes asked for.
+Minh 2012, sections 5.1.1, 5.1.3 and Algorithm 2: a mixture of normal distributions, and the
+processors of the jobs of each class.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from hpcrowd.environment.jobs import Int64s
 
 
 def pair_counts(first: Int64s, second: Int64s) -> tuple[tuple[int, int, int], ...]:
-    """Return the distinct pairs with how often each comes."""
+    """Return the distinct pairs with their counts."""
     pairs, counts = np.unique(np.stack([first, second]), axis=1, return_counts=True)
     return tuple(zip(*pairs.tolist(), counts.tolist(), strict=True))
 
 
 class JobClasses(Numbers):
-    """A mixture of run times, and the processors of the jobs of each class.
+    """A mixture of run times, with the processors of the jobs of each class.
 
-    The thesis draws a class of parallelism from Pr(c, l) and then one of the jobs that have both
-    labels (Algorithms 1 and 2). Together that is the share of each number of processors among the
-    jobs with the label of the run time, which is what is drawn here, in one step.
+    The thesis draws a class of parallelism from Pr(c, l), then one of the jobs with both labels
+    (Algorithms 1 and 2). Both steps together draw from the distribution of processors among the
+    jobs with the label of the run time, which is done here in one step.
     """
 
     weights: tuple[PositiveFloat, ...] = Field(
@@ -44,7 +44,7 @@ class JobClasses(Numbers):
     )
     processors: tuple[tuple[int, int, int], ...] = Field(
         min_length=1,
-        description="class, from 0 on; processors; how many jobs of the class need so many",
+        description="class, from 0 on; processors; number of jobs of the class that need this many",
     )
 
     @model_validator(mode="after")
@@ -56,15 +56,15 @@ class JobClasses(Numbers):
             )
         counts = np.asarray(self.processors)
         if set(counts[:, 0].tolist()) != set(range(size)) or counts[:, 1:].min() < 1:
-            raise ValueError(f"processors: each of {size} classes needs jobs, each with some")
+            raise ValueError(f"processors: each of {size} classes must have jobs with processors")
         return self
 
     @classmethod
     def fit(cls, workload: Workload, model: str) -> tuple[Self, Int64s]:
         """Return the classes of a workload, and the class of each job, shape (jobs,).
 
-        Components of the mixture that are nowhere the most probable have no jobs, so nothing is
-        known of their processors: they are left out.
+        Components of the mixture that are never the most probable have no jobs, so their processors
+        are unknown: they are left out.
 
         Raises
         ------
@@ -72,7 +72,7 @@ class JobClasses(Numbers):
             When there are no jobs, or the mixture cannot be fitted.
         """
         if not len(workload):
-            raise ModelFitError(f"model {model}: 0 jobs", "one at least is needed")
+            raise ModelFitError(f"model {model}: 0 jobs", "at least one is needed")
         try:
             found = classes_of_run_times(workload)
         except UnavailableError as error:
@@ -92,7 +92,7 @@ class JobClasses(Numbers):
 
     @cached_property
     def _counts(self) -> Int64s:
-        """Class, processors and jobs by row, in the order of the classes, shape (rows, 3)."""
+        """Rows of class, processors and number of jobs, by class, shape (rows, 3)."""
         counts = np.asarray(self.processors, np.int64)
         return counts[np.lexsort((counts[:, 1], counts[:, 0]))]
 
@@ -106,8 +106,8 @@ class JobClasses(Numbers):
     ) -> Floats:
         """Return a run time in whole seconds for each class.
 
-        One that would be rounded to less than 0 is drawn again, in effect: the normal distribution
-        of each class is cut off there. The thesis does not tell what it does; chosen here.
+        The normal distribution of each class is truncated where values round to less than 0, as if
+        these were drawn again. The thesis does not say what it does; chosen here.
 
         Parameters
         ----------
@@ -116,7 +116,7 @@ class JobClasses(Numbers):
         random
             The stream to draw from.
         least_s, most_s
-            s; the shortest and the longest run time of each class; by default 0 and no bound.
+            s; shortest and longest run time of each class; by default 0 and no bound.
         """
         from scipy.special import ndtr, ndtri
 
@@ -126,15 +126,15 @@ class JobClasses(Numbers):
         below = ndtr((least - RESOLUTION_S / 2 - means) / sds)
         above = ndtr((most + RESOLUTION_S / 2 - means) / sds)
         share = below[classes] + (above - below)[classes] * random.random(len(classes))
-        # A share that is rounded to 1 would be an infinite time.
+        # A share that rounds to 1 would give an infinite time.
         times = means[classes] + sds[classes] * ndtri(np.minimum(share, np.nextafter(1, 0)))
         whole: Floats = np.clip(np.floor(times + RESOLUTION_S / 2), least[classes], most[classes])
         return whole
 
     def draw_processors(self, classes: Int64s, machine: int, random: np.random.Generator) -> Int64s:
-        """Return the processors for each class, as jobs of it needed.
+        """Return processors for each class, drawn from those of its jobs.
 
-        Those that exceed the machine do not take part; where all of a class do, it gets the whole
+        Numbers above the machine are left out; if all numbers of a class are, it gets the whole
         machine.
         """
         fits = self._counts[self._counts[:, 1] <= machine]
@@ -147,12 +147,12 @@ class JobClasses(Numbers):
         return np.where(jobs[classes] > 0, padded[np.minimum(place, len(fits))], machine)
 
     def notes_on(self, machine: int) -> list[str]:
-        """Return what is to be told of a machine that is smaller than jobs of the trace."""
+        """Return a note if the machine is smaller than some jobs of the trace."""
         counts = self._counts
         share = float(counts[counts[:, 1] > machine, 2].sum() / counts[:, 2].sum())
         if not share:
             return []
         return [
             f"{100 * share:.2g} % of the jobs of the trace need more than {machine:,} processors; "
-            "their numbers of processors are left out"
+            "these numbers of processors are not drawn"
         ]

@@ -1,7 +1,7 @@
 """The comprehensive model of Minh 2012, chapter 5: bags of similar jobs, run times, processors.
 
-:func:`bag_places` puts bags into the arrivals, :class:`BagSizes` is what a trace says of their
-sizes, :class:`Comprehensive` the model.
+:func:`bag_places` places bags in the arrivals, :class:`BagSizes` has the bag sizes of a trace,
+:class:`Comprehensive` is the model.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.streams import Streams
 
-#: Most bags that are open at once; of more, the one that had no job for longest is closed.
+#: Most open bags; with more, the one without a job for longest is closed.
 MOST_OPEN = 64
 
-#: Sizes that are counted together, to find the largest that fits without looking at each.
+#: Sizes per block of counts, to find the largest that fits without looking at each.
 BLOCK = 64
 
 
 @compiled  # type: ignore[untyped-decorator]
 def _largest(most: int, waiting: Int64s, blocks: Int64s) -> int:
-    """Return the largest size up to ``most`` of which a bag waits; 0 if there is none."""
+    """Return the largest size up to ``most`` with a waiting bag; 0 if there is none."""
     size = min(most, len(waiting) - 1)
     while size > 0:
         if blocks[size // BLOCK] == 0:
@@ -60,18 +60,18 @@ def _places(
     left: Int64s,
     last: Floats,
 ) -> None:
-    """Fill ``places`` with the bag of each job; the bag of the last job stands last among the open.
+    """Fill ``places`` with the bag of each job; the bag of the last job is the last open one.
 
-    ``room`` has how many jobs come without a break longer than the gap, from each on; empty, bags
-    begin wherever they are drawn. ``waiting`` and ``blocks`` are how many bags of each size, and of
-    each block of sizes, wait for room.
+    ``room`` has the number of jobs, from each on, without a break longer than the gap; if empty,
+    bags begin wherever they are drawn. ``waiting`` and ``blocks`` count the bags that wait for
+    room, by size and by block of sizes.
 
-    ``open_bag``, ``left`` and ``last`` are room for the bags that are open: their numbers, jobs
-    that are still to come, and arrival of their last job.
+    ``open_bag``, ``left`` and ``last`` are buffers for the open bags: their numbers, the jobs still
+    to come, and the arrival of their last job.
     """
     begun = 0
     count = 0
-    current = False  # whether the last of the open ones is the bag of the last job
+    current = False  # whether the last open one is the bag of the last job
     for job in range(len(arrivals)):
         current = current and arrivals[job] - last[count - 1] <= gap
         kept = 0
@@ -131,19 +131,19 @@ def bag_places(
     arrivals
         s, rising, shape (jobs,).
     sizes
-        Jobs of the bag that is drawn when one begins with a job, shape (jobs,).
+        Size of the bag drawn if one begins at this job, shape (jobs,).
     gap
         s; Delta, the longest time between two jobs of a bag.
     random
         The stream to draw from.
     leave
-        Probability that a job does not continue the bag of the job before it though that has jobs
-        to come. Such a job, or one after the end of a bag, continues one of the other open bags, by
-        chance; a new one begins when there is none.
+        Probability that a job does not continue the bag of the previous job although that has jobs
+        to come. Such a job, or one after the end of a bag, continues another open bag, chosen at
+        random; if there is none, a new bag begins.
     wait
-        Whether bags wait until jobs arrive in time for all of them: where one begins, it is the
-        largest of those drawn so far that fits, and a single job when none does. Otherwise the bag
-        that is drawn begins, and ends where a job comes too late: Algorithm 1.
+        Whether bags wait until enough jobs arrive in time: a new bag is then the largest drawn so
+        far that fits, or a single job if none does. Otherwise the drawn bag begins at once, and
+        ends when a job comes too late (Algorithm 1).
     """
     size = len(arrivals)
     places = np.empty(size, np.int64)
@@ -168,28 +168,28 @@ def bag_places(
 
 
 def _room(arrivals: Floats, gap: float) -> Int64s:
-    """Return how many jobs come without a break longer than the gap, from each on."""
+    """Return the number of jobs, from each on, without a break longer than the gap."""
     ends = np.append(np.flatnonzero(np.diff(arrivals) > gap), len(arrivals) - 1)
     place = np.arange(len(arrivals))
     return ends[np.searchsorted(ends, place)] - place + 1
 
 
-#: Exponents of the sizes of real bags that are looked at: nearly all the largest, nearly all 2.
+#: Range of exponents of the sizes of real bags: from nearly all the largest to nearly all 2.
 EXPONENTS = (-1e6, 60.0)
 
-#: How bag sizes may be distributed.
+#: Distributions of bag sizes.
 Sizes = Literal["zipf", "heavy"]
 
 
 class BagSizes(Numbers):
-    """What is known of the bags of a workload; single jobs are bags of one."""
+    """The bag sizes of a workload; single jobs are bags of one."""
 
     zipf: float | None = Field(
-        None, gt=1, description="exponent of the Zipf distribution of all sizes; null: all are 1"
+        None, gt=1, description="exponent of the Zipf distribution of all sizes; null if all are 1"
     )
     single: float = Field(1.0, ge=0, le=1, description="share of the bags that are single jobs")
     exponent: float = Field(
-        0.0, description="exponent of the other sizes, from 2 to the largest, that gives their mean"
+        0.0, description="exponent of the other sizes, 2 to the largest, which gives their mean"
     )
     largest: int = Field(1, ge=1, description="jobs of the largest bag")
     single_of_class: tuple[Annotated[float, Field(ge=0, le=1)], ...] = Field(
@@ -199,14 +199,14 @@ class BagSizes(Numbers):
     @model_validator(mode="after")
     def _has_bags(self) -> Self:
         if (self.zipf is None) != (self.largest == 1):
-            raise ValueError(f"zipf {self.zipf} with a largest bag of {self.largest}")
+            raise ValueError(f"zipf {self.zipf}: does not go with a largest bag of {self.largest}")
         if self.single < 1 and self.largest == 1:
-            raise ValueError(f"single {self.single}: without larger bags it is 1")
+            raise ValueError(f"single {self.single}: must be 1 without larger bags")
         return self
 
     @classmethod
     def fit(cls, size: Int64s, size_of_job: Int64s, labels: Int64s) -> Self:
-        """Return what is known of bags.
+        """Return the bag sizes of a workload.
 
         Parameters
         ----------
@@ -232,17 +232,17 @@ class BagSizes(Numbers):
 
     @cached_property
     def shares(self) -> Floats:
-        """Share of each size from 1 to the largest, of the distribution with the heavier tail.
+        """Share of each size from 1 to the largest, for ``heavy`` bag sizes.
 
-        Single jobs have their own share; sizes from 2 to the largest follow a Zipf distribution
-        with a cut-off, whose exponent gives their mean. Our own, beyond the thesis.
+        Single jobs have their own share; sizes from 2 to the largest follow a truncated Zipf
+        distribution whose exponent gives their mean. Our own, beyond the thesis.
         """
         if self.largest == 1:
             return np.ones(1)
         return np.append(self.single, (1 - self.single) * _shares(self.exponent, self.largest))
 
     def draw(self, count: int, kind: Sizes, random: np.random.Generator) -> Int64s:
-        """Return the sizes of so many bags, at most ``count`` jobs each."""
+        """Return the sizes of ``count`` bags, each at most ``count`` jobs."""
         if self.zipf is None:
             return np.ones(count, np.int64)
         if kind == "zipf":
@@ -252,7 +252,7 @@ class BagSizes(Numbers):
     def classes(self, weights: Floats) -> tuple[Floats, Floats]:
         """Return the shares of classes of single jobs and of jobs of bags (section 5.1.2).
 
-        Where there are none of the one, those of the other stand.
+        If one kind has no jobs, it gets the shares of the other.
         """
         single = np.asarray(self.single_of_class) * weights
         bags = weights - single
@@ -288,24 +288,24 @@ def _exponent(mean: float, largest: int) -> float:
 
 
 class Comprehensive(JobModel):
-    """Bags whose jobs have one run time and one number of processors, both drawn from classes.
+    """Bags of jobs with the same run time and number of processors, both drawn from classes.
 
-    As in Algorithm 1, a bag ends when it has the size drawn for it, or when the next job comes too
-    late, so how large bags become depends on the arrivals too. Beyond the thesis go
+    As in Algorithm 1, a bag ends when it has its drawn size, or when the next job comes too late,
+    so bag sizes also depend on the arrivals. Additions to the thesis:
 
-    - ``bag_sizes="heavy"``: sizes have the mean and the largest of the trace, and a bag waits until
-      as many jobs arrive in time; whether it is a single job decides about its run time then as it
-      has become, not as it was drawn;
+    - ``bag_sizes="heavy"``: sizes have the mean and the maximum of the trace, and a bag waits until
+      enough jobs arrive in time; its class of run times depends on whether it has become a single
+      job, not on the size drawn;
     - ``interleave``: several bags may be open at once;
-    - users, and a class of run times standing for an executable.
+    - users, and executables, one per class of run times.
     """
 
     name: ClassVar[str] = "comprehensive"
     title: ClassVar[str] = "bags of similar jobs, with their correlation and spatial burstiness"
     source: ClassVar[str] = "Minh 2012, chapter 5"
 
-    classes: JobClasses = Field(description="classes of run times, and what their jobs need")
-    bags: BagSizes = Field(description="bags, runs of neighbours in the whole workload")
+    classes: JobClasses = Field(description="classes of run times, with their processors")
+    bags: BagSizes = Field(description="bags of successive jobs in the whole workload")
     gap_s: float = Field(
         Settings.bag_gap_s, ge=0, description="s; Delta, longest time between jobs of a bag"
     )
@@ -315,13 +315,13 @@ class Comprehensive(JobModel):
     )
     interleave: bool = Field(False, description="whether several bags may be open at once")
     bags_of_users: BagSizes = Field(
-        description="bags where only jobs of the same user count as neighbours, to interleave"
+        description="bags of successive jobs of the same user, for interleave"
     )
     leave: float = Field(
         0.0,
         ge=0,
         le=1,
-        description="share of the jobs of such bags whose next one is not the next of the workload",
+        description="share of the jobs of such bags whose next job is not the next of the workload",
     )
 
     @model_validator(mode="after")
@@ -329,7 +329,7 @@ class Comprehensive(JobModel):
         for name in ("bags", "bags_of_users"):
             found = len(getattr(self, name).single_of_class)
             if found != len(self.classes):
-                raise ValueError(f"{name}: shares of {found} classes, {len(self.classes)} classes")
+                raise ValueError(f"{name}: {found} shares for {len(self.classes)} classes")
         return self
 
     @classmethod
@@ -342,7 +342,7 @@ class Comprehensive(JobModel):
         Parameters
         ----------
         workload
-            What to fit to; its settings have the scales.
+            Workload to fit to; its settings have the scales.
         bag_sizes, interleave
             As the fields.
 
@@ -351,12 +351,12 @@ class Comprehensive(JobModel):
         ModelFitError
             When there are no jobs, or the mixture of run times cannot be fitted.
         QuantityError
-            When an option is not one.
+            When an option is not valid.
         """
         if bag_sizes not in get_args(Sizes):
             raise QuantityError(f"bag_sizes {bag_sizes!r}: choose {' or '.join(get_args(Sizes))}")
         if not isinstance(interleave, bool):
-            raise QuantityError(f"interleave {interleave!r}: say yes or no")
+            raise QuantityError(f"interleave {interleave!r}: must be yes or no")
         classes, labels = JobClasses.fit(workload, cls.name)
         found = bags(workload)
         size, size_of_job, leave = user_bags(workload)
@@ -364,7 +364,7 @@ class Comprehensive(JobModel):
         if not found.real.any():
             notes.append("no bag of two jobs or more: all jobs are single")
         elif found.real.all():
-            notes.append("no single job: single ones and those of bags have the same run times")
+            notes.append("no single job: single jobs get the run times of jobs in bags")
         return cls(
             classes=classes,
             bags=BagSizes.fit(found.size, np.repeat(found.size, found.size), labels),
@@ -389,8 +389,8 @@ class Comprehensive(JobModel):
             leave=self.leave if self.interleave else 0.0,
             wait=self.bag_sizes == "heavy",
         )
-        # A bag takes the draws of the place where it begins, so that moving arrivals a little, as a
-        # target of load does, changes few of them.
+        # A bag uses the draws of the job where it begins, so that small shifts of arrivals, as for
+        # a target load, change few of them.
         first = np.flatnonzero(np.diff(np.maximum.accumulate(bag), prepend=-1))
         single = size == 1
         if self.bag_sizes == "heavy":
@@ -417,7 +417,7 @@ class Comprehensive(JobModel):
 
 
 def user_bags(workload: Workload) -> tuple[Int64s, Int64s, float]:
-    """Return the bags that jobs make up when only those of the same user count as neighbours.
+    """Return the bags if only jobs of the same user count as neighbours.
 
     Returns
     -------
@@ -426,7 +426,7 @@ def user_bags(workload: Workload) -> tuple[Int64s, Int64s, float]:
     size_of_job
         Jobs of the bag of each job, shape (jobs,).
     leave
-        Share of their jobs, but for last ones, whose next one is not the next of the workload.
+        Share of their jobs, except the last ones, whose next job is not the next of the workload.
     """
     order = np.argsort(workload.user, kind="stable")
     new = begins_bag(workload, order)

@@ -1,7 +1,7 @@
-"""Downey's model of 1997: jobs with an average parallelism and work, both uniform in their logs.
+"""Downey's model of 1997: jobs with an average parallelism and work, both log-uniform.
 
-Jobs are moldable: parallelism and work are theirs, the processors they get are somebody's choice,
-and the run time follows from the speedup.
+Jobs are moldable: parallelism and work belong to the job, the number of processors is a choice, and
+the run time follows from the speedup.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from hpcrowd.environment.streams import Streams
 
 
 def speedup(processors: ArrayLike, parallelism: ArrayLike, sigma: ArrayLike) -> Floats:
-    """Return how many times faster a job is than on one processor.
+    """Return the speedup of a job over one processor.
 
-    As remembered, and not confirmed by a source at hand: Downey, *A Model For Speedup of Parallel
+    Written from memory, not confirmed by the source: Downey, *A Model For Speedup of Parallel
     Programs*, 1997.
 
     Parameters
@@ -44,7 +44,7 @@ def speedup(processors: ArrayLike, parallelism: ArrayLike, sigma: ArrayLike) -> 
         S = A n / (sigma (A - 1/2) + n (1 - sigma / 2))      for A <= n <= 2 A - 1
         S = A                                                beyond
 
-    and with much of it
+    and with much variance
 
         S = n A (sigma + 1) / (sigma (n + A - 1) + A)        for n <= A + A sigma - sigma
         S = A                                                beyond
@@ -52,7 +52,7 @@ def speedup(processors: ArrayLike, parallelism: ArrayLike, sigma: ArrayLike) -> 
     n, a, s = np.broadcast_arrays(
         *(np.asarray(each, np.float64) for each in (processors, parallelism, sigma))
     )
-    # Denominators are positive where the branch holds; where it does not, nothing is made of them.
+    # Denominators are positive where their branch applies; elsewhere the values are not used.
     little = np.where(
         n <= a,
         a * n / (a + s * (n - 1) / 2),
@@ -62,24 +62,24 @@ def speedup(processors: ArrayLike, parallelism: ArrayLike, sigma: ArrayLike) -> 
     return np.where(s <= 1, little, much)
 
 
-#: Processors x s; least and most work of a job. Chosen here: the source at hand gives no numbers.
+#: Processors x s; least and most work of a job. Chosen here: our source gives no numbers.
 LEAST_WORK, MOST_WORK = 10.0, 1e6
 
 #: Variance of parallelism; unconfirmed.
 LEAST_SIGMA, MOST_SIGMA = 0.0, 2.0
 
-#: s; a run time of 0 s stands for this.
+#: s; replaces a run time of 0 s.
 SHORTEST_S = 0.5
 
-#: Points that means over parallelism and sigma are taken at.
+#: Number of points for means over parallelism and sigma.
 POINTS, SIGMA_POINTS = 512, 64
 
 
 class Downey(JobModel):
-    """Average parallelism and work are log-uniform; the job gets as many processors as its average.
+    """Log-uniform parallelism and work; a job gets as many processors as its parallelism.
 
-    That is our rule: the source at hand says nothing of how processors are chosen. Powers of two
-    are no more likely than other sizes, on purpose of the model's author.
+    That rule is ours: our source does not say how processors are chosen. Powers of two are no more
+    likely than other sizes, as the model's author intended.
     """
 
     name: ClassVar[str] = "downey"
@@ -103,7 +103,7 @@ class Downey(JobModel):
         MOST_SIGMA, ge=0, description="largest variance of parallelism, uniform (unconfirmed)"
     )
     published_gap_s: float | None = Field(
-        None, gt=0, description="s; mean time between jobs, where not fitted (chosen here, for an "
+        None, gt=0, description="s; mean time between jobs, if not fitted (chosen here, for an "
         "offered load of 0.7)",
     )  # fmt: skip
     users: UserShares = Field(description="who submits")
@@ -121,10 +121,10 @@ class Downey(JobModel):
     def fit(cls, workload: Workload) -> Self:
         """Return the model of a workload.
 
-        Jobs count as run on as many processors as their average parallelism; their work is run
-        time x mean speedup there. Both ranges are where the straight line that is nearest to the
-        distribution over the log (least squares over the jobs) goes through 0 and 1. Sigma is
-        kept: it cannot be told from run times on one number of processors.
+        Jobs are assumed to run on as many processors as their average parallelism; their work is
+        run time x mean speedup there. Both ranges end where the straight line fitted to the
+        distribution over the log (least squares over the jobs) reaches 0 and 1. Sigma is kept, as
+        run times on one number of processors do not determine it.
         """
         if not len(workload):
             raise ModelFitError(f"model {cls.name}: 0 jobs", "one or more are needed")
@@ -149,8 +149,8 @@ class Downey(JobModel):
             parallelism_max=machine,
             users=chosen_users(),
             notes=(
-                f"{cls.name}: that parallelism and work are log-uniform is published; their "
-                "ranges, the speedup and sigma are unconfirmed, the choice of processors is ours",
+                f"{cls.name}: log-uniform parallelism and work are published; their ranges, the "
+                "speedup and sigma are unconfirmed, the choice of processors is ours",
             ),
         )
         gap = gap_for_load(made.mean_demand(machine), machine)
@@ -161,12 +161,12 @@ class Downey(JobModel):
         return Poisson.published(
             self.name,
             self.published_gap_s,
-            "arrivals: the paper's are Poisson in two parts of the day, of which no numbers are at "
-            "hand; one rate here, chosen for an offered load of 0.7",
+            "arrivals: Poisson in two parts of the day in the paper, whose numbers we do not have; "
+            "one rate here, chosen for an offered load of 0.7",
         )
 
     def mean_demand(self, machine: int) -> float:
-        """Return processors x s that a job takes in the mean; more than its work."""
+        """Return the mean processors x s that a job occupies; this is more than its work."""
         logs = _middles(np.log(self.parallelism_min), np.log(self.parallelism_max), POINTS)
         parallelism = np.exp(logs)
         size = _sizes(parallelism, machine)
@@ -201,17 +201,17 @@ class Downey(JobModel):
 
 
 def _sizes(parallelism: Floats, machine: int) -> Int64s:
-    """Return the processors that jobs get: the average parallelism, rounded, up to the machine."""
+    """Return the processors of jobs: their average parallelism, rounded, at most the machine."""
     return np.clip(np.floor(parallelism + 0.5), 1, machine).astype(np.int64)
 
 
 def _middles(low: float, high: float, count: int) -> Floats:
-    """Return evenly spaced points, as the middles of parts of a range."""
+    """Return evenly spaced points: the middles of equal parts of a range."""
     return low + (high - low) * (np.arange(count) + 0.5) / count
 
 
 def _range(logs: Floats) -> tuple[float, float]:
-    """Return where the line nearest to a distribution goes through 0 and 1."""
+    """Return where the line fitted to a distribution reaches 0 and 1."""
     values, counts = np.unique(logs, return_counts=True)
     share = counts / counts.sum()
     middle = np.cumsum(share) - share / 2

@@ -1,10 +1,10 @@
-"""The models of Feitelson 1996 and 1997: sizes, run times that go with them, repeated executions.
+"""The models of Feitelson 1996 and 1997: sizes, correlated run times, repeated executions.
 
-What the papers at hand say is the form of the model; its numbers stand in programs that are not at
-hand. So the numbers are parameters, whose defaults are marked as unconfirmed.
+Our sources give the form of the model; its numbers are in programs that we do not have. They are
+therefore parameters, whose defaults are marked as unconfirmed.
 
-:func:`size_shares` is the distribution of sizes; repeated executions are found by :func:`find_runs`
-and made by :func:`repeated`. The two versions are at the end, with what they have in common in
+:func:`size_shares` is the distribution of sizes; :func:`find_runs` finds repeated executions, and
+:func:`repeated` makes them. The two versions are at the end; their common part is
 :class:`Feitelson`.
 """
 
@@ -29,8 +29,8 @@ from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.streams import Streams
 
-#: What is fitted of sizes, for people, with bounds and where the search begins: the order, and the
-#: logs of the two factors.
+#: Fitted parameters of sizes: name, bounds and start of the search, for the order and the logs of
+#: the two factors.
 SOUGHT = (
     ("order", (0.0, 20.0), 1.5),
     ("factor of small sizes", (-12.0, 12.0), 0.0),
@@ -54,7 +54,7 @@ def size_shares(
     small_sizes
         Sizes up to this one are small, processors.
     small_factor, power_factor
-        How many times more likely small sizes and powers of two are.
+        Factors by which small sizes and powers of two are more likely.
     """
     size = np.arange(1, machine + 1)
     weight = -order * np.log(size)
@@ -68,7 +68,7 @@ def size_shares(
 def fit_sizes(
     processors: Int64s, machine: int, small_sizes: int
 ) -> tuple[dict[str, float], list[str]]:
-    """Return the likeliest order and factors of :func:`size_shares`, and what is to be said of it.
+    """Return the maximum-likelihood order and factors of :func:`size_shares`, with notes.
 
     Parameters
     ----------
@@ -81,14 +81,14 @@ def fit_sizes(
 
     Notes
     -----
-    Order and factors are the parameters of an exponential family, so that the likelihood has one
-    maximum: where the means of log n, of "small" and of "power of two" are those of the jobs.
+    Order and factors are the parameters of an exponential family, so the likelihood has a single
+    maximum: where the means of log n, of "small" and of "power of two" match those of the jobs.
     """
     from scipy.optimize import minimize
 
     size = np.arange(1, machine + 1)
     features = np.stack([-np.log(size), size <= small_sizes, is_power_of_two(size)]).astype(float)
-    # What does not vary over the sizes of the machine tells nothing, and keeps its factor of 1.
+    # A property that does not vary over the machine's sizes cannot be fitted: its factor stays 1.
     varies = np.ptp(features, axis=1) > 0
     mean = features[:, processors - 1].mean(axis=1)
 
@@ -108,7 +108,7 @@ def fit_sizes(
         bounds=bounds, options={"ftol": 1e-13, "gtol": 1e-8, "maxiter": 500},
     ).x  # fmt: skip
     notes = [
-        f"sizes: {what} is at the bound of what is tried"
+        f"sizes: {what} is at the bound of its range"
         for (what, (low, high), _), value, some in zip(SOUGHT, found, varies, strict=True)
         if some and not low + 1e-6 < value < high - 1e-6
     ]
@@ -118,9 +118,9 @@ def fit_sizes(
 
 
 def length_shares(exponent: float, most: int) -> Floats:
-    """Return how often a job is executed: the probability of 1 to ``most`` times, shape (most,).
+    """Return the probability that a job is executed 1 to ``most`` times, shape (most,).
 
-    It is proportional to r^-exponent, a Zipf distribution that is cut off.
+    It is proportional to r^-exponent, a truncated Zipf distribution.
     """
     weight = np.arange(1, most + 1) ** -exponent
     return weight / weight.sum()
@@ -133,9 +133,9 @@ class Found:
     Attributes
     ----------
     first
-        Place of each first execution, rising, shape (runs,).
+        Index of each first execution, rising, shape (runs,).
     lengths
-        Its executions, shape (runs,).
+        Number of executions, shape (runs,).
     """
 
     first: Int64s
@@ -146,9 +146,9 @@ class Found:
 def find_runs(workload: Workload) -> Found:
     """Return the repeated executions of a workload.
 
-    A repetition is a job that asks for as many processors and has the same executable as the job
-    before it of the same user, whenever it comes. Unknown executables count as the same; jobs of
-    unknown users as those of one. Arrivals and jobs are fitted to the same runs.
+    A repetition is a job with the same number of processors and the same executable as the previous
+    job of the same user, whatever the time between. Unknown executables count as equal, unknown
+    users as one user. Arrivals and jobs are fitted to the same runs.
     """
     order = np.argsort(workload.user, kind="stable")
     begins = np.ones(len(order), bool)
@@ -163,20 +163,20 @@ def find_runs(workload: Workload) -> Found:
 
 
 def cut_runs(start: Int64s, lengths: Int64s, run_time: Int64s, jobs: int) -> Int64s:
-    """Return run lengths without what comes too late to be among the first ``jobs`` submissions.
+    """Return run lengths without executions too late to be among the first ``jobs`` submissions.
 
     Parameters
     ----------
     start
         s; first submission of each run, rising, shape (runs,); as many runs as jobs, or more.
     lengths, run_time
-        Executions of each run, and s that each takes, shape (runs,).
+        Executions of each run, and run time of each (s), shape (runs,).
     jobs
-        How many are wanted; at least as many are left.
+        Number of jobs needed; at least as many are left.
     """
 
     def by(second: int) -> Int64s:
-        """Return how many executions of each run are submitted by then."""
+        """Return how many executions of each run are submitted by a second."""
         since = second - start
         passed = np.where(run_time > 0, since // np.maximum(run_time, 1) + 1, lengths)
         return np.where(since < 0, 0, np.minimum(passed, lengths))
@@ -195,9 +195,9 @@ def repeated(
     user: Int64s,
     group: Int64s,
 ) -> Drawn:
-    """Return runs as a flat list, as if no job ever waited.
+    """Return the jobs of runs as a flat list, as if no job ever waited.
 
-    Each repetition is submitted in the second in which the execution before it ends.
+    Each repetition is submitted in the second in which the previous execution ends.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ def repeated(
     first = np.cumsum(lengths) - lengths
     before = np.cumsum(run_time) - run_time
     submit = start[run] + before - before[first[run]]
-    # Stable: who ends in the second of its submission stays ahead of its own repetition.
+    # Stable: a job that ends in the second of its submission stays ahead of its own repetition.
     order = np.argsort(submit, kind="stable")
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
@@ -233,7 +233,7 @@ def repeated(
     )
 
 
-#: Order of the harmonic distribution of sizes, and of the Zipf distribution of run lengths.
+#: Order of the harmonic distribution of sizes; exponent of the Zipf distribution of run lengths.
 ORDER, REPETITIONS = 1.5, 2.5
 
 #: Sizes that count as small: "using only less than 10 nodes".
@@ -245,26 +245,26 @@ SMALL_FACTOR, POWER_FACTOR = 1.5, 3.0
 #: Longest series of repetitions; unconfirmed.
 MOST_REPETITIONS = 1000
 
-#: s; mean run time below which whole seconds tell nothing.
+#: s; smallest mean run time that whole seconds can resolve.
 LEAST_MEAN_S = 0.5
 
 
 class Feitelson(JobModel):
-    """What both versions have in common.
+    """The common part of both versions.
 
-    Sizes are harmonic with emphasis; run times are hyperexponential, the probability of each stage
-    linear in size / machine; a job is repeated as often as a Zipf distribution says, and each
-    repetition is submitted when the one before ends.
+    Sizes are harmonic with emphasis on some. Run times are hyperexponential; the probability of
+    each stage is linear in size / machine. The number of executions of a job follows a Zipf
+    distribution, and each repetition is submitted when the previous execution ends.
     """
 
     source: ClassVar[str] = (
         "Feitelson, JSSPP 1996, and page m_feitelson96 of the Parallel Workloads Archive"
     )
 
-    #: Stages of the run times that a fit uses.
+    #: Number of stages of run times in a fit.
     stages: ClassVar[int]
 
-    #: Published run times: their unit in s, means, probabilities for the smallest and largest jobs.
+    #: Published run times: unit (s), means, probabilities for the smallest and the largest jobs.
     run_times: ClassVar[tuple[float, tuple[float, ...], tuple[float, ...], tuple[float, ...]]]
 
     order: float = Field(ORDER, ge=0, description="order of the harmonic distribution of sizes")
@@ -272,10 +272,12 @@ class Feitelson(JobModel):
         SMALL_SIZES, ge=1, description="processors; sizes up to this one are small (unconfirmed)"
     )
     small_factor: float = Field(
-        SMALL_FACTOR, gt=0, description="how many times likelier small sizes are (unconfirmed)"
+        SMALL_FACTOR, gt=0, description="factor by which small sizes are likelier (unconfirmed)"
     )
     power_factor: float = Field(
-        POWER_FACTOR, gt=0, description="how many times likelier powers of two are (unconfirmed)"
+        POWER_FACTOR,
+        gt=0,
+        description="factor by which powers of two are likelier (unconfirmed)",
     )
     unit_s: float = Field(1.0, gt=0, description="s; unit of the mean run times")
     means: tuple[PositiveFloat, ...] = Field(
@@ -296,14 +298,14 @@ class Feitelson(JobModel):
     )
     repeats: Literal["same", "new"] = Field(
         "same",
-        description="run time of a repetition: that of the first execution, or drawn anew "
+        description="run time of a repetition: that of the first execution, or a new draw "
         "(unconfirmed)",
     )
     published_gap_s: float | None = Field(
-        None, gt=0, description="s; mean time between first executions, where not fitted "
+        None, gt=0, description="s; mean time between first executions, if not fitted "
         "(chosen here, for an offered load of 0.7)",
     )  # fmt: skip
-    users: UserShares = Field(description="who submits; every series has one user")
+    users: UserShares = Field(description="users who submit; every series has one user")
 
     @model_validator(mode="after")
     def _as_many(self) -> Self:
@@ -338,17 +340,17 @@ class Feitelson(JobModel):
     def fit(cls, workload: Workload, *, repeats: Literal["same", "new"] = "same") -> Self:
         """Return the model of a workload.
 
-        Order and factors of sizes and the exponent of run lengths are the likeliest ones, stages
-        of run times and their probabilities are found by expectation-maximization. A run length
-        counts jobs in sequence of a user with the same executable and as many processors; the
-        longest one is that of the workload. ``small_sizes`` is kept.
+        Order and factors of sizes and the exponent of run lengths are maximum-likelihood estimates;
+        stages of run times and their probabilities come from expectation-maximization. A run is a
+        sequence of a user's jobs with the same executable and number of processors; the longest run
+        is that of the workload. ``small_sizes`` is kept.
 
         Parameters
         ----------
         workload
-            What to fit to.
+            Workload to fit to.
         repeats
-            ``same``: repetitions take as long as the first execution; ``new``: drawn anew.
+            ``same``: repetitions take as long as the first execution; ``new``: a new draw.
         """
         check_choice("repeats", repeats, ("same", "new"))
         if not len(workload):
@@ -385,7 +387,7 @@ class Feitelson(JobModel):
     @classmethod
     @override
     def arriving(cls, workload: Workload) -> Workload:
-        """Return the first executions, to which arrivals are fitted: repetitions follow."""
+        """Return the first executions, to which arrivals are fitted."""
         return workload.take(find_runs(workload).first)
 
     @classmethod
@@ -413,7 +415,7 @@ class Feitelson(JobModel):
         return Poisson.published(self.name, self.published_gap_s, note)
 
     def work(self, machine: int) -> float:
-        """Return processors x s that a first execution and its repetitions need in the mean."""
+        """Return the mean processors x s of a first execution with its repetitions."""
         size = np.arange(1, machine + 1)
         one = self.size_shares(machine) @ (size * self.mean_run_time(size, machine))
         lengths = self.length_shares
@@ -421,7 +423,7 @@ class Feitelson(JobModel):
 
     @override
     def jobs(self, arrivals: Floats, machine: int, streams: Streams) -> Drawn:
-        """Return as many jobs as there are arrivals of first executions, the first to come."""
+        """Return as many jobs as there are arrivals of first executions: the earliest ones."""
         random = streams.generator("jobs")
         count = len(arrivals)
         lengths = draw_from(self.length_shares, count, random) + 1
@@ -436,12 +438,12 @@ class Feitelson(JobModel):
             times = self._run_times(np.repeat(size, lengths), machine, random)
         drawn = repeated(start, lengths, times, size, user, group).first(count)
         if self.repeats == "new":
-            # One request for all would have to be long enough for the longest of the series.
+            # A common request would have to be long enough for the longest of the series.
             drawn.bag = np.arange(count)
         return drawn
 
     def _run_times(self, size: Int64s, machine: int, random: np.random.Generator) -> Int64s:
-        """Return run times in whole s: a repetition comes in the second in which one ends."""
+        """Return run times in whole s, as a repetition comes in the second in which a job ends."""
         edges = np.cumsum(self._shares(size, machine), axis=1)[:, :-1]
         stage = (edges <= random.random(len(size))[:, None]).sum(axis=1)
         mean = np.array(self.means)[stage] * self.unit_s
@@ -461,11 +463,11 @@ class Feitelson(JobModel):
 #: the page says "around 2".
 MEANS_1996, SMALL_1996, LARGE_1996 = (1.0, 7.0), (0.95, 0.05), (0.75, 0.25)
 
-#: s; what one of the arbitrary units of 1996 stands for. Chosen here.
+#: s; length of the arbitrary unit of 1996. Chosen here.
 UNIT_1996_S = 1000.0
 
-#: The same of the three stages of 1997, in s. That there are three is unconfirmed, and the numbers
-#: are chosen here, so that the mean is that of 1996 with our unit.
+#: The same for the three stages of 1997, in s. The number of stages is unconfirmed, and the numbers
+#: are chosen here so that the mean is that of 1996 with our unit.
 MEANS_1997, SMALL_1997, LARGE_1997 = (60.0, 900.0, 7200.0), (0.5, 0.4, 0.1), (0.3, 0.4, 0.3)
 
 

@@ -1,9 +1,9 @@
-"""Run times that repeat from job to job, with processors that correlate with them.
+"""Run times that repeat from job to job, with correlated processors.
 
 Minh 2012, section 7.2.1, takes run times and processors from "Modeling Parallel System Workloads
-with Temporal Locality" (its reference 67), which is not at hand. What it says of it is that run
-times and processors are random, and keep correlation, locality and distributions of the trace.
-That, and what sections 3.3.3 and 5.1 use for these, is what is built here.
+with Temporal Locality" (its reference 67), which we do not have. According to the thesis, run times
+and processors there are random and keep the correlation, locality and distributions of the trace.
+This module does that with the methods of sections 3.3.3 and 5.1.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from hpcrowd.environment.streams import Streams
 
 @dataclass(frozen=True)
 class Table:
-    """Values to draw for each class, by how often each comes.
+    """Values to draw for each class, with their counts.
 
     Attributes
     ----------
     values
-        Of all classes, in the order of the classes.
+        Values of all classes, in the order of the classes.
     ends
         Sum of the counts up to each value, over all classes.
     bounds
@@ -49,7 +49,7 @@ class Table:
 
     @classmethod
     def of(cls, counts: ArrayLike) -> Self:
-        """Return the table of rows of class, value and count; every class has some."""
+        """Return the table of rows (class, value, count); every class has at least one."""
         rows = np.asarray(counts, np.int64)
         rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
         of_class = np.bincount(rows[:, 0], rows[:, 2])
@@ -59,7 +59,7 @@ class Table:
 
 @compiled  # type: ignore[untyped-decorator]
 def _one(chance: float, begin: int, end: int, ends: Int64s) -> int:
-    """Return the place in a table of one of the counts from ``begin`` to ``end``."""
+    """Return the index of the value at a random count from ``begin`` to ``end``."""
     wanted = begin + min(int(chance * (end - begin)), end - begin - 1)
     return np.searchsorted(ends, wanted, side="right")  # type: ignore[return-value]
 
@@ -76,7 +76,7 @@ def _fill(
     label: Int64s,
     run: Int64s,
 ) -> None:
-    """Fill class and run of each job; ``chances`` has three rows, the first for the beginning."""
+    """Fill class and run of each job; row 0 of ``chances`` is for the first class."""
     size = len(label)
     begun = follows[_one(chances[0, 0], 0, follow_ends[-1], follow_ends)]
     place, number = 0, 0
@@ -97,16 +97,16 @@ def _fill(
 def runs_of(
     size: int, lengths: Table, follows: Table, random: np.random.Generator
 ) -> tuple[Int64s, Int64s]:
-    """Return the class of each job, and the number of its run from 0 on, each of shape (size,).
+    """Return class and run number (from 0 on) of each job, both of shape (size,).
 
     Parameters
     ----------
     size
-        How many jobs.
+        Number of jobs.
     lengths
         Lengths of the runs of each class.
     follows
-        Class of the run after those of each class.
+        Class of the run after a run of each class.
     random
         The stream to draw from.
     """
@@ -125,26 +125,26 @@ Counts = tuple[tuple[int, int, int], ...]
 
 
 class Locality(JobModel):
-    """Jobs whose classes of run time come in runs, as long and in such order as in the trace.
+    """Jobs whose run time classes come in runs, with lengths and order as in the trace.
 
-    Unconfirmed, for want of the paper: that lengths of runs are those of the trace, class by class,
-    instead of a fitted distribution; that which class comes next depends on the class before alone;
-    that processors are drawn job by job, given the class. Chosen here: run times stay between the
-    shortest and the longest of the class, else many would belong to another class and cut runs; a
-    run has one user, and a class stands for an executable.
+    Unconfirmed, as we do not have the paper: run lengths are those of the trace for each class
+    instead of a fitted distribution; the next class depends only on the previous one; processors
+    are drawn for each job, given the class. Chosen here: run times stay between the shortest and
+    the longest of the class, as otherwise many would fall into another class and cut runs; a run
+    has one user, and each class is an executable.
     """
 
     name: ClassVar[str] = "locality"
-    title: ClassVar[str] = "similar run times one after the other, with their processors"
+    title: ClassVar[str] = "runs of similar run times, with their processors"
     source: ClassVar[str] = "Minh 2012, sections 3.3.3, 5.1 and 7.2.1 (reference 67 unconfirmed)"
 
-    classes: JobClasses = Field(description="classes of run times, and what their jobs need")
+    classes: JobClasses = Field(description="classes of run times, with their processors")
     run_lengths: Counts = Field(
-        min_length=1, description="class, from 0 on; jobs of a run; how many runs are so long"
+        min_length=1, description="class, from 0 on; jobs of a run; number of runs of this length"
     )
     next_classes: Counts = Field(
         min_length=1,
-        description="class; class of the next run, of the first after the last; how many such",
+        description="class; class of the next run (after the last: the first); number of pairs",
     )
     least_s: tuple[NonNegativeFloat, ...] = Field(
         description="s; shortest run time of each class, in whole seconds"
@@ -152,18 +152,18 @@ class Locality(JobModel):
     most_s: tuple[NonNegativeFloat, ...] = Field(
         description="s; longest run time of each class, in whole seconds"
     )
-    users: UserShares = Field(description="who submits runs")
+    users: UserShares = Field(description="users who submit runs")
 
     @model_validator(mode="after")
     def _for_each_class(self) -> Self:
         for name in ("run_lengths", "next_classes"):
             rows = np.asarray(getattr(self, name))
             if set(rows[:, 0].tolist()) != set(range(len(self.classes))):
-                raise ValueError(f"{name}: each of {len(self.classes)} classes needs some")
+                raise ValueError(f"{name}: each of {len(self.classes)} classes must have a row")
             if rows[:, 2].min() < 1:
-                raise ValueError(f"{name}: a count of {rows[:, 2].min()}; at least 1")
+                raise ValueError(f"{name}: a count of {rows[:, 2].min()}; must be at least 1")
         if min(length for _, length, _ in self.run_lengths) < 1:
-            raise ValueError("run_lengths: a run has at least 1 job")
+            raise ValueError("run_lengths: a run must have at least 1 job")
         if not len(self.least_s) == len(self.most_s) == len(self.classes):
             raise ValueError(f"least_s, most_s: one of each is needed for {len(self.classes)}")
         if (np.asarray(self.least_s) > np.asarray(self.most_s)).any():
@@ -186,7 +186,7 @@ class Locality(JobModel):
         return cls(
             classes=classes,
             run_lengths=pair_counts(of_run, lengths),
-            # Without an end, so that each class has one that comes next.
+            # The last run is followed by the first, so that each class has a next one.
             next_classes=pair_counts(of_run, np.roll(of_run, -1)),
             least_s=tuple(least.tolist()),
             most_s=tuple(most.tolist()),
@@ -225,12 +225,12 @@ class Locality(JobModel):
 def control_correlation(
     run_time: Int64s, processors: Int64s, degrees: Sequence[float], random: np.random.Generator
 ) -> list[Int64s]:
-    """Give jobs other processors, so that they correlate with run times to each given degree.
+    """Reassign processors so that they correlate with run times to each given degree.
 
-    The processors are dealt out by the rank of the run time, ascending for a degree from 0 on and
+    Processors are assigned by the rank of the run time, ascending for degrees of at least 0,
     descending below; then a random share of ``1 - abs(degree)`` of them is permuted. Spearman's
-    correlation becomes the largest possible one times the degree (section 7.1). Values and their
-    counts stay, and so do the run times and their order.
+    correlation becomes the largest possible one times the degree (section 7.1). The set of numbers
+    of processors stays, and so do the run times and their order.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ def control_correlation(
     degrees
         From -1 to 1.
     random
-        Draws who is permuted, and how.
+        The stream that draws which jobs are permuted, and how.
 
     Returns
     -------
@@ -253,18 +253,17 @@ def control_correlation(
 
     Notes
     -----
-    Algorithm 3, procedure Control_Correlation. Where run times are equal, who of them gets more
-    processors is drawn too, by one draw for all degrees; the text leaves it open, and the order of
-    the jobs would otherwise decide.
+    Algorithm 3, procedure Control_Correlation. Among equal run times the order is also drawn, once
+    for all degrees; the text leaves it open, and otherwise the order of the jobs would decide.
     """
     if len(run_time) != len(processors):
         raise QuantityError(
-            f"processors of {len(processors):,} jobs, run times of {len(run_time):,}: give one of "
-            "each for every job"
+            f"processors of {len(processors):,} jobs, run times of {len(run_time):,}: give both "
+            "for every job"
         )
     for degree in degrees:
         if not -1 <= degree <= 1:
-            raise QuantityError(f"degree {degree}: a correlation is from -1 to 1")
+            raise QuantityError(f"degree {degree}: must be from -1 to 1")
     count = len(run_time)
     by_run_time = np.lexsort((random.permutation(count), run_time))
     ascending = np.sort(processors)
@@ -279,7 +278,7 @@ def control_correlation(
 
 
 def with_correlation(drawn: Drawn, degree: float, random: np.random.Generator) -> Drawn:
-    """Return the same jobs with their processors dealt out anew by Control_Correlation.
+    """Return the same jobs with processors reassigned by Control_Correlation.
 
     Spearman's correlation becomes the largest possible one times the degree. Run times and their
     order, arrivals, users and bags stay; jobs of a bag no longer need the same number of
@@ -301,5 +300,5 @@ def with_correlation(drawn: Drawn, degree: float, random: np.random.Generator) -
     """
     whole = np.asarray(round_half_up(drawn.run_time))
     (dealt,) = control_correlation(whole, drawn.processors, [degree], random)
-    note = f"processors are dealt out anew to {degree:+g} times the largest correlation"
+    note = f"processors are reassigned, to {degree:+g} times the largest correlation"
     return replace(drawn, processors=dealt, notes=[*drawn.notes, note])

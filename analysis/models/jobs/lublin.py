@@ -1,8 +1,8 @@
-"""The jobs of Lublin and Feitelson 2003: batch and interactive, or of one kind.
+"""The jobs of Lublin and Feitelson 2003: batch and interactive, or one kind.
 
-ln of the run time is hyper-gamma, log2 of the processors two-stage uniform. The mixtures behind the
-run times, whose shares go with the size of the job, are fitted here by expectation-maximization;
-the models of Feitelson (:mod:`.feitelson`) use them, too.
+ln of the run time is hyper-gamma, log2 of the processors two-stage uniform. The mixtures of run
+times, whose shares depend on the size of the job, are fitted by expectation-maximization; the
+models of Feitelson (:mod:`.feitelson`) use them, too.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from hpcrowd.environment.errors import ModelFitError, check_choice
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.streams import Streams
 
-#: A fit has converged when the mean log-likelihood rises by less in a step; it stops after so many
-#: steps anyway.
+#: A fit has converged when the mean log-likelihood rises by less than this in a step; and the most
+#: steps of a fit.
 TOLERANCE, MOST_STEPS = 1e-8, 500
 
-#: Steps of Newton's method for the shape of a gamma; it doubles the digits in each.
+#: Steps of Newton's method for the shape of a gamma; each doubles the number of digits.
 NEWTON_STEPS = 6
 
-#: Largest shape of a gamma: values that are all the same would ask for an infinite one.
+#: Largest shape of a gamma: equal values would give an infinite one.
 MOST_SHAPE = 1e6
 
 
 @dataclass(frozen=True)
 class Exponentials:
-    """Exponential distributions by their means, shape (components,), none below ``least``."""
+    """Exponential distributions by mean, shape (components,), none below ``least``."""
 
     least: float
 
-    #: Parameters of any one component.
+    #: Parameters per component.
     blank: ClassVar[Floats] = np.ones(1)
 
     def log_density(self, values: Floats, parameters: Floats) -> Floats:
@@ -52,7 +52,7 @@ class Exponentials:
         return -np.log(parameters)[:, None] - values / parameters[:, None]
 
     def likeliest(self, values: Floats, weights: Floats, before: Floats) -> Floats:
-        """Return weighted means; a component without weight stays as it was.
+        """Return the weighted means; a component without weight stays the same.
 
         ``weights`` has shape (components, values).
         """
@@ -62,9 +62,9 @@ class Exponentials:
 
 
 class Gammas:
-    """Gamma distributions by shape and scale, shape (components, 2); of positive values."""
+    """Gamma distributions of positive values, by shape and scale, shape (components, 2)."""
 
-    #: Parameters of any one component.
+    #: Parameters per component.
     blank: ClassVar[Floats] = np.ones((1, 2))
 
     def log_density(self, values: Floats, parameters: Floats) -> Floats:
@@ -78,14 +78,14 @@ class Gammas:
         return found
 
     def likeliest(self, values: Floats, weights: Floats, before: Floats) -> Floats:
-        """Return the likeliest shapes and scales, by Newton's method (Minka 2002)."""
+        """Return the maximum-likelihood shapes and scales, by Newton's method (Minka 2002)."""
         from scipy.special import digamma, polygamma
 
         total = weights.sum(axis=1)
         some = total > 0
         mean = np.divide(weights @ values, total, out=np.ones_like(total), where=some)
         logs = np.divide(weights @ np.log(values), total, out=np.zeros_like(total), where=some)
-        # The distance of the two means is positive unless all values are the same.
+        # The difference of the two means is positive unless all values are equal.
         apart = np.maximum(np.log(mean) - logs, 0.5 / MOST_SHAPE)
         shape = (3 - apart + np.sqrt((apart - 3) ** 2 + 24 * apart)) / (12 * apart)
         for _ in range(NEWTON_STEPS):
@@ -97,23 +97,23 @@ class Gammas:
 
 @dataclass(frozen=True)
 class LinearMixture:
-    """A fitted mixture whose shares go linearly with the size of the job.
+    """A fitted mixture whose shares are linear in the size of the job.
 
-    Component k has the share ``(1 - x) small[k] + x large[k]`` at relative size x from 0 to 1. That
-    is again a mixture: with probability x the shares ``large`` hold, else ``small``. So every step
-    of expectation-maximization is in closed form, the likelihood never falls, and no share leaves 0
-    to 1.
+    Component k has the share ``(1 - x) small[k] + x large[k]`` at relative size x from 0 to 1. This
+    is again a mixture: with probability x the shares are ``large``, else ``small``. Therefore every
+    step of expectation-maximization has a closed form, the likelihood never falls, and shares stay
+    within 0 to 1.
 
     Attributes
     ----------
     small, large
         Shares of the components at relative size 0 and 1, shape (components,).
     parameters
-        Of the components, as the family says.
+        Parameters of the components, as defined by the family.
     steps
-        That it took.
+        Steps of the fit.
     converged
-        Whether it did so within its steps.
+        Whether it converged within its steps.
     """
 
     small: Floats
@@ -126,7 +126,7 @@ class LinearMixture:
 def fit_linear_mixture(
     values: Floats, size: Floats, family: Exponentials | Gammas, components: int
 ) -> LinearMixture:
-    """Return the likeliest mixture that is reached from equal parts of the values by their rank.
+    """Return the mixture of highest likelihood reached from equal parts of the values by rank.
 
     Parameters
     ----------
@@ -135,9 +135,9 @@ def fit_linear_mixture(
     size
         Relative sizes from 0 to 1, shape (values,).
     family
-        What the components are.
+        Family of the components.
     components
-        How many, 1 or more.
+        Number of components, 1 or more.
     """
     pairs, counts = np.unique(np.stack([values, size]), axis=1, return_counts=True)
     values, size = pairs
@@ -177,7 +177,7 @@ def _shares(weights: Floats, before: Floats) -> Floats:
     return weights / total if total > 0 else before
 
 
-#: Times that what is too long is drawn again before it is cut.
+#: How often a run time that is too long is drawn again before it is cut.
 MOST_ROUNDS = 100
 
 
@@ -188,10 +188,10 @@ class HyperGamma(Numbers):
     b1: float = Field(gt=0, description="its scale")
     a2: float = Field(gt=0, description="shape of the second")
     b2: float = Field(gt=0, description="its scale")
-    pa: float = Field(description="1/processor; how the probability of the first goes with size")
-    pb: float = Field(description="that of the smallest jobs; cut to 0 to 1 with pa")
+    pa: float = Field(description="1/processor; slope of the first one's probability over the size")
+    pb: float = Field(description="its intercept; the probability is limited to 0 to 1")
     longest_log_s: float = Field(
-        12.0, gt=0, description="ln(s); run times whose log is larger are drawn again (1.9 days)"
+        12.0, gt=0, description="ln(s); run times with a larger log are drawn again (1.9 days)"
     )
 
     def share(self, processors: Int64s) -> Floats:
@@ -217,7 +217,7 @@ class HyperGamma(Numbers):
 def fit_hyper_gamma(
     run_time: Floats, processors: Int64s, machine: int
 ) -> tuple[HyperGamma, list[str]]:
-    """Return the likeliest distribution, and what is to be said of it.
+    """Return the maximum-likelihood distribution, with notes.
 
     Parameters
     ----------
@@ -230,9 +230,9 @@ def fit_hyper_gamma(
 
     Notes
     -----
-    Run times are whole seconds, cut off: that of t s stands for t + 1/2, what took less than 1 s
-    for 1 s. Expectation-maximization, without regard to what is drawn again; the longest run time
-    is that of the jobs.
+    Run times are truncated to whole seconds: t s is taken as t + 1/2, and 0 s as 1 s. The fit, by
+    expectation-maximization, ignores that long run times are drawn again; the longest run time is
+    that of the jobs.
     """
     whole = np.maximum(run_time, 1)
     found = fit_linear_mixture(np.log(whole + 0.5), processors / machine, Gammas(), 2)
@@ -254,31 +254,29 @@ def fit_hyper_gamma(
     )
 
 
-#: What the authors' program recommends: ``med_below_high`` and ``lower_probability`` within these,
-#: and ``low`` at most so far from log2 of the smallest size that is not serial.
+#: Recommendations of the authors' program: bounds of ``med_below_high`` and ``lower_probability``,
+#: and the largest distance of ``low`` from log2 of the smallest parallel size.
 MED_BELOW_HIGH, LOWER_PROBABILITY, LOW_SHIFT = (1.5, 3.5), (0.7, 0.95), 0.2
 
-#: Probability that a size is given which the model cannot make, so that a log exists.
+#: Probability of a size that the model cannot make, so that its log exists.
 LEAST = 1e-12
 
-#: Steps that the shares of the three ways to a size are improved by.
+#: Steps of improving the shares of the three ways to a size.
 SHARE_STEPS = 60
 
 
 class TwoStage(Numbers):
-    """How many processors jobs ask for.
+    """The distribution of the processors of jobs.
 
-    A job is serial; or log2 of its size is uniform between ``low`` and a middle value, or between
-    that and the highest; with a certain probability it is then rounded to a whole number.
+    A job is either serial, or log2 of its size is uniform between ``low`` and a middle value or
+    between that and the highest; with a given probability it is then rounded to a whole number.
     """
 
     serial: float = Field(ge=0, le=1, description="probability of a serial job")
     power: float = Field(ge=0, le=1, description="probability that log2 of the size is rounded")
     low: float = Field(description="log2 of processors; the least (ULow)")
-    med_below_high: float = Field(ge=0, description="log2; how far UMed lies below UHi")
-    high_below_machine: float = Field(
-        0.0, ge=0, description="log2; how far UHi lies below the machine"
-    )
+    med_below_high: float = Field(ge=0, description="log2; UHi - UMed")
+    high_below_machine: float = Field(0.0, ge=0, description="log2; log2 of the machine - UHi")
     lower_probability: float = Field(
         ge=0, le=1, description="probability of the lower part, below UMed (UProb)"
     )
@@ -290,13 +288,13 @@ class TwoStage(Numbers):
         return self
 
     def bounds(self, machine: int) -> tuple[float, float, float]:
-        """Return ULow, UMed and UHi on a machine, where they are in order."""
+        """Return ULow, UMed and UHi on a machine, in order."""
         high = max(float(np.log2(machine)) - self.high_below_machine, 0.0)
         low = min(self.low, high)
         return low, max(high - self.med_below_high, low), high
 
     def draw(self, count: int, machine: int, random: np.random.Generator) -> Int64s:
-        """Return sizes, processors, shape (count,)."""
+        """Return sizes in processors, shape (count,)."""
         low, med, high = self.bounds(machine)
         way, part, place = random.random((3, count))
         lower = part <= self.lower_probability
@@ -315,13 +313,13 @@ class TwoStage(Numbers):
             ) * _uniform(log, med, high)
             return found
 
-        # What is rounded to more than the machine gets the machine, what to less than 1 gets 1.
+        # Sizes rounded to more than the machine become the machine, those below 1 become 1.
         last = sizes >= machine
         upper = np.where(last, np.inf, np.log2(sizes + 0.5))
         lower = np.where(sizes <= 1, -np.inf, np.log2(np.maximum(sizes - 0.5, 0.5)))
         whole = np.floor(np.log2(sizes))
         exact = 2**whole == sizes
-        # On a machine that is no power of two, the next power up is cut to it.
+        # If the machine is not a power of two, the next larger power is cut to it.
         edge = np.where(exact, whole, whole + 1) - 0.5
         edge = np.where(sizes <= 1, -np.inf, edge)
         end = np.where(last, np.inf, np.where(exact, whole + 0.5, edge))
@@ -336,7 +334,7 @@ class TwoStage(Numbers):
 
 
 def fit_two_stage(processors: Int64s, machine: int) -> tuple[TwoStage, list[str]]:
-    """Return the likeliest distribution of sizes within what the authors recommend.
+    """Return the maximum-likelihood distribution of sizes within the authors' recommendations.
 
     Parameters
     ----------
@@ -347,9 +345,8 @@ def fit_two_stage(processors: Int64s, machine: int) -> tuple[TwoStage, list[str]
 
     Notes
     -----
-    UHi is log2 of the largest job, which is the machine where a job fills it. ULow, UMed and UProb
-    are sought within the bounds of this module, the probabilities of serial and rounded sizes
-    with them.
+    UHi is log2 of the largest job, which may be the machine. ULow, UMed and UProb are fitted within
+    the bounds of this module, together with the probabilities of serial and of rounded sizes.
     """
     from scipy.optimize import minimize
 
@@ -358,7 +355,7 @@ def fit_two_stage(processors: Int64s, machine: int) -> tuple[TwoStage, list[str]
     parallel = sizes[sizes > 1]
     if not len(parallel):
         only = TwoStage(serial=1, power=0, low=1, med_below_high=2, lower_probability=0.8)
-        return only, ["sizes: all jobs are serial; what others would be like is chosen here"]
+        return only, ["sizes: all jobs are serial; the sizes of parallel jobs are chosen here"]
     least = float(np.log2(parallel[0]))
     below = max(float(np.log2(machine / parallel[-1])), 0.0)
 
@@ -390,7 +387,7 @@ def fit_two_stage(processors: Int64s, machine: int) -> tuple[TwoStage, list[str]
     serial, power = float(share[0]), float(min(share[1], 1 - share[0]))
     names = ("ULow", "UHi - UMed", "UProb")
     notes = [
-        f"sizes: {name} {value:.2f} is at the bound of what the authors recommend"
+        f"sizes: {name} {value:.2f} is at the bound that the authors recommend"
         for name, value, (low, high) in zip(names, found, bounds, strict=True)
         if not low + 1e-3 < value < high - 1e-3
     ]
@@ -428,7 +425,7 @@ def _kind(
     )
 
 
-#: log2 of the machine that UMed and UHi of the authors' program stand for.
+#: log2 of the machine for which UMed and UHi are given in the authors' program.
 PROGRAM_MACHINE = 7.0
 
 #: The authors' parameters (m_lublin99.c): serial, pow2, ULow, UMed, UHi, UProb; a1, b1, a2, b2,
@@ -447,8 +444,8 @@ PUBLISHED: dict[str, JobKind] = {
 class LublinJobs(JobModel):
     """Two kinds of jobs, each with its sizes, run times and arrivals.
 
-    Queues say the kind, as in the authors' program: 0 interactive, 1 batch; with one kind they
-    are unknown.
+    The queue gives the kind, as in the authors' program: 0 interactive, 1 batch; with one kind it
+    is unknown.
     """
 
     name: ClassVar[str] = "lublin"
@@ -458,26 +455,26 @@ class LublinJobs(JobModel):
     batch: JobKind = Field(description="batch jobs, or all")
     interactive: JobKind | None = Field(None, description="interactive jobs; null for one kind")
     interactive_share: float = Field(
-        0.0, ge=0, le=1, description="share of interactive jobs, where arrivals do not tell kinds"
+        0.0, ge=0, le=1, description="share of interactive jobs, if arrivals do not have kinds"
     )
-    users: UserShares = Field(description="who submits")
+    users: UserShares = Field(description="users who submit")
 
     @classmethod
     @override
     def fit(cls, workload: Workload, *, kinds: Literal["by-queue", "one"] = "by-queue") -> Self:
         """Return the model of a workload.
 
-        Probabilities of serial jobs and powers of two, ULow, UMed and UProb are the likeliest
-        within what the authors recommend, UHi is that of the largest job; the gammas and p by
-        expectation-maximization; the longest run time is that of the workload.
+        Probabilities of serial jobs and powers of two, ULow, UMed and UProb are maximum-likelihood
+        estimates within the authors' recommendations; UHi is that of the largest job; the gammas
+        and p come from expectation-maximization; the longest run time is that of the workload.
 
         Parameters
         ----------
         workload
-            What to fit to.
+            Workload to fit to.
         kinds
-            ``by-queue``: jobs of queue 0 are interactive, where there are 100 of each kind; or
-            ``one`` for all.
+            ``by-queue``: jobs of queue 0 are interactive, if there are 100 of each kind; ``one``:
+            one kind for all.
         """
         if not len(workload):
             raise ModelFitError(f"model {cls.name}: 0 jobs", "one or more are needed")
@@ -545,7 +542,7 @@ class LublinJobs(JobModel):
 
 
 class LublinOneKind(LublinJobs):
-    """The same with one kind of jobs."""
+    """The same model with one kind of jobs."""
 
     name: ClassVar[str] = "lublin-typeless"
     title: ClassVar[str] = "the same for one kind of jobs"

@@ -1,8 +1,8 @@
 """MUGM, the mixed user group model of Song, Ernemann and Yahyapour (2005).
 
-Users are grouped by the classes of jobs that they submit; each group has a model of processors and
-run times of its own, and each generated job a user of its group. Classes and groups are clusters by
-k-medoids; the model of a group is a mixture of normal distributions in log2.
+Users are grouped by the classes of jobs that they submit. Each group has its own model of
+processors and run times, and each generated job has a user of its group. Classes and groups are
+clusters by k-medoids; the model of a group is a mixture of normal distributions in log2.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from hpcrowd.environment.errors import ModelFitError, QuantityError, Unavailable
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.streams import Streams
 
-#: Values that medoids of run times are sought among, as CLARA does. Evenly spaced by rank, 1,000
+#: Number of values in the search for medoids of run times, as in CLARA. 1,000 evenly spaced ranks
 #: give the exact optimum to within a few seconds on KTH-SP2 and LANL-CM5; chosen here.
 SAMPLE = 2000
 
-#: Users that medoids are sought among; of more, those with most jobs are taken. Chosen here: the
-#: matrix of distances has the square of it.
+#: Most users in the search for medoids; if there are more, those with the most jobs are taken.
+#: Chosen here, as the matrix of distances has the square of it.
 MOST_USERS = 4000
 
-#: Most swaps of PAM; far more than it takes.
+#: Most swaps of PAM; far more than needed.
 MOST_SWAPS = 1000
 
 
@@ -50,20 +50,20 @@ def run_time_medoids(
 ) -> Floats:
     """Return the medoids of run times, rising, in log2 s (section IV-B).
 
-    The distance is (log2 r - log2 r')^2, as the paper prints it. Fewer different run times than
-    clusters are a cluster each.
+    The distance is (log2 r - log2 r')^2, as printed in the paper. If there are fewer distinct run
+    times than clusters, each is a cluster.
 
     Parameters
     ----------
     log_run_time
         log2 of s, shape (jobs,).
     clusters
-        How many.
+        Number of clusters.
     sample
-        Among how many values they are sought.
+        Number of values in the search.
     random
-        Draws the sample as CLARA does; None takes evenly spaced ranks, which leaves nothing to
-        chance.
+        Stream to draw the sample from, as in CLARA; None takes evenly spaced ranks, so that nothing
+        is random.
 
     Raises
     ------
@@ -89,18 +89,18 @@ def run_time_class(log_run_time: Floats, medoids: Floats) -> Int64s:
 
 @dataclass(frozen=True, eq=False)
 class Submissions:
-    """Which share of each user's jobs falls into which class of jobs (section IV-C).
+    """The shares of each user's jobs in the classes of jobs (section IV-C).
 
     Attributes
     ----------
     users
-        Their numbers, rising, shape (users,).
+        User numbers, rising, shape (users,).
     place
-        User of each job by place in ``users``, shape (jobs,).
+        Index in ``users`` of each job's user, shape (jobs,).
     shares
         Feature vectors: fractions over the classes, each adds up to 1, shape (users, classes).
     jobs
-        How many each user has, shape (users,).
+        Number of jobs of each user, shape (users,).
     """
 
     users: Int64s
@@ -110,7 +110,7 @@ class Submissions:
 
     @classmethod
     def of(cls, user: Int64s, processors: Int64s, log_run_time: Floats, medoids: Floats) -> Self:
-        """Return those of jobs; a class is a class of parallelism and a cluster of run times."""
+        """Return the shares; a class combines a class of parallelism and a cluster of run times."""
         users, place = np.unique(user, return_inverse=True)
         joint = parallelism_class(processors) * len(medoids) + run_time_class(log_run_time, medoids)
         classes, column = np.unique(joint, return_inverse=True)
@@ -130,8 +130,8 @@ class Submissions:
     def groups(self, count: int) -> Int64s:
         """Return the group of each user from 0 on, shape (users,); none is empty.
 
-        There are at most ``count``: as many as users if there are fewer, and fewer where medoids
-        submit exactly alike.
+        There are at most ``count`` groups: no more than users, and fewer if medoids have equal
+        shares.
 
         Raises
         ------
@@ -148,10 +148,10 @@ class Submissions:
 
 
 def _medoids(distance: Floats, count: int) -> Int64s:
-    """Return the places of medoids: PAM, BUILD and then the best SWAP until none improves.
+    """Return the indices of medoids by PAM: BUILD, then the best SWAP until none improves.
 
-    The loop that Fig. 7 of the paper draws, which moves each medoid within its own cluster, ends in
-    poor optima.
+    The loop of the paper's Fig. 7, which moves each medoid within its own cluster, ends in poor
+    optima.
     """
     try:
         import kmedoids
@@ -161,38 +161,38 @@ def _medoids(distance: Floats, count: int) -> Int64s:
     return np.asarray(found.medoids, np.int64)
 
 
-#: Most components; BIC chooses. The paper names none: 9 is where MCLUST, the method that it cites
-#: (Fraley and Raftery 2002), stops by default.
+#: Most components; BIC chooses. The paper gives no number: 9 is the default of MCLUST, the method
+#: that it cites (Fraley and Raftery 2002).
 COMPONENTS = 9
 
 #: (log2 units)^2; added to each variance, so that no component shrinks to one recorded value. 0.1
 #: in log2 is 7 % of the number of processors or of the run time; chosen here.
 LEAST_VARIANCE = 0.01
 
-#: Jobs of a group that a mixture is fitted to; of more, a random sample. Chosen here.
+#: Most jobs of a group for the fit of a mixture; if there are more, a random sample. Chosen here.
 MIXTURE_SAMPLE = 20_000
 
-#: Most steps of a fit; more than it takes.
+#: Most steps of a fit; more than needed.
 MOST_STEPS = 300
 
-#: How often a draw outside the range is repeated before it is moved to the bound.
+#: How often a draw outside the range is repeated before it is set to the bound.
 TRIES = 100
 
 
 @dataclass(frozen=True)
 class Fitting:
-    """How mixtures are fitted.
+    """Settings for fitting mixtures.
 
     Attributes
     ----------
     components
-        Mixtures of 1 to this many are tried.
+        Most components; mixtures of 1 to this many are tried.
     least_variance
         (log2 units)^2; added to each variance.
     sample
-        Most jobs that one is fitted to.
+        Most jobs for a fit.
     seed
-        Draws the sample and where fits start.
+        Seed of the sample and of the starts of fits.
     """
 
     components: int = COMPONENTS
@@ -228,14 +228,14 @@ class Mixture(Numbers):
 
     @classmethod
     def fit(cls, logs: Floats, how: Fitting) -> Self:
-        """Return the likeliest mixture, its number of components by BIC.
+        """Return the maximum-likelihood mixture, with the number of components chosen by BIC.
 
         Parameters
         ----------
         logs
             log2 processors and log2 run time of jobs, shape (jobs, 2); at least one.
         how
-            It is fitted.
+            Settings of the fit.
 
         Raises
         ------
@@ -253,7 +253,7 @@ class Mixture(Numbers):
                 covariances=((how.least_variance, 0.0, how.least_variance),),
             )
         best = _best(logs, min(how.components, different), how)
-        # A component that no job belongs to may end with a share of 0.
+        # A component without jobs may end with a share of 0.
         there = best.weights_ > 0
         weights, spread = best.weights_[there], best.covariances_[there]
         return cls(
@@ -274,18 +274,18 @@ class Mixture(Numbers):
     def draw(
         self, count: int, random: np.random.Generator, *, machine: int, longest_s: float
     ) -> tuple[Floats, Int64s]:
-        """Return run times (whole s) and processors of so many jobs, in the range.
+        """Return run times (whole s) and processors of jobs, within their ranges.
 
-        What rounds to less than 1 processor, to more than ``machine``, or to a run time below 1 s
-        or beyond ``longest_s``, is drawn again from the same component; after :data:`TRIES` times
-        it is moved to the bound.
+        A draw that rounds to less than 1 processor, to more than ``machine``, or to a run time
+        below 1 s or above ``longest_s`` is repeated from the same component; after :data:`TRIES`
+        times it is set to the bound.
         """
         component = draw_from(np.asarray(self.weights), count, random)
         logs = self._logs(component, random)
         most = np.array([machine, max(longest_s, 1.0)])
         low, high = np.log2(0.5), np.log2(most + 0.5)
         for _ in range(TRIES):
-            # Half a unit up to the next whole number: it rounds half up.
+            # Limits are half a unit off whole numbers, as values are rounded half up.
             out = np.flatnonzero(((logs < low) | (logs >= high)).any(axis=1))
             if not len(out):
                 break
@@ -303,7 +303,7 @@ class Mixture(Numbers):
 
 
 def _best(logs: Floats, components: int, how: Fitting) -> Any:
-    """Return the mixture of scikit-learn with the smallest BIC."""
+    """Return scikit-learn's mixture with the smallest BIC."""
     try:
         with fitting() as kind:
             found = [
@@ -325,32 +325,32 @@ def _best(logs: Floats, components: int, how: Fitting) -> Any:
 #: more did not help).
 GROUPS, CLUSTERS = 4, 4
 
-#: How powers of two are reached: ``met``, so that their share comes out; ``paper``, where each size
-#: is rounded with that share as probability, which overshoots, as some are powers already.
+#: How the share of powers of two is reached: ``met`` matches it; ``paper`` rounds each size with
+#: the share as probability, which overshoots, as some sizes already are powers.
 Powers = Literal["met", "paper"]
 
 
 class UserGroup(Numbers):
-    """Users who submit alike, and what their jobs are like."""
+    """Users who submit alike, and the distribution of their jobs."""
 
     jobs: tuple[PositiveInt, ...] = Field(
-        min_length=1, description="jobs of each user of the group in the trace, most first"
+        min_length=1, description="jobs of each user of the group in the trace, in falling order"
     )
     area: float = Field(ge=0, le=1, description="share of run time x processors in the trace")
-    mixture: Mixture = Field(description="G: processors and run time of a job, in log2")
+    mixture: Mixture = Field(description="G: processors and run time of a job, log2")
     powers: float = Field(ge=0, le=1, description="f: share of jobs on a power of two processors")
     powers_drawn: float = Field(ge=0, le=1, description="h: that share as the mixture draws it")
 
     @property
     def size(self) -> int:
-        """Jobs of the group in the trace."""
+        """Number of jobs of the group in the trace."""
         return sum(self.jobs)
 
     def rounded_share(self, rule: Powers) -> float:
-        """Return the probability to round a job's processors to a power of two.
+        """Return the probability of rounding a job's processors to a power of two.
 
-        It is (f - h) / (1 - h) to meet f: a share h is one before rounding. Where h is larger
-        already, nothing is rounded.
+        To match f it is (f - h) / (1 - h), as a share h are powers before rounding. If h is larger
+        than f, nothing is rounded.
         """
         if rule == "paper":
             return self.powers
@@ -362,8 +362,8 @@ class UserGroup(Numbers):
 class Mugm(JobModel):
     """Groups of users by descending squash area (run time x processors), each with its mixture.
 
-    Jobs with a run time of 0 are left out. Users are numbered from 1 through the groups, in each
-    the most active first; groups from 1.
+    Jobs with a run time of 0 are left out. Users are numbered from 1 across the groups, within a
+    group by falling activity; groups are numbered from 1.
     """
 
     name: ClassVar[str] = "mugm"
@@ -376,7 +376,7 @@ class Mugm(JobModel):
     )
     machine: int = Field(ge=1, description="processors of the machine of the trace")
     longest_s: float = Field(ge=1, description="s; the longest run time, which no draw exceeds")
-    powers_of_two: Powers = Field("met", description="met, or paper: how they are reached")
+    powers_of_two: Powers = Field("met", description="met or paper: how their share is reached")
 
     @classmethod
     @override
@@ -398,30 +398,30 @@ class Mugm(JobModel):
         Parameters
         ----------
         workload
-            Jobs with users; those without a known one count as one user's.
+            Jobs with users; jobs of unknown users count as one user's.
         groups
-            K, groups of users.
+            K, number of groups of users.
         clusters
-            Clusters of run times.
+            Number of clusters of run times.
         components
             Most components of a group's mixture; BIC chooses.
         powers
             How powers of two are reached, see :data:`Powers`.
         sample
-            Run times that medoids are sought among, evenly spaced by rank.
+            Number of run times in the search for medoids, evenly spaced by rank.
         mixture_sample
-            Most jobs that a mixture is fitted to.
+            Most jobs for the fit of a mixture.
         least_variance
             (log2 units)^2; added to each variance.
         seed
-            Where mixtures start, and which jobs they are fitted to.
+            Seed of the starts of mixtures and of the samples of jobs.
 
         Raises
         ------
         ModelFitError
             When no job has a run time, or a library is not installed.
         QuantityError
-            When an option makes no sense.
+            When an option is out of range.
         """
         for name, number in (
             ("groups", groups), ("clusters", clusters), ("components", components),
@@ -454,20 +454,20 @@ class Mugm(JobModel):
         notes: Sequence[str] = (),
         powers: Powers = "met",
     ) -> Self:
-        """Return the model of a workload whose users are grouped already.
+        """Return the model of a workload with given groups of users.
 
         Parameters
         ----------
         workload
             The jobs.
         label
-            Group of each user in the order of user numbers, from 0 on, shape (users,).
+            Group of each user, from 0 on, in the order of user numbers, shape (users,).
         medoids
-            Of run times, log2 s.
+            Medoids of run times, log2 s.
         how
-            Mixtures are fitted.
+            Settings for fitting mixtures.
         notes
-            What is to be told.
+            Notes of the model.
         powers
             As for :meth:`fit`.
         """
@@ -526,18 +526,18 @@ class Mugm(JobModel):
     def draw_group(
         self, group: int, count: int, random: np.random.Generator, *, machine: int | None = None
     ) -> tuple[Floats, Int64s]:
-        """Return run times (s) and processors of jobs of one group alone.
+        """Return run times (s) and processors of jobs of one group.
 
         Parameters
         ----------
         group
-            Its number, from 1 on.
+            Number of the group, from 1 on.
         count
-            How many jobs.
+            Number of jobs.
         random
             The stream to draw from.
         machine
-            Processors of the machine, which no job exceeds; None takes that of the trace.
+            Processors of the machine, which no job exceeds; None for the machine of the trace.
 
         Raises
         ------
@@ -562,12 +562,12 @@ class Mugm(JobModel):
 
 
 def jobs_of(workload: Workload) -> tuple[Int64s, Int64s, Floats, list[str]]:
-    """Return user, processors and run time of the jobs that count, and what is to be told.
+    """Return user, processors and run time of the jobs that count, with notes.
 
     Raises
     ------
     ModelFitError
-        When there are none.
+        When there are no such jobs.
     """
     keep = workload.run_time > 0
     notes = []
@@ -580,7 +580,7 @@ def jobs_of(workload: Workload) -> tuple[Int64s, Int64s, Floats, list[str]]:
     user = workload.user[keep]
     unknown = int((user < 0).sum())
     if unknown:
-        notes.append(f"{unknown:,} jobs without a user: one user for all of them")
+        notes.append(f"{unknown:,} jobs without a user: count as one user's")
     return user, workload.processors[keep], workload.run_time[keep], notes
 
 

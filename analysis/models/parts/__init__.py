@@ -1,1 +1,1 @@
-"""What models are made of: parts in general, and those that several models have."""
+"""Parts of models: the base classes, and parts used by several models."""

@@ -1,8 +1,8 @@
-"""A rhythm of the week or of the day, imposed on any arrivals.
+"""A weekly or daily cycle that can be imposed on any arrivals.
 
-Arrivals are taken as events in operational time, which goes by faster where the rate is high; the
-clock time of an event is where the integral of the rate reaches it. The mean rate stays the same.
-A daily cycle is an open point of Minh 2012 (section 4.6).
+Arrivals are events in operational time, which runs faster when the rate is high; the clock time of
+an event is where the integral of the rate reaches it. The mean rate stays the same. A daily cycle
+is an open point of Minh 2012 (section 4.6).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hpcrowd.environment.errors import ModelFitError, UnavailableError
 
 
 def _checked(rates: tuple[float, ...]) -> tuple[float, ...]:
-    """Return rates as they are; a pydantic validator.
+    """Check rates; a pydantic validator.
 
     Raises
     ------
@@ -30,7 +30,7 @@ def _checked(rates: tuple[float, ...]) -> tuple[float, ...]:
         When one is negative, or all are 0.
     """
     if rates and (min(rates) < 0 or max(rates) <= 0):
-        raise ValueError("rates must not be negative, and one of them must be positive")
+        raise ValueError("rates: must not be negative, and at least one must be positive")
     return rates
 
 
@@ -39,14 +39,14 @@ Rates = Annotated[tuple[float, ...], AfterValidator(_checked)]
 
 
 class Cycle(Part):
-    """Relative rates of arrivals in the hours of the week, from Monday 00:00 on.
+    """Relative rates of arrivals in the hours of the week, from Monday 00:00.
 
-    Times begin on a Monday, 00:00, as generated workloads do.
+    Times begin on a Monday 00:00, as in generated workloads.
     """
 
     name: ClassVar[str] = "cycle"
     title: ClassVar[str] = "rate of arrivals in each hour of the week"
-    source: ClassVar[str] = "Minh 2012, section 4.6, names it as an open point; ours"
+    source: ClassVar[str] = "our own; an open point in Minh 2012, section 4.6"
 
     rates: Rates = Field(
         min_length=WEEK_HOURS,
@@ -63,7 +63,7 @@ class Cycle(Part):
         workload
             What to fit to.
         weekly
-            Whether days differ; otherwise each has the mean of all days.
+            Whether days differ; otherwise each gets the mean of all days.
 
         Raises
         ------
@@ -86,19 +86,19 @@ class Cycle(Part):
         return cls(rates=tuple((hours / hours.mean()).tolist()), notes=tuple(notes))
 
     def warp(self, times: Floats) -> Floats:
-        """Return the clock times of events in operational time, s, same shape and order.
+        """Return the clock times (s) of events in operational time, in the same shape and order.
 
-        A whole number of weeks stays where it is, so that the mean rate does.
+        Whole numbers of weeks do not move, so the mean rate stays the same.
         """
         return clock_times(times, self.rates, HOUR)
 
     def unwarp(self, times: Floats, start: float = 0) -> Floats:
-        """Return the operational times of events at clock times, s; the inverse of :meth:`warp`.
+        """Return the operational times (s) of events at clock times, the inverse of :meth:`warp`.
 
         Parameters
         ----------
         times
-            s, from ``start`` on.
+            s, counted from ``start``.
         start
             Second of the week at which times are 0.
         """
@@ -107,7 +107,7 @@ class Cycle(Part):
 
 
 def clock_times(operational: Floats, rates: ArrayLike, interval: float) -> Floats:
-    """Return when the integral of a periodic rate reaches each of some values.
+    """Return the times at which the integral of a periodic rate reaches given values.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def clock_times(operational: Floats, rates: ArrayLike, interval: float) -> Float
     Returns
     -------
     array
-        s, same shape; a value reached along a stretch without arrivals is told at its end.
+        s, same shape; for a value reached in a stretch without arrivals, the end of the stretch.
     """
     rate, reached, period = _integral(rates, interval)
     turns = np.floor(operational / period)
@@ -134,7 +134,7 @@ def clock_times(operational: Floats, rates: ArrayLike, interval: float) -> Float
 
 
 def operational_times(clock: Floats, rates: ArrayLike, interval: float) -> Floats:
-    """Return the integral of a periodic rate up to each of some times; see :func:`clock_times`."""
+    """Return the integral of a periodic rate up to given times, see :func:`clock_times`."""
     _, reached, period = _integral(rates, interval)
     turns = np.floor(clock / period)
     edges = np.arange(len(reached)) * interval
@@ -147,5 +147,5 @@ def _integral(rates: ArrayLike, interval: float) -> tuple[Floats, Floats, float]
     rate = rate / rate.mean()
     period = len(rate) * interval
     reached = np.concatenate([[0.0], np.cumsum(rate) * interval])
-    # The last value is the period but for rounding.
+    # The last value is the period, except for rounding.
     return rate, reached * (period / reached[-1]), period

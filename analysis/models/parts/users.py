@@ -1,4 +1,4 @@
-"""Who submits generated jobs, and how long they ask for, where a model says nothing of it."""
+"""Users and requested times of generated jobs, for models without them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hpcrowd.environment.traces.request_model import LEAST_LONGEST, RequestModel
 
 
 def draw_from(shares: Floats, count: int, random: np.random.Generator) -> Int64s:
-    """Return so many places, each with its share, which need not add up to 1."""
+    """Return indices drawn in proportion to shares, which need not add up to 1."""
     ends = np.cumsum(shares)
     drawn = np.searchsorted(ends, random.random(count) * ends[-1], side="right")
     places: Int64s = np.minimum(drawn, len(shares) - 1).astype(np.int64)
@@ -26,9 +26,9 @@ def draw_from(shares: Floats, count: int, random: np.random.Generator) -> Int64s
 
 
 class UserShares(Part):
-    """Users by their share of the bags; whoever submitted a bag may submit the next one too.
+    """Users by their share of the bags; the user of a bag may also submit the next one.
 
-    Bags are drawn instead of jobs because all jobs of a bag have the same user.
+    Users are drawn per bag, not per job, because all jobs of a bag have the same user.
     """
 
     name: ClassVar[str] = "users"
@@ -36,7 +36,7 @@ class UserShares(Part):
     source: ClassVar[str] = "our own"
 
     weights: tuple[PositiveFloat, ...] = Field(
-        min_length=1, description="share of the bags of each user, most first; adds up to 1"
+        min_length=1, description="share of the bags of each user, falling; adds up to 1"
     )
     groups: tuple[PositiveInt, ...] = Field(
         min_length=1, description="group of each user, from 1 on"
@@ -45,7 +45,7 @@ class UserShares(Part):
         0.0,
         ge=0,
         lt=1,
-        description="probability that the next bag has the same user, beyond chance",
+        description="probability, beyond chance, that the next bag has the same user",
     )
 
     @model_validator(mode="after")
@@ -56,10 +56,10 @@ class UserShares(Part):
 
     @classmethod
     def fit(cls, workload: Workload) -> Self:
-        """Return the users of a workload; without known users one, who submits everything.
+        """Return the users of a workload; if no user is known, one user for all jobs.
 
-        The probability to stay is that of two bags after each other with the same user, less what
-        chance gives: (s - q) / (1 - q) with q the sum of squared shares.
+        The probability of staying is that of two successive bags having the same user, corrected
+        for chance: (s - q) / (1 - q) with q the sum of squared shares.
         """
         known = workload.user >= 0
         if not known.any():
@@ -83,7 +83,7 @@ class UserShares(Part):
         )
 
     def assign(self, count: int, random: np.random.Generator) -> tuple[Int64s, Int64s]:
-        """Return user and group of so many bags, numbers from 1 on, each of shape (count,)."""
+        """Return user and group (numbers from 1 on) of ``count`` bags, each of shape (count,)."""
         drawn = draw_from(np.asarray(self.weights), count, random)
         fresh = random.random(count) >= self.stay
         if count:
@@ -93,49 +93,49 @@ class UserShares(Part):
         return place + 1, np.asarray(self.groups, np.int64)[place]
 
 
-# What published models leave open and a workload cannot do without: load and users. Nothing here
-# has a source; all of it are defaults of parameters, chosen here.
+# Load and users, which published models leave open but a workload needs. None of this has a
+# source; all are defaults of parameters, chosen here.
 
-#: Offered load that published parameters get where the paper says nothing of arrivals.
+#: Offered load for published parameters if the paper does not give arrivals.
 LOAD = 0.7
 
-#: Users of published models that have none, their groups, and the exponent of the Zipf
-#: distribution of what they submit.
+#: Number of users and groups for published models without users, and the exponent of the Zipf
+#: distribution of their jobs.
 USERS, GROUPS, EXPONENT = 100, 10, 1.0
 
 
 def chosen_users() -> UserShares:
-    """Return users for a model that knows none."""
+    """Return users for a model without users."""
     rank = np.arange(1, USERS + 1)
     weight = rank**-EXPONENT
     return UserShares(
         weights=tuple((weight / weight.sum()).tolist()),
         groups=tuple(((rank - 1) % GROUPS + 1).tolist()),
-        notes=(f"{USERS} users in {GROUPS} groups are chosen here",),
+        notes=(f"{USERS} users in {GROUPS} groups, chosen here",),
     )
 
 
 def gap_for_load(work: float, machine: int) -> float:
-    """Return the mean time between arrivals that offers :data:`LOAD`, s.
+    """Return the mean time between arrivals that gives :data:`LOAD`, s.
 
     Parameters
     ----------
     work
-        Processors x s that come with an arrival in the mean.
+        Mean processors x s per arrival.
     machine
         Processors of the machine.
     """
     return work / (LOAD * machine)
 
 
-#: Share of jobs with a requested time below which there is too little to fit to; chosen here.
+#: Least share of jobs with a requested time for a fit; chosen here.
 LEAST_SHARE = 0.1
 
 
 class Requests(Part):
-    """How long jobs ask for: the popular times of the trace with their shares, and rare ones.
+    """Requested times: the popular ones of the trace with their shares, and rare ones.
 
-    All jobs of a bag ask for the same, long enough for the longest of them where the times allow.
+    All jobs of a bag request the same time, if possible long enough for the longest of them.
     """
 
     name: ClassVar[str] = "tsafrir"
@@ -144,14 +144,14 @@ class Requests(Part):
 
     longest_s: int = Field(ge=LEAST_LONGEST, description="s; the longest request")
     popular: tuple[tuple[int, float], ...] = Field(
-        (), description="s, and share of the bags that ask for it"
+        (), description="s, and share of the bags that request it"
     )
     head_share: float = Field(gt=0, le=1, description="share of bags with a popular request")
     distinct: int = Field(ge=1, description="number of different requests")
 
     @classmethod
     def fit(cls, workload: Workload) -> Self | None:
-        """Return the requests of a workload; None where it has too few of them to fit to."""
+        """Return the requests of a workload; None if it has too few of them for a fit."""
         if not len(workload):
             return None
         asked = workload.requested_time[bags(workload).first]
@@ -161,7 +161,7 @@ class Requests(Part):
         try:
             found = RequestModel.fit(np.maximum(np.asarray(round_half_up(known)), 1))
         except QuantityError:
-            return None  # nobody asks for an hour: there are no estimates worth the name
+            return None  # no request reaches an hour: there are no meaningful estimates
         return cls(
             longest_s=found.longest,
             popular=tuple(sorted(found.popular.items())),
@@ -171,7 +171,7 @@ class Requests(Part):
 
     @cached_property
     def model(self) -> RequestModel:
-        """The model itself."""
+        """The model of requested times."""
         return RequestModel(
             self.longest_s,
             dict(self.popular),
@@ -180,7 +180,7 @@ class Requests(Part):
         )
 
     def times(self, drawn: Drawn, random: np.random.Generator) -> Floats:
-        """Return a requested time for each job, s, the same for all of a bag."""
+        """Return a requested time for each job, s, the same for all jobs of a bag."""
         names, bag = np.unique(drawn.bag, return_inverse=True)
         longest = np.zeros(len(names))
         np.maximum.at(longest, bag, drawn.run_time)
