@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     Users = str | PopulationConfig | Mixture | BehaviourFactory
     Platform = PlatformConfig
 else:
-    Users = Platform = str | dict[str, Any] | Any
+    Users = Platform = Any
 
 
 @dataclass
