@@ -9,23 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from hpcrowd.agents.behaviours.activity import ActivityWindow, SameWindow, Shifts, WeeklyWindow
-from hpcrowd.agents.behaviours.composed import Composed, Rigid, ThinkTime
-from hpcrowd.agents.behaviours.parts import ACTIVITIES, THINK, WHEN, WINDOWS
-from hpcrowd.agents.behaviours.profiles import Fitted
-from hpcrowd.agents.behaviours.think import ContinuationLaw, LinearThink
-from hpcrowd.agents.generative.shmueli import CALIBRATED, PUBLISHED, SiteModel
+from hpcrowd.agents.behaviours.parts import THINK, WHEN, WINDOWS
 from hpcrowd.environment.errors import QuantityError, not_one_of
+from hpcrowd.environment.registry import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from hpcrowd.agents.behaviours.activity import Activity
+    from hpcrowd.agents.behaviours.activity import Activity, ActivityWindow, Shifts, WeeklyWindow
+    from hpcrowd.agents.behaviours.composed import Composed
     from hpcrowd.agents.behaviours.declared import Parameter, Part
+    from hpcrowd.agents.behaviours.profiles import Fitted
     from hpcrowd.agents.behaviours.reactions import Reaction
-    from hpcrowd.agents.behaviours.think import Think
+    from hpcrowd.agents.behaviours.think import ContinuationLaw, LinearThink, Think
     from hpcrowd.agents.behaviours.user import Behaviour, ReplayUser
     from hpcrowd.agents.behaviours.when import When
+    from hpcrowd.agents.generative.shmueli import SiteModel
     from hpcrowd.agents.work.recorded import Work
 
 
@@ -93,7 +92,9 @@ class Recipe:
         """The part that tells when users are at work."""
         if isinstance(self.window, str):
             return WINDOWS[self.window]
-        return next(_taking(self.window, ACTIVITIES), SameWindow)
+        from hpcrowd.agents.behaviours.activity import SameWindow
+
+        return next(_taking(self.window, WINDOWS.values()), SameWindow)
 
     def parameters(self) -> list[Parameter]:
         """Return what the parts depend on, with their defaults."""
@@ -110,6 +111,8 @@ class Recipe:
         fit
             The recorded work that parts are fitted to; the same unless given.
         """
+        from hpcrowd.agents.behaviours.composed import Composed, Rigid, ThinkTime
+
         if self.when == "recorded" and not self.reactions:
             return Rigid()
         if self == Recipe():
@@ -137,62 +140,64 @@ def _settings(value: Any) -> Any:
 
 
 #: Behaviours by the names that users give.
-PRESETS: dict[str, Recipe | SiteModel] = {
-    "rigid": Recipe(
-        "recorded",
-        does="recorded submissions",
-        source="Madon et al. 2024, Definition 8",
-    ),
-    "think-time": Recipe(
-        "sessions",
-        does="think times between sessions",
-        source="Madon et al. 2024, section 4.2",
-    ),
-    "think-time-windows": Recipe(
-        "sessions",
-        window="fitted",
-        does="the same, and their weekly rhythm",
-        source="the same; windows: own, for the loss told in section 7.3.2",
-    ),
-    "adjusted": Recipe(
-        "batches",
-        does="think times between batches, order of batches",
-        source="Zakay and Feitelson 2015, section VII-A",
-    ),
-    "distribution": Recipe(
-        "batches",
-        "continuation",
-        "shifts",
-        waits=True,
-        does="order of batches; hours are drawn",
-        source="Zakay and Feitelson 2015, section VII-B",
-    ),
-    "fluid": Recipe(
-        "batches",
-        "own",
-        "sessions",
-        waits=True,
-        does="order of batches, recorded hours",
-        source="Zakay and Feitelson 2015, section VII-C",
-    ),
-    # Dynamic think times, the second with activity windows.
-    "linear": Recipe(
-        "batches",
-        "linear",
-        does="order of batches; think by response time",
-        source="Schlagkamp, JSSPP 2015 (abstract only)",
-    ),
-    "linear-windows": Recipe(
-        "batches",
-        "linear",
-        "fitted",
-        does="the same, and their weekly rhythm",
-        source="the same; windows: own",
-    ),
-    # Users who make up their work; the second comes on as many days as recorded.
-    "shmueli-feitelson": PUBLISHED,
-    "generative": CALIBRATED,
-}
+PRESETS: Registry[Recipe | SiteModel] = Registry(
+    {
+        "rigid": Recipe(
+            "recorded",
+            does="recorded submissions",
+            source="Madon et al. 2024, Definition 8",
+        ),
+        "think-time": Recipe(
+            "sessions",
+            does="think times between sessions",
+            source="Madon et al. 2024, section 4.2",
+        ),
+        "think-time-windows": Recipe(
+            "sessions",
+            window="fitted",
+            does="the same, and their weekly rhythm",
+            source="the same; windows: own, for the loss told in section 7.3.2",
+        ),
+        "adjusted": Recipe(
+            "batches",
+            does="think times between batches, order of batches",
+            source="Zakay and Feitelson 2015, section VII-A",
+        ),
+        "distribution": Recipe(
+            "batches",
+            "continuation",
+            "shifts",
+            waits=True,
+            does="order of batches; hours are drawn",
+            source="Zakay and Feitelson 2015, section VII-B",
+        ),
+        "fluid": Recipe(
+            "batches",
+            "own",
+            "sessions",
+            waits=True,
+            does="order of batches, recorded hours",
+            source="Zakay and Feitelson 2015, section VII-C",
+        ),
+        # Dynamic think times, the second with activity windows.
+        "linear": Recipe(
+            "batches",
+            "linear",
+            does="order of batches; think by response time",
+            source="Schlagkamp, JSSPP 2015 (abstract only)",
+        ),
+        "linear-windows": Recipe(
+            "batches",
+            "linear",
+            "fitted",
+            does="the same, and their weekly rhythm",
+            source="the same; windows: own",
+        ),
+        # Users who make up their work; the second comes on as many days as recorded.
+        "shmueli-feitelson": "hpcrowd.agents.generative.shmueli:PUBLISHED",
+        "generative": "hpcrowd.agents.generative.shmueli:CALIBRATED",
+    }
+)
 
 
 def preset_of(behaviour: Composed) -> str | None:

@@ -7,14 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcrowd.agents.behaviours.decisions import Decisions
-from hpcrowd.agents.behaviours.reactions import Note
-from hpcrowd.agents.populations.openness import Visit
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.agents.work.units import Units
 from hpcrowd.analysis.accounts.platform import sizes_of
@@ -23,10 +20,15 @@ from hpcrowd.analysis.metrics import summarize
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
-from hpcrowd.environment.platform.timeline import Attempt
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.traces.headers import with_values
 from hpcrowd.environment.traces.trace import FIELDS, Trace, smallest
+
+if TYPE_CHECKING:
+    from hpcrowd.agents.behaviours.decisions import Decisions
+    from hpcrowd.agents.behaviours.reactions import Note
+    from hpcrowd.agents.populations.openness import Visit
+    from hpcrowd.environment.platform.timeline import Attempt
 
 
 @dataclass

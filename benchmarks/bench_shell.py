@@ -1,12 +1,22 @@
-"""Whole processes, as a user starts them; the compiled code is in its cache."""
+"""Whole processes, as a user starts them; the compiled code is in its cache.
+
+The start of a command is measured as a difference: its process and one that only imports the
+libraries that it cannot do without run in turns, and the medians are subtracted. On a busy machine
+look at the processor time.
+"""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from statistics import median
 from typing import Any
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -44,11 +54,97 @@ def bench_demo(benchmark: Any, figure: Callable[..., None], tmp_path: Path) -> N
 
 
 def bench_import(benchmark: Any, figure: Callable[..., None]) -> None:
-    """Import every package without simulating anything."""
-    code = "import environment, agents, analysis, scenarios; environment.read_swf"
-    figure("shell: import of the packages", shell(benchmark, "-c", code), "s", "<= 0.5")
+    """Import the package and one of its names, without simulating anything."""
+    code = "import hpcrowd as hc; hc.read_swf"
+    figure("shell: import of hpcrowd", shell(benchmark, "-c", code), "s", "<= 0.5")
 
 
 def bench_help(benchmark: Any, figure: Callable[..., None]) -> None:
     """Show the help."""
     figure("shell: hpcrowd --help", shell(benchmark, "-m", "hpcrowd", "--help"), "s", "<= 0.5")
+
+
+def used(arguments: tuple[str, ...], environment: Mapping[str, str]) -> tuple[float, float]:
+    """Return the seconds of a ``python`` with these arguments: by the clock, and of processors."""
+    began = time.perf_counter()
+    process = subprocess.Popen(
+        [sys.executable, *arguments], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, arguments
+    return time.perf_counter() - began, usage.ru_utime + usage.ru_stime
+
+
+def above(
+    benchmark: Any,
+    command: tuple[str, ...],
+    libraries: str,
+    *,
+    bytecode: Path | None,
+    rounds: int = 15,
+) -> tuple[float, float]:
+    """Return how much more a command takes than the import of some libraries, medians of each.
+
+    Parameters
+    ----------
+    benchmark
+        The fixture.
+    command
+        Arguments of ``python``.
+    libraries
+        What the other process imports.
+    bytecode
+        Folder in which Python keeps what it compiled of all sources, in the round before the first;
+        None where it may keep nothing and finds only the bytecode of installed libraries.
+    rounds
+        Pairs of processes.
+
+    Returns
+    -------
+    tuple of float
+        Seconds by the clock, and of processors.
+    """
+    environment = {
+        name: value for name, value in os.environ.items() if name != "PYTHONPYCACHEPREFIX"
+    }
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"
+    if bytecode is not None:
+        del environment["PYTHONDONTWRITEBYTECODE"]
+        environment["PYTHONPYCACHEPREFIX"] = str(bytecode)
+    pairs: list[tuple[tuple[float, float], tuple[float, float]]] = []
+
+    def pair() -> None:
+        pairs.append((used(("-c", f"import {libraries}"), environment), used(command, environment)))
+
+    benchmark.pedantic(pair, rounds=rounds, warmup_rounds=1)
+    found = [
+        median(mine[which] for _, mine in pairs[1:]) - median(base[which] for base, _ in pairs[1:])
+        for which in (0, 1)
+    ]
+    return found[0], found[1]
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["compiled anew", "bytecode kept"])
+def bench_start_of_replay(
+    benchmark: Any, trace_path: Any, figure: Callable[..., None], tmp_path: Path, kept: bool
+) -> None:
+    """A replay of KTH-SP2 above ``import mesa, numba``."""
+    trace = str(trace_path("KTH-SP2-1996-2.1-cln"))
+    command = ("-m", "hpcrowd", "replay", trace, "--json")
+    wall, cpu = above(benchmark, command, "mesa, numba", bytecode=tmp_path if kept else None)
+    name = f"start: replay KTH, {'bytecode kept' if kept else 'no bytecode'}"
+    figure(f"{name}, above mesa, numba", wall, "s", "<= 0.45")
+    figure(f"{name}, above them, CPU", cpu, "s", "<= 0.45")
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["compiled anew", "bytecode kept"])
+def bench_start_of_help(
+    benchmark: Any, figure: Callable[..., None], tmp_path: Path, kept: bool
+) -> None:
+    """The help of hpcrowd above ``import typer, rich``."""
+    command = ("-m", "hpcrowd", "--help")
+    wall, cpu = above(benchmark, command, "typer, rich", bytecode=tmp_path if kept else None)
+    name = f"start: --help, {'bytecode kept' if kept else 'no bytecode'}"
+    figure(f"{name}, above typer, rich", wall, "s", "<= 0.25")
+    figure(f"{name}, above them, CPU", cpu, "s", "<= 0.25")

@@ -37,9 +37,12 @@ def presets_table() -> str:
 
 def choices_table() -> str:
     """Return the named behaviours and what users keep, in short."""
-    from hpcrowd.scenarios.kinds.replay import BEHAVIOURS as KEEPS
+    from hpcrowd.agents.presets import PRESETS
 
-    rows = [(f"[`{name}`](../behaviours/{page_of(name)})", what) for name, what in KEEPS.items()]
+    rows = [
+        (f"[`{name}`](../behaviours/{page_of(name)})", preset.does)
+        for name, preset in PRESETS.items()
+    ]
     return table(("behaviour", "users keep"), rows)
 
 

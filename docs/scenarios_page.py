@@ -103,6 +103,7 @@ def _kind(annotation: Any) -> str:
     from typing import Literal, Union, get_args, get_origin
 
     words = {str: "text", int: "integer", float: "number", bool: "true or false"}
+    words[Any] = "text or table"  # users and platforms: a name or a file, or what a file says
     if annotation in words:
         return words[annotation]
     origin, inside = get_origin(annotation), get_args(annotation)

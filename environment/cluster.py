@@ -11,11 +11,8 @@ import numpy as np
 
 from hpcrowd.environment.engine.base import Engine
 from hpcrowd.environment.engine.passes.base import compiled_pass, runs_compiled
-from hpcrowd.environment.engine.plain import PlainEngine
 from hpcrowd.environment.errors import QuantityError, SchedulerError, check_choice
 from hpcrowd.environment.jobs import Int64s, JobTable
-from hpcrowd.environment.platform.changes import Change, Maintenance, SwitchPolicy
-from hpcrowd.environment.platform.timeline import Attempt, Lost, Timeline
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.schedulers.adaptive import Adaptive
 from hpcrowd.environment.schedulers.base import Scheduler
@@ -24,8 +21,10 @@ from hpcrowd.environment.schedulers.names import parse_scheduler
 from hpcrowd.environment.schedulers.predictors.base import Predictor, parse_estimates
 
 if TYPE_CHECKING:
+    from hpcrowd.environment.engine.units import UnitTable
     from hpcrowd.environment.frame import Frame
-    from hpcrowd.environment.units import UnitTable
+    from hpcrowd.environment.platform.changes import Change
+    from hpcrowd.environment.platform.timeline import Attempt, Lost, Timeline
 
 
 #: Name of the first cluster.
@@ -149,6 +148,8 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         self.submit_unit = self.engine.submit_unit
         self.timeline: Timeline | None = None
         if spec.platform or adaptive is not None:
+            from hpcrowd.environment.platform.timeline import Timeline
+
             self.timeline = Timeline(self.engine, spec.platform, model.streams, lost, adaptive)
             self.engine.timeline = self.timeline
 
@@ -213,6 +214,8 @@ def _engine(
             "choose a scheduler, or see how well a recorded trace is predicted: hpcrowd predict"
         )
     if plain or not (policy is None or runs_compiled(policy)):
+        from hpcrowd.environment.engine.plain import PlainEngine
+
         return PlainEngine(jobs, processors, policy, **options)
     from hpcrowd.environment.engine.compiled import CompiledEngine
 
@@ -233,6 +236,8 @@ def _changes_compiled(policy: Scheduler | None, platform: Sequence[Change]) -> b
         raise QuantityError(
             "platform changes: the recorded schedule knows no processors; choose a scheduler"
         )
+    from hpcrowd.environment.platform.changes import Maintenance, SwitchPolicy
+
     policies = [policy]
     for change in platform:
         if isinstance(change, SwitchPolicy):

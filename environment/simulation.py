@@ -13,21 +13,23 @@ import numpy as np
 
 from hpcrowd.environment.clock import HOUR, Clock
 from hpcrowd.environment.cluster import HOME, Cluster, ClusterSpec
+from hpcrowd.environment.engine.units import UnitTable
 from hpcrowd.environment.errors import QuantityError, SimulationError, not_one_of
 from hpcrowd.environment.frame import Frame
-from hpcrowd.environment.grid.broker import GridBroker, GridSpec
-from hpcrowd.environment.grid.dispatch import Dispatch, dispatch_of, lock_step
-from hpcrowd.environment.grid.policies import GRID, Site, parse_grid_policy
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
-from hpcrowd.environment.platform.changes import Change
 from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.estimates import Estimates
 from hpcrowd.environment.schedulers.predictors.base import Predictor
 from hpcrowd.environment.stops import FOREVER, Stop
-from hpcrowd.environment.units import UnitTable
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+    from hpcrowd.environment.engine.base import Engine
+    from hpcrowd.environment.engine.lock_step import LockStep
+    from hpcrowd.environment.grid.broker import GridBroker, GridSpec
+    from hpcrowd.environment.grid.dispatch import Dispatch
+    from hpcrowd.environment.platform.changes import Change
 
 
 #: Events between two looks at the keyboard and the progress bar: a hundredth of a second compiled,
@@ -125,8 +127,6 @@ class Simulation(Frame):
         for called, spec in (name, home), *(others or {}).items():
             if called in self.clusters:
                 raise QuantityError(f"cluster {called!r}: the first is called so; choose another")
-            if called == GRID and grid is not None:
-                raise QuantityError(f"cluster {GRID!r}: the broker is called so; choose another")
             self.clusters[called] = Cluster(
                 self,
                 jobs,
@@ -143,13 +143,26 @@ class Simulation(Frame):
         self.units = engines[0].units
         self.broker: GridBroker | None = None
         if grid is not None:
+            from hpcrowd.environment.grid.broker import GridBroker
+
+            if GridBroker.name in self.clusters:
+                raise QuantityError(
+                    f"cluster {GridBroker.name!r}: the broker is called so; choose another"
+                )
             self.broker = GridBroker(self, self._dispatch(grid), grid.coallocation)
-        dispatch = None if self.broker is None else self.broker.dispatch
-        self._engine = engines[0] if units is None else lock_step(engines, units, dispatch)
+        self._engine: Engine | LockStep = engines[0]
+        if units is not None:
+            from hpcrowd.environment.grid.dispatch import lock_step
+
+            dispatch = None if self.broker is None else self.broker.dispatch
+            self._engine = lock_step(engines, units, dispatch)
         self._owners: list[Owner] = []
         self._ended = False
 
     def _dispatch(self, grid: GridSpec) -> Dispatch:
+        from hpcrowd.environment.grid.dispatch import dispatch_of
+        from hpcrowd.environment.grid.policies import Site, parse_grid_policy
+
         for name, cluster in self.clusters.items():
             if cluster.engine.scheduler is None:
                 raise QuantityError(
@@ -168,10 +181,10 @@ class Simulation(Frame):
         QuantityError
             When there is none of that name.
         """
-        if name == GRID and self.broker is not None:
+        if self.broker is not None and name == self.broker.name:
             return self.broker
         if name not in self.clusters:
-            known = [*self.clusters, *([GRID] if self.broker is not None else [])]
+            known = [*self.clusters, *([self.broker.name] if self.broker is not None else [])]
             raise QuantityError(f"cluster {name!r}: {not_one_of(name, known)}")
         return self.clusters[name]
 

@@ -93,10 +93,13 @@ def help_of(file: ast.Module) -> str:
 
 
 class LazyGroup(TyperGroup):
-    """The group of all commands, which imports none of them for its help."""
+    """A group of commands, here of all, which imports none of them for its help."""
+
+    #: The commands by name; ``listed()`` returns them without their options.
+    files: type[Any] = CommandFiles
 
     def __init__(self, **attributes: Any) -> None:
-        super().__init__(**attributes | {"commands": CommandFiles()})
+        super().__init__(**attributes | {"commands": self.files()})
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help of the program."""
@@ -108,7 +111,7 @@ class LazyGroup(TyperGroup):
 
     def _unloaded(self) -> LazyGroup:
         shown = copy(self)
-        shown.commands = CommandFiles().listed()
+        shown.commands = self.files().listed()
         return shown
 
 

@@ -101,10 +101,12 @@ def say(text: str) -> None:
 def say_if_compiling(clusters: int = 1) -> None:
     """Tell that the first run on a machine compiles the engine, for one cluster or for several."""
     from hpcrowd.environment.compilation import is_compiled
-    from hpcrowd.environment.engine.kernel.loop import advance
-    from hpcrowd.environment.grid.kernel.loop import advance_grid
 
-    if not is_compiled(advance if clusters == 1 else advance_grid):
+    if clusters == 1:
+        from hpcrowd.environment.engine.kernel.loop import advance
+    else:
+        from hpcrowd.environment.grid.kernel.loop import advance_grid as advance
+    if not is_compiled(advance):
         say("Compiling the cluster engine, once on this machine (some seconds) ...")
 
 

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from hpcrowd.analysis.results import check_replaceable
 from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.files import whole_file
 
@@ -49,6 +48,8 @@ def check_folder(folder: Path, inputs: Iterable[Path], option: str = "--out") ->
     HpcrowdError
         When something is there that hpcrowd did not write, or something would be lost.
     """
+    from hpcrowd.analysis.results import check_replaceable
+
     check_replaceable(folder, option)
     for path in inputs:
         if path.resolve().is_relative_to(folder.resolve()):

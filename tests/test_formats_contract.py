@@ -94,6 +94,17 @@ def test_format_is_found_from_content(name: str, told: FormatOptions, tmp_path: 
             assert np.array_equal(expected[field], again[field]), field
 
 
+@pytest.mark.parametrize("name", [name for name in names_of_formats() if name != "table"])
+def test_a_file_looks_like_one_format(name: str, told: FormatOptions, tmp_path: Path) -> None:
+    """It is found whichever format is tried first, as the suffix decides; a wrong suffix too."""
+    data = sample(name, told)
+    assert [name] == [one.name for one in FORMATS.values() if one.looks_like(data)]
+    for suffix in FORMATS:
+        path = tmp_path / f"trace.{suffix}"
+        path.write_bytes(data)
+        assert FORMATS[name] is find_format(path)
+
+
 def test_a_format_is_declared_in_one_place(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, call: Callable[..., tuple[int, str, str]]
 ) -> None:

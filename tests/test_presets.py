@@ -47,7 +47,7 @@ def work(make_jobs: MakeJobs) -> Work:
 def test_every_preset_can_be_chosen() -> None:
     """The command line offers the presets, with a word on each, and no others."""
     assert list(PRESETS) == list(BEHAVIOURS)
-    assert all(BEHAVIOURS.values())
+    assert all(preset.does for preset in PRESETS.values())
 
 
 @pytest.mark.parametrize(

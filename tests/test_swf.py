@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,9 @@ import pandas as pd
 import pytest
 from hpcrowd.environment import generate_swf, parse_swf, read_swf, write_swf
 from hpcrowd.environment.header import Header
+from hpcrowd.environment.traces.formats.swf import _numbers
 from hpcrowd.environment.traces.trace import FIELDS, Trace
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 LINE = b"1 0 5 60 4 -1 -1 4 90 -1 1 7 3 -1 -1 -1 -1 -1"
@@ -206,3 +208,53 @@ def test_mark_of_utf_8_is_passed_over() -> None:
     """Some editors begin a file with a byte order mark: it belongs to no field and no comment."""
     data = b"\xef\xbb\xbf; MaxProcs: 4\n1 0 5 60 4 -1 -1 4 90 -1 1 7 3 -1 -1 -1 -1 -1\n"
     assert 4 == parse_swf(data).header.processors
+
+
+#: Words of a job: numbers, large ones around what a float holds exactly, and what is no number.
+WORDS = st.one_of(
+    st.integers(-3, 10**6).map(str),
+    st.integers(2**53 - 3, 2**53 + 3).flatmap(lambda n: st.sampled_from([str(n), str(-n)])),
+    st.integers(-(2**65), 2**65).map(str),
+    st.sampled_from(["-0", "007", "+5", "1.5", "5.", "1e3", "nan", "-inf", "0x10", "1_0", "1e400"]),
+    st.sampled_from(["-", "+", "--5", "5-6", "5+6", "-9223372036854775808", "\0005", "5\0"]),
+    st.text("0123456789-+.e", min_size=1, max_size=5),
+)
+BLANKS = st.sampled_from([" ", "  ", "\t", "\x0b", "\x0c", "\x01", "\x1c", " \r", ""])
+
+
+@st.composite
+def job_lines(draw: st.DrawFn) -> list[bytes]:
+    """Lines of jobs, most of them good but for a word or two."""
+    lines = []
+    for _ in range(draw(st.integers(1, 3))):
+        words = LINE.decode().split()
+        for place in draw(st.lists(st.integers(0, len(words) - 1), max_size=3)):
+            words[place] = draw(WORDS) + draw(BLANKS)
+        lines.append(" ".join(words).encode() + draw(st.sampled_from([b"", b"\r", b" "])))
+    return lines
+
+
+def as_floats(lines: list[bytes]) -> np.ndarray | None:
+    """The words of jobs read as floats, one at a time; None where one is no number to keep."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            values = np.fromstring(b"\n".join(lines).decode(), sep=" ")
+    except (ValueError, DeprecationWarning):
+        return None
+    blanks = bytes(range(33))
+    words = [line.translate(bytes.maketrans(blanks, b" " * 33)).split() for line in lines]
+    if any(len(FIELDS) != len(one) for one in words) or len(values) != len(FIELDS) * len(lines):
+        return None
+    return values if np.all(np.abs(values) <= 2**53) else None
+
+
+@settings(max_examples=1000)
+@given(job_lines())
+def test_whole_numbers_are_read_as_floats_are(lines: list[bytes]) -> None:
+    """Reading whole numbers as such accepts, refuses and returns what reading floats does."""
+    expected, found = as_floats(lines), _numbers(b"\n".join(lines), len(lines))
+    assert (expected is None) == (found is None)
+    if expected is not None and found is not None:
+        assert np.float64 == found.dtype
+        assert np.array_equal(expected, found)

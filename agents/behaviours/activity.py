@@ -191,9 +191,6 @@ class ActivityWindow:
 class Activity(Part):
     """Tells when users are at work. Shared by all users of a behaviour; subclass it."""
 
-    #: Whether it cannot be made without settings.
-    given: ClassVar[bool] = False
-
     #: Why a submission waits for it, in the log of decisions.
     why: ClassVar[Why] = Why.WINDOW
 
@@ -257,7 +254,6 @@ class SameWindow(Activity):
 
     name = table = "hours"
     settings = ActivityWindow
-    given = True
 
     def __init__(self, window: ActivityWindow | WeeklyWindow) -> None:
         self.window = window

@@ -22,7 +22,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, override
 
-from hpcrowd.agents.behaviours.reactions import Intention
 from hpcrowd.agents.behaviours.think import RecordedPauses
 from hpcrowd.agents.behaviours.user import Behaviour, ReplayUser
 from hpcrowd.agents.behaviours.when import Reason, Release, SessionGraph, When
@@ -151,6 +150,8 @@ class Composed(Behaviour[ReplayUser]):
 
     def _decide(self, user: ReplayUser, unit: int) -> None:
         """Ask the reactions what becomes of a unit that is due now."""
+        from hpcrowd.agents.behaviours.reactions import Intention
+
         intention = Intention(user, unit)
         before = len(user.notes)
         for reaction in self.reactions:

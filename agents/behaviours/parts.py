@@ -2,48 +2,64 @@
 
 from __future__ import annotations
 
-from hpcrowd.agents.behaviours import activity, profiles, reactions, think, triggers, when
+from typing import TYPE_CHECKING
+
+from hpcrowd.environment.registry import Registry
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hpcrowd.agents.behaviours.activity import Activity
+    from hpcrowd.agents.behaviours.reactions import Response
+    from hpcrowd.agents.behaviours.think import Think
+    from hpcrowd.agents.behaviours.triggers import Trigger
+    from hpcrowd.agents.behaviours.when import When
 
 #: Parts that decide which work comes next; each is made from recorded work.
-WHEN: dict[str, type[when.When]] = {
-    part.name: part for part in (when.Recorded, when.SessionGraph, when.BatchOrder)
-}
+WHEN: Registry[type[When]] = Registry(
+    {
+        "recorded": "hpcrowd.agents.behaviours.when:Recorded",
+        "sessions": "hpcrowd.agents.behaviours.when:SessionGraph",
+        "batches": "hpcrowd.agents.behaviours.when:BatchOrder",
+    }
+)
 
 #: Parts that decide about pauses.
-THINK: dict[str, type[think.Think]] = {
-    part.name: part
-    for part in (think.RecordedPauses, think.LinearThink, think.OwnPauses, think.Continuation)
-}
-
-#: Parts that tell when users are at work; those that need no settings by name.
-ACTIVITIES: tuple[type[activity.Activity], ...] = (
-    activity.Always,
-    activity.SameWindow,
-    profiles.ActiveTime,
-    activity.WorkPattern,
-    activity.RecordedSessions,
+THINK: Registry[type[Think]] = Registry(
+    {
+        "recorded": "hpcrowd.agents.behaviours.think:RecordedPauses",
+        "linear": "hpcrowd.agents.behaviours.think:LinearThink",
+        "own": "hpcrowd.agents.behaviours.think:OwnPauses",
+        "continuation": "hpcrowd.agents.behaviours.think:Continuation",
+    }
 )
-WINDOWS = {part.name: part for part in ACTIVITIES if not part.given}
+
+#: Parts that tell when users are at work; the same hours for all have no name: they are given.
+WINDOWS: Registry[type[Activity]] = Registry(
+    {
+        "always": "hpcrowd.agents.behaviours.activity:Always",
+        "fitted": "hpcrowd.agents.behaviours.profiles:ActiveTime",
+        "shifts": "hpcrowd.agents.behaviours.activity:WorkPattern",
+        "sessions": "hpcrowd.agents.behaviours.activity:RecordedSessions",
+    }
+)
 
 #: What users do instead of submitting as usual.
-RESPONSES: dict[str, type[reactions.Response]] = {
-    part.response: part
-    for part in (
-        reactions.Delay,
-        reactions.Degrade,
-        reactions.Reconfigure,
-        reactions.Renounce,
-        reactions.Switch,
-    )
-}
-
-#: What makes them react, and by name, where several may be forms of one.
-TRIGGER_CLASSES: tuple[type[triggers.Trigger], ...] = (
-    triggers.During,
-    triggers.WeekHours,
-    triggers.Patience,
-    triggers.OnSignal,
+RESPONSES: Registry[type[Response]] = Registry(
+    {
+        "delay": "hpcrowd.agents.behaviours.reactions:Delay",
+        "degrade": "hpcrowd.agents.behaviours.reactions:Degrade",
+        "reconfigure": "hpcrowd.agents.behaviours.reactions:Reconfigure",
+        "renounce": "hpcrowd.agents.behaviours.reactions:Renounce",
+        "switch": "hpcrowd.agents.behaviours.reactions:Switch",
+    }
 )
-TRIGGERS = {
-    one.when: [form for form in TRIGGER_CLASSES if form.when == one.when] for one in TRIGGER_CLASSES
-}
+
+#: What makes them react, each in its forms.
+TRIGGERS: Registry[Sequence[type[Trigger]]] = Registry(
+    {
+        "during": "hpcrowd.agents.behaviours.triggers:DURING",
+        "patience": "hpcrowd.agents.behaviours.triggers:PATIENCE",
+        "signal": "hpcrowd.agents.behaviours.triggers:SIGNAL",
+    }
+)

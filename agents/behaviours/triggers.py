@@ -337,3 +337,7 @@ def _comparable(begin: Moment, end: Moment) -> bool:
     if isinstance(begin, datetime) and isinstance(end, datetime):
         return (begin.tzinfo is None) == (end.tzinfo is None)
     return not isinstance(begin, datetime) and not isinstance(end, datetime)
+
+
+#: Each trigger in its forms, for :mod:`hpcrowd.agents.behaviours.parts`.
+DURING, PATIENCE, SIGNAL = (During, WeekHours), (Patience,), (OnSignal,)

@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from hpcrowd.agents.behaviours.composed import ThinkTime
-from hpcrowd.agents.behaviours.hooks import note_generating, note_replaying
 from hpcrowd.agents.behaviours.user import Behaviour, ReplayUser
-from hpcrowd.agents.generative.generated import GeneratedUser, Generating
 from hpcrowd.agents.populations.mixture import Mixture, Part
 from hpcrowd.agents.presets import PRESETS
 from hpcrowd.agents.work.recorded import Work
@@ -27,6 +25,7 @@ from hpcrowd.environment.streams import Streams
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.decisions import DecisionLog
+    from hpcrowd.agents.generative.generated import GeneratedUser, Generating
 
 
 #: What makes a behaviour from the recorded work.
@@ -79,7 +78,7 @@ def add_users(
         makers, assigned = [behaviour], np.zeros(len(work.sessions.users), np.int64)
     policies = [maker_of(maker)(work) for maker in makers]
     for policy in policies:
-        if isinstance(policy, Generating):
+        if getattr(policy, "generates", False):
             raise QuantityError(
                 f"users {type(policy).__name__}: make up their work, so that their recorded jobs "
                 "must not be in the table; begin with hpcrowd.agents.Casting"
@@ -101,6 +100,8 @@ def add_users(
         owners = [user for user in users for _ in user.units]
         model.own_units(first, work.sessions.rows, owners)
     if log is not None:
+        from hpcrowd.agents.behaviours.hooks import note_replaying
+
         note_replaying(log, users)
     elif compiled and any(policy.reacts for policy in policies):
         _compile(model, work, policies)
@@ -217,7 +218,7 @@ class Casting:
             else np.zeros(len(sessions.users), np.int64)
         )
         generating = tuple(
-            (cast(Generating, maker_of(makers[which])(work)), np.flatnonzero(assigned == which))
+            (cast("Generating", maker_of(makers[which])(work)), np.flatnonzero(assigned == which))
             for which in np.flatnonzero(generates).tolist()
         )
         per_user = np.diff(sessions.session_first[sessions.user_first])
@@ -265,6 +266,8 @@ class Casting:
             for place in places.tolist()
         ]
         if log is not None:
+            from hpcrowd.agents.behaviours.hooks import note_generating
+
             note_generating(log, generated)
         for user in generated:
             user.behaviour.begin(user)

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from hpcrowd.analysis.metrics import bounded_slowdown
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.jobs import Int64s, JobTable, State
-from hpcrowd.environment.platform.timeline import Attempt
 from hpcrowd.environment.quantities import format_duration, plural
 
 if TYPE_CHECKING:
+    from hpcrowd.environment.platform.timeline import Attempt
     from hpcrowd.environment.simulation import Simulation
 
 

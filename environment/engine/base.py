@@ -5,9 +5,9 @@ library's schedulers and the recorded schedule in compiled code;
 :class:`PlainEngine` runs any :class:`Scheduler` in
 plain Python. Both give the same schedule, job for job.
 
-Users wait for the units of a :class:`~hpcrowd.environment.units.UnitTable`. When the last job of a
-unit is over, the engine comes back from :meth:`Engine.advance` in the same instant, before anything
-else arrives. Where there are several clusters, a :class:`LockStep` leads
+Users wait for the units of a :class:`~hpcrowd.environment.engine.units.UnitTable`. When the last
+job of a unit is over, the engine comes back from :meth:`Engine.advance` in the same instant, before
+anything else arrives. Where there are several clusters, a :class:`LockStep` leads
 their engines through the phases of each instant instead.
 """
 
@@ -21,6 +21,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hpcrowd.environment.engine.units import UnitTable
 from hpcrowd.environment.errors import QuantityError, SimulationError
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.quantities import time_at_pace, time_at_speed
@@ -28,7 +29,6 @@ from hpcrowd.environment.schedulers.base import Announced, Scheduler
 from hpcrowd.environment.schedulers.estimates import Estimates
 from hpcrowd.environment.schedulers.predictors.base import Predictor
 from hpcrowd.environment.stops import FOREVER, Stop
-from hpcrowd.environment.units import UnitTable
 
 
 class Changes(Protocol):

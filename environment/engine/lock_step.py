@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hpcrowd.environment.engine.base import Engine
+from hpcrowd.environment.engine.units import UnitTable
 from hpcrowd.environment.stops import FOREVER, Stop
-from hpcrowd.environment.units import UnitTable
 
 
 class BrokerQueue:

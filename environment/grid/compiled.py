@@ -21,6 +21,7 @@ from hpcrowd.environment.engine.compiled import CompiledEngine
 from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.places import wider, with_room
 from hpcrowd.environment.engine.lock_step import LockStep
+from hpcrowd.environment.engine.units import UnitTable
 from hpcrowd.environment.grid.dispatch import Dispatch
 from hpcrowd.environment.grid.kernel import loop as G
 from hpcrowd.environment.grid.kernel import queue as Q
@@ -34,7 +35,6 @@ from hpcrowd.environment.grid.policies import (
 )
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.stops import FOREVER, Stop
-from hpcrowd.environment.units import UnitTable
 
 drop_stale(G.advance_grid)
 

@@ -18,11 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 from hpcrowd.environment.engine.base import Engine
 from hpcrowd.environment.engine.lock_step import BrokerQueue, LockStep
 from hpcrowd.environment.engine.plain import PlainEngine
+from hpcrowd.environment.engine.units import UnitTable
 from hpcrowd.environment.errors import SchedulerError, SimulationError
 from hpcrowd.environment.grid.policies import GridJob, GridPolicy, Site, fits, grid_job
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.stops import FOREVER
-from hpcrowd.environment.units import UnitTable
 
 
 class Dispatch(BrokerQueue):

@@ -7,37 +7,29 @@ from types import UnionType
 from typing import Any, get_args, get_type_hints
 
 from hpcrowd.environment.errors import QuantityError, not_one_of
-from hpcrowd.environment.schedulers.adaptive import Adaptive
+from hpcrowd.environment.registry import Registry
 from hpcrowd.environment.schedulers.base import Scheduler, options_of
-from hpcrowd.environment.schedulers.conservative import Conservative
-from hpcrowd.environment.schedulers.creasy import Creasy
-from hpcrowd.environment.schedulers.easy import EASY
-from hpcrowd.environment.schedulers.fair_share import FairShare
-from hpcrowd.environment.schedulers.multi_queue import MultiQueue
-from hpcrowd.environment.schedulers.order import FCFS, LJF, SJF, Order
-from hpcrowd.environment.schedulers.selective import Selective, SelectiveCategorized
 
 #: Starts each job its recorded wait after its submission, capacity ignored; no policy.
 RECORDED = "recorded"
 
 #: Policies by the name a user gives; a new one is its class and an entry here.
-SCHEDULERS: dict[str, type[Scheduler]] = {
-    policy.name: policy
-    for policy in (
-        FCFS,
-        EASY,
-        Conservative,
-        Selective,
-        SelectiveCategorized,
-        SJF,
-        LJF,
-        Order,
-        MultiQueue,
-        FairShare,
-        Creasy,
-        Adaptive,
-    )
-}
+SCHEDULERS: Registry[type[Scheduler]] = Registry(
+    {
+        "fcfs": "hpcrowd.environment.schedulers.order:FCFS",
+        "easy": "hpcrowd.environment.schedulers.easy:EASY",
+        "conservative": "hpcrowd.environment.schedulers.conservative:Conservative",
+        "selective": "hpcrowd.environment.schedulers.selective:Selective",
+        "selective-categorized": "hpcrowd.environment.schedulers.selective:SelectiveCategorized",
+        "sjf": "hpcrowd.environment.schedulers.order:SJF",
+        "ljf": "hpcrowd.environment.schedulers.order:LJF",
+        "order": "hpcrowd.environment.schedulers.order:Order",
+        "multi-queue": "hpcrowd.environment.schedulers.multi_queue:MultiQueue",
+        "fair-share": "hpcrowd.environment.schedulers.fair_share:FairShare",
+        "creasy": "hpcrowd.environment.schedulers.creasy:Creasy",
+        "adaptive": "hpcrowd.environment.schedulers.adaptive:Adaptive",
+    }
+)
 
 #: All names that a user may give.
 SCHEDULER_NAMES = (*SCHEDULERS, RECORDED)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,9 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.quantities import parse_duration, parse_factor, round_half_up
 from hpcrowd.environment.streams import Streams
-from hpcrowd.environment.traces.request_model import RequestModel
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.traces.request_model import RequestModel
 
 #: Name of the random stream that requested times are drawn from.
 STREAM = "requested time"
@@ -68,6 +70,7 @@ class RequestedTimes:
                 )
             if longest == "fitted":
                 return cls(fitted=True, everyone=bool(plus))
+            from hpcrowd.environment.traces.request_model import RequestModel
 
             try:
                 return cls(model=RequestModel(parse_duration(longest)), everyone=bool(plus))
@@ -119,6 +122,8 @@ class RequestedTimes:
             note("requested time replaced by one of the model of users' estimates", ~missing)
         requested = recorded.copy()
         if drawn.any():
+            from hpcrowd.environment.traces.request_model import RequestModel
+
             model = self.model or RequestModel.fit(recorded[~missing])
             stream = Streams(seed).generator(STREAM)
             requested[drawn] = model.draw(run[drawn], stream, outrun=self.fitted)

@@ -52,10 +52,10 @@ def carry_out(
     draw
         Draws a picture of the run.
     """
-    from hpcrowd.analysis.results import check_replaceable, write_results
-
     log = log_for(log_decisions, out)
     if out is not None:
+        from hpcrowd.analysis.results import check_replaceable, write_results
+
         check_replaceable(out)
     begin = read()
     say_if_compiling(scenario.clusters_in_all())

@@ -27,24 +27,23 @@ from hpcrowd.environment.errors import (
     nearest,
     not_one_of,
 )
+from hpcrowd.environment.registry import Registry
 from hpcrowd.environment.toml_files import line_of, read_toml
 from hpcrowd.scenarios.kinds.base import Scenario
-from hpcrowd.scenarios.kinds.grid import GridConfig
-from hpcrowd.scenarios.kinds.populate import PopulateConfig
-from hpcrowd.scenarios.kinds.replay import ReplayConfig
-from hpcrowd.scenarios.kinds.resample import ResampleConfig
 
 if TYPE_CHECKING:
     from tomlkit.items import Table
 
 
 #: Kinds of scenarios by the word that files have; a new kind is a class and an entry here.
-KINDS: dict[str, type[Scenario]] = {
-    "replay": ReplayConfig,
-    "populate": PopulateConfig,
-    "resample": ResampleConfig,
-    "grid": GridConfig,
-}
+KINDS: Registry[type[Scenario]] = Registry(
+    {
+        "replay": "hpcrowd.scenarios.kinds.replay:ReplayConfig",
+        "populate": "hpcrowd.scenarios.kinds.populate:PopulateConfig",
+        "resample": "hpcrowd.scenarios.kinds.resample:ResampleConfig",
+        "grid": "hpcrowd.scenarios.kinds.grid:GridConfig",
+    }
+)
 
 #: Letters in a line of a file that is written.
 WIDTH = 100

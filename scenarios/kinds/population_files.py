@@ -28,8 +28,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, create_model, model_validator
 
+from hpcrowd.agents.behaviours.activity import SameWindow
 from hpcrowd.agents.behaviours.declared import Part, parameters_of
-from hpcrowd.agents.behaviours.parts import ACTIVITIES, THINK, WHEN, WINDOWS
+from hpcrowd.agents.behaviours.parts import THINK, WHEN, WINDOWS
 from hpcrowd.environment.errors import HpcrowdError, QuantityError, not_one_of
 from hpcrowd.environment.schedulers.predictors.base import parse_estimates
 from hpcrowd.environment.toml_files import read_toml
@@ -45,7 +46,10 @@ if TYPE_CHECKING:
 
 
 #: Parts that may have settings, by what they decide.
-PARTS: dict[str, tuple[type[Part], ...]] = {"think": tuple(THINK.values()), "window": ACTIVITIES}
+PARTS: dict[str, tuple[type[Part], ...]] = {
+    "think": tuple(THINK.values()),
+    "window": (SameWindow, *WINDOWS.values()),
+}
 
 
 class _Entry(Strict):

@@ -15,15 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, override
 import numpy as np
 from pydantic import Field, ValidationInfo, field_validator
 
-from hpcrowd.agents.populations.mixture import Mixture
 from hpcrowd.agents.presets import PRESETS
 from hpcrowd.environment.errors import not_one_of
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.traces.requested_times import RequestedTimes
 from hpcrowd.environment.traces.trace import Conversions, Trace
 from hpcrowd.scenarios.kinds.base import Staged, Watch, checksum
-from hpcrowd.scenarios.kinds.platform_files import PlatformConfig, read_platform
-from hpcrowd.scenarios.kinds.population_files import PopulationConfig, read_population
 from hpcrowd.scenarios.kinds.trace_settings import TraceScenario
 
 if TYPE_CHECKING:
@@ -31,22 +28,30 @@ if TYPE_CHECKING:
 
     from hpcrowd.agents.behaviours.decisions import DecisionLog
     from hpcrowd.agents.behaviours.user import ReplayUser
+    from hpcrowd.agents.populations.mixture import Mixture
     from hpcrowd.agents.work.recorded import Work
     from hpcrowd.agents.work.units import Units
     from hpcrowd.analysis.run import Run
     from hpcrowd.environment.jobs import Int64s
     from hpcrowd.environment.platform.changes import Change
+    from hpcrowd.scenarios.kinds.platform_files import PlatformConfig
+    from hpcrowd.scenarios.kinds.population_files import PopulationConfig
 
 
-#: Behaviours by name, and what users keep, in a few words.
-BEHAVIOURS = {name: preset.does for name, preset in PRESETS.items()}
+#: Behaviours by name.
+BEHAVIOURS = tuple(PRESETS)
 
 #: Makes a behaviour from the recorded work, such as a subclass of ThinkTime; see
 #: ``agents.populations.population.add_users``. Not imported here: looking at options needs no
 #: simulation.
 BehaviourFactory = Callable[..., Any]
 
-Users = str | PopulationConfig | Mixture | BehaviourFactory
+# Populations and platforms are imported by the validators, where one is given.
+if TYPE_CHECKING:
+    Users = str | PopulationConfig | Mixture | BehaviourFactory
+    Platform = PlatformConfig
+else:
+    Users = Platform = Any
 
 
 @dataclass
@@ -82,7 +87,7 @@ class ReplayConfig(TraceScenario):
         description=f"how users behave: {', '.join(BEHAVIOURS)}; or a population from FILE.toml. "
         "`hpcrowd behaviours` describes them",
     )
-    platform: PlatformConfig | None = Field(
+    platform: Platform | None = Field(
         None, description="TOML file of what changes on the machine during the run"
     )
 
@@ -90,6 +95,11 @@ class ReplayConfig(TraceScenario):
     @classmethod
     def _known_users(cls, users: Any, info: ValidationInfo) -> Any:
         """Read the file of a population; a table describes one."""
+        if users in BEHAVIOURS:
+            return users
+        from hpcrowd.agents.populations.mixture import Mixture
+        from hpcrowd.scenarios.kinds.population_files import PopulationConfig, read_population
+
         folder = info.data["folder"]
         if isinstance(users, dict):
             return PopulationConfig.configure(
@@ -97,23 +107,33 @@ class ReplayConfig(TraceScenario):
             )
         if isinstance(users, str) and users.endswith(".toml"):
             return read_population(folder / users)
-        if isinstance(users, str) and users not in BEHAVIOURS:
-            raise ValueError(not_one_of(users, BEHAVIOURS))
-        return users
+        if isinstance(users, PopulationConfig | Mixture) or callable(users):
+            return users
+        raise ValueError(not_one_of(users, BEHAVIOURS))
 
     @field_validator("platform", mode="before")
     @classmethod
     def _readable_platform(cls, platform: Any, info: ValidationInfo) -> Any:
         """Read the file of a platform; a table describes one."""
+        if platform is None:
+            return None
+        from hpcrowd.scenarios.kinds.platform_files import PlatformConfig, read_platform
+
         if isinstance(platform, dict):
             return PlatformConfig.configure(**platform)
-        return (
-            read_platform(info.data["folder"] / platform) if isinstance(platform, str) else platform
-        )
+        if isinstance(platform, str):
+            return read_platform(info.data["folder"] / platform)
+        if isinstance(platform, PlatformConfig):
+            return platform
+        raise ValueError("give a TOML file, a table of changes, or a PlatformConfig")
 
     @property
     def population(self) -> PopulationConfig | None:
         """The population, where users are one that was described."""
+        if isinstance(self.users, str):
+            return None
+        from hpcrowd.scenarios.kinds.population_files import PopulationConfig
+
         return self.users if isinstance(self.users, PopulationConfig) else None
 
     @override

@@ -8,6 +8,7 @@ name, that runs the study and returns it. Its parameters declare the options of 
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -37,6 +38,18 @@ class Entry(NamedTuple):
 def study_names() -> list[str]:
     """Return the names of the studies in alphabetical order."""
     return sorted(path.parent.name.replace("_", "-") for path in FOLDER.glob("*/study.py"))
+
+
+def study_about(name: str) -> str:
+    """Return the line of a study for lists, ``about`` of its class; its file is read, not run."""
+    folder = FOLDER / name.replace("-", "_")
+    source = ast.parse((folder / "study.py").read_text(encoding="utf-8"))
+    found: str = next(
+        ast.literal_eval(node.value)
+        for node in ast.walk(source)
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "about"
+    )
+    return found
 
 
 def study_entry(name: str) -> Entry:

@@ -8,10 +8,10 @@ once at each instant at which the plain scheduler would be asked.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from importlib import import_module
 from typing import Any, Protocol
 
 from hpcrowd.environment.jobs import Int64s, JobTable
+from hpcrowd.environment.registry import imported
 from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.easy import EASY
 from hpcrowd.environment.schedulers.order import FCFS
@@ -132,8 +132,7 @@ def compiled_pass(scheduler: Scheduler) -> type[CompiledPass] | None:
     place = _place(scheduler)
     if not place:
         return None
-    module, _, name = place.partition(":")
-    found: type[CompiledPass] = getattr(import_module(module), name)
+    found: type[CompiledPass] = imported(place)
     return found
 
 

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from hpcrowd.environment.errors import QuantityError, TraceError, not_one_of
+from hpcrowd.environment.registry import Registry
 from hpcrowd.environment.traces.archive.logs import trace_path
-from hpcrowd.environment.traces.formats.batsim.jobs import BATSIM_JOBS
-from hpcrowd.environment.traces.formats.batsim.workloads import BATSIM
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
 from hpcrowd.environment.traces.formats.common.files import read_head
-from hpcrowd.environment.traces.formats.gwf import GWF
-from hpcrowd.environment.traces.formats.pbs.accounting import PBS
-from hpcrowd.environment.traces.formats.slurm.accounting import SACCT
-from hpcrowd.environment.traces.formats.swf import SWF
-from hpcrowd.environment.traces.formats.tables.columns import CSV, PARQUET
-from hpcrowd.environment.traces.formats.tables.mapped import TABLE
 from hpcrowd.environment.traces.trace import Trace
 
 #: Formats by name, in the order in which they are looked for.
-FORMATS: dict[str, Format] = {
-    one.name: one for one in (PARQUET, BATSIM, SWF, GWF, SACCT, PBS, BATSIM_JOBS, CSV, TABLE)
-}
+FORMATS: Registry[Format] = Registry(
+    {
+        "parquet": "hpcrowd.environment.traces.formats.tables.columns:PARQUET",
+        "batsim": "hpcrowd.environment.traces.formats.batsim.workloads:BATSIM",
+        "swf": "hpcrowd.environment.traces.formats.swf:SWF",
+        "gwf": "hpcrowd.environment.traces.formats.gwf:GWF",
+        "sacct": "hpcrowd.environment.traces.formats.slurm.accounting:SACCT",
+        "pbs": "hpcrowd.environment.traces.formats.pbs.accounting:PBS",
+        "batsim-jobs": "hpcrowd.environment.traces.formats.batsim.jobs:BATSIM_JOBS",
+        "csv": "hpcrowd.environment.traces.formats.tables.columns:CSV",
+        "table": "hpcrowd.environment.traces.formats.tables.mapped:TABLE",
+    }
+)
 
 
 def parse_format(name: str) -> Format:
@@ -56,7 +60,7 @@ def find_format(path: str | os.PathLike[str]) -> Format:
     head = read_head(path)
     if not head.strip():
         raise TraceError(f"{path}: is empty; a trace has one line a job")
-    found = next((one for one in FORMATS.values() if one.looks_like(head)), None)
+    found = next((one for one in _candidates(path) if one.looks_like(head)), None)
     found = found or format_by_name(path)
     if found is None:
         known = ", ".join(FORMATS)
@@ -65,6 +69,17 @@ def find_format(path: str | os.PathLike[str]) -> Format:
             f"({known})"
         )
     return found
+
+
+def _candidates(path: str | os.PathLike[str]) -> Iterator[Format]:
+    """Yield all formats, the one that is called like the suffix of the file first.
+
+    For most files that is the right one, and no other format is imported.
+    """
+    likely = Path(path).name.lower().removesuffix(".gz").rpartition(".")[2]
+    if likely in FORMATS:
+        yield FORMATS[likely]
+    yield from FORMATS.values()
 
 
 def read_trace(

@@ -17,6 +17,7 @@ Source: Parallel Workloads Archive, definition of the Standard Workload Format.
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,15 +58,36 @@ def _numbers(body: bytes, lines: int) -> NDArray[np.float64] | None:
     fields = np.diff(np.searchsorted(begins, ends), prepend=0)
     if np.any(fields != len(FIELDS)):
         return None
+    # Whole numbers are read three times as fast as such; most traces have no others.
+    count, values = lines * len(FIELDS), None
+    if b"." not in body and _signs_begin_numbers(characters):
+        values = _read(body, np.int64)
+    if values is None or len(values) != count:
+        values = _read(body, np.float64)
+    if values is None or len(values) != count:
+        return None
+    values = values.astype(np.float64, copy=False)
+    return values if np.all(np.abs(values) <= LARGEST_EXACT) else None
+
+
+def _read(body: bytes, kind: type[np.number[Any]]) -> NDArray[Any] | None:
+    """Return the numbers of a text; None when something in it is none of this kind."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            values = np.fromstring(body.decode("ascii"), sep=" ")
+            return np.fromstring(body.decode("ascii"), dtype=kind, sep=" ")
     except (ValueError, DeprecationWarning):
         return None
-    if len(values) != lines * len(FIELDS) or not np.all(np.abs(values) <= LARGEST_EXACT):
-        return None
-    return values
+
+
+def _signs_begin_numbers(characters: NDArray[np.uint8]) -> bool:
+    """Return whether each sign has a blank before it and a digit after it."""
+    signs = np.flatnonzero((characters == ord("-")) | (characters == ord("+")))
+    after = characters[signs + 1]
+    return bool(
+        np.all(characters[signs[signs > 0] - 1] <= ord(" "))
+        and np.all((ord("0") <= after) & (after <= ord("9")))
+    )
 
 
 def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:

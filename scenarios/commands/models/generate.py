@@ -7,11 +7,8 @@ from typing import Annotated
 
 import typer
 
-from hpcrowd.analysis.models.generation import generate
-from hpcrowd.analysis.models.model import model_of
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.quantities import plural
-from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.scenarios.commands.options import AsJson, ModelSource, Seed
 from hpcrowd.scenarios.terminal import print_json, progress_bar, say, standard_output
 from hpcrowd.scenarios.whole_file import check_writable
@@ -46,6 +43,10 @@ def command(
     hpcrowd generate M.json --days 30 --load 0.7 -o X.swf.gz
     hpcrowd generate lublin --processors 256 --jobs 10000 -o X.swf.gz
     """
+    from hpcrowd.analysis.models.generation import generate
+    from hpcrowd.analysis.models.model import model_of
+    from hpcrowd.environment.traces.formats.swf import write_swf
+
     check_writable(out, "--out")
     if not out.name.endswith((".swf", ".swf.gz")):
         raise QuantityError(f"--out {out}: a trace ends in .swf or .swf.gz")

@@ -4,23 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hpcrowd.analysis.features.distance import VARIABLES
-from hpcrowd.analysis.features.report import format_value
-from hpcrowd.analysis.features.stats import GROUPS, read_workload
-from hpcrowd.analysis.models.judgement import (
-    Judgement,
-    Replication,
-    Task,
-    format_spread,
-    judge,
-    judgement_html,
-    within,
-)
-from hpcrowd.analysis.models.model import model_of
 from hpcrowd.environment.quantities import plural
 from hpcrowd.scenarios.commands.options import (
     AsJson,
@@ -29,7 +16,6 @@ from hpcrowd.scenarios.commands.options import (
     TraceOrRun,
     WhichJobs,
 )
-from hpcrowd.scenarios.sweeps.loop import each_in_processes
 from hpcrowd.scenarios.terminal import (
     Reasons,
     plain_table,
@@ -39,6 +25,9 @@ from hpcrowd.scenarios.terminal import (
     standard_output,
 )
 from hpcrowd.scenarios.whole_file import check_writable, write_whole
+
+if TYPE_CHECKING:
+    from hpcrowd.analysis.models.judgement import Judgement, Replication, Task
 
 
 def command(
@@ -52,6 +41,11 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Compare a model with a trace: features of generated workloads and of the trace."""
+    from hpcrowd.analysis.features.stats import read_workload
+    from hpcrowd.analysis.models.judgement import judge, judgement_html
+    from hpcrowd.analysis.models.model import model_of
+    from hpcrowd.scenarios.sweeps.loop import each_in_processes
+
     if out is not None:
         check_writable(out)
 
@@ -77,6 +71,11 @@ def command(
 
 def show(found: Judgement) -> None:
     """Print distances, then features of trace and generated workloads."""
+    from hpcrowd.analysis.features.distance import VARIABLES
+    from hpcrowd.analysis.features.report import format_value
+    from hpcrowd.analysis.features.stats import GROUPS
+    from hpcrowd.analysis.models.judgement import format_spread, within
+
     console = standard_output()
     model, count = found.model, len(found.replications)
     console.print(

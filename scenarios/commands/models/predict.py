@@ -7,34 +7,18 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcrowd.analysis.prediction import (
-    Accuracy,
-    PastJobs,
-    Trained,
-    accuracy,
-    evaluate,
-    parse_years,
-    past_jobs,
-    training_jobs,
-)
-from hpcrowd.analysis.prediction import train as train_history
-from hpcrowd.analysis.results import versions
 from hpcrowd.environment.errors import ModelFileError, PredictorError, QuantityError
 from hpcrowd.environment.quantities import parse_duration, plural
-from hpcrowd.environment.schedulers.predictors.history import HistoryPredictor, published_names
-from hpcrowd.environment.schedulers.predictors.models import (
-    PREDICTORS,
-    Shipped,
-    parse_predictor,
-    write_predictor,
-)
-from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.scenarios.commands.options import AsJson, TracePath
 from hpcrowd.scenarios.terminal import plain_table, print_json, progress_bar, standard_output
+
+if TYPE_CHECKING:
+    from hpcrowd.analysis.prediction import Accuracy, PastJobs, Trained
+    from hpcrowd.environment.schedulers.predictors.models import Shipped
 
 #: Models that are set side by side unless others are asked for.
 DEFAULT_MODELS = ("last-two", "nearest")
@@ -111,6 +95,11 @@ def command(
     hpcrowd predict log.swf.gz --model history --train --out model.json
     hpcrowd predict log.swf.gz --model last-two --model model.json --json
     """
+    from hpcrowd.analysis.prediction import parse_years, past_jobs, training_jobs
+    from hpcrowd.analysis.prediction import train as train_history
+    from hpcrowd.environment.schedulers.predictors.models import write_predictor
+    from hpcrowd.environment.traces.formats.registry import read_trace
+
     if out is not None and not train:
         raise QuantityError(f"--out {out}: only a trained model is written; add --train")
     if out is not None and out.suffix != ".json":
@@ -153,6 +142,9 @@ def command(
 
 def _with_history(text: str, history: str | None, *, untrained: bool) -> Shipped:
     """Return the predictor that ``text`` means, with another kind of history if one is given."""
+    from hpcrowd.environment.schedulers.predictors.history import HistoryPredictor, published_names
+    from hpcrowd.environment.schedulers.predictors.models import PREDICTORS, parse_predictor
+
     predictor = parse_predictor(text)
     if isinstance(predictor, HistoryPredictor) and predictor.parameters is None:
         if not (untrained and text == "history"):
@@ -170,6 +162,8 @@ def _with_history(text: str, history: str | None, *, untrained: bool) -> Shipped
 
 
 def _baseline(past: PastJobs, training: int) -> Line:
+    from hpcrowd.analysis.prediction import accuracy
+
     figures = accuracy(past, past.jobs.requested_time, training)
     part = past.first(training)
     return Line(
@@ -178,6 +172,8 @@ def _baseline(past: PastJobs, training: int) -> Line:
 
 
 def _line(past: PastJobs, training: int, label: str, predictor: Shipped) -> Line:
+    from hpcrowd.analysis.prediction import evaluate
+
     test = evaluate(past, predictor, training)
     part = evaluate(past.first(training), predictor) if training else None
     return Line(label, predictor.to_json(), test, part)
@@ -187,6 +183,8 @@ def _provenance(
     past: PastJobs, training: int, found: Trained, evaluations: int | None
 ) -> dict[str, Any]:
     """Return where trained parameters come from: enough to find them again."""
+    from hpcrowd.analysis.results import versions
+
     return {
         "trace": past.facts,
         "training_jobs": training,

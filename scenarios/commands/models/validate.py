@@ -8,19 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hpcrowd.analysis.results import check_replaceable
-from hpcrowd.analysis.validation.evidence import MEASURES
-from hpcrowd.analysis.validation.parts import BASELINES, UserModel, check_waits
-from hpcrowd.analysis.validation.report import TITLES, headline, notes, plain, score_rows, write
-from hpcrowd.analysis.validation.validation import FORECASTS, Validation, validate
-from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError, check_choice, not_one_of
-from hpcrowd.environment.schedulers.names import parse_scheduler
-from hpcrowd.environment.traces.formats.registry import read_trace
-from hpcrowd.environment.traces.trace import jobs_from_trace
 from hpcrowd.scenarios.commands.options import AsJson, TracePath
-from hpcrowd.scenarios.kinds.population_files import read_population
-from hpcrowd.scenarios.kinds.replay import BEHAVIOURS
 from hpcrowd.scenarios.terminal import (
     plain_table,
     print_json,
@@ -32,6 +21,9 @@ from hpcrowd.scenarios.terminal import (
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from hpcrowd.analysis.validation.parts import UserModel
+    from hpcrowd.analysis.validation.validation import Validation
 
 
 #: Where pauses in the simulated second part come from.
@@ -63,6 +55,16 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Fit user models to the first part of a trace and test them on the rest."""
+    from hpcrowd.agents.presets import PRESETS
+    from hpcrowd.analysis.results import check_replaceable
+    from hpcrowd.analysis.validation.parts import check_waits
+    from hpcrowd.analysis.validation.report import headline, plain, write
+    from hpcrowd.analysis.validation.validation import validate
+    from hpcrowd.environment.clock import Clock
+    from hpcrowd.environment.schedulers.names import parse_scheduler
+    from hpcrowd.environment.traces.formats.registry import read_trace
+    from hpcrowd.environment.traces.trace import jobs_from_trace
+
     if not 0 < split < 1:
         raise QuantityError(
             f"split {split}: share of the submissions in the first part, between 0 and 1"
@@ -71,7 +73,7 @@ def command(
     if seeds < 1 or seed < 0:
         raise QuantityError(f"seeds {seeds}, seed {seed}: at least 1, and at least 0")
     parse_scheduler(scheduler)
-    names = BEHAVIOURS if users is None else [name.strip() for name in users.split(",")]
+    names = list(PRESETS) if users is None else [name.strip() for name in users.split(",")]
     models = models_of(names)
     if out is not None:
         check_replaceable(out)
@@ -107,6 +109,10 @@ def command(
 
 def show(found: Validation, console: Console) -> None:
     """Print the tables."""
+    from hpcrowd.analysis.validation.evidence import MEASURES
+    from hpcrowd.analysis.validation.report import TITLES, notes, score_rows
+    from hpcrowd.analysis.validation.validation import FORECASTS
+
     forecasts = "Forecasts: CRPS of the pause in decades, mean over users; 0 is perfect"
     simulated = "Simulated second part: distance from the recorded one, 0 to 1"
     for title, measures, digits, more in (
@@ -133,15 +139,19 @@ def models_of(users: Iterable[str]) -> list[UserModel]:
     QuantityError
         When one is not known or named twice, or a file is wrong.
     """
+    from hpcrowd.agents.presets import PRESETS
+    from hpcrowd.analysis.validation.parts import BASELINES, UserModel
+    from hpcrowd.scenarios.kinds.population_files import read_population
+
     models: list[UserModel] = []
     for name in users:
         if name.endswith(".toml"):
             population = read_population(name)
             models.append(UserModel(population.name, population.mixture()))
-        elif name in BEHAVIOURS or name in BASELINES:
+        elif name in PRESETS or name in BASELINES:
             models.append(UserModel.of(name))
         else:
-            raise QuantityError(f"users {name!r}: {not_one_of(name, BEHAVIOURS)}, or a TOML file")
+            raise QuantityError(f"users {name!r}: {not_one_of(name, PRESETS)}, or a TOML file")
         if models[-1].name in [model.name for model in models[:-1]]:
             raise QuantityError(f"users {models[-1].name!r}: named twice; leave one")
     return models

@@ -7,18 +7,18 @@ their options themselves; a study is loaded when its command is asked for.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand
 
+from hpcrowd.scenarios.cli import LazyGroup
 from hpcrowd.scenarios.commands.options import AsJson
 from hpcrowd.scenarios.studies.options import arguments_of, options_of
-from hpcrowd.scenarios.studies.registry import study_entry, study_names
-from hpcrowd.scenarios.studies.running import run_study
+from hpcrowd.scenarios.studies.registry import study_about, study_entry, study_names
 
 #: Exit code of a study that did not reach a published figure.
 NOT_REACHED = 1
@@ -32,25 +32,29 @@ def study_command(name: str) -> Any:
     return typer.main.get_command(app)
 
 
-class Studies(TyperGroup):
-    """The group of these commands, which finds the studies by their folders."""
+class StudyCommands(Mapping[str, Any]):
+    """The commands by the names of the studies; each is imported when it is looked up."""
 
-    @property  # type: ignore[override]
-    def commands(self) -> dict[str, Any]:
-        """All commands by name."""
-        return {name: study_command(name) for name in self.list_commands(None)}
+    def __getitem__(self, name: str) -> Any:
+        if name not in study_names():
+            raise KeyError(name)
+        return study_command(name)
 
-    @commands.setter
-    def commands(self, value: Any) -> None:
-        """There is nothing to set: the folders decide."""
+    def __iter__(self) -> Iterator[str]:
+        return iter(study_names())
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of the studies."""
-        return study_names()
+    def __len__(self) -> int:
+        return len(study_names())
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return the command of a study; None where there is no such study."""
-        return study_command(cmd_name) if cmd_name in self.list_commands(ctx) else None
+    def listed(self) -> dict[str, Any]:
+        """Return a command without options for each, with its help; nothing is imported."""
+        return {name: TyperCommand(name, help=study_about(name)) for name in self}
+
+
+class Studies(LazyGroup):
+    """The group of these commands."""
+
+    files = StudyCommands
 
 
 def command_of(name: str) -> Callable[..., None]:
@@ -60,6 +64,8 @@ def command_of(name: str) -> Callable[..., None]:
     taken = inspect.signature(run).parameters
 
     def command(*, out: Path | None, as_json: bool, **given: Any) -> None:
+        from hpcrowd.scenarios.studies.running import run_study
+
         arguments = arguments_of(options, given)
         if "out" in taken:  # where a study keeps what is done until all is
             arguments["out"] = out

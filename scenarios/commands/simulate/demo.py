@@ -8,13 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hpcrowd.agents.generative.archetypes import DEMO_USERS, GROUP_NAMES
 from hpcrowd.analysis.html import Picture, figure_of, html_page, origin_of, table_of
 from hpcrowd.analysis.metrics import METRICS, PERCENTILES, format_metric
-from hpcrowd.analysis.results import provenance, whole_folder, write_json, write_run
-from hpcrowd.analysis.run import Run
 from hpcrowd.scenarios.commands.options import AsJson, Seed
-from hpcrowd.scenarios.demo import PROCESSORS, observations, run_demo
 from hpcrowd.scenarios.terminal import (
     plain_table,
     print_json,
@@ -25,6 +21,8 @@ from hpcrowd.scenarios.terminal import (
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from hpcrowd.analysis.run import Run
 
 
 #: Columns of the table: metric, heading.
@@ -47,6 +45,10 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Simulate a small built-in population for a month, with and without feedback."""
+    from hpcrowd.agents.generative.archetypes import DEMO_USERS
+    from hpcrowd.analysis.results import whole_folder
+    from hpcrowd.scenarios.demo import PROCESSORS, observations, run_demo
+
     say_if_compiling()
     with whole_folder(out) as place:
         runs = run_demo(days, seed)
@@ -93,8 +95,11 @@ def comparison_table(runs: Sequence[Run]) -> Table:
 
 def _write(runs: Sequence[Run], said: Sequence[str], place: Path, days: int, seed: int) -> None:
     """Write the whole folder of the demo into ``place``."""
+    from hpcrowd.agents.generative.archetypes import DEMO_USERS, GROUP_NAMES
     from hpcrowd.analysis.comparison.pictures import draw_runs, queues
     from hpcrowd.analysis.pictures.plots import figure_png
+    from hpcrowd.analysis.results import provenance, write_json, write_run
+    from hpcrowd.scenarios.demo import PROCESSORS
 
     for run in runs:
         folder = place / run.label.lower().replace(", ", "-")
