@@ -291,7 +291,7 @@ def test_submission_elsewhere_in_the_past_is_an_error(make_jobs: MakeJobs, plain
 @pytest.mark.parametrize(
     ("others", "text"),
     [
-        ({"home": (4,)}, "cluster 'home': the first is called so"),
+        ({"home": (4,)}, "cluster 'home': name of the first"),
         ({"other": (0,)}, "processors 0"),
         ({"other": (4, "soonest")}, "scheduler 'soonest'"),
         ({"other": (4, "easy", 0.0)}, "speed 0.0"),

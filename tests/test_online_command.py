@@ -102,7 +102,7 @@ def test_predictors_from_python(make_trace: Callable[..., Trace]) -> None:
         (("oracle",), "estimates 'oracle': not known; choose requested, exact, such as 1.5x, last"),
         (("nearest:x=1",), "predictor 'nearest:x=1': 'x' is not an option of it; write nearest:"),
         (("absent.json",), "absent.json: cannot be read"),
-        (("nearest", "--scheduler", "recorded"), "the recorded schedule asks for no predictions"),
+        (("nearest", "--scheduler", "recorded"), "the recorded schedule uses no predictions"),
     ],
 )
 def test_wrong_estimates(log: Path, words: tuple[str, ...], told: str) -> None:

@@ -255,7 +255,7 @@ def test_what_cannot_be_foretold() -> None:
         Simulation(jobs, 1, estimates="history")
     with pytest.raises(PredictorError, match="asked before it was trained"):
         Simulation(jobs, 1, estimates=HistoryPredictor())
-    with pytest.raises(QuantityError, match="the recorded schedule asks for no predictions"):
+    with pytest.raises(QuantityError, match="the recorded schedule uses no predictions"):
         Simulation(jobs, 1, "recorded", estimates="nearest")
     one = LastTwo()
     with pytest.raises(QuantityError, match="one predictor for two clusters"):

@@ -84,7 +84,7 @@ def test_no_request_is_below_its_run_time(runs: list[int], seed: int, hours: int
     if (requested >= capped).all():
         assert requested.tolist() == model.draw(run_times, stream(seed)).tolist()
     else:
-        with pytest.raises(QuantityError, match=r"requests? drawn for so long"):
+        with pytest.raises(QuantityError, match=r"requests? drawn that long"):
             model.draw(run_times, stream(seed))
     times, counts = model.histogram(len(runs), stream(seed))
     assert np.repeat(times, counts).tolist() == sorted(requested.tolist())

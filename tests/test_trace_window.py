@@ -110,7 +110,7 @@ def test_weekdays_stay_without_a_date(make_trace: Make) -> None:
         (DAY, DAY, None, "is empty"),
         (2 * DAY, datetime(2004, 1, 1), None, "is empty"),
         (None, None, [8], "user 8: has no job in made"),
-        (datetime.min, None, None, "the calendar ends near it"),
+        (datetime.min, None, None, "too close to the end of the calendar"),
     ],
 )
 def test_what_cannot_be_asked(
@@ -123,7 +123,7 @@ def test_what_cannot_be_asked(
 
 def test_no_job_left(make_trace: Make) -> None:
     """A window without a job is an error that tells where they all went."""
-    with pytest.raises(TraceError, match="no job is left of 5: 1 no submit time, 4 sub"):
+    with pytest.raises(TraceError, match="none of 5 jobs is left: 1 no submit time, 4 sub"):
         window(story(make_trace), 10**12)
 
 
