@@ -102,7 +102,7 @@ def test_clean_of_a_machine_of_unknown_size(call: Call, log: Trace) -> None:
         (["--no-user", "-o", "no/out.swf"], "no folder no to write it in"),
         (["--flurries", "many"], "flurries 'many': not jobs per time"),
         (["--first", "0"], "first 0 days: must be more than 0"),
-        (["--first", "9", "-o", "out.swf"], "none of 4 jobs is left: 4 in the first 9 days"),
+        (["--first", "9", "-o", "out.swf"], "no job is left of 4: 4 in the first 9 days"),
     ],
 )
 def test_clean_errors(call: Call, log: Trace, arguments: list[str], words: str) -> None:
@@ -173,8 +173,8 @@ def test_window_without_a_date(call: Call, log: Trace) -> None:
         (["--from", "soon", "-o", "p.swf"], "moment 'soon'"),
         (["--from", "2d", "--to", "1d", "-o", "p.swf"], "empty; it must end after it begins"),
         (["--only-users", "7", "-o", "p.swf"], "user 7: has no job in log.swf"),
-        (["--only-users", "7-9", "-o", "p.swf"], "none of 4 jobs is left: 4 of other users"),
-        (["--from", "9000-12-31", "-o", "p.swf"], "none of 4 jobs is left"),
+        (["--only-users", "7-9", "-o", "p.swf"], "no job is left of 4: 4 of other users"),
+        (["--from", "9000-12-31", "-o", "p.swf"], "no job is left of 4"),
         (["--to", "9999-12-31", "-o", "p.swf"], "too close to the end of the calendar"),
         (["--to", "0001-01-01", "-o", "p.swf"], "too close to the end of the calendar"),
     ],

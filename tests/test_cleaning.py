@@ -104,7 +104,7 @@ def test_size_of_the_machine_has_to_be_known(make_trace: Make) -> None:
 
 def test_nothing_left_is_an_error(make_trace: Make) -> None:
     """A trace that loses all its jobs tells to which rules."""
-    with pytest.raises(TraceError, match="none of 1 jobs is left: 1 without a user"):
+    with pytest.raises(TraceError, match="no job is left of 1: 1 without a user"):
         clean(make_trace({"submit": 0}), CleaningRules(no_user=True))
 
 

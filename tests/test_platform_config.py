@@ -173,7 +173,7 @@ def test_date_needs_an_origin(make_trace: MakeTrace, write: Callable[[str], str]
         (
             '[[changes]]\ndo = "resize"\nat = "2024-01-09 07:00"\nprocessors = 5\n'
             '[[changes]]\ndo = "resize"\nat = "1d"\nprocessors = 6',
-            "outage.toml: cluster home: resize at 86400 s: there are two in this second; keep one",
+            "outage.toml: cluster home: resize at 86400 s: two in the same second; keep one",
         ),
         (
             '[[changes]]\ndo = "down"\nat = "2024-01-07 08:00"',

@@ -15,7 +15,7 @@ THINK: dict[str, type[think.Think]] = {
     for part in (think.RecordedPauses, think.LinearThink, think.OwnPauses, think.Continuation)
 }
 
-#: Parts that tell when users are at work; those that need no settings by name.
+#: Parts that decide when users are at work; those that need no settings by name.
 ACTIVITIES: tuple[type[activity.Activity], ...] = (
     activity.Always,
     activity.SameWindow,
@@ -37,7 +37,7 @@ RESPONSES: dict[str, type[reactions.Response]] = {
     )
 }
 
-#: What makes them react, and by name, where several may be forms of one.
+#: Triggers of reactions, by name; several may be forms of one.
 TRIGGER_CLASSES: tuple[type[triggers.Trigger], ...] = (
     triggers.During,
     triggers.WeekHours,

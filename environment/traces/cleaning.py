@@ -239,7 +239,7 @@ def clean(trace: Trace, rules: CleaningRules) -> tuple[Trace, Cleaned]:
     gone, cleaned = judge(trace, rules)
     if gone.all():
         what = "; ".join(f"{rule.jobs:,} {rule.what}" for rule in cleaned.rules)
-        raise TraceError(f"{trace.source}: none of {len(trace):,} jobs is left: {what}")
+        raise TraceError(f"{trace.source}: no job is left of {len(trace):,}: {what}")
     part, cut = cut_references(trace, take_jobs(trace, ~gone))
     told = "".join(f"; {rule.what} ({plural(rule.jobs, 'job')})" for rule in cleaned.rules)
     note = f"hpcrowd clean: {cleaned.together.jobs:,} of {plural(len(trace), 'job')} removed{told}"

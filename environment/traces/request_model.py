@@ -87,7 +87,7 @@ DISTINCT = (
 DISTINCT_POWER = (0.653566, 0.547761)
 
 #: The share of a rare request is proportional to this power of its popularity rank, from 21 on.
-#: The factor of the source, 795.6 percent, has no effect: shares are scaled to the rest of the head.
+#: The source's factor, 795.6 percent, has no effect: shares are scaled to what the head leaves.
 TAIL_POWER = -2.267
 
 #: c, d in a = 1 + c * distinct ** d. Rare requests are longest * (a - 1) * x / (a - x), with x from

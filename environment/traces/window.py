@@ -91,7 +91,7 @@ def window(
         leave_out("of other users", ~_of_users(trace, wanted))
     if not keep.any():
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
-        raise TraceError(f"{trace.source}: none of {len(trace):,} jobs is left: {reasons}")
+        raise TraceError(f"{trace.source}: no job is left of {len(trace):,}: {reasons}")
 
     part, cut = cut_references(trace, take_jobs(trace, keep))
     moved = max(first or 0, 0)
