@@ -284,7 +284,7 @@ def test_submission_elsewhere_in_the_past_is_an_error(make_jobs: MakeJobs, plain
     user = Script(model)
     user.on_finished = lambda unit, now: late()  # type: ignore[method-assign]
     model.add_unit(user, np.array([0]))
-    with pytest.raises(SimulationError, match=r"9 s: it is 10 s already"):
+    with pytest.raises(SimulationError, match=r"9 s: in the past, it is already 10 s"):
         model.run()
 
 

@@ -229,7 +229,7 @@ def test_components_need_a_grid_that_allows_them() -> None:
     with pytest.raises(QuantityError, match="not enabled in this grid; use GridSpec"):
         broker_of(model).submit_together([0, 1], 0)
     model = Simulation(jobs_of((1, 1)), 4, estimates="last-two", grid=GridSpec(coallocation=True))
-    with pytest.raises(QuantityError, match="co-allocation on home: its estimates are predicted"):
+    with pytest.raises(QuantityError, match="its estimates come from a predictor"):
         broker_of(model).submit_together([0], 0)
 
 

@@ -42,10 +42,10 @@ MakeJobs = Callable[..., JobTable]
         ([NodesDown(0, None, 3), Resize(5, 2)], "nodes down at 5 s: 3 processors would be down"),
         ([Resize(5, 2), Resize(5, 3)], "resize at 5 s: two in the same second"),
         ([Resize(5, 0)], "Resize with processors 0: at least 1"),
-        ([SpeedChange(5, 2), SpeedChange(5, 3)], "speed change at 5 s: there are two"),
+        ([SpeedChange(5, 2), SpeedChange(5, 3)], "speed change at 5 s: two"),
         ([SpeedChange(5, 0)], "speed change by 0: from 0.000001"),
         ([SpeedChange(5, float("nan"))], "speed change by nan"),
-        ([SwitchPolicy(5, "easy"), SwitchPolicy(5, "fcfs")], "switch at 5 s: there are two"),
+        ([SwitchPolicy(5, "easy"), SwitchPolicy(5, "fcfs")], "switch at 5 s: two"),
         ([SwitchPolicy(5, "nosuch")], "scheduler 'nosuch': not known"),
         ([SwitchPolicy(5, "recorded")], "to 'recorded': not a scheduler to switch to"),
         ([Maintenance(5, 5)], "Maintenance from 5 to 5 s: must end after it begins"),
@@ -78,8 +78,8 @@ def test_windows_may_touch(make_jobs: MakeJobs) -> None:
 
 
 def test_recorded_schedule_is_refused(make_jobs: MakeJobs) -> None:
-    """The recorded schedule knows no processors that could go down."""
-    with pytest.raises(QuantityError, match="recorded schedule knows no processors"):
+    """The recorded schedule has no processors that could go down."""
+    with pytest.raises(QuantityError, match="recorded schedule has no processors"):
         Simulation(make_jobs((0, 1, 1)), 4, "recorded", platform=[NodesDown(1)])
 
 

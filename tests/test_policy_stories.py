@@ -219,7 +219,7 @@ def test_queues_from_a_file(make_jobs: MakeJobs, tmp_path: Path, plain: bool) ->
         ("[[queues]]\npriority = 1", "queues[0].queues None: must be numbers of queues"),
         ("[[queues]]\nqueues = [1]\njob = 3", "queues[0].job: not a setting; choose queues, pri"),
         ("[[queues]]\nqueues = [1]\npriority = 'x'", "queues[0].priority 'x': must be a number"),
-        ("[[queues]]\nqueues = [1, 1]", "queues[0].queues: 1 is named twice; leave one"),
+        ("[[queues]]\nqueues = [1, 1]", "queues[0].queues: 1 is named twice; keep one"),
         ("queues = 3", "queues: must be tables"),
         ("other = 3", "other: must be a table"),
         ("[", "not TOML"),

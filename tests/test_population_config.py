@@ -104,7 +104,7 @@ MISTAKES = {
         "shares 0.7 + 0.2 = 0.9: must add up to 1",
     ),
     "share": ("[[users]]\nshare = 2", "users[0].share 2: "),
-    "twice": ("[[users]]\nusers = [1]\n[[users]]\nusers = [1]", "users 1: named twice; leave one"),
+    "twice": ("[[users]]\nusers = [1]\n[[users]]\nusers = [1]", "users 1: named twice; keep one"),
     "hours": ('[[users]]\nhours = { opens = "8h", closes = "8h" }', "users[0]: window 28800 to"),
     "late": ('[[users]]\nhours = { opens = "8h", closes = "25h" }', "times of one day"),
     "days": (

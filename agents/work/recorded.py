@@ -1,4 +1,4 @@
-"""The recorded work of all users of a trace: sessions, and what each waited for."""
+"""The recorded work of all users of a trace: sessions and their dependencies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hpcrowd.environment.traces.trace import Conversions, Trace
 
 @dataclass
 class Work:
-    """What the users of a trace did: their sessions and batches, and what each waited for.
+    """The recorded work of the users of a trace: sessions, batches and their dependencies.
 
     Attributes
     ----------
@@ -60,12 +60,12 @@ class Work:
         known = definition is not None and definition.kind == "preceding"
         if known and chains is None:
             raise QuantityError(
-                "sessions preceding: which job each follows is not known here; choose another "
+                "sessions preceding: the preceding jobs are not known here; choose another "
                 "definition, for example arrival:60m"
             )
         if chains is not None:
             if not known:
-                raise QuantityError(f"sessions {definition}: chains ask for preceding")
+                raise QuantityError(f"sessions {definition}: chains need the definition preceding")
             chains.check(jobs)
         return cls(jobs, find_sessions(jobs, definition), chains)
 

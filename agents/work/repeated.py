@@ -72,7 +72,7 @@ class Chains:
         named = number > 0
         if not named.any():
             raise TraceError(
-                f"{trace.source}: no job names a preceding one (field 17); tell sessions apart by "
+                f"{trace.source}: no job names a preceding one (field 17); separate sessions by "
                 "times, for example --sessions arrival:60m"
             )
         repaired: Counter[str] = Counter()
@@ -96,7 +96,7 @@ class Chains:
         think = np.asarray(round_half_up(given.astype(np.float64)))
         recorded = np.maximum(submit - jobs.recorded_end[follows], 0)
         missing = (follows != UNKNOWN) & (think < 0)
-        repair("no think time: the recorded time since the preceding job taken", missing)
+        repair("no think time: the recorded time since the preceding job used", missing)
         if strict and repaired:
             reason, count = next(iter(repaired.items()))
             raise TraceError(
