@@ -268,7 +268,7 @@ def test_a_queue_named_twice(tmp_path: Path) -> None:
     """A priority in the text and rules in the file contradict each other."""
     path = tmp_path / "queues.toml"
     path.write_text("[[queues]]\nqueues = [1]")
-    with pytest.raises(QuantityError, match="queue 1 stands in"):
+    with pytest.raises(QuantityError, match="queue 1 is also in"):
         parse_scheduler(f"multi-queue:file={path},priorities=1:3")
 
 

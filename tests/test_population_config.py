@@ -140,8 +140,11 @@ MISTAKES = {
         '[[users]]\nthink = "own"\nline = {}',
         "users[0]: think 'own': line is for think 'linear'",
     ),
-    "rigid": ('[[users]]\nbehaviour = "rigid"\nthink = "own"', "ask for no think time"),
-    "second": ("[[users]]\nshare = 1\n[[users]]\nwaits = true", "users[1]: waits: nobody is ever"),
+    "rigid": ('[[users]]\nbehaviour = "rigid"\nthink = "own"', "use no think time"),
+    "second": (
+        "[[users]]\nshare = 1\n[[users]]\nwaits = true",
+        "users[1]: waits: without a window no user",
+    ),
     "unknown": ('[[users]]\nbehavior = "fluid"', "users[0].behavior: no such setting"),
     "unknown inside": ("[[users]]\nlaw = { limt = 1 }", "users[0].law.limt: no such setting"),
     "unknown at the top": ("seed = 3\n[[users]]", "seed: no such setting"),

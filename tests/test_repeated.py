@@ -157,7 +157,7 @@ def test_what_is_asked_for_has_to_be_there(make_trace: MakeTrace, make_jobs: Mak
         {"submit": 0, "wait": 0, "run": 9, "user": 1, "requested_processors": 1},
         header="; MaxProcs: 9",
     )
-    with pytest.raises(TraceError, match=r"no job names a preceding one \(field 17\); tell"):
+    with pytest.raises(TraceError, match=r"no job names a preceding one \(field 17\); separate"):
         replay(trace, sessions="preceding")
     jobs = make_jobs((0, 5, 1), (5, 5, 1), (7, 5, 1, 5, 2))
     with pytest.raises(QuantityError, match="the preceding jobs are not known here"):

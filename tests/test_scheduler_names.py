@@ -123,7 +123,7 @@ def test_scheduler_that_wants_to_be_asked_in_the_past(make_jobs: MakeJobs) -> No
     jobs = make_jobs((0, 30, 2), (0, 30, 2))
     model = Simulation(jobs, 2, Sleepless())
     model.cluster.submit([0, 1], 0)
-    with pytest.raises(SchedulerError, match="must name a later second"):
+    with pytest.raises(SchedulerError, match="must return a later second"):
         model.run()
 
 

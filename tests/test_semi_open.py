@@ -110,7 +110,7 @@ def test_a_population_may_be_split_by_shares(pool: Pool) -> None:
     assert pytest.approx(0.25, abs=0.06) == len(parts[0]) / len(roster)
     smaller = draw_roster(pool, 200, Openness(1), Streams(1)).split([0.25, 0, 0.75], Streams(1))
     assert set(smaller[0]) < set(parts[0])
-    with pytest.raises(QuantityError, match=r"shares 0.5 \+ 0.4: none below 0, and they must add"):
+    with pytest.raises(QuantityError, match=r"shares 0.5 \+ 0.4: must be 0 or more, and add"):
         roster.split([0.5, 0.4], Streams())
 
 

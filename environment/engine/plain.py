@@ -1,4 +1,4 @@
-"""The plain engine: any scheduler, in readable Python, with the order of events of the compiled one."""
+"""The plain engine: any scheduler, in readable Python, with the event order of the compiled one."""
 
 from __future__ import annotations
 
