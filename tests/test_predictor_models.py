@@ -78,7 +78,7 @@ def test_wrong_texts_are_told(text: str, told: str) -> None:
             '{"format": "hpcrowd predictor", "version": 2}',
             "version 2, but this hpcrowd reads only up to 1",
         ),
-        ('{"format": "hpcrowd predictor", "version": 1}', "not a whole model"),
+        ('{"format": "hpcrowd predictor", "version": 1}', "not a complete model"),
         (
             '{"format": "hpcrowd predictor", "version": 1, "model": "nearest", '
             '"settings": {"k": 0}}',

@@ -135,7 +135,7 @@ def user_graph(
     Raises
     ------
     QuantityError
-        When the trace has no such user.
+        If the trace has no such user.
     """
     import networkx as nx
 

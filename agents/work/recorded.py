@@ -27,7 +27,7 @@ class Work:
     sessions
         Sessions and batches of all users.
     chains
-        Which job each follows, where that is known and sessions are told apart by ``preceding``.
+        The job that each job follows, if known and sessions are separated by ``preceding``.
     """
 
     jobs: JobTable
@@ -48,14 +48,14 @@ class Work:
         jobs
             The table.
         definition
-            How sessions are told apart.
+            The definition of sessions.
         chains
-            Which job each follows; they ask for the definition ``preceding``, and it for them.
+            The job that each job follows; needed with the definition ``preceding``, and only then.
 
         Raises
         ------
         QuantityError
-            When one of the two is without the other, or jobs cannot follow as they should.
+            If only one of the two is given, or jobs cannot follow as given.
         """
         known = definition is not None and definition.kind == "preceding"
         if known and chains is None:
@@ -78,14 +78,14 @@ class Work:
         *,
         strict: bool = False,
     ) -> Work:
-        """Find the sessions of a trace; what it says of preceding jobs only if it is asked for.
+        """Find the sessions of a trace; preceding jobs are used only with ``preceding``.
 
         Parameters
         ----------
         trace
             What was recorded.
         converted
-            The jobs made from it; what preceding jobs make necessary is added to the repairs.
+            The jobs made from it; repairs of preceding jobs are added to its repairs.
         definition
             How sessions are told apart.
         strict
@@ -104,7 +104,7 @@ class Work:
 
     @cached_property
     def dependencies(self) -> Dependencies:
-        """The dependencies of the sessions, found when first asked for."""
+        """The dependencies of the sessions, computed at first use."""
         if self.chains is not None:
             return chain_dependencies(self.jobs, self.sessions, self.chains)
         return find_dependencies(self.sessions)
@@ -130,7 +130,7 @@ class Work:
         Raises
         ------
         QuantityError
-            When single jobs follow each other.
+            If single jobs follow each other.
         """
         if self.chains is not None:
             raise QuantityError(
