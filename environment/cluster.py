@@ -198,7 +198,7 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
             row = int(lost[0])
             raise SchedulerError(
                 f"{engine.scheduler.name}: {plural(len(lost), 'job')} left waiting at "
-                f"{engine.now} s, the end of the run; the first, in row {row}, needs "
+                f"{engine.now} s, the end of the run; the first in row {row} needs "
                 f"{self.jobs.processors[row]} processors, {engine.free} are free; select() must "
                 "name each job at some time, or wake() must return when to call it again"
             )
