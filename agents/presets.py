@@ -1,7 +1,7 @@
 """Named behaviours: a recipe of parts for every published model.
 
-A recipe says which parts a behaviour is composed of, :mod:`composed`. It is a function of
-the recorded work, so that it can be handed to :func:`add_users` as it is.
+A recipe lists the parts of a behaviour, see :mod:`composed`. It is a function of the recorded work,
+so that it can be passed to :func:`add_users` directly.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Which parts a behaviour is made of, by the names of :mod:`hpcrowd.agents.behaviours.parts`.
+    """The parts of a behaviour, by the names of :mod:`hpcrowd.agents.behaviours.parts`.
 
     Attributes
     ----------
     when
         A name of :data:`WHEN`.
     think
-        A name of :data:`THINK`, or the settings of one: a line, the law of another continuation.
+        A name of :data:`THINK`, or the settings of one: a line, or another law of continuation.
     window
-        A name of :data:`WINDOWS`, the settings of one, or a window that is given.
+        A name of :data:`WINDOWS`, the settings of one, or a given window.
     waits
-        Whether a user that is absent puts off its thinking too, see
+        Whether an absent user does not think until back, see
         :class:`~hpcrowd.agents.behaviours.composed.Composed`.
     reactions
-        Reactions beyond the submission time, in their order.
+        Reactions beyond the submission time, in order.
     does, source
-        What users keep, in a few words, and where the model comes from; of a named behaviour.
+        What users keep, in a few words, and the source of the model; of a named behaviour.
 
     Raises
     ------
     QuantityError
-        When a name is not known, or parts do not go together.
+        If a name is not known, or parts cannot be combined.
     """
 
     when: str = "sessions"
@@ -69,16 +69,16 @@ class Recipe:
                 raise QuantityError(f"{name} {value!r}: {not_one_of(value, known)}")
         if self.when == "recorded" and (self.think, self.window) != ("recorded", "always"):
             raise QuantityError(
-                "when 'recorded': submissions at their recorded seconds ask for no think time and "
-                "no window; choose when = sessions or batches"
+                "when 'recorded': submissions at recorded seconds use no think time and no window; "
+                "choose when = sessions or batches"
             )
         if self.when == "sessions" and self.think_part.draws:
             raise QuantityError(
-                f"think {self.think!r}: draws from pauses inside sessions, and whole sessions have "
-                "none; choose when = batches"
+                f"think {self.think!r}: draws from pauses within sessions, but units are whole "
+                "sessions; choose when = batches"
             )
         if self.waits and self.window == "always":
-            raise QuantityError("waits: nobody is ever absent without a window; give a window")
+            raise QuantityError("waits: without a window no user is ever absent; give a window")
 
     @property
     def think_part(self) -> type[Think]:
@@ -89,7 +89,7 @@ class Recipe:
 
     @property
     def window_part(self) -> type[Activity]:
-        """The part that tells when users are at work."""
+        """The part that decides when users are at work."""
         if isinstance(self.window, str):
             return WINDOWS[self.window]
         from hpcrowd.agents.behaviours.activity import SameWindow
@@ -97,7 +97,7 @@ class Recipe:
         return next(_taking(self.window, WINDOWS.values()), SameWindow)
 
     def parameters(self) -> list[Parameter]:
-        """Return what the parts depend on, with their defaults."""
+        """Return the parameters of the parts, with their defaults."""
         parts = (WHEN[self.when], self.think_part, self.window_part)
         return [one for part in parts for one in part.parameters()]
 
@@ -156,7 +156,7 @@ PRESETS: Registry[Recipe | SiteModel] = Registry(
             "sessions",
             window="fitted",
             does="the same, and their weekly rhythm",
-            source="the same; windows: own, for the loss told in section 7.3.2",
+            source="the same; windows: own, for the loss reported in section 7.3.2",
         ),
         "adjusted": Recipe(
             "batches",
@@ -201,8 +201,8 @@ PRESETS: Registry[Recipe | SiteModel] = Registry(
 
 
 def preset_of(behaviour: Composed) -> str | None:
-    """Return the name of the preset that is made of the same parts, None where there is none."""
-    # Parts whose decisions are noted are in a wrapping.
+    """Return the name of the preset with the same parts, None if there is none."""
+    # Parts whose decisions are noted are wrapped.
     found = [
         type(getattr(part, "inner", part))
         for part in (behaviour.when, behaviour.think, behaviour.window)

@@ -42,7 +42,7 @@ def measure(
 ) -> float:
     """Return the median seconds of a run under EASY; sessions are found before unless ``cut``.
 
-    Fitting and drawing are part of it. Changes of the clocks are looked up anew in each round.
+    Fitting and drawing are part of it. Clock changes are looked up again in each round.
     """
     clock = Clock.of(trace.header)
 
@@ -85,7 +85,7 @@ def bench_reactions(benchmark: Any, load: Any, figure: Callable[..., None], coun
 
 @pytest.mark.parametrize("users", MADE_UP)
 def bench_made_up(benchmark: Any, load: Any, figure: Callable[..., None], users: str) -> None:
-    """Users of KTH-SP2 who make up their work, under EASY: microseconds a job of theirs."""
+    """Users of KTH-SP2 who generate their work, under EASY: microseconds per job."""
     trace, jobs = load(KTH)
     made = []
 

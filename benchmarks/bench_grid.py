@@ -34,7 +34,7 @@ _RATE: dict[tuple[str, int], float] = {}
 
 
 class Spent(NamedTuple):
-    """What something took."""
+    """The measured cost of a step."""
 
     wall: float  #: s
     processor: float  #: s; of this process and of those it waited for
@@ -93,6 +93,6 @@ def bench_processes(
         alone = _TOOK[name, 1]
         figure(f"{name}, 1 process / {processes}", alone.wall / took.wall, "times", ">= 1.8")
         figure(f"{name}, once started", rate / _RATE[name, 1], "times", ">= 1.8")
-        # What two cores would give that nobody else uses.
+        # The speed of two otherwise idle cores.
         fair = processes * alone.processor / took.processor
         figure(f"{name}, by processor time", fair, "times", ">= 1.8")

@@ -33,7 +33,7 @@ Figure = Callable[[str, float, str, str], None]
 
 
 class Rebuilding(Conservative):
-    """Conservative backfilling whose compiled form lays its plan out anew at every pass."""
+    """Conservative backfilling whose compiled form makes a new plan at every pass."""
 
     name = "rebuilding"
     compiled = "rebuilding:RebuildingPass"
@@ -46,7 +46,7 @@ class Textbook(Conservative):
     compiled = "textbook:TextbookPass"
 
 
-#: Conservative backfilling that lays its plan out anew at every pass.
+#: Conservative backfilling that makes a new plan at every pass.
 ANEW = {"rebuilding": Rebuilding, "textbook": Textbook}
 
 #: Policies that run compiled.
@@ -105,7 +105,7 @@ def longest_queue(jobs: JobTable) -> int:
 @pytest.mark.parametrize("name", [*HALF_SPEED, *ANEW])
 @pytest.mark.parametrize("requests", [1, 2])
 def bench_long_queues(load: Any, figure: Figure, requests: int, name: str) -> None:
-    """KTH on nodes of half the speed; every compiled plan is that of the one laid out anew.
+    """KTH on nodes of half the speed; every compiled plan equals a newly made one.
 
     With requests as they are nearly half of the jobs outrun theirs; whoever knows the nodes asks
     for twice as much.

@@ -56,7 +56,7 @@ def load(trace_path: Callable[[str], Path]) -> Callable[[str], tuple[Trace, JobT
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Print the figures beside their targets."""
+    """Print the figures next to their targets."""
     if not _FIGURES:
         return
     terminalreporter.section("figures")

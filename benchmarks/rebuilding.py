@@ -1,4 +1,4 @@
-"""Conservative backfilling as in textbooks: at every pass the whole plan is laid out anew.
+"""Conservative backfilling as in textbooks: every pass makes a new plan.
 
 It gives the schedule of the library's, which keeps its plan from pass to pass, and is what that is
 measured against. It is compiled too, runs in the same loop and on the same profile.
@@ -61,7 +61,7 @@ from hpcrowd.environment.engine.passes.planned import PlannedPass
 
 @compiled
 def lay_out(cluster, plan):
-    """Draw the plan anew from the jobs that run and the reservations of the last pass."""
+    """Make a new plan from the running jobs and the reservations of the last pass."""
     jobs, s, ends = cluster.jobs, cluster.s, cluster.ends
     profile, queue = plan.profile, plan.queue
     steps, heads, m = profile

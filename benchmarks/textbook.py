@@ -1,4 +1,4 @@
-"""Conservative backfilling as simulators have it: a list of steps, laid out anew at every pass.
+"""Conservative backfilling as in simulators: a list of steps, made again at every pass.
 
 It gives the schedule of the library's. Other than in ``rebuilding.py`` the plan is one sorted list,
 as it is usually written; it is compiled too, and runs in the same loop.
@@ -74,7 +74,7 @@ def begin_step(plan, count, time):
 
 @compiled
 def unite(plan, count, time):
-    """Let the step at ``time`` go on as the one before, if it is the same."""
+    """Merge the step at ``time`` with the one before, if they are the same."""
     at = step_at(plan, count, time)
     if at == 0 or plan[THEN, at] != plan[THEN, at - 1]:
         return count
@@ -97,7 +97,7 @@ def add(plan, count, start, end, processors):
 
 @compiled
 def first_hole(plan, count, processors, length):
-    """Return the earliest time from which so many are free so long."""
+    """Return when enough processors are first free for long enough."""
     start = plan[TIME, 0]
     enough = True
     for i in range(count):
@@ -111,7 +111,7 @@ def first_hole(plan, count, processors, length):
 
 @compiled
 def cancel(plan, count, m, queue):
-    """Cancel reservations where the plan asks for more than there is; the latest in the queue."""
+    """Cancel reservations where processors are too few, the latest in the queue first."""
     at = 0
     while at < count:
         k = m[COUNT] - 1

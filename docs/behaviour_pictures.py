@@ -1,4 +1,4 @@
-"""What behaviours make of a trace, one picture for each page of the documentation.
+"""Effects of behaviours on a trace, one picture for each page of the documentation.
 
 Every function returns a figure from finished runs of one trace; the look is that of
 :mod:`hpcrowd.analysis.pictures.plots`. ``docs/measured.py`` draws them all.
@@ -258,7 +258,7 @@ def _draw_activity(axes: Axes, runs: Mapping[str, Run]) -> None:
 
 
 def _draw_law(axes: Axes, units: Units) -> None:
-    """Draw how often a session goes on after a response time, recorded and by the law."""
+    """Draw how often a session continues after a response time, recorded and by the law."""
     from matplotlib.ticker import PercentFormatter
 
     tidy(axes)

@@ -1,4 +1,4 @@
-"""Write the parts of the documentation that repeat what stands in the code.
+"""Write the parts of the documentation that are generated from the code.
 
     python docs/generate.py
 
@@ -84,7 +84,7 @@ def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
 
 
 def cli_page() -> str:
-    """Return the reference of the command line: what ``--help`` says of every command."""
+    """Return the reference of the command line: the ``--help`` of every command."""
     import typer
 
     from hpcrowd.scenarios.cli import app

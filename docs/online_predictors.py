@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "docs" / "background" / "predictors.csv"
 TRACE = "KTH-SP2-1996-2.1-cln.swf.gz"
 
-#: What the scheduler believes, in the order of the tables.
+#: Estimates of the scheduler, in the order of the tables.
 ESTIMATES = (
     "requested",
     "exact",

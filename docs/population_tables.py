@@ -24,28 +24,28 @@ def settings_table() -> str:
 
 
 def users_table() -> str:
-    """Return what users may do while they are there."""
+    """Return the activities of users while they are there."""
     from hpcrowd.scenarios.kinds.resample import DOING
 
     return table(("`--users`", "users"), [(f"`{name}`", text) for name, text in DOING.items()])
 
 
 def consequences_table() -> str:
-    """Return what users make of their satisfaction."""
+    """Return the consequences of satisfaction."""
     from hpcrowd.agents.populations.openness import Consequences
 
     return _attributes(Consequences)
 
 
 def rules_table() -> str:
-    """Return who comes into a pool."""
+    """Return the rules for users in a pool."""
     from hpcrowd.agents.populations.openness import PoolRules
 
     return _attributes(PoolRules)
 
 
 def accounts_table() -> str:
-    """Return what ``summary.json`` says of a population."""
+    """Return the fields of a population in ``summary.json``."""
     from hpcrowd.analysis.accounts.population import ACCOUNTS
 
     rows = [(f"`{name}`", meaning) for name, meaning in ACCOUNTS.items()]

@@ -1,4 +1,4 @@
-"""Hold the model of users' estimates against real requests: table and picture of its page.
+"""Compare the model of users' estimates with real requests: table and picture of its page.
 
     python docs/requested_times.py FOLDER
 
@@ -22,7 +22,7 @@ TABLE = ROOT / "docs" / "guides" / "requested-times.csv"
 REPLAYS = ROOT / "docs" / "guides" / "requested-times-replays.csv"
 PICTURE = ROOT / "docs" / "pictures" / "requested-times-kth.png"
 
-#: Logs whose users asked for times, by their short names.
+#: Logs with requested times, by their short names.
 TRACES = {
     "KTH-SP2": "KTH-SP2-1996-2.1-cln.swf.gz",
     "SDSC-DS": "SDSC-DS-2004-2.1-cln.swf.gz",
@@ -31,14 +31,14 @@ TRACES = {
     "CEA-Curie": "CEA-Curie-2011-2.1-cln.swf.gz",
 }
 
-#: Seeds of which the mean is told.
+#: Seeds that the mean is taken over.
 SEEDS = range(10)
 
-#: What the model is told of a log, in the order of the table.
+#: What the model gets from a log, in the order of the table.
 KNOWN = ("longest", "its share", "20 popular")
 
 
-#: Replays of the first log with rigid users and EASY: settings by what the scheduler believes.
+#: Replays of the first log with rigid users and EASY: settings by the scheduler's estimates.
 CASES = {
     "requested times as recorded": {},
     "run times, exactly": {"estimates": "exact"},

@@ -116,7 +116,7 @@ def _kind(annotation: Any) -> str:
     if origin is tuple:
         return f"list of {_kind(inside[0])}"
     if origin in (Union, UnionType):
-        # What only Python can hand over, such as a scheduler of its own, is no kind of value here.
+        # Values that only Python can pass, such as your own scheduler, are not listed here.
         kinds = [
             kind for one in inside if one is not type(None) for kind in _kind(one).split(" or ")
         ]

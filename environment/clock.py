@@ -1,4 +1,4 @@
-"""Seconds of a run as local times: days, weeks and hours where the cluster is."""
+"""Seconds of a run as local times: hours, days and weeks at the place of the cluster."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ HOUR, DAY, WEEK = 3600, 86400, 604800  #: seconds
 #: Unix time of the first Monday, 00:00: Unix time 0 was a Thursday.
 FIRST_MONDAY = 4 * DAY
 
-#: Clocks are put forward or back at multiples of this, s.
+#: Clocks change at multiples of this, s.
 QUARTER = 900
 
 #: Days of the week in local time, Monday first.
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
-#: s; a time that is nearer than this is written as day of the week and time of day alone.
+#: s; closer times are written only as day of the week and time of day.
 NEAR = 6 * DAY
 
-#: A Monday, 00:00, that stands for the origin when a trace does not say when it began.
+#: A Monday, 00:00, used as the origin if the trace has no start time.
 NOMINAL_ORIGIN = datetime(2001, 1, 1, tzinfo=UTC)
 
-#: A second of the run, or a local date and time (or one with its offset from universal time).
+#: A second of the run, or a date and time: local, or with a UTC offset.
 Moment = int | datetime
 
 #: 1970-01-01 00:00, from which local times are counted.
@@ -39,7 +39,7 @@ EPOCH = datetime(1970, 1, 1)
 
 @dataclass(frozen=True)
 class Clock:
-    """What local time it is at a second of the run.
+    """Converts seconds of the run to local time.
 
     Attributes
     ----------
@@ -48,8 +48,8 @@ class Clock:
     zone
         Time zone of the cluster.
     known
-        Whether the trace says start and time zone. A start without a zone is taken in UTC; without
-        a start the origin is a Monday, 00:00.
+        Whether the trace has both start and time zone. Without a zone the start is taken in UTC;
+        without a start the origin is a Monday, 00:00.
     """
 
     unix_start: int = int(NOMINAL_ORIGIN.timestamp())
@@ -70,12 +70,12 @@ class Clock:
 
     @property
     def nominal(self) -> bool:
-        """Whether the origin only stands for a Monday, 00:00."""
+        """Whether the start is unknown, so that the origin counts as a Monday, 00:00."""
         return not self.known and self.unix_start == int(NOMINAL_ORIGIN.timestamp())
 
     @property
     def note(self) -> str:
-        """What is taken for what the trace does not say; empty when it says everything."""
+        """The assumptions about start and zone; empty if the trace has both."""
         if self.nominal:
             return "start not in the trace: its origin counts as Monday 00:00"
         return "" if self.known else "time zone not in the trace: times are UTC"
@@ -87,19 +87,19 @@ class Clock:
         ).astimezone(self.zone)
 
     def ahead(self, second: int) -> int:
-        """Return how far local time is ahead of universal time at ``second``, s."""
+        """Return the UTC offset of local time at ``second``, s."""
         return _ahead(self.zone, (second + self.unix_start) // QUARTER)
 
     def wall(self, second: int) -> int:
-        """Return the local time of ``second`` as seconds since a Monday, 00:00, on the wall."""
+        """Return the local time of ``second``, as seconds on the clock since a Monday, 00:00."""
         unix = second + self.unix_start
         return unix + _ahead(self.zone, unix // QUARTER) - FIRST_MONDAY
 
     def second_at(self, wall: int) -> int:
-        """Return the second at which :meth:`wall` shows ``wall``, the first of several.
+        """Return the second at which :meth:`wall` is ``wall``, the first if there are several.
 
-        A time that the wall never shows, because clocks are put forward, counts as the moment when
-        they are.
+        A local time that does not exist, because clocks are put forward, counts as the moment of
+        the change.
         """
         about = wall + FIRST_MONDAY - self.unix_start
         early = about - self.ahead(about - DAY)
@@ -111,9 +111,9 @@ class Clock:
         return late if change is None else change
 
     def next_change(self, after: int, until: int) -> int | None:
-        """Return when clocks are next put forward or back, after ``after`` and up to ``until``.
+        """Return when clocks next change, after ``after`` and up to ``until``.
 
-        None when they are not; changes that cancel each other out within a week are not seen.
+        None if they do not; changes that cancel each other out within a week are not seen.
         """
         before = self.ahead(after)
         while after < until:
@@ -132,7 +132,7 @@ class Clock:
         return None
 
     def walls(self, seconds: Int64s) -> Int64s:
-        """Return what :meth:`wall` shows at each of ``seconds``, same shape."""
+        """Return :meth:`wall` for each of ``seconds``, same shape."""
         unix = np.asarray(seconds) + self.unix_start
         quarters, where = np.unique(unix // QUARTER, return_inverse=True)
         ahead = np.array([_ahead(self.zone, int(quarter)) for quarter in quarters], np.int64)
@@ -140,7 +140,7 @@ class Clock:
         return walls
 
     def second_of_week(self, seconds: Int64s) -> Int64s:
-        """Return how many local seconds after Monday 00:00 each of ``seconds`` lies, same shape."""
+        """Return the local second of the week, from Monday 00:00, of each of ``seconds``."""
         return self.walls(seconds) % WEEK
 
 
@@ -150,33 +150,33 @@ def second_of(moment: Moment, clock: Clock) -> int:
     Raises
     ------
     QuantityError
-        When it is a date and the trace does not say when it began.
+        If it is a date and the trace has no start time.
     """
     if not isinstance(moment, datetime):
         return moment
     if clock.nominal:
         raise QuantityError(
-            f"date {moment}: the trace does not say when it began; give s of the run, or "
-            "UnixStartTime in the header of the trace"
+            f"date {moment}: the trace has no start time; give seconds of the run, or put "
+            "UnixStartTime into the header of the trace"
         )
     if moment.tzinfo is not None:
         return int(moment.timestamp()) - clock.unix_start
     try:
         return clock.second_at(int((moment - EPOCH).total_seconds()) - FIRST_MONDAY)
     except (OverflowError, ValueError):
-        raise QuantityError(f"date {moment}: the calendar ends near it; give another") from None
+        raise QuantityError(f"date {moment}: too close to the end of the calendar") from None
 
 
 def moment(clock: Clock, second: int, *, near: int | None = None) -> str:
     """Return a second as local time: ``Tue 2024-01-09 14:02:10``.
 
-    Where the trace does not say when it began, weeks are counted: ``week 1 Tue 14:02:10``.
+    If the trace has no start time, weeks are counted: ``week 1 Tue 14:02:10``.
 
     Parameters
     ----------
     near
-        A second that the reader knows of. Then seconds are left out, and the date where it is less
-        than six days away: ``Tue 14:02``.
+        A second known to the reader. Then seconds are left out, and the date too if it is less than
+        six days away: ``Tue 14:02``.
     """
     local = clock.local(second)
     day = DAYS[local.weekday()]
@@ -190,6 +190,6 @@ def moment(clock: Clock, second: int, *, near: int | None = None) -> str:
 
 @lru_cache(maxsize=2**20)
 def _ahead(zone: tzinfo, quarter: int) -> int:
-    """Return how far local time is ahead in a quarter of an hour since Unix time 0, s."""
+    """Return the UTC offset of local time in a quarter of an hour since Unix time 0, s."""
     local = datetime.fromtimestamp(quarter * QUARTER, UTC).astimezone(zone)
     return int((local.utcoffset() or timedelta()).total_seconds())

@@ -33,7 +33,7 @@ HOME = "home"
 
 @dataclass(frozen=True)
 class ClusterSpec:
-    """What a cluster beside the first one is like.
+    """Description of a cluster other than the first one.
 
     Attributes
     ----------
@@ -43,20 +43,20 @@ class ClusterSpec:
         Text of ``hpcrowd.environment.schedulers.names.parse_scheduler``, or a
         :class:`~hpcrowd.environment.schedulers.base.Scheduler`, which serves this cluster only.
     speed
-        Speed of its nodes where that of the first cluster is 1: jobs submitted to it need their run
-        time divided by this, rounded half up, at least 1 s; requested times likewise.
+        Speed of its nodes relative to the first cluster: the run times of jobs submitted to it are
+        divided by this, rounded half up, at least 1 s; requested times likewise.
     estimates
-        What its scheduler believes of run times: text of
+        The run times that its scheduler expects: text of
         ``environment.schedulers.predictors.base.parse_estimates``,
         :class:`Estimates`, or a predictor, which serves this cluster only
-        and learns from the jobs that ran on it. Not for the recorded schedule, which asks nobody.
+        and learns from the jobs that ran on it. Not for the recorded schedule, which uses none.
     platform
-        What changes during the run, see :mod:`hpcrowd.environment.platform.changes`.
+        Changes during the run, see :mod:`hpcrowd.environment.platform.changes`.
 
     Raises
     ------
     QuantityError
-        When the speed is not positive.
+        If the speed is not positive.
     """
 
     processors: int
@@ -80,28 +80,28 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
     jobs
         The table of jobs.
     spec
-        What it is like.
+        Its description.
     overrun
-        What becomes of a job that outruns its requested time: ``keep`` or ``kill``.
+        What happens to a job that outruns its requested time: ``keep`` or ``kill``.
     plain
-        Run a scheduler of the library in plain Python too, as the reference does; one of your own
-        always runs so.
+        Run a scheduler of the library in plain Python, like the reference engine; your own
+        schedulers always run like that.
     name, number
-        What users call it, and its number in the column CLUSTER.
+        Its name, and its number in the column CLUSTER.
     units
-        What users wait for, where there are several clusters.
+        The units that users wait for, shared between several clusters.
     lost
-        Hears of jobs that their users have to submit again after such a change.
+        Called with jobs that their users must submit again after a platform change.
 
     Attributes
     ----------
     timeline
-        What changes during the run and when; None for nothing.
+        The changes during the run; None if there are none.
 
     Raises
     ------
     QuantityError
-        When a choice is not known, or changes cannot be.
+        If a choice is not known, or changes are not valid.
     """
 
     def __init__(
@@ -142,9 +142,9 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
             speed=spec.speed,
             units=units,
         )
-        #: Let jobs arrive; their run times and requested times become those of this cluster.
+        #: Submit jobs; their run times and requested times become those of this cluster.
         self.submit, self.submit_again = self.engine.submit, self.engine.submit_again
-        #: Lets a unit of ``Simulation.own_units`` arrive, its first job at a second.
+        #: Submits a unit of ``Simulation.own_units``, with its first job at a given second.
         self.submit_unit = self.engine.submit_unit
         self.timeline: Timeline | None = None
         if spec.platform or adaptive is not None:
@@ -168,7 +168,7 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
 
     @property
     def running(self) -> Int64s:
-        """Rows of the jobs that run."""
+        """Rows of the running jobs."""
         return self.engine.running
 
     @property
@@ -177,13 +177,14 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         return () if self.timeline is None else self.timeline.attempts
 
     def account(self, now: int) -> dict[str, Any]:
-        """Return what changes of the platform did until ``now``, see ``Timeline.account``."""
+        """Return the effects of platform changes until ``now``, see ``Timeline.account``."""
         return {} if self.timeline is None else self.timeline.account(now)
 
     def check_none_lost(self) -> None:
-        """Check, when nothing is left to happen, that the scheduler left no job waiting.
+        """Check, at the end of the run, that the scheduler left no job waiting.
 
-        It may hold jobs back for maintenance, and for a job that is too large for what is up.
+        It may hold jobs back for maintenance, or behind a job too large for the processors that
+        are up.
 
         Raises
         ------
@@ -198,9 +199,9 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
             row = int(lost[0])
             raise SchedulerError(
                 f"{engine.scheduler.name}: {plural(len(lost), 'job')} left waiting at "
-                f"{engine.now} s when nothing is left to happen, the first in row {row} with "
+                f"{engine.now} s, the end of the run; the first in row {row} needs "
                 f"{self.jobs.processors[row]} processors, {engine.free} are free; select() must "
-                "name each job some time, or wake() a second to be asked again"
+                "name each job at some time, or wake() must return when to call it again"
             )
 
 
@@ -210,8 +211,8 @@ def _engine(
     estimates = options["estimates"]
     if policy is None and isinstance(estimates, Predictor):
         raise QuantityError(
-            f"estimates {estimates.name}: the recorded schedule asks for no predictions; "
-            "choose a scheduler, or see how well a recorded trace is predicted: hpcrowd predict"
+            f"estimates {estimates.name}: the recorded schedule uses no predictions; choose a "
+            "scheduler, or use `hpcrowd predict` to evaluate predictions of a recorded trace"
         )
     if plain or not (policy is None or runs_compiled(policy)):
         from hpcrowd.environment.engine.plain import PlainEngine
@@ -234,7 +235,8 @@ def _changes_compiled(policy: Scheduler | None, platform: Sequence[Change]) -> b
         return True
     if policy is None:
         raise QuantityError(
-            "platform changes: the recorded schedule knows no processors; choose a scheduler"
+            "platform changes: the recorded schedule has no processors to change; choose a "
+            "scheduler"
         )
     from hpcrowd.environment.platform.changes import Maintenance, SwitchPolicy
 
@@ -244,7 +246,7 @@ def _changes_compiled(policy: Scheduler | None, platform: Sequence[Change]) -> b
             new = change.scheduler
             made = parse_scheduler(new) if isinstance(new, str) else new
             policies += [] if made is None else [made]
-    # An adaptive scheduler's are known by name, so they are all compiled.
+    # The policies of an adaptive scheduler are known by name, so all are compiled.
     policies = [one for one in policies if not isinstance(one, Adaptive)]
     drains = any(isinstance(change, Maintenance) for change in platform)
     for one in policies:

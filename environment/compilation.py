@@ -1,7 +1,7 @@
-"""Compiled functions: the decorators that make them, and what numba keeps of them on disk.
+"""Compiled functions: the decorators that compile them, and numba's cache on disk.
 
-Numba keeps compiled code beside the file of each function and makes it anew when that file
-changes, but does not look at the other files that the function calls into. Here all of them count.
+Numba caches compiled code next to the file of each function and compiles it again when that file
+changes, but ignores changes in other files with functions that it calls. Here all of them count.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from numba import njit
 #: at every inner call made a run five times slower (1.0 against 0.2 microseconds a job, KTH-SP2).
 compiled = njit(cache=True, _nrt=False)  # type: ignore[call-overload]
 
-#: The same for what is long and may run beside others in threads: it lets Python go meanwhile.
+#: The same for long functions that may run in threads: they release the GIL.
 released = njit(cache=True, _nrt=False, nogil=True)  # type: ignore[call-overload]
 
-#: The same for what runs at every event: put into its caller, which then need not hand over a
-#: dozen arrays (0.12 against 0.19 microseconds a job, KTH-SP2).
+#: The same for functions that run at every event: inlined, so that the caller need not pass a dozen
+#: arrays (0.12 instead of 0.19 microseconds per job, KTH-SP2).
 inlined = njit(cache=True, _nrt=False, inline="always")  # type: ignore[call-overload]
 
-#: What compiled functions take from outside the folders called ``kernel``, for their constants.
+#: Modules outside the folders called ``kernel`` that compiled functions take constants from.
 SOURCES = (
     "compilation.py",
     "jobs.py",
@@ -34,13 +34,13 @@ SOURCES = (
 
 
 def is_compiled(function: Any) -> bool:
-    """Return whether a compiled function is kept for this Python already."""
+    """Return whether a compiled function is in the cache for this Python."""
     name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}-"
     return any(path.name.startswith(name) for path in _indexes(function))
 
 
 def drop_stale(function: Any) -> None:
-    """Throw away what is kept of a function and its folder when any source is newer."""
+    """Delete the cache of a function and its folder if any source is newer."""
     environment = Path(__file__).parent
     sources = [*environment.glob("**/kernel/*.py"), *(environment / name for name in SOURCES)]
     changed = max(path.stat().st_mtime for path in sources)
@@ -51,7 +51,7 @@ def drop_stale(function: Any) -> None:
 
 
 def _written(path: Path) -> float:
-    """Return when a file was written; for ever ahead if another process has just removed it."""
+    """Return when a file was written; infinity if another process has just removed it."""
     try:
         return path.stat().st_mtime
     except FileNotFoundError:
@@ -59,7 +59,7 @@ def _written(path: Path) -> float:
 
 
 def _indexes(function: Any) -> list[Path]:
-    """Return where numba notes what is compiled for this Python, of all files of a folder."""
+    """Return numba's index files for this Python, of all modules in a folder."""
     folder = Path(function._cache.cache_path)
     python = f"py{sys.version_info.major}{sys.version_info.minor}"
     return list(folder.glob(f"*.{python}.nbi"))

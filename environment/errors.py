@@ -1,20 +1,20 @@
-"""What can go wrong, in one line: what, its value, where, the rule, the cure.
+"""The exceptions of hpcrowd. Each message is one line: what, its value, where, the rule, the cure.
 
     HpcrowdError
-    ├── TraceError(ValueError)        a trace cannot be read or does not hold what is asked
+    ├── TraceError(ValueError)        a trace cannot be read or lacks what is needed
     │   ├── ParseError                one line of it is malformed (path, line, field, value)
-    │   └── ArchiveError              a log of the archive cannot be had, or a file of it is damaged
+    │   └── ArchiveError              a log of the archive is not available, or its file is damaged
     ├── ResultsError(ValueError)      a folder of results cannot be read
     ├── SignalError(ValueError)       a price or carbon signal cannot be used
     ├── QuantityError(ValueError)     a duration, factor or choice cannot be understood
     ├── ModelFileError(ValueError)    a file with a trained or fitted model cannot be used
     ├── ModelFitError(ValueError)     a model cannot be fitted to this workload
     ├── UnavailableError(ValueError)  a feature cannot be measured on this workload
-    ├── SchedulerError(RuntimeError)  a scheduler asked for the impossible
-    ├── PredictorError(RuntimeError)  a predictor asked before it was trained or has begun
-    └── SimulationError(RuntimeError) users or the run loop asked for the impossible
+    ├── SchedulerError(RuntimeError)  a scheduler made an impossible decision
+    ├── PredictorError(RuntimeError)  a predictor was used before it was trained or started
+    └── SimulationError(RuntimeError) users or the run loop requested something impossible
 
-Each subclasses the builtin that a caller would catch.
+Each is a subclass of the builtin exception that a caller would catch.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 class HpcrowdError(Exception):
-    """Base of everything that hpcrowd raises on purpose; its text is one line."""
+    """Base class of all exceptions of hpcrowd; the message is one line."""
 
 
 class TraceError(HpcrowdError, ValueError):
-    """A trace cannot be read, or it does not hold what was asked of it."""
+    """A trace cannot be read, or it lacks what is needed."""
 
 
 class ParseError(TraceError):
@@ -41,7 +41,7 @@ class ParseError(TraceError):
     Attributes
     ----------
     path, line, field, value
-        Where it is (``line`` counts from 1; ``field`` is a name or None) and what is there.
+        The place (``line`` counts from 1; ``field`` is a name or None), and the value there.
     """
 
     def __init__(self, path: str, line: int, field: str | None, value: str, rule: str) -> None:
@@ -51,7 +51,7 @@ class ParseError(TraceError):
 
 
 class ArchiveError(TraceError):
-    """A log of the Parallel Workloads Archive cannot be had, or a file of it is damaged."""
+    """A log of the Parallel Workloads Archive is not available, or its file is damaged."""
 
 
 class ResultsError(HpcrowdError, ValueError):
@@ -59,12 +59,12 @@ class ResultsError(HpcrowdError, ValueError):
 
 
 class SignalError(HpcrowdError, ValueError):
-    """A signal over time cannot be read, has gaps, or does not cover what was asked of it.
+    """A signal over time cannot be read, has gaps, or does not cover the requested time.
 
     Attributes
     ----------
     where, field, value
-        The file, with the line if there is one; the column and what stands there, or empty.
+        The file, with the line if there is one; the column and its value, or empty.
     rule
         What is wrong, and the cure.
     """
@@ -100,19 +100,19 @@ class ModelFitError(HpcrowdError, ValueError):
 
 
 class UnavailableError(HpcrowdError, ValueError):
-    """A feature cannot be measured on this workload; the text is the reason, in a few words."""
+    """A feature cannot be measured on this workload; the message gives the reason."""
 
 
 class SchedulerError(HpcrowdError, RuntimeError):
-    """A scheduler started what cannot start, or left jobs waiting for ever."""
+    """A scheduler started a job that cannot start, or left jobs waiting for ever."""
 
 
 class PredictorError(HpcrowdError, RuntimeError):
-    """A predictor was asked before it was trained, or before it has begun."""
+    """A predictor was used before it was trained or started."""
 
 
 class SimulationError(HpcrowdError, RuntimeError):
-    """Users or the run loop asked for what cannot be, such as a submission in the past."""
+    """Users or the run loop requested something impossible, such as a submission in the past."""
 
 
 def first_mistake(error: ValidationError) -> str:
@@ -126,7 +126,7 @@ def first_mistake(error: ValidationError) -> str:
         return f"{place}: {cause}" if len(first["loc"]) > 1 else str(cause)
     rule = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
-        return f"{place}: no such setting; see the reference for what there is"
+        return f"{place}: no such setting; the reference lists all settings"
     if first["type"] == "union_tag_invalid":
         name, given = first["ctx"]["discriminator"].strip("'"), first["ctx"]["tag"]
         known = first["ctx"]["expected_tags"].replace("'", "").split(", ")
@@ -139,7 +139,7 @@ def first_mistake(error: ValidationError) -> str:
 
 
 def nearest(value: object, known: Iterable[object]) -> str:
-    """Return a question for the known value that is nearest to another; empty if none is near."""
+    """Return "did you mean ...?" with the nearest known value; empty if none is near."""
     from difflib import get_close_matches
 
     near = get_close_matches(str(value), map(str, known), 1)
@@ -147,7 +147,7 @@ def nearest(value: object, known: Iterable[object]) -> str:
 
 
 def not_one_of(value: object, known: Iterable[object]) -> str:
-    """Return the rule and the cure for a value that is none of the known ones."""
+    """Return the rule and the cure for a value that is not one of the known ones."""
     names = [str(one) for one in known]
     return f"not known; {nearest(value, names)}choose {', '.join(names)}"
 
@@ -172,5 +172,5 @@ def check_choice(what: str, value: object, known: Collection[object]) -> None:
 
 
 def missing(library: str, extra: str = "fits") -> str:
-    """Return what is wrong and the cure, where a library of an extra is not installed."""
+    """Return the message for a library of an extra that is not installed, with the cure."""
     return f'{library} is not installed; pip install "hpcrowd[{extra}]"'

@@ -1,6 +1,6 @@
-"""Files that are there only when they are whole, and those of trained and fitted models.
+"""Files that exist only when they are complete, and files of trained and fitted models.
 
-Such a model is JSON that says what it is and of which version.
+A model file is JSON with its format and version.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from hpcrowd.environment.errors import HpcrowdError, ModelFileError
 
-#: What names of unfinished files end in.
+#: Ending of the names of unfinished files.
 UNFINISHED = ".tmp"
 
 
@@ -25,18 +25,17 @@ UNFINISHED = ".tmp"
 def whole_file(
     path: str | os.PathLike[str], error: type[HpcrowdError] = HpcrowdError
 ) -> Iterator[Path]:
-    """Give the path of a temporary file to write and sync; it takes the place of ``path`` then.
+    """Yield the path of a temporary file to write; it is then synced and replaces ``path``.
 
-    Processes and machines that write the same file at the same time do not disturb each other. What
-    is no file on a disk, such as a pipe, is written to; a link stays, and what it leads to is
-    written.
+    Processes and machines that write the same file at the same time do not disturb each other.
+    Pipes and devices are written to directly. A symbolic link stays, and its target is written.
 
     Parameters
     ----------
     path
         The file.
     error
-        The kind of error that it is when the file cannot be written.
+        The exception to raise if the file cannot be written.
 
     Raises
     ------
@@ -55,12 +54,12 @@ def whole_file(
         raise error(f"{path}: cannot be written: {wrong.strerror or wrong}") from wrong
     finally:
         if temporary != target:
-            with suppress(OSError):  # it may not even have a name that is short enough
+            with suppress(OSError):  # its name may even be too long
                 temporary.unlink()
 
 
 def is_stream(path: str | os.PathLike[str]) -> bool:
-    """Return whether a path is there but no file and no folder: a pipe, a device."""
+    """Return whether a path exists but is neither a file nor a folder: a pipe, a device."""
     try:
         mode = Path(path).stat().st_mode
     except OSError:
@@ -70,20 +69,20 @@ def is_stream(path: str | os.PathLike[str]) -> bool:
 
 @dataclass(frozen=True)
 class ModelFormat:
-    """A kind of model files.
+    """A kind of model file.
 
     Attributes
     ----------
     name
-        What the key ``format`` says.
+        Value of the key ``format``.
     version
-        The version that is written; it counts up when an older program could no longer read it.
+        The version that is written; it increases when older programs cannot read the file any more.
     what
-        What such a file holds, for people: ``a workload model``.
+        The content in words: ``a workload model``.
     made_by
-        What makes one: ``hpcrowd fit``.
+        The command that makes such a file: ``hpcrowd fit``.
     again
-        What to do when one is damaged: ``fit the model again``.
+        What to do if a file is damaged: ``fit the model again``.
     """
 
     name: str
@@ -93,7 +92,7 @@ class ModelFormat:
     again: str
 
     def write(self, content: dict[str, Any], path: str | os.PathLike[str]) -> None:
-        """Write a file, which is whole or absent; format and version are added.
+        """Write a file, which is complete or absent; format and version are added.
 
         Raises
         ------
@@ -106,7 +105,7 @@ class ModelFormat:
             temporary.write_text(text + "\n", encoding="utf-8")
 
     def read(self, path: str | os.PathLike[str]) -> dict[str, Any]:
-        """Return what a file holds, checked as far as its version.
+        """Return the content of a file; format and version are checked.
 
         Raises
         ------
@@ -121,11 +120,11 @@ class ModelFormat:
         except ValueError:
             raise ModelFileError(f"{name}: damaged, not JSON; {self.again}") from None
         if not isinstance(wire, dict) or wire.get("format") != self.name:
-            raise ModelFileError(f"{name}: not {self.what}; {self.made_by} makes one")
+            raise ModelFileError(f"{name}: not {self.what}; make one with {self.made_by}")
         version = wire.get("version")
         if not isinstance(version, int) or isinstance(version, bool) or version > self.version:
             raise ModelFileError(
-                f"{name}: version {version!r}, this hpcrowd reads up to {self.version}; "
+                f"{name}: version {version!r}, but this hpcrowd reads only up to {self.version}; "
                 "use a newer hpcrowd"
             )
         return wire

@@ -1,9 +1,9 @@
-"""Mesa's model with simulated seconds: everything that is private to Mesa stands here.
+"""Mesa's model with simulated seconds: the only module that uses private parts of Mesa.
 
-Mesa 3.5 keeps an event list and a clock. This frame switches off the heartbeat that Mesa schedules
-at every unit of time, makes ``time`` a plain integer, lets events carry arguments and hold their
-function, and tells when the next one is due. ``tests/test_frame.py`` fails when Mesa changes what
-is used here.
+Mesa 3.5 has an event list and a clock. This frame switches off the heartbeat that Mesa schedules
+at every unit of time, makes ``time`` a plain integer, gives events arguments and a strong reference
+to their function, and returns when the next one is due. ``tests/test_frame.py`` fails when Mesa
+changes what is used here.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class Frame(mesa.Model):  # type: ignore[misc]
         Named random streams.
     """
 
-    time = 0  # not Mesa's observable, which costs a signal at every change
+    time = 0  # not Mesa's observable, which sends a signal at every change
 
     def __init__(self, seed: int = 0) -> None:
-        streams = Streams(seed)  # first, since it refuses a wrong seed in plain words
+        streams = Streams(seed)  # first, since its message for a wrong seed is clear
         super().__init__(rng=seed)
         self.streams = streams
         self.time = 0  # Mesa begins with a float
@@ -52,10 +52,10 @@ class Frame(mesa.Model):  # type: ignore[misc]
         Raises
         ------
         SimulationError
-            When that time is over.
+            If that time is in the past.
         """
         if time < self.time:
-            raise SimulationError(f"event at {time} s: it is {self.time} s already")
+            raise SimulationError(f"event at {time} s: in the past, it is already {self.time} s")
         event = Event(time, self._call, function_args=[function, arguments])
         self._event_list.add_event(event)
         return event
@@ -65,25 +65,25 @@ class Frame(mesa.Model):  # type: ignore[misc]
         function(*arguments)
 
     def next_event_time(self) -> int:
-        """Return when the next event is due, FOREVER when there is none."""
+        """Return when the next event is due, FOREVER if there is none."""
         events = self._event_list._events  # Mesa's own look ahead goes through all of them
         while events and events[0].CANCELED:
             heappop(events)
         return ceil(events[0].time) if events else FOREVER
 
     def due(self) -> Iterator[tuple[int, Callable[..., None], tuple[Any, ...]]]:
-        """Yield what :meth:`call_at` is to call: second, function, arguments, in any order."""
+        """Yield the calls scheduled by :meth:`call_at`: second, function, arguments, unordered."""
         for event in self._event_list._events:
             if not event.CANCELED and event.function_args:
                 yield ceil(event.time), *event.function_args
 
     def run_events(self, now: int) -> None:
-        """Run the events that are due at ``now``, also those that they add."""
+        """Run the events that are due at ``now``, including those that they add."""
         while self.next_event_time() <= now:
             self._event_list.pop_event().execute()
 
     def _advance_time(self, until: float) -> None:
-        """Mesa's ``run_for`` and ``run_until`` come here."""
+        """Advance the clock; called by Mesa's ``run_for`` and ``run_until``."""
         self.run(until=int(until))
 
     def run(self, until: int | None = None) -> Any:

@@ -1,4 +1,4 @@
-"""The header of a trace: its comment lines, and what they say of the machine."""
+"""The header of a trace: its comment lines, and the description of the machine in them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _KEY = re.compile(r";\s*([A-Za-z][A-Za-z0-9]*)\s*:(?!//)\s?(.*)")
 
 @dataclass
 class Header:
-    """The comment lines before the first job, byte for byte, and what they say.
+    """The comment lines before the first job, byte for byte, and their values.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Header:
         return next((v for k, v in self.entries() if k.lower() == key.lower()), None)
 
     def integer(self, key: str) -> int | None:
-        """Return the number of 18 digits at most that a value begins with, or None."""
+        """Return the number, of at most 18 digits, at the beginning of a value, or None."""
         match = re.match(r"-?[0-9]{1,18}(?![0-9])", self.get(key) or "")
         return int(match[0]) if match else None
 

@@ -99,7 +99,7 @@ class State(IntEnum):
 
 
 class _View:
-    """A column as an attribute: a view of shape (jobs,), taken anew at each access."""
+    """A column as an attribute: a view of shape (jobs,), made at each access."""
 
     def __init__(self, column: Column) -> None:
         self.column = column
@@ -115,13 +115,13 @@ class JobTable:
     Parameters
     ----------
     size
-        How many jobs it holds at first; every cell is :data:`UNKNOWN`, every state
+        Initial number of jobs; every cell is :data:`UNKNOWN`, every state
         :attr:`State.UNFINISHED`.
 
     Notes
     -----
-    :meth:`append` may move the table to a larger matrix: take columns anew through the attributes
-    instead of keeping them while jobs are added.
+    :meth:`append` may move the table to a larger matrix: do not keep columns while jobs are added,
+    but access them through the attributes.
     """
 
     def __init__(self, size: int = 0) -> None:
@@ -169,10 +169,10 @@ class JobTable:
         Parameters
         ----------
         count
-            How many.
+            Number of jobs.
         **columns
-            Values by column name in lower case (a scalar or one per job). Job numbers go on
-            counting from 1 unless given.
+            Values by column name in lower case (a scalar or one per job). Job numbers count from 1
+            unless given.
         """
         first, last = self._size, self._size + count
         if last > self.matrix.shape[1]:
@@ -188,7 +188,7 @@ class JobTable:
         return rows
 
     def erase_outcome(self) -> None:
-        """Erase what a run left, which would be taken for the next one's."""
+        """Erase the results of a previous run."""
         for column in OUTCOME:
             self.matrix[column] = UNKNOWN
         self.matrix[Column.STATE] = State.UNFINISHED
@@ -219,7 +219,7 @@ class JobTable:
 
     @property
     def over(self) -> NDArray[np.bool_]:
-        """Which jobs ran to an end on the machine (completed or killed)."""
+        """Which jobs ended on the machine (completed or killed)."""
         over: NDArray[np.bool_] = (self.state == State.COMPLETED) | (self.state == State.KILLED)
         return over
 
@@ -235,21 +235,21 @@ class JobTable:
         return frame
 
 
-#: What has a number of its own at each site; the others of the table get higher ones.
+#: Columns whose numbers are local to each site; later tables get higher numbers.
 NAMED = (Column.USER, Column.GROUP, Column.EXECUTABLE)
 
 
 @dataclass(frozen=True)
 class Joined:
-    """Tables of jobs of several sites in one, for a run of all of them together.
+    """The job tables of several sites merged into one, to run them together.
 
     Attributes
     ----------
     jobs
-        All jobs by recorded submission, numbered from 1; at one second those of the first table
-        come first. Users, groups and executables of later tables have higher numbers.
+        All jobs by recorded submission, numbered from 1; in the same second those of the first
+        table come first. Users, groups and executables of later tables have higher numbers.
     table, row
-        Where each job comes from, shape (jobs,).
+        The table and row that each job comes from, shape (jobs,).
     first_user
         What was added to the numbers of the users of each table, shape (tables,).
     """
@@ -261,7 +261,7 @@ class Joined:
 
 
 def join(tables: Sequence[JobTable]) -> Joined:
-    """Return the tables as one; simulated columns are left out."""
+    """Merge tables into one; simulated columns are left out."""
     sizes = [len(table) for table in tables]
     matrix = np.concatenate(
         [table.matrix[:, :size] for table, size in zip(tables, sizes, strict=True)], axis=1

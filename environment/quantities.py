@@ -1,6 +1,6 @@
-"""Read quantities as people write them: ``60m``, ``2x``, ``200``.
+"""Parse quantities as people write them: ``60m``, ``2x``, ``200``.
 
-Durations are whole seconds; sampled or scaled times are rounded half up, everywhere by
+Durations are whole seconds; sampled or scaled times are always rounded half up, with
 :func:`round_half_up`.
 """
 
@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from hpcrowd.environment.errors import QuantityError
 
-#: Seconds in each unit a duration may carry.
+#: Seconds in each unit of durations.
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
-# Longer numbers are mistakes, and would run over.
+# Longer numbers are mistakes, and would overflow.
 _DURATION = re.compile(r"(\d{1,10}(?:\.\d{1,20})?)\s*([smhdw]?)", re.ASCII)
 _FACTOR = re.compile(r"(\d{1,15}(?:\.\d{1,20})?)\s*x", re.ASCII)
 _COUNT = re.compile(r"\d{1,15}", re.ASCII)
@@ -72,12 +72,12 @@ def parse_processors(text: str, original: int) -> int:
         else round_half_up(parse_factor(text, "processors") * original)
     )
     if count < 1:
-        raise QuantityError(f"processors {text!r}: makes {count}; at least 1 is needed")
+        raise QuantityError(f"processors {text!r}: gives {count}; at least 1 is needed")
     return count
 
 
 def format_duration(seconds: float) -> str:
-    """Return ``seconds`` for people: ``35 s``, ``12.4 min``, ``3.1 h``, ``2.5 days``."""
+    """Return ``seconds`` in a readable unit: ``35 s``, ``12.4 min``, ``3.1 h``, ``2.5 days``."""
     size = abs(seconds)
     if size < 120:
         return f"{round(seconds)} s"
@@ -112,7 +112,7 @@ def round_half_up(value: float | NDArray[np.floating]) -> int | NDArray[np.int64
 def time_at_speed(times: NDArray[np.int64], speed: float) -> NDArray[np.int64]:
     """Return run times on nodes ``speed`` times as fast, s: rounded half up.
 
-    What takes any time takes 1 s at least; 0 and unknown (-1) stay.
+    Positive times become at least 1 s; 0 and unknown (-1) stay.
     """
     scaled = np.maximum(round_half_up(times / speed), 1)
     return np.where(times > 0, scaled, times)
@@ -121,6 +121,6 @@ def time_at_speed(times: NDArray[np.int64], speed: float) -> NDArray[np.int64]:
 def time_at_pace(times: NDArray[np.int64], pace: Fraction) -> NDArray[np.int64]:
     """Return run times on nodes ``pace`` times as fast, s, as :func:`time_at_speed` but exact."""
     over, under = pace.denominator, pace.numerator
-    exact = np.asarray(times).astype(object)  # Python's integers, which know no overflow
+    exact = np.asarray(times).astype(object)  # Python's integers do not overflow
     scaled = np.asarray((2 * exact * over + under) // (2 * under)).astype(np.int64)
     return np.where(times > 0, np.maximum(scaled, 1), times)

@@ -1,4 +1,4 @@
-"""The run loop: it merges what happens in the clusters with Mesa's own events.
+"""The run loop: merges the events of the clusters with Mesa's own events.
 
 At one instant: completions, users' reactions, events (a user's alarm clock), arrivals, changes of
 the platform, then one scheduling pass per cluster. Ties go by job number.
@@ -32,22 +32,22 @@ if TYPE_CHECKING:
     from hpcrowd.environment.platform.changes import Change
 
 
-#: Events between two looks at the keyboard and the progress bar: a hundredth of a second compiled,
-#: a second in plain Python.
+#: Events between two checks of the keyboard and the progress bar: about 0.01 s compiled, 1 s in
+#: plain Python.
 SLICE = 50_000
 
-#: Reactions between two looks at the progress bar.
+#: Reactions between two updates of the progress bar.
 REACTIONS = 2**14
 
-#: s; after which users submit jobs again that were stopped: time to notice it (unconfirmed).
+#: s until users notice that a job was stopped and submit it again (unconfirmed).
 RESUBMIT_AFTER = 600
 
-#: Times that the clock may stand still, at reactions in one second, before that is an error.
+#: Rounds of reactions in one second before that counts as an endless loop.
 LARGEST_STANDSTILL = 1_000_000
 
 
 class Owner(Protocol):
-    """Who hears that a unit is over."""
+    """Receives the notification that a unit has finished."""
 
     def on_finished(self, unit: int, now: int) -> None:
         """React to the completion of the last job of ``unit``."""
@@ -61,31 +61,32 @@ class Simulation(Frame):
     jobs
         The table of jobs; users may add to it.
     processors, scheduler, overrun, plain, estimates, platform
-        The first cluster, and how all are run; see :class:`~hpcrowd.environment.cluster.Cluster`.
+        The first cluster, and how all clusters run; see
+        :class:`~hpcrowd.environment.cluster.Cluster`.
     others
-        More clusters by name, which users may submit to as well. Where their speed differs, run
-        times in the table change; keep a ``jobs.copy()`` to run the same jobs again.
+        More clusters by name, which users may submit to as well. If their speed differs, run times
+        in the table change; keep a ``jobs.copy()`` to run the same jobs again.
     clock
-        What local time it is; the default begins on a Monday, 00:00.
+        Local time; by default the run begins on a Monday, 00:00.
     seed
         Seed of everything random, see :class:`~hpcrowd.environment.streams.Streams`.
     resubmit_after
-        s; so long after a job was stopped by a change of the platform does its user submit it
-        again, if that is its fate; :data:`RESUBMIT_AFTER` unless given.
+        Delay, s, after which a user submits a job again that a platform change stopped, if the
+        change is set to ``resubmit``; :data:`RESUBMIT_AFTER` unless given.
     grid
-        Makes the clusters a grid: users may submit to ``grid`` then, and a broker sends their jobs
+        Makes the clusters a grid: users may also submit to ``grid``, and a broker sends their jobs
         on; see :mod:`hpcrowd.environment.grid.policies`.
     name
-        What the first cluster is called.
+        Name of the first cluster.
 
     Attributes
     ----------
     cluster
-        The first cluster, home unless it has another name.
+        The first cluster, ``home`` unless it has another name.
     clusters
         All clusters by name.
     units
-        What users wait for.
+        The units that users wait for.
     streams
         Named random streams.
     time
@@ -94,7 +95,7 @@ class Simulation(Frame):
     Raises
     ------
     QuantityError
-        When a cluster cannot be, or two are called the same.
+        If a cluster is not valid, or two have the same name.
     """
 
     def __init__(
@@ -126,7 +127,7 @@ class Simulation(Frame):
         _check_apart([home, *(others or {}).values()])
         for called, spec in (name, home), *(others or {}).items():
             if called in self.clusters:
-                raise QuantityError(f"cluster {called!r}: the first is called so; choose another")
+                raise QuantityError(f"cluster {called!r}: name of the first; choose another")
             self.clusters[called] = Cluster(
                 self,
                 jobs,
@@ -147,7 +148,7 @@ class Simulation(Frame):
 
             if GridBroker.name in self.clusters:
                 raise QuantityError(
-                    f"cluster {GridBroker.name!r}: the broker is called so; choose another"
+                    f"cluster {GridBroker.name!r}: name of the broker; choose another"
                 )
             self.broker = GridBroker(self, self._dispatch(grid), grid.coallocation)
         self._engine: Engine | LockStep = engines[0]
@@ -166,20 +167,20 @@ class Simulation(Frame):
         for name, cluster in self.clusters.items():
             if cluster.engine.scheduler is None:
                 raise QuantityError(
-                    f"grid with {name}: its schedule is the recorded one, which knows no free "
-                    "processors; choose a scheduler"
+                    f"grid with {name}: it follows the recorded schedule, which has no notion of "
+                    "free processors; choose a scheduler"
                 )
         sites = [Site(name, cluster.engine) for name, cluster in self.clusters.items()]
         policy = parse_grid_policy(grid.policy)
         return dispatch_of(self.jobs, self.units, sites, policy, grid.coallocation)
 
     def site(self, name: str) -> Cluster | GridBroker:
-        """Return what users mean by ``name``: a cluster, or the broker of the grid.
+        """Return the place called ``name``: a cluster, or the broker of the grid.
 
         Raises
         ------
         QuantityError
-            When there is none of that name.
+            If there is none of that name.
         """
         if self.broker is not None and name == self.broker.name:
             return self.broker
@@ -189,12 +190,12 @@ class Simulation(Frame):
         return self.clusters[name]
 
     def own_units(self, first: Int64s, rows: Int64s, owners: Sequence[Owner]) -> None:
-        """Define all units at once and who waits for each; see ``UnitTable.define``."""
+        """Define all units at once, with their owners; see ``UnitTable.define``."""
         self.units.define(first, rows)
         self._owners = list(owners)
 
     def add_unit(self, owner: Owner, rows: Int64s) -> int:
-        """Define one more unit of ``owner`` and return its number; its jobs are submitted apart."""
+        """Define one more unit of ``owner`` and return its number; submit its jobs separately."""
         unit = self.units.add(rows)
         self._owners.append(owner)
         return unit
@@ -205,16 +206,16 @@ class Simulation(Frame):
         Parameters
         ----------
         owner
-            Who is told when the unit is over.
+            Gets notified when the unit has finished.
         rows, at
-            The jobs, and when they arrive, s (one, or one per job).
+            The jobs, and their arrival times, s (one, or one per job).
         cluster
             The name of a cluster, or ``grid``; None for the first cluster.
 
         Raises
         ------
         QuantityError
-            When there is no cluster of that name.
+            If there is no cluster of that name.
         """
         place = self.cluster if cluster is None else self.site(cluster)
         unit = self.add_unit(owner, rows)
@@ -222,16 +223,16 @@ class Simulation(Frame):
         return unit
 
     def resubmit(self, rows: Int64s, at: int) -> None:
-        """Submit jobs again that were stopped, each to the cluster it ran on."""
+        """Submit stopped jobs again, each to the cluster it ran on."""
         for cluster in self.clusters.values():
             mine = rows[self.jobs.cluster[rows] == cluster.number]
             if len(mine):
                 cluster.submit_again(mine, at)
 
     def on_lost(self, rows: Int64s, now: int) -> None:
-        """Tell users that jobs of theirs were stopped; where nobody waits for a job, resubmit it.
+        """Notify users that their jobs were stopped; resubmit jobs that no user waits for.
 
-        An owner hears it by a method ``on_lost(rows, now)``, if it has one.
+        If an owner has a method ``on_lost(rows, now)``, it is called.
         """
         self.time = now
         mine: dict[int, list[int]] = {}
@@ -254,14 +255,14 @@ class Simulation(Frame):
 
     @property
     def next_time(self) -> int:
-        """When something happens next, as far as is known now, s; FOREVER for never."""
+        """Time of the next known event, s; FOREVER if there is none."""
         return min(self._engine.next_time(), self.next_event_time())
 
     @property
     def over(self) -> bool:
         """Whether nothing is left to happen.
 
-        Where jobs wait, that is only known when :meth:`run` has come to the end by itself.
+        While jobs wait, that is only known once :meth:`run` has returned without ``until``.
         """
         if self.next_time != FOREVER:
             return False
@@ -278,15 +279,14 @@ class Simulation(Frame):
         Parameters
         ----------
         until
-            Second to stop at: completions of that second have happened, arrivals have not.
+            Second to stop at: its completions have happened, its arrivals have not.
         progress
-            Called now and then with the simulation.
+            Called from time to time with the simulation.
 
         Raises
         ------
         SchedulerError
-            When a scheduler asks for the impossible, or leaves jobs waiting when nothing is left to
-            happen.
+            If a scheduler makes an impossible decision, or leaves jobs waiting for ever.
         """
         engine = self._engine
         end = FOREVER if until is None else until
@@ -324,8 +324,8 @@ class Simulation(Frame):
                 standstill += 1
                 if standstill > LARGEST_STANDSTILL:
                     raise SimulationError(
-                        f"the clock stands at {now} s: users submit jobs without run time and "
-                        "react at once, for ever; give them a think time or a run time"
+                        f"endless loop at {now} s: users submit jobs without run time and react at "
+                        "once; give them a think time or a run time"
                     )
         return self
 
@@ -336,11 +336,11 @@ class Simulation(Frame):
 
 
 def _check_apart(specs: Sequence[ClusterSpec]) -> None:
-    """Make sure that no two clusters share a predictor: each learns from its own jobs."""
+    """Check that no two clusters share a predictor: each learns from its own jobs."""
     found = [spec.estimates for spec in specs if isinstance(spec.estimates, Predictor)]
     for place, predictor in enumerate(found):
         if any(predictor is other for other in found[:place]):
             raise QuantityError(
-                f"estimates {predictor.name}: one predictor for two clusters; make another, each "
-                "learns from the jobs of its own"
+                f"estimates {predictor.name}: one predictor for two clusters; use one per cluster, "
+                "as each learns from the jobs of its cluster"
             )

@@ -9,12 +9,12 @@ FOREVER = 2**63 - 1
 
 
 class Stop(IntEnum):
-    """Why the engine came back."""
+    """Why the engine returned."""
 
     DONE = 0  #: nothing is left to happen
-    FINISHED = 1  #: units that users wait for are over
+    FINISHED = 1  #: units that users wait for have finished
     HALT = 2  #: the halt time is reached: its completions are done, its arrivals are not
     PAUSE = 3  #: the allowance of events is used up
     ROOM = 4  #: a compiled array is full; never seen outside the engine
-    PASS = 5  #: the policy is to have its pass; never seen outside the engine
+    PASS = 5  #: the policy's scheduling pass is due; never seen outside the engine
     CHANGE = 6  #: the platform changes now; never seen outside the engine

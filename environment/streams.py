@@ -19,7 +19,7 @@ class Streams:
     Parameters
     ----------
     seed
-        A whole number from 0 on; 0 is a seed like any other.
+        A whole number, 0 or more; 0 is an ordinary seed.
     """
 
     def __init__(self, seed: int = 0) -> None:

@@ -16,7 +16,7 @@ def read_toml(path: Path) -> tuple[dict[str, Any], bytes]:
     Raises
     ------
     QuantityError
-        When it cannot be read or is no TOML.
+        If it cannot be read or is not TOML.
     """
     try:
         content = path.read_bytes()
@@ -27,20 +27,20 @@ def read_toml(path: Path) -> tuple[dict[str, Any], bytes]:
         raise QuantityError(f"{path}: not TOML: {error}") from error
 
 
-#: Names and places in lists that lead to a value.
+#: The keys and list indices that lead to a value.
 Place = Sequence[str | int]
 
 
 def line_of(text: str, place: Place) -> int | None:
-    """Return the line, from 1, in which a value begins; None where nothing of the way is there.
+    """Return the line, from 1, in which a value begins; None if no part of its path exists.
 
     Parameters
     ----------
     text
         The whole file, valid TOML.
     place
-        Keys, and numbers of elements from 0. Of what is not there the last that is counts, such as
-        the table that a key is missing in.
+        Keys, and list indices from 0. If the value does not exist, the last existing part of the
+        path counts, such as the table in which a key is missing.
     """
     for length in range(len(place), 0, -1):
         found = _first_line(text, place[:length])
@@ -52,16 +52,16 @@ def line_of(text: str, place: Place) -> int | None:
 def _first_line(text: str, place: Place) -> int | None:
     """Return the line in which a value begins.
 
-    Neither ``tomllib`` nor ``tomlkit`` gives positions. So the file is read again from its
-    beginning, one line more each time: a value is where the first text ends that has it.
+    Neither ``tomllib`` nor ``tomlkit`` gives positions. So ever longer beginnings of the file are
+    parsed, line by line: a value is at the end of the first one that contains it.
     """
     lines = text.splitlines(keepends=True)
-    whole = 0  # lines of the longest beginning so far that is TOML
+    whole = 0  # lines of the longest valid beginning so far
     for count in range(1, len(lines) + 1):
         try:
             values = tomllib.loads("".join(lines[:count]))
         except tomllib.TOMLDecodeError:
-            continue  # a value goes on in the next line
+            continue  # a value continues on the next line
         if _has(values, place):
             return whole + 1
         whole = count

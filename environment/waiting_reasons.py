@@ -1,7 +1,7 @@
-"""Why each waiting job waits: of a run that is paused, and of one that is played back.
+"""Why each waiting job waits, in a paused run or at a moment of a finished run.
 
-The scheduler tells, see :meth:`environment.schedulers.base.Scheduler.reasons`; here it is asked
-with what it would be shown now.
+The scheduler gives the reasons, see :meth:`environment.schedulers.base.Scheduler.reasons`; this
+module shows it the state of the cluster at that moment.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ def reasons_of(
 ) -> list[WaitingReason]:
     """Return why each job that waits at a cluster, or at the broker of a grid, waits now.
 
-    For a simulation that is paused; it goes on as if nobody had asked. Jobs stand in the order of
-    the scheduler's queue, those that it has not looked at yet behind. Where jobs have ended at this
-    very second the scheduler has its pass still to come; what it will do then as far as it knows,
-    before other jobs arrive, is told too (``ReasonCode.CAN_START``).
+    For a paused simulation, which it does not change. Jobs are in the order of the scheduler's
+    queue, followed by those that the scheduler has not seen yet. If jobs have ended in this very
+    second, the scheduling pass is still to come; jobs that will start in it, as long as no others
+    arrive first, are marked with ``ReasonCode.CAN_START``.
 
     Parameters
     ----------
     place
         The cluster or broker.
     rows
-        Tell of these jobs only.
+        Only these jobs.
     limit
-        Tell of so many jobs at most.
+        At most this many jobs.
     """
     if isinstance(place, GridBroker):
         return _shown(place.dispatch.jobs, _held_by(place), rows, limit)
@@ -84,13 +84,13 @@ def reasons_at(
     rows: Iterable[int] | None = None,
     limit: int | None = None,
 ) -> list[WaitingReason]:
-    """Return why each job waited at a second of a run that is over, after what happened in it.
+    """Return why each job waited at a second of a finished run, after the events of that second.
 
-    What the scheduler knew is taken from the table: usage and slowdowns are those of the jobs that
-    had ended by then, as if it had been in charge from the beginning. Plans are not kept in
-    results; the start that a job was promised first stands for its plan. Runs that changes of the
-    platform stopped are not seen, and an adaptive scheduler only tells processors, since which
-    policy was in charge is not known.
+    The knowledge of the scheduler is taken from the table: usage and slowdowns are those of the
+    jobs that had ended by then, as if the scheduler had been used from the beginning. Results do
+    not hold plans; the start that a job was first promised is used instead. Runs that platform
+    changes stopped are not seen. For an adaptive scheduler only processors are given as reasons,
+    since the policy in use is not known.
 
     Parameters
     ----------
@@ -99,14 +99,14 @@ def reasons_at(
     now
         The second, s since the origin.
     scheduler
-        The scheduler, or its text; ``recorded`` for the recorded schedule. A scheduler that is
-        handed over begins anew.
+        The scheduler, or its text; ``recorded`` for the recorded schedule. A scheduler object is
+        reset.
     processors
         Processors that were up.
     cluster
         The cluster's number in the column CLUSTER.
     windows
-        Maintenance that was announced and not over, (start, end) in s since the origin, in order.
+        Announced maintenance that has not ended, (start, end) in s since the origin, in order.
     predicted
         Whether estimates came from a predictor.
     rows, limit
@@ -115,7 +115,7 @@ def reasons_at(
     Raises
     ------
     QuantityError
-        When the scheduler is not known, or ``processors`` is below 0.
+        If the scheduler is not known, or ``processors`` is below 0.
     """
     if processors < 0:
         raise QuantityError(f"processors {processors}: must be 0 or more")
@@ -148,10 +148,10 @@ def reasons_at(
 
 
 def explain(policy: Scheduler, look: Look) -> Iterable[WaitingReason]:
-    """Return what a scheduler says of its waiting jobs, see ``Scheduler.reasons``.
+    """Return the scheduler's reasons for its waiting jobs, see ``Scheduler.reasons``.
 
-    What explains another ``select`` than the one that decides is not asked: then only processors
-    and maintenance tell.
+    If ``reasons`` belongs to another ``select`` than the one in use, it is not called, and only
+    processors and maintenance are given as reasons.
     """
     kind = type(policy)
     owner: Any = next(one for one in kind.__mro__ if "reasons" in vars(one))
@@ -162,19 +162,19 @@ def explain(policy: Scheduler, look: Look) -> Iterable[WaitingReason]:
 
 
 def waiting_jobs(jobs: JobTable, rows: Int64s) -> list[WaitingJob]:
-    """Return jobs as a scheduler sees them that wait, in the order of ``rows``."""
+    """Return waiting jobs as a scheduler sees them, in the order of ``rows``."""
     columns = (rows, *jobs.matrix[WAITING[:, np.newaxis], rows])
     return list(map(WaitingJob, *(column.tolist() for column in columns)))
 
 
 def running_jobs(jobs: JobTable, rows: Int64s, now: int, *, corrects: bool) -> list[RunningJob]:
-    """Return jobs as a scheduler sees them that run, by expected end, then by row.
+    """Return running jobs as a scheduler sees them, by expected end, then by row.
 
     Parameters
     ----------
     corrects
-        Whether a job that outruns its estimate is believed to go on for a while, see
-        ``hpcrowd.environment.schedulers.estimates.believed_end``; else it is believed to end now.
+        Whether a job that outruns its estimate is expected to run on for a while, see
+        ``hpcrowd.environment.schedulers.estimates.believed_end``; else it is expected to end now.
     """
     estimate = jobs.estimate[rows]
     expected = jobs.start[rows] + np.maximum(estimate, int(corrects))
@@ -203,7 +203,7 @@ def _all(
     free: int,
     start: int = UNKNOWN,
 ) -> Iterator[WaitingReason]:
-    """Yield one reason for all of the rows."""
+    """Yield the same reason for all rows."""
     for row, asks in zip(rows.tolist(), jobs.processors[rows].tolist(), strict=True):
         yield WaitingReason(row, code, now, asks, free, start=start)
 
@@ -247,7 +247,7 @@ def _shown(
     rows: Iterable[int] | None,
     limit: int | None,
 ) -> list[WaitingReason]:
-    """Return those that are to be shown, with the numbers of the jobs that they name."""
+    """Return the reasons to show, with the numbers of the jobs that they name."""
     if rows is not None:
         wanted = set(rows)
         reasons = (one for one in reasons if one.row in wanted)

@@ -104,7 +104,7 @@ def test_truncated_answer_is_kept(server: Server, cache: Path) -> None:
     part = cache / f"{A}.swf.gz.part"
     assert (
         f"{server.base}{TARGET}: the connection ended after 1,500 of {SIZE:,} bytes (2 attempts); "
-        f"1,500 bytes are kept in {part}, the same command goes on from there" == told
+        f"1,500 bytes are kept in {part}; run the same command to resume" == told
     )
     assert packed(A)[:1500] == part.read_bytes()
     assert packed(A) == get().read_bytes()
@@ -116,7 +116,7 @@ def test_stalled_server_is_left(server: Server, cache: Path) -> None:
     began = time.monotonic()
     told = refusal(partial(get, timeout_s=0.2, retries=5))
     assert 0.2 <= time.monotonic() - began < 5
-    assert "no byte came for 0.2 s; " in told
+    assert "no data for 0.2 s; " in told
     assert 1 == len(server.asked)
     server.stall = False
     assert packed(A) == get().read_bytes()
@@ -129,7 +129,7 @@ def test_corrupted_answer_is_thrown_away(server: Server, cache: Path) -> None:
     server.files[TARGET] = gzip.compress(other)
     expected, found = (hashlib.sha256(text).hexdigest() for text in (LOGS[A][1], other))
     told = refusal(get)
-    assert f"what came is not {A}: SHA-256 of what is in it {found}, expected {expected}" in told
+    assert f"the download is not {A}: SHA-256 of the content {found}, expected {expected}" in told
     assert [] == names(cache)
 
 
@@ -156,7 +156,7 @@ def test_what_is_no_such_log_is_said(
 def test_endless_answer_is_ended(server: Server, cache: Path) -> None:
     """More than the log has unpacked is not taken."""
     server.files[TARGET] = b"\x1f\x8b" + b"x" * len(LOGS[A][1])
-    assert "sends more than" in refusal(get)
+    assert "the server sent more than" in refusal(get)
     assert [] == names(cache)
 
 
@@ -219,7 +219,7 @@ def test_only_http_is_spoken(
 ) -> None:
     """Other addresses are refused before anything is opened."""
     monkeypatch.setenv("HPCROWD_ARCHIVE", address)
-    assert "only http:// and https:// are fetched from" in refusal(get)
+    assert "not an http:// or https:// address" in refusal(get)
 
 
 def test_redirection_to_something_else_is_not_followed(server: Server, cache: Path) -> None:

@@ -132,7 +132,7 @@ def test_states_that_are_not_known_are_counted() -> None:
         "job_id,submission_time,final_state\n1,0,RUNNING\n2,0,SLEEPING\n3,0,COMPLETED_KILLED\n"
     )
     assert [-1, -1, 5] == trace["status"].tolist()
-    assert {"final state that is not known: unknown": 1} == trace.repaired
+    assert {"final state not recognised: status unknown": 1} == trace.repaired
 
 
 @pytest.mark.parametrize(
@@ -163,10 +163,10 @@ def test_losses_are_told() -> None:
     assert {
         ("user", "no column for it"): 1,
         ("group", "no column for it"): 1,
-        ("header", "no place for it"): 1,
-        ("comments", "no place for it"): 1,
+        ("header", "the format cannot hold it"): 1,
+        ("comments", "the format cannot hold it"): 1,
         ("status", "no state for it"): 1,
-        ("requested_processors", "not told: the allocated ones"): 1,
+        ("requested_processors", "unknown: the allocated ones written"): 1,
     } == lost.counts
 
 
@@ -264,4 +264,5 @@ def test_sizes_are_those_that_jobs_hold() -> None:
     trace = parse_swf("1 0 5 60 3.5 -1 -1 4 90 -1 1 -1 -1 -1 -1 -1 -1 -1\n")
     back = parse_batsim_jobs(generate_batsim_jobs(trace, lost))
     assert np.array_equal([4], back["allocated_processors"])
-    assert {("allocated_processors", "those that the job is placed on"): 1} == lost.counts
+    reason = "not those that it is placed on"
+    assert {("allocated_processors", reason): 1} == lost.counts

@@ -61,7 +61,7 @@ def test_story() -> None:
     assert {"job_id": ["w0!4", "w0!2", "w0!7"], "gpu": ["", "true", ""]} == {
         name: values.tolist() for name, values in trace.extra.items()
     }
-    assert {"profile of type parallel_homogeneous tells no run time: unknown": 1} == trace.repaired
+    assert {"profile of type parallel_homogeneous has no run time: unknown": 1} == trace.repaired
     assert 8 == trace.processors
     assert [
         b"; Version: 2.2",
@@ -128,8 +128,8 @@ def test_losses_are_told() -> None:
     lost = Losses()
     generate_batsim(trace, lost)
     assert {
-        ("user", "a word that stands for unknown"): 2,
-        ("res", "a name that stands for something else"): 1,
+        ("user", "a word that means unknown"): 2,
+        ("res", "the name has another meaning in this format"): 1,
     } == lost.counts
 
 
@@ -189,7 +189,7 @@ def test_keys_beyond_a_hundred_kinds_are_counted() -> None:
     document = {"jobs": jobs, "profiles": {"p": {"type": "delay", "delay": 1}}}
     trace = parse_batsim(json.dumps(document))
     assert 100 == len(trace.extra)
-    assert {"keys beyond the first 100 kinds: ignored": 5} == trace.repaired
+    assert {"more than 100 different keys: the others ignored": 5} == trace.repaired
 
 
 @pytest.mark.slow

@@ -171,12 +171,12 @@ def test_window_without_a_date(call: Call, log: Trace) -> None:
         (["-o", "p.swf"], "cuts nothing; say which part with --from, --to or --only-users"),
         (["--from", "1d", "-o", "log.swf"], "is the trace itself"),
         (["--from", "soon", "-o", "p.swf"], "moment 'soon'"),
-        (["--from", "2d", "--to", "1d", "-o", "p.swf"], "is empty; it has to end after it begins"),
+        (["--from", "2d", "--to", "1d", "-o", "p.swf"], "empty; it must end after it begins"),
         (["--only-users", "7", "-o", "p.swf"], "user 7: has no job in log.swf"),
         (["--only-users", "7-9", "-o", "p.swf"], "no job is left of 4: 4 of other users"),
         (["--from", "9000-12-31", "-o", "p.swf"], "no job is left of 4"),
-        (["--to", "9999-12-31", "-o", "p.swf"], "the calendar ends near it"),
-        (["--to", "0001-01-01", "-o", "p.swf"], "the calendar ends near it"),
+        (["--to", "9999-12-31", "-o", "p.swf"], "too close to the end of the calendar"),
+        (["--to", "0001-01-01", "-o", "p.swf"], "too close to the end of the calendar"),
     ],
 )
 def test_window_errors(call: Call, log: Trace, arguments: list[str], words: str) -> None:

@@ -104,7 +104,7 @@ def test_submission_in_the_past_is_an_error(make_jobs: MakeJobs, plain: bool) ->
     model = Simulation(jobs, 2, plain=plain)
     model.cluster.submit(0, 40)
     model.run(until=45)
-    with pytest.raises(SimulationError, match=r"44 s: it is 45 s"):
+    with pytest.raises(SimulationError, match=r"44 s: in the past, it is already 45 s"):
         model.cluster.submit(1, 44)
 
 

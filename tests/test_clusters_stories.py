@@ -284,14 +284,14 @@ def test_submission_elsewhere_in_the_past_is_an_error(make_jobs: MakeJobs, plain
     user = Script(model)
     user.on_finished = lambda unit, now: late()  # type: ignore[method-assign]
     model.add_unit(user, np.array([0]))
-    with pytest.raises(SimulationError, match=r"9 s: it is 10 s already"):
+    with pytest.raises(SimulationError, match=r"9 s: in the past, it is already 10 s"):
         model.run()
 
 
 @pytest.mark.parametrize(
     ("others", "text"),
     [
-        ({"home": (4,)}, "cluster 'home': the first is called so"),
+        ({"home": (4,)}, "cluster 'home': name of the first"),
         ({"other": (0,)}, "processors 0"),
         ({"other": (4, "soonest")}, "scheduler 'soonest'"),
         ({"other": (4, "easy", 0.0)}, "speed 0.0"),

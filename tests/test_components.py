@@ -86,7 +86,8 @@ def test_a_log_without_a_start_goes_on_without() -> None:
 def test_a_short_log_is_refused() -> None:
     """Less than two weeks leave nothing to move by whole weeks."""
     rows = [(1, 0, 60, 1, 0), (2, 10 * DAY, 60, 1, 0)]
-    with pytest.raises(TraceError, match=r"small.swf: 10.0 days .* 14 days or more: take a longer"):
+    match = r"small.swf: 10.0 days .* at least 14 days: take a longer"
+    with pytest.raises(TraceError, match=match):
         pool_of(rows, source="small.swf")
 
 

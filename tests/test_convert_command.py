@@ -67,9 +67,9 @@ def test_what_is_lost_is_told(here: Path, call: Call) -> None:
     """CSV has no place for the header: its lines are counted, and so they are with --json."""
     code, out, _ = call("convert", "log.swf", "log.csv")
     assert 0 == code
-    assert "(csv): written\n  lost: 4 lines of the header: CSV has no place for it\n" in out
+    assert "(csv): written\n  lost: 4 lines of the header: CSV cannot hold it\n" in out
     wire = json.loads(call("convert", "log.swf", "log.csv", "--json")[1])
-    assert [{"field": "header", "reason": "CSV has no place for it", "count": 4}] == wire["lost"]
+    assert [{"field": "header", "reason": "CSV cannot hold it", "count": 4}] == wire["lost"]
     assert ("swf", "csv", 2) == (wire["from"], wire["to"], wire["jobs"])
 
 
@@ -292,7 +292,7 @@ def test_a_pipe_is_not_replayed(here: Path, call: Call) -> None:
     os.mkfifo("pipe.swf")
     code, _, err = call("clean", "pipe.swf")
     assert 2 == code
-    assert "hpcrowd: pipe.swf: is no file" in err
+    assert "hpcrowd: pipe.swf: is a pipe or device" in err
     assert "hpcrowd convert" in err
 
 

@@ -129,12 +129,12 @@ def test_damaged_parquet(where: int) -> None:
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        ("submit,run\n", ("holds no job",)),
+        ("submit,run\n", ("contains no jobs",)),
         ("submit,submit,run\n0,1,2\n", ("'submit'", "twice")),
         ("a,b\n0,1\n", ("no columns submit and run", "'a', 'b'", "--map")),
         ('submit,run\n0,"1\n', ("line 2",)),
-        ("submit,run\n0,1,2\n", ("line 2", "3 values where 2 columns are named")),
-        ("submit,run\n0\n", ("line 2", "1 values where 2 columns are named")),
+        ("submit,run\n0,1,2\n", ("line 2", "3 values; the first line names 2 columns")),
+        ("submit,run\n0\n", ("line 2", "1 values; the first line names 2 columns")),
         ("submit,run\n0,x\n", ("line 2, field run", "'x'", "not a number")),
         ("submit,run\n0,1\0\n", ("line 2", "zero byte")),
     ],
@@ -176,7 +176,7 @@ def test_text_that_csv_cannot_hold_is_counted() -> None:
 def test_two_quotes_that_are_never_closed() -> None:
     """Rows between two such quotes are not swallowed as one text: the table is refused."""
     rows = '0,1,"a\n1,1,x\n1,1,y\n2,1,"b\n3,1,z\n'
-    with pytest.raises(ParseError, match="no row of a table"):
+    with pytest.raises(ParseError, match="not a table row"):
         parse_csv(f"submit,run,note\n{rows}")
 
 

@@ -164,7 +164,7 @@ def test_events_of_one_second_keep_their_order(model: Simulation) -> None:
 def test_event_in_the_past_is_an_error(model: Simulation) -> None:
     """An event cannot be scheduled before now; both times are told. Now itself is fine."""
     model.run(until=30)
-    with pytest.raises(SimulationError, match=r"event at 29 s: it is 30 s already"):
+    with pytest.raises(SimulationError, match=r"event at 29 s: in the past, it is already 30 s"):
         model.call_at(29, print)
     seen: list[int] = []
     model.call_at(30, seen.append, 1)

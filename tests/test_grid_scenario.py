@@ -131,7 +131,7 @@ def test_das3_runs_and_is_the_same_again() -> None:
     [
         ("", "clusters: missing"),
         ("[clusters.a]\nprocessors = 8", "nobody submits"),
-        ('[clusters.grid]\nprocessors = 8\nmodel = "lublin"', "the broker is called so"),
+        ('[clusters.grid]\nprocessors = 8\nmodel = "lublin"', "name of the broker"),
         (TWO + "load = 0.5", "load: is for a model"),
         (TWO + 'model = "lublin"', "trace and model: both say"),
         (TWO + 'scheduler = "recorded"', "knows no free processors"),

@@ -205,7 +205,7 @@ def test_components_come_together_or_not_at_all() -> None:
         with pytest.raises(SimulationError, match=r"rows \[0, 1\], which start together; submit"):
             broker.submit(rows, at)
     assert (jobs.submit == -1).all()
-    with pytest.raises(SimulationError, match=r"job in row 1: .* no row is part of two jobs"):
+    with pytest.raises(SimulationError, match=r"job in row 1: .* part of only one job"):
         broker.bind([1, 2])
     with pytest.raises(SimulationError, match="the table has 4 jobs"):
         broker.bind([2, 4])
@@ -226,10 +226,10 @@ def test_a_job_with_a_renounced_component_is_renounced() -> None:
 def test_components_need_a_grid_that_allows_them() -> None:
     """Without, and where a predictor would not hear of them, they are refused."""
     model = grid_of(jobs_of((1, 1), (1, 1)))
-    with pytest.raises(QuantityError, match="this grid does without; give GridSpec coallocation"):
+    with pytest.raises(QuantityError, match="not enabled in this grid; use GridSpec"):
         broker_of(model).submit_together([0, 1], 0)
     model = Simulation(jobs_of((1, 1)), 4, estimates="last-two", grid=GridSpec(coallocation=True))
-    with pytest.raises(QuantityError, match="co-allocation on home: its estimates are predicted"):
+    with pytest.raises(QuantityError, match="its estimates come from a predictor"):
         broker_of(model).submit_together([0], 0)
 
 

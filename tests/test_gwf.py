@@ -76,8 +76,8 @@ def test_times_since_1970_are_moved_to_the_first_submission() -> None:
     """The header says when that was; what was done is counted, and how large the machine was."""
     trace = parse_gwf(LOG)
     assert {
-        "memory is no number: unknown": 1,
-        "submit counted since 1970: counted from the first one": 2,
+        "memory is not a number: unknown": 1,
+        "submit is a Unix time: counted from the first one": 2,
     } == trace.repaired
     assert [
         b"; Grid Workload Format, anonymized",
@@ -154,8 +154,8 @@ def test_losses_are_told() -> None:
         ("preceding", "no field for it"): 1,
         ("think_time", "no field for it"): 1,
         ("job_id", "no field for it"): 1,
-        ("user", "blanks and characters that no line has"): 1,
-        ("user", "a word that stands for unknown"): 1,
+        ("user", "blanks, or characters that a line cannot hold"): 1,
+        ("user", "a word that means unknown"): 1,
     } == lost.counts
     assert changes(trace, back) == counted(lost)
     assert {1: "a b"} == back.names["user"]

@@ -364,7 +364,7 @@ def test_a_real_log(browser: Browser, traces: Path) -> None:
         for panel in CLUSTER:
             assert spread(reader, panel) > NOT_EMPTY, panel
         assert "40 waiting jobs" in reader.page.locator("#queue-a").inner_text()
-        assert "first in the queue: asks 80 processors, 4 are free" in (
+        assert "first in the queue: requests 80 processors, 4 are free" in (
             reader.page.locator("#queue-a tbody tr").first.inner_text()
         )
         picture(reader, "inspect-cluster.png", 920)

@@ -262,8 +262,8 @@ def test_reasons_live_and_played_back(tmp_path: Path, make_trace: Make) -> None:
     live = subject_of(tmp_path / "three.swf").begin({})
     live.advance(30)
     told = live.reasons([1, 2])
-    assert "first in the queue: asks 4 processors, none is free" in told[1]
-    assert "asks 2 processors, none is free" in told[2]
+    assert "first in the queue: requests 4 processors, none is free" in told[1]
+    assert "requests 2 processors, none is free" in told[2]
     assert isinstance(live, LiveCourse)
     write_results(live.staged.run(), tmp_path / "run", plots=False)
     back = subject_of(tmp_path / "run").begin({})

@@ -164,5 +164,5 @@ def test_endless_reactions_are_an_error(monkeypatch: Any) -> None:
     model = Simulation(JobTable(), 1)
     behaviour = Busy(0, 9)
     behaviour.begin(User(model, 1, behaviour))
-    with pytest.raises(SimulationError, match="stands at 9 s"):
+    with pytest.raises(SimulationError, match="endless loop at 9 s"):
         model.run()

@@ -126,7 +126,7 @@ def test_made_up_members_mind_their_waits(pool: Pool, kind: str) -> None:
 
 def test_who_is_not_a_member_is_named(pool: Pool) -> None:
     """Each user of the pool is a member whose group has batches."""
-    with pytest.raises(QuantityError, match="user 2: in the pool, not among the members"):
+    with pytest.raises(QuantityError, match="user 2: in the pool, but not a member"):
         GroupWork(pool, [member(1, DAY)], BATCHES)
     with pytest.raises(QuantityError, match="user 1: no batches of its group 1"):
         GroupWork(pool, [member(number, DAY) for number in (1, 2, 3)], {})

@@ -97,12 +97,12 @@ def test_predictors_from_python(make_trace: Callable[..., Trace]) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("history",), "history: asked before it was trained; name published parameters (history:"),
-        (("history:history=category",), "asked before it was trained"),
+        (("history",), "history: used before it was trained; name published parameters (history:"),
+        (("history:history=category",), "used before it was trained"),
         (("oracle",), "estimates 'oracle': not known; choose requested, exact, such as 1.5x, last"),
         (("nearest:x=1",), "predictor 'nearest:x=1': 'x' is not an option of it; write nearest:"),
         (("absent.json",), "absent.json: cannot be read"),
-        (("nearest", "--scheduler", "recorded"), "the recorded schedule asks for no predictions"),
+        (("nearest", "--scheduler", "recorded"), "the recorded schedule uses no predictions"),
     ],
 )
 def test_wrong_estimates(log: Path, words: tuple[str, ...], told: str) -> None:
@@ -115,7 +115,7 @@ def test_wrong_estimates(log: Path, words: tuple[str, ...], told: str) -> None:
 def test_untrained_predictors_are_refused_before_anything() -> None:
     """The configuration itself refuses them, as text and as an object."""
     for estimates in ("history", HistoryPredictor()):
-        with pytest.raises(PredictorError, match="asked before it was trained"):
+        with pytest.raises(PredictorError, match="used before it was trained"):
             ReplayConfig.configure(estimates=estimates)
 
 

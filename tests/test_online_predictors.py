@@ -252,11 +252,11 @@ def test_clusters_learn_from_their_own() -> None:
 def test_what_cannot_be_foretold() -> None:
     """Untrained, of a recorded schedule, or for two clusters: told before anything runs."""
     jobs = make([(0, 1, 1, 1, 1, 1, 1, 1, 1)])
-    with pytest.raises(PredictorError, match="asked before it was trained"):
+    with pytest.raises(PredictorError, match="used before it was trained"):
         Simulation(jobs, 1, estimates="history")
-    with pytest.raises(PredictorError, match="asked before it was trained"):
+    with pytest.raises(PredictorError, match="used before it was trained"):
         Simulation(jobs, 1, estimates=HistoryPredictor())
-    with pytest.raises(QuantityError, match="the recorded schedule asks for no predictions"):
+    with pytest.raises(QuantityError, match="the recorded schedule uses no predictions"):
         Simulation(jobs, 1, "recorded", estimates="nearest")
     one = LastTwo()
     with pytest.raises(QuantityError, match="one predictor for two clusters"):

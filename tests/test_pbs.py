@@ -110,7 +110,7 @@ def test_story_of_torque() -> None:
     } == trace.names
     assert ["p17", "", "", "", ""] == trace.extra["project"].tolist()
     assert "123.server" == trace.extra["job_id"][0]
-    assert {"not over when the log ends": 2} == trace.dropped
+    assert {"not ended when the log ends": 2} == trace.dropped
     assert {} == trace.repaired
 
 
@@ -139,8 +139,8 @@ def test_story_of_pbs_professional() -> None:
     assert [512 * 1024, -1] == trace["requested_memory"].tolist()
     assert [1, 0] == trace["status"].tolist()
     assert {1: "a b=c"} == trace.names["executable"]
-    assert {"array as a whole: its jobs count one by one": 1} == trace.dropped
-    assert {"run again: the last run counts": 1} == trace.repaired
+    assert {"job array: its jobs count one by one": 1} == trace.dropped
+    assert {"run again: the last run kept": 1} == trace.repaired
 
 
 def test_numbers_follow_submissions_where_ids_do_not_tell() -> None:
@@ -172,7 +172,7 @@ def test_a_start_without_an_end() -> None:
         "04/18/2009 00:01:00;D;1.s;requestor=a@b\n"
     )
     assert ([10], [50], [5]) == tuple(trace[n].tolist() for n in ("wait", "run", "status"))
-    assert {"no record of its end: that of its deletion or abortion taken": 1} == trace.repaired
+    assert {"no end record: deletion or abort taken as the end": 1} == trace.repaired
 
 
 OF_SELECT, OF_NODES = (partial(of_chunks, per_chunk=key) for key in ("ncpus", "ppn"))
@@ -280,16 +280,16 @@ def test_losses_are_told() -> None:
     trace.extra["orig_site"] = np.array(["x"], np.object_)
     lost = Losses()
     generate_pbs(trace, lost)
-    reason = "times and sizes are whole and not negative, states those of PBS"
+    reason = "times and sizes must be whole and not negative, states those of PBS"
     assert {
-        ("partition", "no record tells it"): 1,
-        ("preceding", "no record tells it"): 1,
-        ("think_time", "no record tells it"): 1,
-        ("orig_site", "no record tells it"): 1,
-        ("comments", "no place for it"): 1,
+        ("partition", "no record holds it"): 1,
+        ("preceding", "no record holds it"): 1,
+        ("think_time", "no record holds it"): 1,
+        ("orig_site", "no record holds it"): 1,
+        ("comments", "no record holds them"): 1,
         ("submit", reason): 1,
         ("status", reason): 1,
-        ("job_id", "no identifier of PBS"): 1,
+        ("job_id", "not an identifier of PBS"): 1,
     } == lost.counts
 
 

@@ -157,9 +157,9 @@ def test_unknown_cluster(make_trace: MakeTrace, write: Callable[[str], str]) -> 
 
 
 def test_date_needs_an_origin(make_trace: MakeTrace, write: Callable[[str], str]) -> None:
-    """Dates mean nothing where the trace does not say when it began."""
+    """Dates mean nothing where the trace has no start time."""
     path = write('[[changes]]\ndo = "down"\nat = "2024-01-08 10:00"')
-    with pytest.raises(QuantityError, match="does not say when it began"):
+    with pytest.raises(QuantityError, match="has no start time"):
         replay(make_trace(job(0, 10, 1)), platform=path)
 
 
@@ -173,7 +173,7 @@ def test_date_needs_an_origin(make_trace: MakeTrace, write: Callable[[str], str]
         (
             '[[changes]]\ndo = "resize"\nat = "2024-01-09 07:00"\nprocessors = 5\n'
             '[[changes]]\ndo = "resize"\nat = "1d"\nprocessors = 6',
-            "outage.toml: cluster home: resize at 86400 s: there are two in this second; keep one",
+            "outage.toml: cluster home: resize at 86400 s: two in the same second; keep one",
         ),
         (
             '[[changes]]\ndo = "down"\nat = "2024-01-07 08:00"',

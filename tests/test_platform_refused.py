@@ -30,8 +30,8 @@ MakeJobs = Callable[..., JobTable]
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ([NodesDown(-1)], "NodesDown with at -1: must be whole s, 0 or more"),
-        ([NodesDown(1.5)], "NodesDown with at 1.5: must be whole s"),  # type: ignore[arg-type]
+        ([NodesDown(-1)], "NodesDown with at -1: must be whole seconds, 0 or more"),
+        ([NodesDown(1.5)], "NodesDown with at 1.5: must be whole seconds"),  # type: ignore[arg-type]
         ([NodesDown(10, 10)], "NodesDown from 10 to 10 s: must end after it begins"),
         ([NodesDown(0, 9, 0)], "NodesDown with processors 0: at least 1"),
         ([NodesDown(0, 9, 1, "gone")], "NodesDown with jobs 'gone': not known; choose requeue"),  # type: ignore[arg-type]
@@ -40,18 +40,18 @@ MakeJobs = Callable[..., JobTable]
             "nodes down at 8 s: 5 processors would be down, the cluster has 4",
         ),
         ([NodesDown(0, None, 3), Resize(5, 2)], "nodes down at 5 s: 3 processors would be down"),
-        ([Resize(5, 2), Resize(5, 3)], "resize at 5 s: there are two in this second"),
+        ([Resize(5, 2), Resize(5, 3)], "resize at 5 s: two in the same second"),
         ([Resize(5, 0)], "Resize with processors 0: at least 1"),
-        ([SpeedChange(5, 2), SpeedChange(5, 3)], "speed change at 5 s: there are two"),
+        ([SpeedChange(5, 2), SpeedChange(5, 3)], "speed change at 5 s: two"),
         ([SpeedChange(5, 0)], "speed change by 0: from 0.000001"),
         ([SpeedChange(5, float("nan"))], "speed change by nan"),
-        ([SwitchPolicy(5, "easy"), SwitchPolicy(5, "fcfs")], "switch at 5 s: there are two"),
+        ([SwitchPolicy(5, "easy"), SwitchPolicy(5, "fcfs")], "switch at 5 s: two"),
         ([SwitchPolicy(5, "nosuch")], "scheduler 'nosuch': not known"),
         ([SwitchPolicy(5, "recorded")], "to 'recorded': not a scheduler to switch to"),
         ([Maintenance(5, 5)], "Maintenance from 5 to 5 s: must end after it begins"),
         (
             [Maintenance(5, 20), Maintenance(19, 30)],
-            "maintenance from 19 s: another lasts from 5 to 20 s; make them one",
+            "maintenance from 19 s: overlaps the one from 5 to 20 s; merge them",
         ),
         ([Failures(0, 5)], "Failures with mean 0: must be positive"),
         ([Failures(5, 5, "normal")], "Failures with distribution 'normal': not known"),
@@ -78,8 +78,8 @@ def test_windows_may_touch(make_jobs: MakeJobs) -> None:
 
 
 def test_recorded_schedule_is_refused(make_jobs: MakeJobs) -> None:
-    """The recorded schedule knows no processors that could go down."""
-    with pytest.raises(QuantityError, match="recorded schedule knows no processors"):
+    """The recorded schedule has no processors that could go down."""
+    with pytest.raises(QuantityError, match="recorded schedule has no processors"):
         Simulation(make_jobs((0, 1, 1)), 4, "recorded", platform=[NodesDown(1)])
 
 

@@ -219,7 +219,7 @@ def test_queues_from_a_file(make_jobs: MakeJobs, tmp_path: Path, plain: bool) ->
         ("[[queues]]\npriority = 1", "queues[0].queues None: must be numbers of queues"),
         ("[[queues]]\nqueues = [1]\njob = 3", "queues[0].job: not a setting; choose queues, pri"),
         ("[[queues]]\nqueues = [1]\npriority = 'x'", "queues[0].priority 'x': must be a number"),
-        ("[[queues]]\nqueues = [1, 1]", "queues[0].queues: 1 is named twice; leave one"),
+        ("[[queues]]\nqueues = [1, 1]", "queues[0].queues: 1 is named twice; keep one"),
         ("queues = 3", "queues: must be tables"),
         ("other = 3", "other: must be a table"),
         ("[", "not TOML"),
@@ -268,7 +268,7 @@ def test_a_queue_named_twice(tmp_path: Path) -> None:
     """A priority in the text and rules in the file contradict each other."""
     path = tmp_path / "queues.toml"
     path.write_text("[[queues]]\nqueues = [1]")
-    with pytest.raises(QuantityError, match="queue 1 stands in"):
+    with pytest.raises(QuantityError, match="queue 1 is also in"):
         parse_scheduler(f"multi-queue:file={path},priorities=1:3")
 
 

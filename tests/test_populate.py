@@ -62,13 +62,11 @@ def test_each_draws_from_its_group_and_from_its_own_stream() -> None:
 def test_what_makes_no_population() -> None:
     """A group without a pool, a user without pauses, an empty pool."""
     simulation = Simulation(JobTable(), 2)
-    with pytest.raises(
-        QuantityError, match="user 1, group 9: no pool of that group; pools are of 1"
-    ):
+    with pytest.raises(QuantityError, match="user 1, group 9: no pool for this group, only for 1"):
         add_pool_users(simulation, [member(1, 9)], {1: pool(1)})
     with pytest.raises(QuantityError, match="user 1: needs pauses"):
         add_pool_users(simulation, [PoolMember(1, 1, 0, np.zeros(0, np.int64))], {1: pool(1)})
-    with pytest.raises(QuantityError, match="no batch in it"):
+    with pytest.raises(QuantityError, match="pool: empty"):
         pool()
 
 

@@ -104,7 +104,7 @@ MISTAKES = {
         "shares 0.7 + 0.2 = 0.9: must add up to 1",
     ),
     "share": ("[[users]]\nshare = 2", "users[0].share 2: "),
-    "twice": ("[[users]]\nusers = [1]\n[[users]]\nusers = [1]", "users 1: named twice; leave one"),
+    "twice": ("[[users]]\nusers = [1]\n[[users]]\nusers = [1]", "users 1: named twice; keep one"),
     "hours": ('[[users]]\nhours = { opens = "8h", closes = "8h" }', "users[0]: window 28800 to"),
     "late": ('[[users]]\nhours = { opens = "8h", closes = "25h" }', "times of one day"),
     "days": (
@@ -140,8 +140,11 @@ MISTAKES = {
         '[[users]]\nthink = "own"\nline = {}',
         "users[0]: think 'own': line is for think 'linear'",
     ),
-    "rigid": ('[[users]]\nbehaviour = "rigid"\nthink = "own"', "ask for no think time"),
-    "second": ("[[users]]\nshare = 1\n[[users]]\nwaits = true", "users[1]: waits: nobody is ever"),
+    "rigid": ('[[users]]\nbehaviour = "rigid"\nthink = "own"', "use no think time"),
+    "second": (
+        "[[users]]\nshare = 1\n[[users]]\nwaits = true",
+        "users[1]: waits: without a window no user",
+    ),
     "unknown": ('[[users]]\nbehavior = "fluid"', "users[0].behavior: no such setting"),
     "unknown inside": ("[[users]]\nlaw = { limt = 1 }", "users[0].law.limt: no such setting"),
     "unknown at the top": ("seed = 3\n[[users]]", "seed: no such setting"),

@@ -74,8 +74,11 @@ def test_wrong_texts_are_told(text: str, told: str) -> None:
         (None, "cannot be read"),
         ("{", "damaged, not JSON"),
         ("[]", "not a model of a predictor"),
-        ('{"format": "hpcrowd predictor", "version": 2}', "version 2, this hpcrowd reads up to 1"),
-        ('{"format": "hpcrowd predictor", "version": 1}', "not a whole model"),
+        (
+            '{"format": "hpcrowd predictor", "version": 2}',
+            "version 2, but this hpcrowd reads only up to 1",
+        ),
+        ('{"format": "hpcrowd predictor", "version": 1}', "not a complete model"),
         (
             '{"format": "hpcrowd predictor", "version": 1, "model": "nearest", '
             '"settings": {"k": 0}}',

@@ -256,7 +256,7 @@ def test_published_parameters() -> None:
 @pytest.mark.parametrize("predictor", [LastTwo(), Nearest(), PlainLastTwo(LastTwo())])
 def test_asked_before_it_has_begun(predictor: Predictor) -> None:
     """A predictor that knows no table yet says so in one line."""
-    with pytest.raises(PredictorError, match=r"asked before it has begun; call begin\(jobs\)"):
+    with pytest.raises(PredictorError, match=r"used before it has begun; call begin\(jobs\)"):
         predictor.predict(np.array([0]), 0)
 
 
@@ -267,7 +267,7 @@ def test_asked_about_a_job_that_has_not_arrived(
     """Nothing can be predicted of a job before it arrives."""
     predictor.begin(make_jobs((0, 1, 1), (5, 1, 1)))
     predictor.arrived(np.array([0]), 0)
-    with pytest.raises(PredictorError, match="asked about job 2, which has not arrived"):
+    with pytest.raises(PredictorError, match="job 2 has not arrived"):
         predictor.predict(np.array([0, 1]), 0)
 
 
@@ -289,7 +289,7 @@ def test_asked_before_it_was_trained() -> None:
     """The history-based predictor without parameters says that it has to be trained."""
     untrained = HistoryPredictor()
     for ask in (lambda: untrained.begin(JobTable()), lambda: untrained.predict(np.array([0]), 0)):
-        with pytest.raises(PredictorError, match="asked before it was trained; name "):
+        with pytest.raises(PredictorError, match="used before it was trained; name "):
             ask()
 
 

@@ -81,12 +81,12 @@ def test_presets_that_are_classes_of_their_own(work: Work) -> None:
         ({"when": "later"}, "when 'later': not known; choose recorded, sessions, batches"),
         ({"think": "slow"}, "think 'slow': not known; choose recorded, linear, own, continuation"),
         ({"window": "open"}, "window 'open': not known; choose always, fitted, shifts, sessions"),
-        ({"when": "recorded", "think": "own"}, "ask for no think time and no window"),
-        ({"when": "recorded", "window": "shifts"}, "ask for no think time and no window"),
-        ({"when": "recorded", "window": ActivityWindow()}, "ask for no think time and no window"),
-        ({"think": "own"}, "think 'own': draws from pauses inside sessions"),
-        ({"think": ContinuationLaw()}, "whole sessions have none; choose when = batches"),
-        ({"waits": True}, "waits: nobody is ever absent without a window"),
+        ({"when": "recorded", "think": "own"}, "use no think time and no window"),
+        ({"when": "recorded", "window": "shifts"}, "use no think time and no window"),
+        ({"when": "recorded", "window": ActivityWindow()}, "use no think time and no window"),
+        ({"think": "own"}, "think 'own': draws from pauses within sessions"),
+        ({"think": ContinuationLaw()}, "units are whole sessions; choose when = batches"),
+        ({"waits": True}, "waits: without a window no user is ever absent"),
     ],
 )
 def test_parts_that_do_not_go_together(choices: dict[str, Any], message: str) -> None:

@@ -277,7 +277,7 @@ def test_reaction_of_ones_own(make_jobs: MakeJobs) -> None:
     ("make", "told"),
     [
         (lambda: Delay(Patience(60)), "delay patience: has no end to wait for; give by"),
-        (lambda: Delay(FROM_50_TO_100, by=0), "delay by 0 s: more than 0"),
+        (lambda: Delay(FROM_50_TO_100, by=0), "delay by 0 s: must be more than 0"),
         (lambda: Degrade(FROM_50_TO_100, factor=1), "degrade factor 1: between 0 and 1"),
         (lambda: Reconfigure(FROM_50_TO_100, factor=0), "reconfigure factor 0: between 0"),
         (lambda: Reconfigure(FROM_50_TO_100, efficiency=0), "efficiency 0: must be positive"),

@@ -123,7 +123,7 @@ def test_wrong_triggers(make: Callable[[], Any], told: str) -> None:
 def test_dates_need_a_trace_with_a_beginning(make_jobs: MakeJobs) -> None:
     """Without UnixStartTime a date is an error before anything runs."""
     period = During([(datetime(2024, 1, 8), datetime(2024, 1, 9))])
-    with pytest.raises(QuantityError, match="the trace does not say when it began"):
+    with pytest.raises(QuantityError, match="the trace has no start time"):
         run(make_jobs((0, 1, 1)), Delay(period))
 
 

@@ -125,7 +125,7 @@ def test_think_times_of_a_trace_are_kept(make_trace: MakeTrace) -> None:
     )  # fmt: skip
     run = replay(trace, sessions="preceding", scheduler="fcfs")
     assert [0, 10, 180, 300] == run.jobs.submit.tolist()
-    assert "no think time: the recorded time since the preceding job taken" in run.repaired
+    assert "no think time: the recorded time since the preceding job used" in run.repaired
 
 
 def test_preceding_jobs_that_cannot_be_waited_for_are_counted(make_trace: MakeTrace) -> None:
@@ -157,12 +157,12 @@ def test_what_is_asked_for_has_to_be_there(make_trace: MakeTrace, make_jobs: Mak
         {"submit": 0, "wait": 0, "run": 9, "user": 1, "requested_processors": 1},
         header="; MaxProcs: 9",
     )
-    with pytest.raises(TraceError, match=r"no job names a preceding one \(field 17\); tell"):
+    with pytest.raises(TraceError, match=r"no job names a preceding one \(field 17\); separate"):
         replay(trace, sessions="preceding")
     jobs = make_jobs((0, 5, 1), (5, 5, 1), (7, 5, 1, 5, 2))
-    with pytest.raises(QuantityError, match="which job each follows is not known here"):
+    with pytest.raises(QuantityError, match="the preceding jobs are not known here"):
         Work.of(jobs, PRECEDING)
-    with pytest.raises(QuantityError, match="sessions None: chains ask for preceding"):
+    with pytest.raises(QuantityError, match="sessions None: chains need the definition preceding"):
         Work.of(jobs, None, Chains.at_once(np.array([-1, 0, -1])))
     for follows in ([0, -1, -1], [1, -1, -1], [-1, 7, -1], [-1, -1, 0], [-1, -7, -1]):
         with pytest.raises(QuantityError, match="it must be an earlier job of the same user"):

@@ -84,7 +84,7 @@ def test_no_request_is_below_its_run_time(runs: list[int], seed: int, hours: int
     if (requested >= capped).all():
         assert requested.tolist() == model.draw(run_times, stream(seed)).tolist()
     else:
-        with pytest.raises(QuantityError, match=r"requests? drawn for so long"):
+        with pytest.raises(QuantityError, match=r"requests? drawn that long"):
             model.draw(run_times, stream(seed))
     times, counts = model.histogram(len(runs), stream(seed))
     assert np.repeat(times, counts).tolist() == sorted(requested.tolist())
@@ -104,7 +104,7 @@ def test_impossible_assignment_is_an_error() -> None:
     """Too few long requests: the message tells how many jobs and requests, and the cure."""
     with pytest.raises(QuantityError, match="2 jobs of 50 s or more, but only 1 request") as caught:
         assign(np.array([10, 60]), np.array([50, 50]), stream(0))
-    assert "longer longest request" in str(caught.value)
+    assert "increase the longest request" in str(caught.value)
 
 
 def test_assignment_is_uniform() -> None:

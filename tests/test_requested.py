@@ -31,8 +31,8 @@ JOB: dict[str, float] = {
 }
 
 DRAWN = "no requested time: drawn from the model of users' estimates"
-REPLACED = "requested time replaced by one of the model of users' estimates"
-OUTRUN = "run time above the longest request that the model has left: that one taken"
+REPLACED = "requested time replaced by one from the model of users' estimates"
+OUTRUN = "run time above the longest request left in the model: that one used"
 
 
 @pytest.fixture

@@ -65,15 +65,15 @@ def test_names_of_the_oddities(odd: Trace) -> None:
 def test_what_was_done_to_the_oddities_is_counted(odd: Trace) -> None:
     """Everything that is repaired or dropped is counted, by reason."""
     assert {
-        "ran again after it failed or was preempted: the last run, from the first submission": 1,
-        "parts of a heterogeneous job taken as one, processors added up": 1,
-        "a time that clocks showed twice: the second taken, which fits the other times": 1,
+        "requeued after a failure or preemption: last run and first submission kept": 1,
+        "heterogeneous job: parts merged into one job, processors added up": 1,
+        "ambiguous local time (clocks put back): the second taken, which fits the other times": 1,
     } == odd.repaired
     assert {
-        "tasks of an array that never started, told in one row: one of them kept": 6,
+        "array tasks that never started, in one row: one of them kept": 6,
         "state PENDING": 5,
         "state RUNNING": 1,
-        "steps alone, without a row of their job": 1,
+        "steps without a row of their job": 1,
     } == odd.dropped
     table = jobs_from_trace(odd)
     assert 2 == table.dropped["no run time (never ran)"]
@@ -149,7 +149,7 @@ def test_files_put_together() -> None:
     trace = parse_sacct(january + february, options=FormatOptions(zone="UTC"))
     assert ["1", "2", "3"] == trace.extra["job_id"].tolist()
     assert [600, 600, 600] == trace["run"].tolist()
-    assert {"the same run told twice": 1} == trace.dropped
+    assert {"duplicate rows of one run": 1} == trace.dropped
 
 
 def test_jobs_are_ordered_by_submission() -> None:

@@ -82,7 +82,7 @@ def test_columns_of_steps_that_are_not_used_are_not_checked() -> None:
 @pytest.mark.parametrize(
     ("column", "rule"),
     [
-        ("JobID", "no header of sacct"),
+        ("JobID", "not a header of sacct"),
         ("Submit", "no column Submit"),
         ("State", "no column State"),
         ("AllocCPUS", "no column AllocCPUS or NCPUS or AllocTRES or ReqCPUS or ReqTRES"),
@@ -112,7 +112,7 @@ def test_delimiter_in_a_name(more: str) -> None:
     """A name that holds the delimiter is a ParseError that says what helps."""
     error = refused(text({}, {"JobID": "2", "JobName": more}))
     assert 3 == place(error)[0]
-    assert f"{len(JOB) + more.count('|')} values where the header has {len(JOB)}" in str(error)
+    assert f"{len(JOB) + more.count('|')} values, but the header has {len(JOB)}" in str(error)
     assert "Leave JobName out, or use --delimiter" in str(error)
 
 
@@ -167,7 +167,7 @@ def test_empty_file(data: bytes) -> None:
 @pytest.mark.parametrize("data", [text({}).split(b"\n")[0], text({}).split(b"\n")[0] + b"\n\n"])
 def test_header_alone(data: bytes) -> None:
     """A header without a row is no trace."""
-    assert "holds no job" in str(refused(data))
+    assert "contains no jobs" in str(refused(data))
 
 
 def test_binary_file() -> None:
@@ -181,14 +181,14 @@ def test_binary_file() -> None:
 def test_no_header() -> None:
     """Rows without a header (``-n``) are told so."""
     error = refused(text({}).split(b"\n", 1)[1])
-    assert "no header of sacct" in str(error)
+    assert "not a header of sacct" in str(error)
     assert 1 == place(error)[0]
 
 
 def test_columns_apart_by_blanks() -> None:
     """What sacct writes without ``-P`` is cut to the width of its columns, and refused."""
     data = "JobID           Submit      State \n------- -------- ------\n1 2024-01-31T12:00:00 CD\n"
-    assert "by one character apart" in str(refused(data))
+    assert "separated by one character" in str(refused(data))
 
 
 def test_long_line() -> None:
@@ -216,7 +216,7 @@ def test_malformed_file_by_path(tmp_path: Path) -> None:
 
     path = tmp_path / "jobs.txt"
     path.write_bytes(text({"State": "DONE"}))
-    with pytest.raises(ParseError, match="not a state of a job") as caught:
+    with pytest.raises(ParseError, match="not a known job state") as caught:
         read_sacct(path)
     assert (str(path), 2, "State", "DONE") == (caught.value.path, *place(caught.value))
 

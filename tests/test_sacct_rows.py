@@ -43,13 +43,14 @@ def test_states_of_jobs_that_are_not_over(state: str, name: str) -> None:
 
 def test_no_job_is_over() -> None:
     """A file of jobs that are not over has no trace, and says why."""
-    with pytest.raises(TraceError, match=r"jobs\.txt: holds no job that is over \(2 state PENDING"):
+    match = r"jobs\.txt: contains no jobs that have ended \(2 state PENDING"
+    with pytest.raises(TraceError, match=match):
         read({"State": "PENDING"}, {"JobID": "2", "State": "PENDING"})
 
 
 def test_only_steps() -> None:
     """Nor has a file of steps alone."""
-    with pytest.raises(TraceError, match=r"holds no job that is over \(1 steps alone"):
+    with pytest.raises(TraceError, match=r"contains no jobs that have ended \(1 steps without"):
         read({"JobID": "1.0"}, {"JobID": "1.batch"})
 
 
@@ -129,7 +130,7 @@ def test_least_columns() -> None:
 
 # -- several rows of one number
 
-AGAIN = "ran again after it failed or was preempted: the last run, from the first submission"
+AGAIN = "requeued after a failure or preemption: last run and first submission kept"
 LATER = {"Submit": "2024-01-31T13:00:00", "Start": "2024-01-31T13:10:00", "ElapsedRaw": "60"}
 
 
@@ -198,7 +199,7 @@ def test_tasks_of_an_array_are_jobs() -> None:
     assert [-1, 5, -1] == trace["memory"].tolist()
 
 
-REST = "tasks of an array that never started, told in one row: one of them kept"
+REST = "array tasks that never started, in one row: one of them kept"
 
 
 @pytest.mark.parametrize(
@@ -216,7 +217,7 @@ def test_rest_of_an_array(listed: str, tasks: int) -> None:
     assert {"state PENDING": tasks} == waiting.dropped
 
 
-PARTS = "parts of a heterogeneous job taken as one, processors added up"
+PARTS = "heterogeneous job: parts merged into one job, processors added up"
 
 
 def test_heterogeneous_job() -> None:

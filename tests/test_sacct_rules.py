@@ -98,7 +98,7 @@ def test_no_zone_is_told() -> None:
     """Without a zone local times are taken as UTC, which is counted, and noted in the header."""
     unix = {"Submit": "1706702400", "Start": "1706702700", "End": "Unknown"}
     trace = read({}, {"JobID": "2"} | unix, zone=None)
-    assert {"no time zone told: taken as UTC": 1} == trace.repaired
+    assert {"no time zone given: times taken as UTC": 1} == trace.repaired
     assert 1706702400 == trace.header.integer("UnixStartTime")
     assert trace.header.get("TimeZoneString") is None
     assert b"; Note: the log tells no time zone; times were taken as UTC" in trace.header.lines
@@ -116,8 +116,8 @@ def night(submit: str, start: str, end: str, elapsed: str) -> tuple[float, float
     return trace["wait"][0], trace["run"][0], list(trace.repaired)
 
 
-FIRST = "a time that clocks showed twice: the first taken"
-SECOND = "a time that clocks showed twice: the second taken, which fits the other times"
+FIRST = "ambiguous local time (clocks put back): the first taken"
+SECOND = "ambiguous local time (clocks put back): the second taken, which fits the other times"
 
 
 def test_hour_shown_twice_is_the_first() -> None:
@@ -152,7 +152,8 @@ def test_hour_never_shown() -> None:
     row = {"Submit": "2024-03-31T01:59:00", "Start": "2024-03-31T02:30:00", "End": ""}
     trace = read(row, zone="Europe/Paris")
     assert 60 == trace["wait"][0]
-    assert {"a time that clocks never showed: moved to when they go on": 1} == trace.repaired
+    reason = "nonexistent local time (clocks put forward): moved to the end of the gap"
+    assert {reason: 1} == trace.repaired
 
 
 def test_started_before_it_was_submitted() -> None:
@@ -308,7 +309,7 @@ def test_steps_alone() -> None:
     """Steps without a row of their job are dropped; the jobs that they are of are counted."""
     trace = read({}, {"JobID": "9.0"}, {"JobID": "9.batch"}, {"JobID": "11_3.0"})
     assert 1 == len(trace)
-    assert {"steps alone, without a row of their job": 2} == trace.dropped
+    assert {"steps without a row of their job": 2} == trace.dropped
 
 
 # -- what was asked for

@@ -62,7 +62,7 @@ def test_made_up_work_is_held_against_no_wait() -> None:
     jobs = done(waits=7200)
     jobs.recorded_submit[:] = jobs.recorded_start[:] = jobs.recorded_end[:] = -1
     assert pytest.approx(1) == Requested()(jobs, BOTH)
-    with pytest.raises(QuantityError, match="satisfaction habit: user 1 makes up its work"):
+    with pytest.raises(QuantityError, match="satisfaction habit: user 1 generates its work"):
         Habit()(jobs, BOTH)
 
 

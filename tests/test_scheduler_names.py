@@ -85,7 +85,7 @@ def test_options_in_text() -> None:
         ("fcfs:", "is not an option"),
         ("patient:seconds=3", "minutes, polite, share"),
         ("patient:minutes", "is not an option"),
-        ("patient:minutes=1,minutes=2", "named twice"),
+        ("patient:minutes=1,minutes=2", "given twice"),
         ("patient:minutes=1.5", "minutes must be a whole number, got '1.5'"),
         ("patient:polite=maybe", "polite must be yes or no"),
         ("patient:share=half", "share must be a number"),
@@ -123,7 +123,7 @@ def test_scheduler_that_wants_to_be_asked_in_the_past(make_jobs: MakeJobs) -> No
     jobs = make_jobs((0, 30, 2), (0, 30, 2))
     model = Simulation(jobs, 2, Sleepless())
     model.cluster.submit([0, 1], 0)
-    with pytest.raises(SchedulerError, match="must name a later second"):
+    with pytest.raises(SchedulerError, match="must return a later second"):
         model.run()
 
 
@@ -143,5 +143,5 @@ def test_subclass_of_a_library_scheduler_runs_plain(make_jobs: MakeJobs) -> None
 
 def test_scheduler_without_select_says_so() -> None:
     """The base class names what is missing."""
-    with pytest.raises(NotImplementedError, match="has to define select"):
+    with pytest.raises(NotImplementedError, match="must define select"):
         Scheduler().select(Look(0, [], [], 1, 1))

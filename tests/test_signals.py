@@ -55,7 +55,7 @@ def test_dates_over_the_change_of_clocks_have_no_gap() -> None:
 def test_dates_need_a_trace_with_a_beginning() -> None:
     """Without UnixStartTime in the trace dates mean nothing."""
     signal = parse_signal(["time,value", "2024-01-08T08:00Z,1", "2024-01-08T09:00Z,2"])
-    with pytest.raises(SignalError, match="does not say when it began; give times in s"):
+    with pytest.raises(SignalError, match="has no start time; give times in s"):
         signal.seconds(Clock())
 
 

@@ -127,7 +127,7 @@ def test_speed_divides_run_times_and_rounds_halves_up(
             "requested_time",
             60,
         ),
-        ({"user": -1}, "no user: all such jobs taken as one user's", "user", -1),
+        ({"user": -1}, "no user: all such jobs assigned to one user", "user", -1),
         ({"submit": 10.5}, "submit with a fraction: rounded half up", "recorded_submit", 11),
         ({"run": 59.4}, "run with a fraction: rounded half up", "run_time", 59),
         ({"wait": 0.5}, "wait with a fraction: rounded half up", "recorded_start", 11),

@@ -100,17 +100,17 @@ def test_weekdays_stay_without_a_date(make_trace: Make) -> None:
     trace = story(make_trace, "; MaxProcs: 8")
     part, done = window(trace, 8 * DAY)
     assert ([2 * DAY], WEEK) == (part["submit"].tolist(), done.moved)
-    with pytest.raises(QuantityError, match="does not say when it began"):
+    with pytest.raises(QuantityError, match="has no start time"):
         window(trace, datetime(2004, 1, 1))
 
 
 @pytest.mark.parametrize(
     ("begin", "end", "users", "words"),
     [
-        (DAY, DAY, None, "is empty"),
-        (2 * DAY, datetime(2004, 1, 1), None, "is empty"),
+        (DAY, DAY, None, "empty; it must end"),
+        (2 * DAY, datetime(2004, 1, 1), None, "empty; it must end"),
         (None, None, [8], "user 8: has no job in made"),
-        (datetime.min, None, None, "the calendar ends near it"),
+        (datetime.min, None, None, "too close to the end of the calendar"),
     ],
 )
 def test_what_cannot_be_asked(

@@ -12,8 +12,8 @@ from reason_cases import FULL, STORY, H, engines, told
 @engines
 def test_fcfs(plain: bool) -> None:
     """The head is told when it may start; the others who is before them."""
-    behind = "waits behind job 2: fcfs lets nobody overtake"
-    head = "first in the queue: asks 4 processors, 2 are free; start expected Mon 04:00"
+    behind = "waits behind job 2: fcfs allows no overtaking"
+    head = "first in the queue: requests 4 processors, 2 are free; start expected Mon 04:00"
     assert {2: head, 3: behind, 4: behind, 5: behind, 6: behind} == told("fcfs", plain)
 
 
@@ -21,10 +21,10 @@ def test_fcfs(plain: bool) -> None:
 def test_easy(plain: bool) -> None:
     """Job 3 takes what is spare beside the head at 04:00, so there is no room for the rest."""
     assert {
-        2: "first in the queue: asks 4 processors, none is free; start expected Mon 04:00",
-        4: "asks 1 processor, none is free",
-        5: "asks 5 processors, none is free",
-        6: "asks 3 processors, none is free",
+        2: "first in the queue: requests 4 processors, none is free; start expected Mon 04:00",
+        4: "requests 1 processor, none is free",
+        5: "requests 5 processors, none is free",
+        6: "requests 3 processors, none is free",
     } == told("easy", plain)
 
 
@@ -33,11 +33,11 @@ def test_easy_keeps_the_head_from_being_delayed(plain: bool) -> None:
     """A head that needs the whole machine leaves nothing spare: long jobs would delay it."""
     rows = [STORY[0], (60, 2 * H, 8, 2 * H, 2, 1, 1), *STORY[2:3], (180, 5 * H, 1, 3 * H, 3, 1, 2)]
     assert {
-        2: "first in the queue: asks 8 processors, 2 are free; start expected Mon 04:00",
-        3: "fits, but would delay job 2 (reserved Mon 04:00): believed to run 5.0 h",
+        2: "first in the queue: requests 8 processors, 2 are free; start expected Mon 04:00",
+        3: "fits, but would delay job 2 (reserved Mon 04:00): expected to run 5.0 h",
     } == told("easy", plain, rows=rows, until=150)
     late = told("easy", plain, rows=rows, until=H)
-    assert "asks 2 processors, 1 is free" == late[3], "job 4 is believed to end in time"
+    assert "requests 2 processors, 1 is free" == late[3], "job 4 is believed to end in time"
 
 
 @engines
@@ -54,8 +54,8 @@ def test_orders(policy: str, order: str, places: tuple[int, int, int], plain: bo
     """Another order than by submission is told, with the place in it."""
     head, second, third = places
     found = told(policy, plain, rows=FULL)
-    room = {2: "asks 4 processors", 3: "asks 2 processors", 4: "asks 5 processors"}[head]
-    behind = f"waits behind job {head}: {policy.partition(':')[0]} lets nobody overtake"
+    room = f"requests { {2: 4, 3: 2, 4: 5}[head] } processors"
+    behind = f"waits behind job {head}: {policy.partition(':')[0]} allows no overtaking"
     assert {
         head: f"first {order}: {room}, none is free; start expected Mon 04:00",
         second: f"place 2 {order}: {behind}",
@@ -69,15 +69,15 @@ def test_orders_with_backfilling(plain: bool) -> None:
     """The place is told of those that find no room, too."""
     wide = "by processors, large ones first"
     assert {
-        4: f"first {wide}: asks 5 processors, none is free; start expected Mon 04:00",
-        2: f"place 2 {wide}: asks 4 processors, none is free",
-        3: f"place 3 {wide}: asks 2 processors, none is free",
+        4: f"first {wide}: requests 5 processors, none is free; start expected Mon 04:00",
+        2: f"place 2 {wide}: requests 4 processors, none is free",
+        3: f"place 3 {wide}: requests 2 processors, none is free",
     } == told("easy:order=-processors", plain, rows=FULL)
     assert {
-        4: "first by seniority and criticality: asks 5 processors, none is free; "
+        4: "first by seniority and criticality: requests 5 processors, none is free; "
         "start expected Mon 04:00",
-        2: "place 2 by seniority and criticality: asks 4 processors, none is free",
-        3: "place 3 by seniority and criticality: asks 2 processors, none is free",
+        2: "place 2 by seniority and criticality: requests 4 processors, none is free",
+        3: "place 3 by seniority and criticality: requests 2 processors, none is free",
     } == told("creasy", plain, rows=FULL)
 
 
@@ -97,9 +97,9 @@ def test_selective_tells_who_has_a_reservation(plain: bool) -> None:
     waits = "none is free; no reservation below a slowdown of 1.50, it would have"
     found = told("selective:threshold=1.5", plain, rows=FULL)
     assert {
-        2: f"asks 4 processors, {waits} 1.49",
-        3: f"asks 2 processors, {waits} 1.19",
-        4: "asks 5 processors, none is free; gets a reservation next",
+        2: f"requests 4 processors, {waits} 1.49",
+        3: f"requests 2 processors, {waits} 1.19",
+        4: "requests 5 processors, none is free; gets a reservation next",
     } == found
     rows = [*FULL, (H - 1, 60, 1, 60, 5, 1, 1)]  # its arrival makes the scheduler look
     assert "planned for Mon 04:00" == told("selective:threshold=1.5", plain, rows=rows)[4]
@@ -113,7 +113,7 @@ def test_selective_keeps_reservations(plain: bool) -> None:
     found = told("selective:threshold=1.5", plain, rows=rows)
     assert "planned for Mon 04:00" == found[2]
     assert (
-        "fits, but would delay job 2 (reserved Mon 04:00): believed to run 5.0 h; no reservation "
+        "fits, but would delay job 2 (reserved Mon 04:00): expected to run 5.0 h; no reservation "
         "below a slowdown of 1.50, it would have 1.13" == found[4]
     )
 
@@ -126,7 +126,7 @@ def test_limits(plain: bool, tmp_path: Path) -> None:
         "user 3 is at its limit of 1 job at once"
         == (told("multi-queue:user-jobs=1", plain, processors=9)[4])
     )
-    assert "asks 1 processor, none is free" == found[4], "what keeps it first is told first"
+    assert "requests 1 processor, none is free" == found[4], "what keeps it first is told first"
     assert (
         "user 1 is at its limit of 1 job at once"
         == (told("multi-queue:user-jobs=1", plain, rows=[STORY[0], STORY[5]])[2])
@@ -137,7 +137,7 @@ def test_limits(plain: bool, tmp_path: Path) -> None:
         == (told("multi-queue:user-jobs=1", plain, rows=again)[3])
     )
     found = told("multi-queue:queue-processors=7", plain, rows=[STORY[0], (60, H, 2, H, 2, 1, 1)])
-    assert {2: "asks 2 processors, queue 1 holds 6 and may hold 7"} == found
+    assert {2: "requests 2 processors, queue 1 holds 6 and may hold 7"} == found
     file = tmp_path / "queues.toml"
     file.write_text("[[queues]]\nqueues = [1]\npriority = 2\nuser-jobs = 1\n")
     found = told(f"multi-queue:file={file}", plain, rows=[STORY[0], (60, H, 2, H, 1, 1, 1)])
@@ -150,8 +150,8 @@ def test_fair_share_tells_the_place(plain: bool) -> None:
     """Who used much goes last, though it came before others of that user's size."""
     rows = [STORY[0], (60, H, 3, H, 1, 1, 1), (120, 2 * H, 4, 2 * H, 2, 1, 1)]
     assert {
-        3: "first by fair share: asks 4 processors, 2 are free; start expected Mon 04:00",
-        2: "place 2 by fair share: asks 3 processors, 2 are free",
+        3: "first by fair share: requests 4 processors, 2 are free; start expected Mon 04:00",
+        2: "place 2 by fair share: requests 3 processors, 2 are free",
     } == told("fair-share", plain, rows=rows)
 
 
@@ -161,4 +161,4 @@ def test_adaptive_tells_what_the_policy_in_charge_tells(plain: bool) -> None:
     assert told("selective", plain) == told("adaptive", plain)
     switch = [SwitchPolicy(30 * 60, "fcfs")]
     found = told("adaptive", plain, platform=switch)
-    assert "waits behind job 2: fcfs lets nobody overtake" == found[5]
+    assert "waits behind job 2: fcfs allows no overtaking" == found[5]

@@ -38,9 +38,10 @@ def test_maintenance(plain: bool) -> None:
     """Before, jobs would run into it; then the cluster is closed; then it opens."""
     window = [Maintenance(5 * H, 30 * H)]
     found = told("easy", plain, platform=window)
-    assert "first in the queue: asks 4 processors, 1 is free; start expected Tue 06:00" == found[2]
+    expected = "first in the queue: requests 4 processors, 1 is free; start expected Tue 06:00"
+    assert expected == found[2]
     assert (
-        "would run into the maintenance announced for Mon 05:00: believed to run 5.0 h"
+        "would run into the maintenance announced for Mon 05:00: expected to run 5.0 h"
         == (told("easy", plain, platform=window, until=150, rows=STORY[:3])[3])
     )
     assert {"cluster is closed until Tue 06:00"} == set(
@@ -50,7 +51,7 @@ def test_maintenance(plain: bool) -> None:
         told("easy", plain, platform=window, until=30 * H).values()
     )
     alone = told("fcfs", plain, platform=window, rows=[(60, 6 * H, 2, 6 * H, 1, 1, 1)])
-    assert {1: "would run into the maintenance announced for Mon 05:00: believed to run 6.0 h"} == (
+    assert {1: "would run into the maintenance announced for Mon 05:00: expected to run 6.0 h"} == (
         alone
     )
 
@@ -62,7 +63,7 @@ def test_larger_than_what_is_up(policy: str, plain: bool) -> None:
     rows = [(0, 4 * H, 3, 4 * H, 1, 1, 1), (60, H, 8, H, 2, 1, 1), (90, H, 4, H, 3, 1, 1)]
     down = [NodesDown(30, None, 2, "fail")]
     found = told(policy, plain, rows=rows, platform=down, until=120, seed=0)
-    expected = "larger than what is up: asks 8, 6 up"
+    expected = "too large for the processors that are up: requests 8, 6 up"
     assert found[2] in (expected, f"place 2 by fair share: {expected}")
 
 
@@ -71,15 +72,15 @@ def test_late_jobs(plain: bool) -> None:
     """EASY believes a job that outruns its estimate to end any moment; a plan goes on with it."""
     rows = [(0, 4 * H, 8, H, 1, 1, 1), (60, H, 8, H, 2, 1, 1)]
     found = told("easy", plain, rows=rows, until=2 * H)
-    expected = "start expected any moment, jobs run longer than believed"
-    assert {2: f"first in the queue: asks 8 processors, none is free; {expected}"} == found
+    expected = "start expected at any moment, as jobs run longer than expected"
+    assert {2: f"first in the queue: requests 8 processors, none is free; {expected}"} == found
 
 
 @engines
 def test_the_pass_is_still_to_come(plain: bool) -> None:
     """Job 1 has ended at this second, and the scheduler has its pass only after arrivals."""
     rows = STORY[:2]
-    assert {2: "fits: may start when the scheduler looks next"} == told(
+    assert {2: "fits: may start at the next scheduling pass"} == told(
         "easy", plain, rows=rows, until=4 * H
     )
 
@@ -107,7 +108,7 @@ def test_arrived_and_not_looked_at(policy: str, plain: bool) -> None:
     model.submit(user, np.array([3]), H)
     model.run()
     assert [2, 3] == sorted(user.found)
-    assert "arrived at this second, not looked at yet" == user.found[3]
+    assert "arrived in this second, not considered yet" == user.found[3]
 
 
 @engines
@@ -159,18 +160,19 @@ def test_schedulers_of_ones_own() -> None:
     """Without words of its own: processors, and its name; with an order: all that follows."""
     wide = [STORY[0], (60, H, 2, H, 2, 1, 1), STORY[4]]
     assert {
-        2: "asks 2 processors, 1 is free",
-        3: "asks 5 processors, 1 is free",
+        2: "requests 2 processors, 1 is free",
+        3: "requests 5 processors, 1 is free",
     } == told(Odd(), rows=[(0, 4 * H, 7, 4 * H, 1, 1, 1), *wide[1:]])
     found = told(Odd(), rows=[(0, 4 * H, 5, 4 * H, 1, 1, 1), *wide[1:]])
-    assert "odd has not chosen it: asks 2 processors, 3 are free" == found[2]
+    assert "odd did not choose it: requests 2 processors, 3 are free" == found[2]
     assert (
-        "narrow has not chosen it: asks 4 processors, 8 are free"
+        "narrow did not choose it: requests 4 processors, 8 are free"
         == (told(Narrow(), rows=[STORY[1]])[1])
     )
     found = told(ByUser(), rows=FULL)
-    assert "first by seat: asks 5 processors, none is free; start expected Mon 04:00" == found[4]
-    assert "place 2 by seat: waits behind job 4: seat lets nobody overtake" == found[3]
+    expected = "first by seat: requests 5 processors, none is free; start expected Mon 04:00"
+    assert expected == found[4]
+    assert "place 2 by seat: waits behind job 4: seat allows no overtaking" == found[3]
 
 
 class Told(Odd):
@@ -188,7 +190,7 @@ class Told(Odd):
 def test_one_that_explains_itself() -> None:
     """What it says is told."""
     rows = [(0, 4 * H, 5, 4 * H, 1, 1, 1), (60, H, 2, H, 2, 1, 1)]
-    assert {2: "odd only: it has not chosen it: asks 2 processors, 3 are free"} == (
+    assert {2: "odd only: it did not choose it: requests 2 processors, 3 are free"} == (
         told(Told(), rows=rows)
     )
 
@@ -210,10 +212,10 @@ def test_jobs_with_the_broker_of_a_grid(policy: str, plain: bool) -> None:
         assert {2: "no cluster of the grid has 4 free"} == words(reasons_of(model.broker))
         model.run()
         again = words(reasons_at(jobs, 30, "easy", 4, cluster=0))
-        assert {2: "held by the broker of the grid: asks 4 processors"} == again
+        assert {2: "held by the broker of the grid: requests 4 processors"} == again
     else:
         assert {} == words(reasons_of(model.broker))
-        expected = "first in the queue: asks 4 processors, 1 is free; start expected Mon 01:00"
+        expected = "first in the queue: requests 4 processors, 1 is free; start expected Mon 01:00"
         assert {2: expected} == words(reasons_of(model.cluster))
 
 
@@ -233,7 +235,7 @@ def test_components_that_are_to_start_together() -> None:
         3: f"no cluster of the grid has 2 free; {together}",
     } == words(reasons_of(model.broker))
     model.run(until=H)
-    expected = "fits: may start when the scheduler looks next"
+    expected = "fits: may start at the next scheduling pass"
     assert {2: expected, 3: expected} == words(reasons_of(model.broker))
 
 
@@ -253,7 +255,7 @@ def test_played_back() -> None:
     model.cluster.submit([0, 1], jobs.recorded_submit)
     model.run()
     found = words(reasons_at(jobs, 90 * 60, "conservative", 8))
-    assert {2: "promised to start by Mon 01:00, which is past"} == found
+    assert {2: "promised to start by Mon 01:00, which has passed"} == found
 
 
 def test_moments_near_and_far() -> None:
@@ -270,4 +272,4 @@ def test_without_a_table_rows_are_named() -> None:
     waiting = [WaitingJob(7, 4, H, 0), WaitingJob(9, 2, H, 0)]
     running = [RunningJob(3, 6, 2 * H)]
     _, second = FCFS().reasons(Look(0, waiting, running, 2, 8))
-    assert "waits behind the job in row 7: fcfs lets nobody overtake" == second.words(Clock())
+    assert "waits behind the job in row 7: fcfs allows no overtaking" == second.words(Clock())

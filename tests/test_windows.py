@@ -172,7 +172,7 @@ def test_shifted_windows_stay_as_long(by: int, night: bool) -> None:
         (lambda: ActivityWindow(-1, 5), "window -1 to 5 s"),
         (lambda: ActivityWindow(0, DAY + 1), "window 0 to 86401 s"),
         (lambda: ActivityWindow(0, 5, ()), "window without days: never opens"),
-        (lambda: ActivityWindow(0, 5, (7,)), r"days \(7,\): days of the week from 0"),
+        (lambda: ActivityWindow(0, 5, (7,)), r"days \(7,\): must be days from 0"),
         (lambda: WeeklyWindow([]), "window without hours: never opens"),
         (lambda: WeeklyWindow([(5, 5)]), "window 5 to 5 s of the week: must open"),
         (lambda: WeeklyWindow([(WEEK, WEEK + 5)]), "must open within the week"),

@@ -2,11 +2,11 @@
 
 ========================= =======================================================================
 :class:`SameWindow`       one window for all users, given
-:class:`WorkPattern`      day or night, weekdays or weekend, by lot (distribution)
+:class:`WorkPattern`      day or night, weekdays or weekend, drawn for each user (distribution)
 :class:`RecordedSessions` at work during recorded sessions (fluid)
 ========================= =======================================================================
 
-Profiles that are fitted for each user stand in :mod:`hpcrowd.agents.behaviours.profiles`.
+Profiles fitted to each user are in :mod:`hpcrowd.agents.behaviours.profiles`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ALL_DAYS = (0, 1, 2, 3, 4, 5, 6)
 
 
 def joined(periods: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    """Return where periods begin and end, in order, those that touch made one."""
+    """Return the beginnings and ends of periods, in order, with touching ones merged."""
     begins: list[int] = []
     ends: list[int] = []
     for begin, end in sorted(periods):
@@ -87,7 +87,7 @@ class WeeklyWindow:
 
     @property
     def pieces(self) -> list[tuple[int, int]]:
-        """The pieces in order, none touching another, s after Monday 00:00."""
+        """The pieces in order, with touching ones merged, s after Monday 00:00."""
         return list(zip(self._opens, self._closes, strict=True))
 
     def is_open(self, clock: Clock, second: int) -> bool:
@@ -108,7 +108,7 @@ class WeeklyWindow:
             change = clock.next_change(second, opens)
             if change is None:
                 return opens
-            second = change  # clocks may skip the opening, or show it a second time
+            second = change  # a clock change may skip the opening, or repeat it
 
     def next_closed(self, clock: Clock, second: int) -> int:
         """Return ``second`` if the window is closed then, else the second at which it closes.
@@ -116,7 +116,7 @@ class WeeklyWindow:
         Raises
         ------
         QuantityError
-            When it is open all week.
+            If it is open all week.
         """
         if self.pieces == [(0, WEEK)]:
             raise QuantityError("window of the whole week: never closes")
@@ -125,7 +125,7 @@ class WeeklyWindow:
             of_week = wall % WEEK
             left = self._closes[bisect_right(self._opens, of_week) - 1] - of_week
             closes = clock.second_at(wall + left)
-            # Clocks put back show an hour twice: the first time may be over.
+            # When clocks are put back, an hour occurs twice: the first one may have passed.
             second = closes if closes > second else second + left
         return second
 
@@ -138,7 +138,7 @@ class ActivityWindow:
     ----------
     opens, closes
         s after local midnight; active from ``opens`` on and before ``closes``. A window that closes
-        before it opens is open at night, on each of the days until ``closes`` and from ``opens``.
+        before it opens is open at night: on each of the days until ``closes``, and from ``opens``.
     days
         Days of the week, Monday is 0.
 
@@ -160,7 +160,7 @@ class ActivityWindow:
         if not self.days:
             raise QuantityError("window without days: never opens; name days of the week")
         if not set(self.days) <= set(ALL_DAYS):
-            raise QuantityError(f"days {self.days}: days of the week from 0 (Monday) to 6")
+            raise QuantityError(f"days {self.days}: must be days from 0 (Monday) to 6 (Sunday)")
 
     def shifted(self, by: int) -> ActivityWindow:
         """Return the window ``by`` seconds later (or earlier); a day's window stays on one day."""
@@ -189,9 +189,9 @@ class ActivityWindow:
 
 
 class Activity(Part):
-    """Tells when users are at work. Shared by all users of a behaviour; subclass it."""
+    """Decides when users are at work. Shared by all users of a behaviour; subclass it."""
 
-    #: Why a submission waits for it, in the log of decisions.
+    #: The reason of its waits in the log of decisions.
     why: ClassVar[Why] = Why.WINDOW
 
     @classmethod
@@ -203,7 +203,7 @@ class Activity(Part):
         units
             Recorded units that are replayed.
         fit
-            Those that it is fitted to.
+            Recorded units that it is fitted to.
         settings
             An object of the class that :attr:`settings` names; None for the defaults.
         """
@@ -211,14 +211,14 @@ class Activity(Part):
         return part() if settings is None else part(settings)
 
     def begin(self, user: User) -> None:
-        """Get to know a user, before time begins to run."""
+        """Prepare for a user, before the run begins."""
 
     def is_open(self, user: User, at: int) -> bool:
         """Return whether the user is at work at second ``at``."""
-        raise NotImplementedError(f"{type(self).__name__} has to define is_open()")
+        raise NotImplementedError(f"{type(self).__name__} must define is_open()")
 
     def next_open(self, user: User, at: int, release: Release) -> int:
-        """Return when the user submits a released unit that would be due at ``at``: then or later.
+        """Return when the user submits a released unit that is due at ``at``: then or later.
 
         Parameters
         ----------
@@ -227,9 +227,9 @@ class Activity(Part):
         at
             s; when the unit would arrive from a user who is always at work.
         release
-            What is to be submitted, and what released it.
+            The unit to submit, and what released it.
         """
-        raise NotImplementedError(f"{type(self).__name__} has to define next_open()")
+        raise NotImplementedError(f"{type(self).__name__} must define next_open()")
 
 
 class Always(Activity):
@@ -269,7 +269,7 @@ class SameWindow(Activity):
 
 @dataclass(frozen=True)
 class Shifts:
-    """Who works when (Zakay and Feitelson 2015, section VII-B).
+    """Shares of users and their hours (Zakay and Feitelson 2015, section VII-B).
 
     Attributes
     ----------
@@ -302,8 +302,8 @@ class Shifts:
         ActivityWindow(self.opens, self.closes)
         if self.closes - self.opens == DAY and self.day_share < 1:
             raise QuantityError(
-                f"day from {self.opens} to {self.closes} s: leaves no night for the "
-                f"{1 - self.day_share:g} of users who work then; shorten it or give day_share 1"
+                f"day from {self.opens} to {self.closes} s: leaves no night for the share "
+                f"{1 - self.day_share:g} of users who work then; shorten it or set day_share to 1"
             )
 
     def hours(self, by_day: bool) -> tuple[int, int]:
@@ -312,10 +312,10 @@ class Shifts:
 
 
 class WorkPattern(Activity):
-    """Each user draws its hours and its days once (Zakay and Feitelson 2015, section VII-B).
+    """Each user draws hours and days once (Zakay and Feitelson 2015, section VII-B).
 
-    A night on weekdays is the part of each of the days from Monday to Friday before the morning
-    and after the evening: who works then is active on Monday at 3:00, not on Saturday at 3:00.
+    Nights on weekdays are the hours before the morning and after the evening of each day from
+    Monday to Friday: users who work then are active on Monday at 3:00, but not on Saturday at 3:00.
 
     Parameters
     ----------
@@ -351,14 +351,14 @@ class WorkPattern(Activity):
 class RecordedSessions(Activity):
     """A user is at work during its recorded sessions (Zakay and Feitelson 2015, section VII-C).
 
-    A session lasts from its first to its last submission. When the sessions are used up they come
-    again, from the week after the last one on, on the same days of the week at the same local
-    time. Who is absent comes back at the beginning of the next session.
+    A session lasts from its first to its last submission. After the last session they repeat, from
+    the week after the last one on, on the same days of the week at the same local time. A user who
+    is absent comes back at the beginning of the next session.
 
     Parameters
     ----------
     units
-        Recorded units, whose sessions are taken. A user that is not among them is always at work.
+        Recorded units, whose sessions are used. Users without recorded units are always at work.
     """
 
     name = "sessions"
@@ -384,7 +384,7 @@ class RecordedSessions(Activity):
         self._of[user.number] = _Sessions(user.model.clock, begins.tolist(), ends.tolist())
 
     def spans(self, user: User, first: Int64s, last: Int64s) -> tuple[Int64s, Int64s]:
-        """Return when the sessions of a user begin and end, s; override for another reading.
+        """Return the beginnings and ends of a user's sessions, s; override for another definition.
 
         Parameters
         ----------
@@ -406,16 +406,16 @@ class RecordedSessions(Activity):
         return at if sessions is None or sessions.is_open(at) else sessions.next_begin(at)
 
     def next_session(self, user: User, at: int) -> int:
-        """Return when the next session of a user begins after ``at``, whether one is open or not.
+        """Return when the next session of a user begins after ``at``, even if one is open.
 
-        A user without recorded sessions is always in one: ``at``.
+        For a user without recorded sessions, who is always in one, return ``at``.
         """
         sessions = self._of.get(user.number)
         return at if sessions is None else sessions.next_begin(at)
 
 
 class _Sessions:
-    """The sessions of a user, as recorded and then again and again.
+    """The sessions of a user, as recorded and then repeated.
 
     Parameters
     ----------
@@ -429,7 +429,7 @@ class _Sessions:
         self.clock = clock
         self.begins, self.ends = begins, ends
         self._last_end = max(ends)
-        # Sorted anew, since clocks that are put back may show a later session an earlier time.
+        # Sorted again: with clocks put back, a later session may have an earlier local time.
         walls = sorted((clock.wall(a), clock.wall(b)) for a, b in zip(begins, ends, strict=True))
         self._wall_begins = [begin for begin, _ in walls]
         self._wall_ends = list(accumulate((end for _, end in walls), max))
@@ -437,7 +437,7 @@ class _Sessions:
         self.period = weeks * WEEK
 
     def is_open(self, at: int) -> bool:
-        """Return whether a session goes on at ``at``."""
+        """Return whether a session is open at ``at``."""
         if at <= self._last_end:
             place = bisect_right(self.begins, at) - 1
             return place >= 0 and at <= self.ends[place]
@@ -465,5 +465,5 @@ class _Sessions:
             place += 1
 
     def _round(self, wall: int) -> int:
-        """Return how many times the sessions have come again at a local time, 0 at first."""
+        """Return how often the sessions have been repeated at a local time, 0 at first."""
         return max(0, (wall - self._wall_begins[0] // WEEK * WEEK) // self.period)

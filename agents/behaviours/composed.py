@@ -1,4 +1,4 @@
-"""Behaviours put together from parts: when x think time x activity window x reactions.
+"""Behaviours composed of parts: when x think time x activity window x reactions.
 
 =============== ============================= ====================================================
 part            question                      classes
@@ -9,9 +9,9 @@ window          am I at work then?            :mod:`hpcrowd.agents.behaviours.ac
 reactions       do I do something else?       :mod:`hpcrowd.agents.behaviours.reactions`
 =============== ============================= ====================================================
 
-Named combinations, one for each published model, stand in :mod:`hpcrowd.agents.presets`.
+Named combinations, one for each published model, are in :mod:`hpcrowd.agents.presets`.
 
-Two behaviours are classes here, ready to be used or to be subclassed. :class:`Rigid` keeps the
+Two behaviours are classes here, to use or to subclass. :class:`Rigid` keeps the
 recorded submissions. :class:`ThinkTime` keeps the think times instead (Madon et al. 2024,
 section 4): users wait for what they waited for, and submit earlier or later as the cluster is
 faster or slower.
@@ -37,26 +37,27 @@ if TYPE_CHECKING:
 
 
 class Composed(Behaviour[ReplayUser]):
-    """A behaviour made of parts. One object serves all users that share it.
+    """A behaviour composed of parts. One object serves all users that share it.
 
     A unit that is released at second r with a pause of p s arrives at r + p, or when the user's
-    window next opens. A user who is *absent* at r, in a behaviour with ``waits=True``, does not
-    think at all and submits as soon as it is back (Zakay and Feitelson 2015, section VII); without
-    it thinks wherever it is, and only the submission has to wait. What comes at its recorded second
-    (the first work of a user) asks for neither.
+    window next opens. In a behaviour with ``waits=True`` a user who is *absent* at r does not think
+    but submits on coming back (Zakay and Feitelson 2015, section VII); otherwise an absent user
+    thinks too, and only the submission must wait. Neither applies to a unit that comes at its
+    recorded second (the first work of a user).
 
     Parameters
     ----------
     when
-        Which unit comes next, and when it is released.
+        Decides which unit comes next, and when it is released.
     think
         The pause before it; the recorded one unless given.
     window
-        When the user is at work; None for always.
+        Decides when the user is at work; None for always.
     reactions
-        What the user does instead, in their order; each sees what those before have left.
+        What the user does instead of submitting as usual, in order; each sees the outcome of those
+        before it.
     waits
-        Whether an absent user puts off its thinking too.
+        Whether an absent user does not think until back.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class Composed(Behaviour[ReplayUser]):
         self.reacts = when.reacts or any(reaction.listens for reaction in self.reactions)
         self._span = memoryview(when.units.last - when.units.start)
         self._plain = type(self.think) is RecordedPauses and window is None
-        # What most behaviours do without, and what costs a third of a reaction.
+        # Most behaviours do not need these, and they cost a third of a reaction.
         self._listening = tuple(reaction for reaction in self.reactions if reaction.listens)
         self._direct = self._plain and type(self).arrival is Composed.arrival
         self._follows = type(when).sent is not When.sent
@@ -90,13 +91,13 @@ class Composed(Behaviour[ReplayUser]):
         return f"<{type(self).__name__} {' x '.join(names)}>"
 
     def note_in(self, noting: Noting) -> None:
-        """Let what is decided from now on be noted, see :mod:`hpcrowd.agents.behaviours.hooks`."""
-        # Arrivals are asked for where they pass anyway: without a log nothing is checked.
+        """Log decisions from now on, see :mod:`hpcrowd.agents.behaviours.hooks`."""
+        # Hooked where arrivals pass anyway: without a log nothing is checked.
         self.noting, self._arrival, self._direct = noting, noting.arrival, False
 
     @override
     def begin(self, user: ReplayUser) -> None:
-        """Let the parts get to know the user, and submit what comes first."""
+        """Prepare the parts for the user, and submit the first units."""
         self.think.begin(user)
         if self.window is not None:
             self.window.begin(user)
@@ -107,7 +108,7 @@ class Composed(Behaviour[ReplayUser]):
 
     @override
     def finished(self, user: ReplayUser, unit: int, now: int) -> None:
-        """Submit what the end of a unit releases."""
+        """Submit the units that the end of a unit releases."""
         for reaction in self._listening:
             reaction.heard(user, unit, now)
         for release in self.when.finished(user, unit, now):
@@ -124,7 +125,7 @@ class Composed(Behaviour[ReplayUser]):
         user.model.resubmit(rows, at)
 
     def arrival(self, user: ReplayUser, release: Release) -> int:
-        """Return the second at which a released unit is to arrive."""
+        """Return the second at which a released unit arrives."""
         if self._plain or release.reason == Reason.START:
             return release.at + release.pause
         window = self.window
@@ -135,12 +136,12 @@ class Composed(Behaviour[ReplayUser]):
         return at if stays or window is None else window.next_open(user, at, release)
 
     def _go_on(self, user: ReplayUser, release: Release | None) -> None:
-        """Submit a unit, and those that need nothing but its submission."""
+        """Submit a unit, and those that follow from its submission alone."""
         while release is not None:
             unit = release.unit
             at = release.at + release.pause if self._direct else self._arrival(user, release)
             if self.reactions:
-                # Whether to react is decided when the moment has come.
+                # Whether to react is decided at that moment.
                 user.model.call_at(at, self._decide, user, unit)
                 return
             user.submit(unit, at)
@@ -149,7 +150,7 @@ class Composed(Behaviour[ReplayUser]):
             release = self.when.sent(user, unit, at + self._span[unit])
 
     def _decide(self, user: ReplayUser, unit: int) -> None:
-        """Ask the reactions what becomes of a unit that is due now."""
+        """Apply the reactions to a unit that is due now."""
         from hpcrowd.agents.behaviours.reactions import Intention
 
         intention = Intention(user, unit)
@@ -177,11 +178,11 @@ class Rigid(Behaviour[ReplayUser]):
 
 
 class ThinkTime(Composed):
-    """Start a session its think time after the sessions it depends on are over.
+    """Start a session its think time after the sessions it depends on have finished.
 
-    Sessions that depend on none start at their recorded second. A session with several
-    predecessors starts when the think time after each of them has passed. Inside a session jobs
-    are as far apart as recorded (Madon et al. 2024, section 4.2).
+    Sessions without dependencies start at their recorded second. A session with several
+    predecessors starts when the think time after each of them has passed. Within a session jobs are
+    spaced as recorded (Madon et al. 2024, section 4.2).
 
     Parameters
     ----------

@@ -1,24 +1,24 @@
 """The decision log: what users did, when and why, a row for each decision.
 
 ======================= ============================================================================
-what                    a row says
+what                    meaning of the row
 ======================= ============================================================================
-submitted               a unit of work was submitted; exactly one for each unit, but for those that
-                        were renounced as a whole
-waits                   something puts the submission off, by ``seconds``, beyond the think time
-delayed, degraded, ...  a reaction did something to a job of the unit, see :mod:`reactions`
+submitted               a unit of work was submitted; exactly one row for each unit, except those
+                        that were renounced as a whole
+waits                   the submission is put off by ``seconds``, beyond the think time
+delayed, degraded, ...  a reaction changed a job of the unit, see :mod:`reactions`
 there, arrived, ...     the user came or left, see :mod:`hpcrowd.agents.populations.openness`
 lost                    a running job of the unit was stopped; it comes again ``seconds`` later
 ======================= ============================================================================
 
 A submission is the sum of its parts: a unit that was released by the completion of another at
-second r is submitted at r + ``seconds`` + the ``seconds`` of its rows *waits*, and where a reaction
-delays a job, that one so much later. A unit that follows the submission of another counts from
-there; one that waits for nothing has no sum.
+second r is submitted at r + ``seconds`` + the ``seconds`` of its rows *waits*; a job delayed by a
+reaction comes later by that delay. For a unit that follows the submission of another, r is that
+submission; a unit that waits for nothing has no sum.
 
-The log is off unless it is handed over, and then kept in columns. Its size is bounded: decisions
-beyond ``limit`` are not kept, only counted, so that what is there is whole from the beginning on.
-Words for a row stand in :mod:`hpcrowd.agents.behaviours.decisions`.
+The log is off unless one is given, and is kept in columns. Its size is bounded: decisions beyond
+``limit`` are only counted, so that the log is complete from the beginning up to its end.
+:attr:`Decision.words` describes a row in words.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
     from hpcrowd.agents.work.units import Units
 
 
-#: Rows that a log keeps unless told otherwise: 55 bytes each, 110 MB.
+#: Default limit of rows in a log: 55 bytes each, 110 MB.
 LIMIT = 2_000_000
 
 
 class What(IntEnum):
-    """What a user did, or what became of what it meant to do."""
+    """What a user did, or what happened to a planned submission."""
 
     SUBMITTED = 0
     WAITS = 1
@@ -54,7 +54,7 @@ class What(IntEnum):
     RECONFIGURED = 4
     RENOUNCED = 5
     SWITCHED = 6
-    CHANGED = 7  #: by a reaction of one's own
+    CHANGED = 7  #: by your own reaction
     LOST = 8
     THERE = 9
     ARRIVED = 10
@@ -70,18 +70,18 @@ class Why(IntEnum):
 
     RECORDED = 0  #: it comes at its recorded second
     FIRST = 1  #: the user is there for the first time
-    ENDED = 2  #: a unit it waited for is over; a think time follows
+    ENDED = 2  #: a unit it waited for has finished; a think time follows
     BREAK = 3  #: the same, but the user takes a break instead of thinking
     FOLLOWS = 4  #: the unit before was submitted; an inter-arrival time follows
     WINDOW = 5  #: the user is not at work; its window opens later
-    PACE = 6  #: pauses go by at the pace of the user's week
+    PACE = 6  #: pauses pass at the pace of the user's week
     AWAY = 7  #: the user is away for some weeks
     REACTION = 8  #: a reaction
     MOOD = 9  #: the user is discontent, or content
-    OWN = 10  #: a behaviour of one's own, which does not say why
+    OWN = 10  #: your own behaviour, which gives no reason
     STOPPED = 11  #: the platform stopped a job
-    NONE = 12  #: nothing but the course of things
-    HOUR = 13  #: it comes at an hour of its own every day
+    NONE = 12  #: no special reason
+    HOUR = 13  #: it comes at its own hour every day
 
 
 class Kind(IntEnum):
@@ -92,14 +92,14 @@ class Kind(IntEnum):
 
 
 def kind_of(units: Units | None, work: Work) -> Kind:
-    """Return what units of recorded work are; None stands for sessions."""
-    # The work itself is not asked: it would look for what sessions depend on.
+    """Return the kind of units of recorded work; None means sessions."""
+    # Not taken from the work itself, which would compute the dependencies of sessions.
     by_session = units is None or units is vars(work).get("by_session")
     return Kind.SESSION if by_session else Kind.BATCH
 
 
 def _words(kind: type[IntEnum]) -> str:
-    """Return the words of a column as people read them."""
+    """Return the words of a column for people."""
     return ", ".join(one.name.lower().replace("_", " ") for one in kind)
 
 
@@ -134,24 +134,24 @@ class DecisionLog:
     Parameters
     ----------
     limit
-        Rows that are kept; what is decided later is only counted.
+        Largest number of rows; later decisions are only counted.
 
     Attributes
     ----------
     dropped
-        Decisions that are not kept.
+        Number of decisions not kept.
     names
-        Names of reactions; the column ``name`` holds their places.
+        Names of reactions; the column ``name`` holds their indices.
 
     Raises
     ------
     QuantityError
-        When nothing may be kept.
+        If the limit is below 1.
     """
 
     def __init__(self, limit: int = LIMIT) -> None:
         if limit < 1:
-            raise QuantityError(f"limit {limit}: rows of the log of decisions, at least 1")
+            raise QuantityError(f"limit {limit}: the log of decisions needs at least 1 row")
         self.limit = limit
         self.dropped = 0
         self.names = [""]
@@ -178,7 +178,7 @@ class DecisionLog:
         name: str = "",
         mood: float = 0.0,
     ) -> None:
-        """Keep a decision, or count it when there is no more room."""
+        """Keep a decision, or count it if the log is full."""
         if len(self._columns[0]) >= self.limit:
             self.dropped += 1
             return
@@ -191,9 +191,9 @@ class DecisionLog:
             add(value)
 
     def columns(self, user: int | None = None) -> dict[str, np.ndarray]:
-        """Return what is kept as arrays by name, in the order of time; words as their numbers.
+        """Return the log as arrays by name, ordered by time; words as their numbers.
 
-        Rows of one second stand in the order in which they were noted.
+        Rows of one second are in the order in which they were noted.
 
         Parameters
         ----------
@@ -204,7 +204,7 @@ class DecisionLog:
         if user is None:
             found = {name: np.array(column, column.typecode) for name, column in columns.items()}
         else:
-            # Views are let go at once: a column that is looked into could not grow.
+            # Views are released at once: a column with an open view cannot grow.
             rows = np.flatnonzero(np.asarray(columns["user"]) == user)
             found = {name: np.asarray(column)[rows] for name, column in columns.items()}
         order = np.argsort(found["time"], kind="stable")
@@ -270,7 +270,7 @@ class Decision(NamedTuple):
     def _reason(self) -> str:
         cause = f"{self.kind.name.lower()} {self.cause}"
         pause = "unknown" if self.seconds == UNKNOWN else format_duration(self.seconds)
-        form = SUBMITTED_WHY.get(self.why, ", the behaviour does not say why")
+        form = SUBMITTED_WHY.get(self.why, ", for a reason of the behaviour")
         return form.format(cause=cause, pause=pause)
 
     def _wait(self) -> str:
@@ -283,7 +283,7 @@ class Decision(NamedTuple):
                 return f"is thought about {lasts} {more}, at the pace of the user's week"
             case Why.AWAY:
                 return f"waits {lasts}, since the user is away"
-        return f"is put off by {self.seconds} s, the behaviour does not say why"
+        return f"is put off by {self.seconds} s, for a reason of the behaviour"
 
 
 @dataclass(frozen=True)
@@ -296,9 +296,9 @@ class Decisions:
         By the names of :data:`MEANING`, each of shape (decisions,), in the order
         of time; words as their numbers.
     names
-        What the numbers in the column ``name`` stand for.
+        Names of the numbers in the column ``name``.
     dropped
-        Decisions that were made later and not kept, see :class:`DecisionLog`.
+        Number of later decisions that were not kept, see :class:`DecisionLog`.
     """
 
     columns: dict[str, np.ndarray]
@@ -307,7 +307,7 @@ class Decisions:
 
     @classmethod
     def of(cls, log: DecisionLog, user: int | None = None) -> Decisions:
-        """Return what a log holds, of one user if one is given."""
+        """Return the decisions in a log, of one user if one is given."""
         return cls(log.columns(user), tuple(log.names), log.dropped)
 
     def __len__(self) -> int:
@@ -336,6 +336,6 @@ class Decisions:
         return self.rows(np.flatnonzero(which))
 
     def last_of_user(self, user: int, end: int, most: int | None = None) -> list[Decision]:
-        """Return the last decisions of a user before ``end``, s, newest first, at most so many."""
+        """Return the last ``most`` decisions of a user before ``end``, s, newest first."""
         which = (self.columns["user"] == user) & (self.columns["time"] < end)
         return list(self.rows(np.flatnonzero(which)[::-1][:most]))

@@ -1,8 +1,8 @@
-"""What a part of a behaviour says of itself: its name, what it does, and its parameters.
+"""Self-description of the parts of a behaviour: name, summary and parameters.
 
-A part is one class. Its first line of documentation says what it does; what may be set are the
-fields of a dataclass, each a :func:`setting`. Lists, files of populations and reactions, and
-the tables of the documentation are made from that. A new part is a class and a line in
+A part is one class. The first line of its docstring is its summary; its parameters are the fields
+of a dataclass, each a :func:`setting`. Lists, files of populations and reactions, and the tables of
+the documentation are made from them. A new part is a class and a line in
 :mod:`hpcrowd.agents.behaviours.parts`::
 
     @dataclass(frozen=True)
@@ -21,7 +21,7 @@ from typing import Any, ClassVar, get_type_hints
 
 from hpcrowd.environment.clock import HOUR
 
-#: What numbers are called that could not be found where they are said to come from.
+#: Mark of numbers that could not be verified in their source.
 UNCONFIRMED = "unconfirmed"
 
 #: Unit of a time of the day.
@@ -30,22 +30,22 @@ AFTER_MIDNIGHT = "s after midnight"
 
 @dataclass(frozen=True)
 class Parameter:
-    """Something that may be set of a part.
+    """A parameter of a part.
 
     Attributes
     ----------
     name
-        As in a file, or in Python.
+        Its name in a file, or in Python.
     meaning, unit
         In words; the unit is empty for a share or a probability.
     source
-        Where the default comes from; empty for a choice that needs none.
+        Source of the default; empty for a choice that needs none.
     default
-        What it is unless given; ``...`` if it must be given.
+        Its default; ``...`` if it must be given.
     least, above, most, below
         Bounds of a number: at least, more than, at most and less than this.
     shown
-        How lists show the default.
+        The default as lists show it.
     kind, attribute
         Type of the value, and its name in Python; filled in by :func:`parameters_of`.
     """
@@ -65,7 +65,7 @@ class Parameter:
 
     @property
     def default_words(self) -> str:
-        """The default as lists show it, durations also in hours."""
+        """The default as lists show it, with durations also in hours."""
         text = f"{self.default:g}"
         if self.unit == AFTER_MIDNIGHT:
             text = f"{self.default} ({self.default // HOUR}:{self.default % HOUR // 60:02})"
@@ -83,18 +83,18 @@ def setting(
     name: str = "",
     **more: Any,
 ) -> Any:
-    """Return a field of a dataclass that says what it is.
+    """Return a dataclass field with a description.
 
     Parameters
     ----------
     default
-        What it is unless given; ``...`` if it must be given.
+        The default; ``...`` if it must be given.
     meaning, unit, source
         See :class:`Parameter`.
     name
-        What files call it; the name of the field unless given.
+        Its name in files; the name of the field unless given.
     more
-        What else a :class:`Parameter` says: bounds of a number, and how lists show the default.
+        Other attributes of :class:`Parameter`: bounds of a number, and the shown default.
     """
     said = Parameter(name, meaning, unit, source, default, **more)
     if default is ...:
@@ -103,7 +103,7 @@ def setting(
 
 
 def parameters_of(kind: type) -> list[Parameter]:
-    """Return what the fields of a dataclass say of themselves; those that say nothing are left."""
+    """Return the parameters of a dataclass: its fields that have a description."""
     hints = get_type_hints(kind)
     return [
         replace(
@@ -118,27 +118,27 @@ def parameters_of(kind: type) -> list[Parameter]:
 
 
 def first_line(kind: type) -> str:
-    """Return the first line of a class's documentation: what it does."""
+    """Return the first line of a class's docstring."""
     return inspect.cleandoc(kind.__doc__ or "").partition("\n")[0]
 
 
 class Part:
     """A part of a behaviour that decides when work is submitted."""
 
-    #: What recipes and files call it; empty where it has to be given as an object.
+    #: Its name in recipes and files; empty if it must be given as an object.
     name: ClassVar[str] = ""
 
-    #: Dataclass of what may be set of it, and what files call that; without a name of its own each
-    #: setting is one of the behaviour.
+    #: Dataclass of its settings, and the name of their table in files; without a name, each setting
+    #: belongs to the behaviour.
     settings: ClassVar[type | None] = None
     table: ClassVar[str] = ""
 
-    #: What else it depends on, which is set elsewhere.
+    #: Other parameters that it depends on, which are set elsewhere.
     others: ClassVar[tuple[Parameter, ...]] = ()
 
     @classmethod
     def parameters(cls) -> list[Parameter]:
-        """Return all that it depends on, named as in a file."""
+        """Return all parameters that it depends on, named as in a file."""
         prefix = f"{cls.table}." if cls.table else ""
         mine = [] if cls.settings is None else parameters_of(cls.settings)
         return [*(replace(one, name=prefix + one.name) for one in mine), *cls.others]

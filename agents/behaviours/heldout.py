@@ -1,12 +1,12 @@
-"""Users whose later pauses nobody knows: what a behaviour foresees from an earlier part of a trace.
+"""Held-out pauses: what a behaviour predicts from the first part of a trace.
 
-A behaviour that keeps recorded pauses repeats the record: that it agrees with it says nothing.
-:class:`HeldOut` makes any composed behaviour one that has seen only the first part of a trace.
-Wherever the behaviour would look at the recorded pause of a unit of the second part, it gets a
-pause drawn from the first part, :class:`PausePool`, together with the unit that it comes from. What
-the behaviour makes of it (a line over the response time, an activity window) is its own.
+A behaviour that keeps recorded pauses repeats the record, so its agreement with the record means
+nothing. :class:`HeldOut` restricts any composed behaviour to the first part of a trace. Where the
+behaviour would use the recorded pause of a unit of the second part, it gets a pause drawn from the
+first part, :class:`PausePool`, together with the unit that the pause comes from. The behaviour then
+applies its own rules (a line over the response time, an activity window).
 
-:class:`OpenOrder` is the order of users who do not look at responses at all.
+:class:`OpenOrder` is the order of users who ignore responses.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ if TYPE_CHECKING:
     from hpcrowd.agents.work.recorded import Work
 
 
-#: Pauses of a user that weigh as much as those of all users together; as many as the starts by
-#: which activity profiles are smoothed (:data:`PRIOR`), and as arbitrary.
+#: Number of a user's pauses that weigh as much as those of all users together; the same number as
+#: for smoothing activity profiles (:data:`PRIOR`), and as arbitrary.
 PAUSE_PRIOR = 5.0
 
-#: Pauses that count as after similar responses: their share of all, and how many at least; chosen
-#: here, as narrow as leaves a distribution to draw from.
+#: Pauses that count as after similar responses: their share of all, and their least number. Our
+#: choice: as few as still give a distribution to draw from.
 SIMILAR_SHARE, SIMILAR_LEAST = 0.02, 20
 
-#: Draws after which a pause that is known to last longer is taken to end as soon as it may.
+#: Draws after which a pause known to last longer is set to end as early as possible.
 TRIES = 100
 
 
 class OpenOrder(When):
-    """Batches keep their order and wait for nothing: each follows the submission of the last.
+    """Batches keep their order and wait for nothing: each follows the submission of the last one.
 
-    What users do in a conventional simulation, who know nothing of responses, when their recorded
-    seconds may not be looked at.
+    These are the users of a conventional simulation, who ignore responses, if their recorded
+    submission times may not be used.
     """
 
     def __init__(self, work: Work) -> None:
@@ -73,12 +73,12 @@ class OpenOrder(When):
 
 @dataclass(frozen=True)
 class Releases:
-    """What released each unit in the record, all of shape (units,).
+    """The recorded release of each unit, all of shape (units,).
 
     Attributes
     ----------
     at
-        s; the release, or the recorded start where nothing released the unit.
+        s; the release, or the recorded start if nothing released the unit.
     reason
         Values of :class:`~hpcrowd.agents.behaviours.when.Reason`.
     pause
@@ -104,12 +104,12 @@ class Releases:
 
 
 def recorded_releases(when: When) -> Releases:
-    """Return the releases that a mechanism finds in the record it was made from.
+    """Return the releases that a mechanism finds in its record.
 
     Raises
     ------
     QuantityError
-        When it is none of :class:`SessionGraph`, :class:`BatchOrder` and
+        If it is not a :class:`SessionGraph`, :class:`BatchOrder` or
         :class:`OpenOrder`.
     """
     units = when.units
@@ -136,17 +136,17 @@ def recorded_releases(when: When) -> Releases:
 
 
 class PausePool:
-    """Recorded pauses of the first part, to draw from in the place of those of the second.
+    """Recorded pauses of the first part, to draw from instead of those of the second part.
 
-    A user with n pauses of the reason asked for draws one of them with probability
-    n / (n + prior), else one of all users'. So nobody is foreseen from one or two pauses alone.
+    A user with n pauses of the given reason draws one of them with probability n / (n + prior),
+    else one of all users'. So no user is predicted from one or two pauses alone.
 
     Parameters
     ----------
     releases
         Recorded releases.
     user
-        Place of each unit's user, rising, shape (units,).
+        Index of each unit's user, ascending, shape (units,).
     known
         Which units belong to the first part, shape (units,).
     prior
@@ -155,7 +155,7 @@ class PausePool:
     Raises
     ------
     QuantityError
-        When the first part holds no pause at all.
+        If the first part has no pauses.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class PausePool:
         prior: float = PAUSE_PRIOR,
     ) -> None:
         if not prior >= 0:
-            raise QuantityError(f"prior {prior:g}: pauses that all users weigh, at least 0")
+            raise QuantityError(f"prior {prior:g}: must be 0 pauses or more")
         self.releases, self.prior = releases, prior
         places = np.arange(int(user.max(initial=UNKNOWN)) + 2)
         self._rows: dict[Reason, tuple[Int64s, Int64s]] = {}
@@ -180,15 +180,15 @@ class PausePool:
             )
 
     def own(self, place: int, reason: Reason) -> int:
-        """Return how many pauses of its own the user at a place has for a reason."""
+        """Return the number of pauses for a reason of the user at an index."""
         first, _ = self._rows[reason]
         return int(first[place + 1] - first[place])
 
     def draw(self, user: ReplayUser, release: Release) -> Release:
-        """Return a release with a drawn pause, and the unit of the record that it comes from.
+        """Return a release with a drawn pause, and the recorded unit that the pause comes from.
 
-        Reason, second and the unit waited for stay. Without any pause for the reason, one for the
-        other reason is drawn.
+        Reason, second and the unit waited for stay. If there is no pause for the reason, one for
+        the other reason is drawn.
         """
         first, rows = self._rows[release.reason]
         if not len(rows):
@@ -207,9 +207,9 @@ class PausePool:
 class SimilarPauses(PausePool):
     """Pauses of all users after responses like the one that the user has just had.
 
-    Where a response released the unit, the pause is one of those that followed the most similar
-    responses of the first part, in rank. No line or other form is supposed: what the response tells
-    of the pause, if anything, is in the record.
+    If a response released the unit, the pause is one of those that followed the most similar
+    responses, by rank, of the first part. No line or other form is assumed: any relation between
+    response and pause comes from the record.
 
     Parameters
     ----------
@@ -251,21 +251,21 @@ class HeldOut(Composed):
     """A behaviour that has seen only the first part of a trace.
 
     Units of the first part are submitted at their recorded seconds (or when they are released, if
-    that is later). From then on users decide, with pauses that are drawn. That nothing else came
-    before the second part began is known: a pause that would end earlier is drawn again, and if it
-    never lasts long enough the unit comes when the second part begins.
+    that is later). From then on users decide, with drawn pauses. As no other unit came before the
+    second part began, a pause that would end earlier is drawn again, and if none is long enough,
+    the unit comes when the second part begins.
 
     Parameters
     ----------
     behaviour
-        The behaviour, whose parts are taken; it replays the whole trace, its parts are fitted to
-        the first part.
+        The behaviour, whose parts are used; it replays the whole trace, with parts fitted to the
+        first part.
     known
         Which units belong to the first part, shape (units,).
     since
         s; when the second part begins.
     pool
-        What pauses are drawn from; None leaves the recorded ones.
+        The pool of pauses; None keeps the recorded ones.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Where decisions are noted: the few places through which they pass, hooked when a log is there.
+"""Hooks that write to the log of decisions, set only if there is a log.
 
 =================================== ================================================================
 users                               place
@@ -7,7 +7,7 @@ with a composed behaviour           where it asks its parts for the arrival of a
                                     where it has asked the reactions: :class:`Noting`
 rigid                               all at once: :func:`note_replaying`
 with another behaviour of a replay  where the user submits
-who make up their work              where they submit: :meth:`GeneratedUser.note_submitted`
+with generated work                 where they submit: :meth:`GeneratedUser.note_submitted`
 =================================== ================================================================
 """
 
@@ -40,7 +40,7 @@ REASONS = {
 
 
 class NotedThink(Think):
-    """Thinks as another part does, and remembers the last pause."""
+    """Wraps a think part and remembers the last pause."""
 
     def __init__(self, inner: Think) -> None:
         self.inner = inner
@@ -57,7 +57,7 @@ class NotedThink(Think):
 
 
 class NotedWindow(Activity):
-    """Opens as another part does, and remembers the last wait."""
+    """Wraps an activity part and remembers the last wait."""
 
     def __init__(self, inner: Activity) -> None:
         self.inner = inner
@@ -84,9 +84,9 @@ class Noting:
     Parameters
     ----------
     log
-        Where to.
+        The log.
     behaviour
-        Whose parts are wrapped, so that they can be asked what they said.
+        The behaviour, whose parts are wrapped to remember their answers.
     """
 
     def __init__(self, log: DecisionLog, behaviour: Composed) -> None:
@@ -98,10 +98,10 @@ class Noting:
         self.window = None if behaviour.window is None else NotedWindow(behaviour.window)
         behaviour.think, behaviour.window = self.think, self.window
         self._due: dict[int, tuple[Why, int, int]] = {}
-        self._last = UNKNOWN  # the unit that was asked for last
+        self._last = UNKNOWN  # the last unit whose arrival was computed
 
     def arrival(self, user: ReplayUser, release: Release) -> int:
-        """Return what the behaviour says, and note why."""
+        """Return the arrival given by the behaviour, and note why."""
         self.think.last = None
         if self.window is not None:
             self.window.last = None
@@ -133,7 +133,7 @@ class Noting:
         return unit == self._last or unit in self._due
 
     def decided(self, user: ReplayUser, intention: Intention, notes: list[Note]) -> None:
-        """Note what reactions did to a unit, and its submission if anything is left of it."""
+        """Note what reactions did to a unit, and its submission unless all of it was renounced."""
         for note in notes:
             seconds = note.delay if note.response == "delay" else UNKNOWN
             response = RESPONSES.get(note.response)
@@ -158,7 +158,7 @@ class Noting:
         self, user: ReplayUser, since: int, why: Why, unit: int, cause: int, seconds: int
     ) -> None:
         if seconds:
-            # What shortens a pause is told when the pause is over, not after that.
+            # A shorter pause is noted with the pause itself, not as a wait.
             since += min(seconds, 0)
             self.log.note(since, user.number, What.WAITS, why, self.kind, unit, cause, seconds)
 
@@ -169,7 +169,7 @@ class Noting:
 
 
 def note_replaying(log: DecisionLog, users: Iterable[ReplayUser]) -> None:
-    """Let users of a recorded trace note what they do; before any of them begins."""
+    """Make users of a recorded trace note their decisions; call it before any of them begins."""
     noted: set[int] = set()
     for user in users:
         user.log = log
@@ -180,7 +180,7 @@ def note_replaying(log: DecisionLog, users: Iterable[ReplayUser]) -> None:
                 behaviour.note_in(Noting(log, behaviour))
             kind = type(behaviour)
             if kind.begin is not Composed.begin or kind.finished is not Composed.finished:
-                # Such a subclass may submit what no part has released.
+                # Such a subclass may submit units that no part has released.
                 user.note_submissions(log, behaviour.noting)
         elif type(behaviour) is Rigid:
             start = user.work.sessions.start[user.sessions.start : user.sessions.stop]
@@ -191,6 +191,6 @@ def note_replaying(log: DecisionLog, users: Iterable[ReplayUser]) -> None:
 
 
 def note_generating(log: DecisionLog, users: Iterable[User]) -> None:
-    """Let users who make up their work note what they do; before time begins to run."""
+    """Make users with generated work note their decisions; call it before the run begins."""
     for user in users:
         user.log = log

@@ -34,7 +34,7 @@ THINK: Registry[type[Think]] = Registry(
     }
 )
 
-#: Parts that tell when users are at work; the same hours for all have no name: they are given.
+#: Parts that decide when users are at work. The same hours for all users have no name; they are set.
 WINDOWS: Registry[type[Activity]] = Registry(
     {
         "always": "hpcrowd.agents.behaviours.activity:Always",
@@ -55,7 +55,7 @@ RESPONSES: Registry[type[Response]] = Registry(
     }
 )
 
-#: What makes them react, each in its forms.
+#: Triggers of reactions by name, each in its forms.
 TRIGGERS: Registry[Sequence[type[Trigger]]] = Registry(
     {
         "during": "hpcrowd.agents.behaviours.triggers:DURING",

@@ -1,7 +1,7 @@
-"""How active users are over the week, hour by hour: fitted profiles, and time that passes by them.
+"""Weekly activity profiles of users, hour by hour, and think times that pass at their pace.
 
 Plain feedback replay loses the rhythm of day and night (Madon et al. 2024, section 7.3.2): a think
-time goes by at night as fast as at noon. :class:`ActiveTime` lets it go by at the pace of the
+time passes as fast at night as at noon. With :class:`ActiveTime` it passes at the pace of the
 user's own activity instead.
 """
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 #: Hours of the week, the bins of a profile.
 WEEK_HOURS = WEEK // HOUR
 
-#: Starts of a user that weigh as much as the profile of all users; chosen here, since on KTH-SP2,
-#: HPC2N and LANL-CM5 the rhythm is kept better than with 20 or 100.
+#: Number of a user's starts that weigh as much as the profile of all users. Our choice: on KTH-SP2,
+#: HPC2N and LANL-CM5 it preserves the rhythm better than 20 or 100.
 PRIOR = 5.0
 
 
@@ -48,7 +48,7 @@ class WeeklyProfile:
     Raises
     ------
     QuantityError
-        When they are not 168 numbers of at least 0, or all are 0.
+        If they are not 168 numbers of at least 0, or all are 0.
     """
 
     def __init__(self, weights: ArrayLike) -> None:
@@ -61,8 +61,8 @@ class WeeklyProfile:
         if not values.any():
             raise QuantityError("profile of zeros: never active; give some hour a weight")
         self.weights: NDArray[np.float64] = values / values.mean()
-        # Active seconds since Monday 0:00 at the beginning of each hour; a week has as many
-        # active seconds as it has seconds.
+        # Active seconds since Monday 0:00 at the beginning of each hour; scaled so that a week has
+        # as many active seconds as seconds.
         self._rate: list[float] = self.weights.tolist()
         self._active: list[float] = np.concatenate([[0.0], np.cumsum(self.weights)]).tolist()
 
@@ -75,12 +75,12 @@ class WeeklyProfile:
     def wall_at(self, active: float) -> float:
         """Return the local time up to which there are ``active`` active seconds.
 
-        Of several that is the last, where the next hour with a weight begins.
+        If there are several, it is the last one, where the next hour with a weight begins.
         """
         weeks, rest = divmod(active, WEEK)
         rest /= HOUR
         hour = min(bisect_right(self._active, rest), WEEK_HOURS) - 1
-        while self._rate[hour] == 0:  # the sum of a week may be off by as much as floats are
+        while self._rate[hour] == 0:  # the sum of a week may have a rounding error
             hour -= 1
         return weeks * WEEK + hour * HOUR + (rest - self._active[hour]) / self._rate[hour] * HOUR
 
@@ -106,11 +106,11 @@ class WeeklyProfile:
     def after(self, clock: Clock, begin: int, active: float) -> int:
         """Return when ``active`` active seconds have passed since second ``begin``.
 
-        Where that is an hour without weight, it is the beginning of the next one with.
+        If that is in an hour without weight, it is the beginning of the next hour with one.
         """
         while True:
             wall = clock.wall(begin)
-            monday = wall // WEEK * WEEK  # floats are finer near 0
+            monday = wall // WEEK * WEEK  # floats are more precise near 0
             end = monday + round_half_up(self.wall_at(self.active(wall - monday) + active))
             end = begin + self.next_active(max(end, wall)) - wall
             change = clock.next_change(begin, end)
@@ -120,7 +120,7 @@ class WeeklyProfile:
             begin = change
 
     def _along(self, wall: int, seconds: int) -> float:
-        """Return the active seconds of a piece of time in which nobody changes the clocks."""
+        """Return the active seconds of a stretch of time without a clock change."""
         of_week = wall % WEEK
         return self.active(of_week + seconds) - self.active(of_week)
 
@@ -132,9 +132,9 @@ class Profiles:
     Attributes
     ----------
     by_user
-        By user number.
+        Profile by user number.
     common
-        Of users without one of their own.
+        Profile of all other users.
     """
 
     by_user: Mapping[int, WeeklyProfile]
@@ -158,12 +158,12 @@ class Profiles:
         clock
             Local time.
         prior
-            Starts, see :data:`PRIOR`; a large one gives all users nearly the same profile.
+            Number of starts, see :data:`PRIOR`; with a large one all profiles are nearly the same.
 
         Raises
         ------
         QuantityError
-            When ``prior`` is not above 0.
+            If ``prior`` is not above 0.
         """
         check_prior(prior)
         users = len(units.users)
@@ -181,15 +181,15 @@ class Profiles:
 
 
 def check_prior(prior: float) -> None:
-    """Make sure that a prior is one.
+    """Check that a prior is valid.
 
     Raises
     ------
     QuantityError
-        When it is not above 0: a user with no start in an hour would never submit in it.
+        If it is not above 0: a user without a start in an hour would never submit in it.
     """
     if not 0 < prior < float("inf"):
-        raise QuantityError(f"prior {prior:g}: starts by which a profile is smoothed, more than 0")
+        raise QuantityError(f"prior {prior:g}: must be more than 0 starts, to smooth the profile")
 
 
 @dataclass(frozen=True)
@@ -212,22 +212,22 @@ class Fitted:
 
 
 class ActiveTime(Activity):
-    """Pauses go by as fast as the user is active at that hour of the week.
+    """Pauses pass as fast as the user is active at that hour of the week.
 
     Let A(t) be the active seconds of a user up to t by its profile. A pause of p s that began, as
     recorded, at r0 takes A(r0 + p) - A(r0) active seconds. Released at r, the unit arrives at the
-    first t in an hour with a weight that has A(t) - A(r) as large. So a pause released at its
-    recorded second takes as long as recorded; one that begins at the end of a day goes on the next
-    morning; and arrivals that are moved follow the profile.
+    first t in an hour with a weight at which A(t) - A(r) is as large. So a pause released at its
+    recorded second takes as long as recorded; one that begins at the end of a day continues the
+    next morning; and arrivals that are moved follow the profile.
 
     Parameters
     ----------
     units
         The units that are replayed, for their recorded seconds.
     profiles
-        Given ones, or the units to fit them to.
+        Profiles, or the units to fit them to.
     prior
-        Starts by which fitted profiles are smoothed, see :data:`PRIOR`.
+        Number of starts that smooths fitted profiles, see :data:`PRIOR`.
     """
 
     name = "fitted"

@@ -1,9 +1,8 @@
 """Reactions beyond the submission time: the fourth part of a composed behaviour.
 
-See :mod:`composed`. When a unit of work is due, each reaction sees what its user is about to
-submit, an :class:`Intention`, and may change it. What it changed is noted with the user, as a
-:class:`Note`. Ready-made reactions are responses to a trigger, what users do instead of submitting
-as usual:
+See :mod:`composed`. When a unit of work is due, each reaction gets the planned submission, an
+:class:`Intention`, and may change it. The user keeps a :class:`Note` of each change. The reactions
+here are responses to a trigger, instead of the usual submission:
 
 ==================== ================================ ========================================
 class                a job that the trigger concerns  its work, processors times run time
@@ -16,8 +15,8 @@ class                a job that the trigger concerns  its work, processors times
 ==================== ================================ ========================================
 
 The first four are the behaviours of Madon et al. 2022 (Euro-Par, "Characterization of different
-user behaviors for demand response in data centers"), whose exact rules are unconfirmed here: what
-is a default is said with each parameter. The last one is named by Madon et al. 2024, section 4.1.
+user behaviors for demand response in data centers"), whose exact rules are unconfirmed here; each
+parameter has its default. The last one is mentioned in Madon et al. 2024, section 4.1.
 Triggers are in :mod:`hpcrowd.agents.behaviours.triggers`.
 """
 
@@ -43,11 +42,11 @@ if TYPE_CHECKING:
 
 
 class Note(NamedTuple):
-    """What one reaction did to one job. Work is processors times run time."""
+    """The change that one reaction made to one job. Work is processors times run time."""
 
     row: int  #: of the job in the table
     reaction: str  #: name of the reaction
-    response: str  #: what kind it is: delay, degrade, reconfigure, renounce, switch
+    response: str  #: its kind: delay, degrade, reconfigure, renounce, switch
     decided: int  #: s; when the unit of work was due
     processors: int  #: before
     run_time: int  #: s; before
@@ -72,10 +71,9 @@ class Intention:
     rows
         Its jobs, rows in the table, by submission.
     at
-        s; when each is to be submitted, shape (jobs,), now or later.
+        s; planned submission of each, shape (jobs,), now or later.
     cluster
-        The name of the cluster that each is to be submitted to, shape (jobs,); None for the first
-        one for all.
+        The name of the cluster for each, shape (jobs,); None if all go to the first one.
     """
 
     def __init__(self, user: ReplayUser, unit: int) -> None:
@@ -109,7 +107,7 @@ class Intention:
         reaction: str,
         response: str,
     ) -> None:
-        """Give a job of the unit other processors and times, and note it."""
+        """Change the processors and times of a job of the unit, and note it."""
         jobs, row = self.user.model.jobs, self.rows[place]
         before = int(jobs.processors[row]), int(jobs.run_time[row])
         jobs.processors[row] = processors
@@ -118,7 +116,7 @@ class Intention:
         self._note(place, reaction, response, before=before)
 
     def renounce(self, place: int, reaction: str) -> None:
-        """Do not run a job of the unit, and note it; it is over when it would have arrived."""
+        """Renounce a job of the unit, and note it; it counts as finished when it would arrive."""
         jobs, row = self.user.model.jobs, self.rows[place]
         before = int(jobs.processors[row]), int(jobs.run_time[row])
         jobs.state[row] = State.RENOUNCED
@@ -129,7 +127,7 @@ class Intention:
     def switch(self, place: int, cluster: str, reaction: str) -> None:
         """Submit a job of the unit to another cluster; noted when it is submitted.
 
-        Of several that switch a job the last one counts.
+        If several reactions switch a job, the last one counts.
         """
         home = self.user.site.name
         if self.cluster is None:
@@ -153,7 +151,7 @@ class Intention:
         return int(at.max())
 
     def _is_as_due(self) -> bool:
-        """Return whether the first job comes now and the others as far apart as recorded."""
+        """Return whether the first job comes now and the others are spaced as recorded."""
         now, rows = self.user.model.time, self.rows
         if len(rows) == 1:
             return int(self.at[0]) == now
@@ -161,7 +159,7 @@ class Intention:
         return bool((self.at == recorded - recorded[0] + now).all())
 
     def _submit_apart(self, clusters: list[str]) -> None:
-        """Submit each job to its own cluster; note what its speed makes of the run time."""
+        """Submit each job to its own cluster; note the run time at that cluster's speed."""
         model = self.user.model
         run_time = model.jobs.run_time[self.rows]
         for name in dict.fromkeys(clusters):
@@ -191,23 +189,23 @@ class Intention:
 
 
 class Reaction:
-    """Changes what a user is about to submit. Shared by all users of a behaviour; subclass it."""
+    """Changes the planned submissions of users. Shared by users of a behaviour; subclass it."""
 
-    #: Whether :meth:`heard` wants to be called.
+    #: Whether :meth:`heard` must be called.
     listens = False
 
     def begin(self, user: ReplayUser) -> None:
-        """Get to know a user, before time begins to run."""
+        """Prepare for a user, before the run begins."""
 
     def heard(self, user: ReplayUser, unit: int, now: int) -> None:
         """Take notice of the end of a unit."""
 
     def react(self, user: ReplayUser, intention: Intention) -> None:
         """Change the intention, or leave it."""
-        raise NotImplementedError(f"{type(self).__name__} has to define react()")
+        raise NotImplementedError(f"{type(self).__name__} must define react()")
 
 
-#: Share of the processors that users still ask for: half of them, unconfirmed (Madon et al. 2022).
+#: Share of the processors that users still request: half of them, unconfirmed (Madon et al. 2022).
 FACTOR = 0.5
 
 
@@ -215,7 +213,7 @@ FACTOR = 0.5
 class Response(Reaction):
     """A reaction to a trigger. Subclass it and define :meth:`respond`.
 
-    A subclass with settings is a dataclass whose fields say what they are.
+    A subclass with settings is a dataclass whose fields have descriptions.
 
     Parameters
     ----------
@@ -226,19 +224,19 @@ class Response(Reaction):
     probability
         Probability that a user who reacts does so for a job, drawn for each of its jobs.
     name
-        What it is called in the accounts; by default the response and its trigger. Draws go by it:
-        reactions of the same name find the same users willing, also in another run.
+        Name in the accounts; by default the response and its trigger. Draws depend on the name:
+        with the same name the same users react, also in another run.
 
     Raises
     ------
     QuantityError
-        When a probability is none.
+        If a probability is not between 0 and 1.
     """
 
     #: One word for tables and files.
     response: ClassVar[str] = "own"
 
-    #: What the log of decisions calls it.
+    #: Its entry in the log of decisions.
     logged: ClassVar[What] = What.CHANGED
 
     trigger: Trigger
@@ -297,12 +295,12 @@ class Response(Reaction):
 
     def respond(self, user: ReplayUser, intention: Intention, place: int) -> None:
         """Change one job of an intention."""
-        raise NotImplementedError(f"{type(self).__name__} has to define respond()")
+        raise NotImplementedError(f"{type(self).__name__} must define respond()")
 
 
 @dataclass(eq=False, kw_only=True)
 class Delay(Response):
-    """Submit when the trigger is over, or some time later.
+    """Submit when the trigger has ended, or some time later.
 
     Parameters
     ----------
@@ -314,7 +312,7 @@ class Delay(Response):
     Raises
     ------
     QuantityError
-        When the trigger has no end and no time is given.
+        If the trigger has no end and no time is given.
     """
 
     response = "delay"
@@ -327,7 +325,7 @@ class Delay(Response):
         if self.by is None and not self.trigger.ends:
             raise QuantityError(f"delay {self.trigger.when}: has no end to wait for; give by, s")
         if self.by is not None and self.by <= 0:
-            raise QuantityError(f"delay by {self.by} s: more than 0")
+            raise QuantityError(f"delay by {self.by} s: must be more than 0")
 
     @override
     def respond(self, user: ReplayUser, intention: Intention, place: int) -> None:
@@ -338,9 +336,9 @@ class Delay(Response):
 
 @dataclass(eq=False, kw_only=True)
 class Degrade(Response):
-    """Ask for fewer processors for the same time: less work.
+    """Request fewer processors for the same time: less work.
 
-    A job of p processors gets max(1, round(factor * p)); one that this does not change is left.
+    A job of p processors gets max(1, round(factor * p)); if that is p, it stays as it is.
 
     Parameters
     ----------
@@ -382,18 +380,18 @@ class Degrade(Response):
 
 @dataclass(eq=False, kw_only=True)
 class Reconfigure(Degrade):
-    """Ask for fewer processors for a longer time: the same work.
+    """Request fewer processors for a longer time: the same work.
 
     A job of p processors and run time r gets p' = max(1, round(factor * p)) processors and the run
-    time p * r / (p' * efficiency); its requested time likewise. A job that this gives no fewer
-    processors is left.
+    time p * r / (p' * efficiency); its requested time likewise. A job that would not get fewer
+    processors stays as it is.
 
     Parameters
     ----------
     trigger, factor, share, probability, name
         See :class:`Degrade`.
     efficiency
-        Work of a second on one of the fewer processors, where that on one of the former is 1. Below
+        Work per second of one of the fewer processors, relative to one of the original ones. Below
         1 the job needs more work than before, above 1 less. 1 is unconfirmed (Madon et al. 2022).
     """
 
@@ -416,7 +414,7 @@ class Reconfigure(Degrade):
 
 
 class Renounce(Response):
-    """Do not run it. It is recorded, and over for its user when it would have been submitted."""
+    """Do not run it. It is recorded; for its user it is finished when it would be submitted."""
 
     response = "renounce"
     logged = What.RENOUNCED
@@ -440,7 +438,7 @@ class Switch(Response):
     Raises
     ------
     QuantityError
-        Before anything runs, when there is no cluster of this name.
+        Before the run, if there is no cluster of this name.
     """
 
     response = "switch"

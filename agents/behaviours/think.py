@@ -1,4 +1,4 @@
-"""How long users think: the pause between the release of a unit of work and its submission.
+"""Think times: the pause between the release of a unit of work and its submission.
 
 The second part of a composed behaviour, see :mod:`hpcrowd.agents.behaviours.composed`.
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from hpcrowd.agents.work.units import Units
 
 
-#: Think times from this on are absences, not reactions to a response, s (Zakay and Feitelson 2015,
+#: Longer think times are absences, not reactions to a response, s (Zakay and Feitelson 2015,
 #: section VII-B: breaks are shorter; the same for dynamic think times, unconfirmed).
 LONGEST_BREAK = 8 * HOUR
 
@@ -39,24 +39,24 @@ LONGEST_BREAK = 8 * HOUR
 ZAKAY = "Zakay and Feitelson 2015, section VII-B"
 DYNAMIC = f"{UNCONFIRMED}; told of Schlagkamp, JSSPP 2015"
 
-#: What counts as 0 in a fitted line, s and s of think time per s of response.
+#: Largest value that counts as 0 in a fitted line, s and s of think time per s of response.
 SMALL = 1e-6
 
 
 class Pause(NamedTuple):
-    """A pause and what it means."""
+    """A pause and its meaning."""
 
     seconds: int
-    stays: bool = False  #: the user stays at work for it, whatever its window says
+    stays: bool = False  #: the user stays at work during it, whatever the window
 
 
 class Think(Part):
     """Decides about pauses. Shared by all users of a behaviour; subclass it."""
 
-    #: Whether it draws from pauses inside sessions, which whole sessions do not have.
+    #: Whether it draws from pauses within sessions, which do not exist if units are sessions.
     draws: ClassVar[bool] = False
 
-    #: Whether a pause for which the user does not stay is a break, as the log calls it.
+    #: Whether the log calls a pause a break if the user does not stay at work.
     breaks: ClassVar[bool] = False
 
     @classmethod
@@ -73,15 +73,15 @@ class Think(Part):
         return cls()
 
     def begin(self, user: ReplayUser) -> None:
-        """Get to know a user, before time begins to run."""
+        """Prepare for a user, before the run begins."""
 
     def pause(self, user: ReplayUser, release: Release) -> Pause:
         """Return the pause of a released unit; never for the first work of a user."""
-        raise NotImplementedError(f"{type(self).__name__} has to define pause()")
+        raise NotImplementedError(f"{type(self).__name__} must define pause()")
 
 
 class RecordedPauses(Think):
-    """The recorded think time or inter-arrival time, whichever released the unit."""
+    """The recorded think time or inter-arrival time, depending on what released the unit."""
 
     name = "recorded"
 
@@ -91,9 +91,9 @@ class RecordedPauses(Think):
 
 
 def response_time(jobs: JobTable, rows: Int64s | slice) -> int:
-    """Return the simulated response time of the one of these jobs that ended last, s.
+    """Return the simulated response time, s, of that of these jobs which ended last.
 
-    A job that never ran (rejected or renounced) was answered at once: 0. Ties go to the later job.
+    A job that never ran (rejected or renounced) has a response time of 0. Ties go to the later job.
     """
     ends = jobs.end[rows]
     last = len(ends) - 1 - int(ends[::-1].argmax()) if len(ends) > 1 else 0
@@ -105,9 +105,9 @@ def response_time(jobs: JobTable, rows: Int64s | slice) -> int:
 class LinearThink(Think):
     """Think times that grow with the response time: slope * response + intercept.
 
-    Only pauses that were recorded as shorter than ``cut`` react; longer ones are absences and stay
-    as recorded, as do inter-arrival times. The response is that of the job which ended last in the
-    unit that was waited for last (dynamic think times: Schlagkamp, JSSPP 2015).
+    It replaces only recorded think times shorter than ``cut``; longer ones are absences and stay as
+    recorded, as do inter-arrival times. The response is that of the job that ended last in the unit
+    that was waited for last (dynamic think times: Schlagkamp, JSSPP 2015).
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ class LinearThink(Think):
     Raises
     ------
     QuantityError
-        When a think time could be negative.
+        If a think time could be negative.
     """
 
     name = "linear"
@@ -145,7 +145,7 @@ class LinearThink(Think):
                 "for some response; give a slope and an intercept of at least 0"
             )
         if self.cut <= 0:
-            raise QuantityError(f"cut {self.cut} s: longest think time that reacts, more than 0")
+            raise QuantityError(f"cut {self.cut} s: must be more than 0")
 
     @override
     @classmethod
@@ -161,12 +161,12 @@ class LinearThink(Think):
         units
             Recorded units.
         cut
-            s; pairs with a think time from this on are left out.
+            s; pairs with a think time of at least this are left out.
 
         Raises
         ------
         QuantityError
-            When there are fewer than two different responses, or the line is not a think time.
+            If there are fewer than two different responses, or the line gives negative think times.
         """
         response, think = think_time_pairs(units, cut)
         if len(np.unique(response)) < 2:
@@ -175,7 +175,7 @@ class LinearThink(Think):
                 "needs two different responses; give slope and intercept"
             )
         slope, intercept = np.polyfit(response.astype(float), think.astype(float), 1)
-        # A line through the origin may miss it by as much as floats are off.
+        # A line through the origin may miss it by a rounding error.
         slope, intercept = (0.0 if abs(x) < SMALL else float(x) for x in (slope, intercept))
         return cls(slope, intercept, cut)
 
@@ -187,7 +187,7 @@ class LinearThink(Think):
         return Pause(round_half_up(self.slope * response + self.intercept))
 
 
-#: A line that is given is the part itself.
+#: A given line is the part itself.
 LinearThink.settings = LinearThink
 
 
@@ -195,7 +195,7 @@ def think_time_pairs(units: Units, cut: int = LONGEST_BREAK) -> tuple[Int64s, In
     """Return recorded response times and the think times after them, s, each shape (pairs,).
 
     A unit makes a pair when it waited for another and its think time is less than ``cut`` s; the
-    response is that of the job which ended last in the unit that was waited for last.
+    response is that of the job that ended last in the unit that was waited for last.
     """
     which = (units.think_time != UNKNOWN) & (units.think_time < cut)
     return units.response[units.awaited[which]], units.think_time[which]
@@ -204,9 +204,9 @@ def think_time_pairs(units: Units, cut: int = LONGEST_BREAK) -> tuple[Int64s, In
 class OwnPauses(Think):
     """A pause drawn from those the user made within sessions (Zakay and Feitelson 2015, VII-C).
 
-    Think times where a dependency was the reason, inter-arrival times where the batch before was.
-    A user without any such pause draws from those of all users; if nobody has one, pauses are 0.
-    The user stays at work for it.
+    It is a think time if a dependency released the unit, an inter-arrival time if the batch before
+    did. A user without any such pause draws from those of all users; if there are none, pauses are
+    0. The user stays at work during the pause.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ class OwnPauses(Think):
 
 @dataclass(frozen=True)
 class ContinuationLaw:
-    """Probability to go on with a session, limit / (decline * response + 1), response in minutes.
+    """Probability to continue a session, limit / (decline * response + 1), response in minutes.
 
     Attributes
     ----------
@@ -244,7 +244,7 @@ class ContinuationLaw:
     """
 
     limit: float = setting(
-        0.8, "probability to go on after an immediate response", "", ZAKAY, least=0, most=1
+        0.8, "probability to continue after an immediate response", "", ZAKAY, least=0, most=1
     )
     decline: float = setting(
         0.05, "how fast it falls with the response time", "1/min", ZAKAY, least=0
@@ -265,20 +265,20 @@ class ContinuationLaw:
 class Continuation(Think):
     """Stay in the session or take a break (Zakay and Feitelson 2015, section VII-B).
 
-    Who goes on draws a pause from its own within sessions and stays; who does not draws a break
-    from its own pauses between sessions that were shorter than 8 hours, and comes back when its
-    window is open. The response is that of the job which ended last in the unit waited for last; a
-    unit that waited for none finds a user whom nothing has disappointed (response 0). Without own
-    pauses users draw as in :class:`OwnPauses`.
+    A user who continues draws one of their own pauses within sessions and stays. Otherwise the user
+    draws a break from their own pauses between sessions that were shorter than 8 hours, and comes
+    back when the window is open. The response is that of the job that ended last in the unit waited
+    for last; it is 0 for a unit that waited for none. Users without own pauses draw as in
+    :class:`OwnPauses`.
 
     Parameters
     ----------
     units
         Recorded units, those the pauses are taken from.
     law
-        Probability to go on.
+        Probability to continue.
     longest_break
-        s; breaks are shorter.
+        Upper limit of breaks, s.
     """
 
     name = "continuation"
@@ -318,7 +318,7 @@ class Continuation(Think):
 
 
 class Samples:
-    """Recorded pauses to draw from, by user, think times apart from inter-arrival times.
+    """Recorded pauses to draw from, by user, think times separate from inter-arrival times.
 
     Parameters
     ----------
@@ -327,7 +327,7 @@ class Samples:
     which
         The units whose pauses count, shape (units,).
     below
-        s; longer pauses do not count. None for all.
+        s; only shorter pauses count. None for all.
     """
 
     def __init__(self, units: Units, which: np.ndarray, below: int | None = None) -> None:
@@ -340,13 +340,13 @@ class Samples:
             good = which & (pauses != UNKNOWN)
             if below is not None:
                 good &= pauses < below
-            # Units stand user by user, so each user's pauses are a piece of this.
+            # Units are ordered by user, so each user's pauses are a slice of this.
             first = np.searchsorted(units.user[good], np.arange(users + 1))
             self._values[reason] = first, pauses[good]
         self._numbers = {int(number): place for place, number in enumerate(units.users)}
 
     def of(self, user: ReplayUser, reason: Reason) -> Int64s:
-        """Return what the user draws from: its own pauses, or everybody's if it has none."""
+        """Return the pauses that the user draws from: its own, or those of all users if none."""
         first, values = self._values[reason]
         place = self._numbers.get(user.number)
         if place is not None and first[place] < first[place + 1]:

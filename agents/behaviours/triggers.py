@@ -50,7 +50,7 @@ class Trigger:
     ends: ClassVar[bool] = False
 
     def begin(self, user: ReplayUser) -> None:
-        """Get to know a user, before time begins to run."""
+        """Prepare for a user, before the run begins."""
 
     def heard(self, user: ReplayUser, unit: int, now: int) -> None:
         """Take notice of the end of a unit."""
@@ -108,7 +108,7 @@ class During(Periods):
     Raises
     ------
     QuantityError
-        When there is none, or one does not end after it begins.
+        If there is none, or one does not end after it begins.
     """
 
     when = "during"
@@ -154,14 +154,14 @@ class OnSignal(Periods):
         Active while the value is larger, or smaller, than this, in the unit of the signal; give one
         of them.
     outside
-        Where the signal does not cover recorded submissions: an ``error`` before anything runs, or
-        ``off``, not active there. After its end it is not active either way: users who have fallen
-        behind may come later than recorded.
+        If the signal does not cover recorded submissions: an ``error`` before the run, or ``off``,
+        not active there. After its end it is not active in either case: users who have fallen
+        behind may submit later than recorded.
 
     Raises
     ------
     QuantityError
-        When not exactly one threshold is given.
+        If not exactly one threshold is given.
     """
 
     when = "signal"
@@ -249,12 +249,12 @@ class WeekHours(Trigger):
 
 @dataclass(eq=False)
 class Patience(Trigger):
-    """Active while the user has waited too long: the mean over its jobs that ended last.
+    """Active while the user has waited too long: the mean over its most recently ended jobs.
 
-    It is judged when a unit of work is due, over all jobs of the user that ran and that it has
-    heard of: users hear of a unit when all of it is over. Before ``last`` such jobs it is not
-    active. A user who has lost its patience and renounces everything hears of no new wait: without
-    ``memory`` it never comes back.
+    It is evaluated when a unit of work is due, over the user's jobs that ran and whose unit has
+    finished: users are notified when a whole unit has finished. Before ``last`` such jobs it is not
+    active. A user who has lost patience and renounces everything gets no new waits: without
+    ``memory`` the user never comes back.
 
     Parameters
     ----------
@@ -264,14 +264,14 @@ class Patience(Trigger):
         Active while the sum of waits is larger than this multiple of the sum of run times; give
         either this or ``wait``.
     last
-        How many jobs count, those that ended last. The default is unconfirmed.
+        Number of jobs that count, the most recently ended ones. The default is unconfirmed.
     memory
-        s; jobs that ended longer ago do not count. None for ever.
+        s; jobs that ended longer ago do not count. None for no limit.
 
     Raises
     ------
     QuantityError
-        When a number makes no sense.
+        If a number is out of range.
     """
 
     when = "patience"
@@ -308,7 +308,7 @@ class Patience(Trigger):
     @override
     def heard(self, user: ReplayUser, unit: int, now: int) -> None:
         if self._unit[user.number] == unit:
-            return  # another reaction shares this trigger and has told already
+            return  # another reaction shares this trigger and has called it already
         self._unit[user.number] = unit
         jobs, rows = user.model.jobs, user.jobs_of(unit)
         rows = rows[jobs.end[rows] != UNKNOWN]

@@ -36,11 +36,11 @@ class User(mesa.Agent):  # type: ignore[misc]
     Attributes
     ----------
     submitted, finished
-        How many units of work were submitted so far, and how many are over.
+        Numbers of units of work submitted and finished so far.
     notes
-        What reactions did to its jobs so far, see :mod:`hpcrowd.agents.behaviours.reactions`.
+        Changes that reactions made to its jobs, see :mod:`hpcrowd.agents.behaviours.reactions`.
     log
-        Where its decisions are noted; None for nowhere.
+        The log of its decisions; None for none.
     """
 
     model: Simulation
@@ -69,12 +69,12 @@ class User(mesa.Agent):  # type: ignore[misc]
         return self._stream
 
     def on_finished(self, unit: int, now: int) -> None:
-        """Hear that all jobs of a unit are over."""
+        """React to the end of the last job of a unit."""
         self.finished += 1
         self.behaviour.finished(self, unit, now)
 
     def on_lost(self, rows: Int64s, now: int) -> None:
-        """Notice that running jobs were stopped, which are to be submitted again."""
+        """React to running jobs that were stopped and must be submitted again."""
         self.behaviour.lost(self, rows, now)
         log = self.log
         if log is None:
@@ -84,13 +84,13 @@ class User(mesa.Agent):  # type: ignore[misc]
         for unit, job, again in zip(
             units.tolist(), jobs.number[rows].tolist(), jobs.submit[rows].tolist(), strict=True
         ):
-            # A behaviour of one's own may leave it for later when to submit it again.
+            # Your own behaviour may decide later when to submit it again.
             later = again - now if again >= now else UNKNOWN
             log.note(now, self.number, What.LOST, Why.STOPPED, kind, unit, job, later)
 
     @property
     def _kind(self) -> Kind:
-        """What its units are called in the log."""
+        """The kind of its units in the log."""
         return Kind.BATCH
 
 
@@ -104,18 +104,18 @@ class ReplayUser(User):
     work
         The recorded work of all users.
     place
-        Its place among the users of the trace, from 0.
+        Its index among the users of the trace, from 0.
     offset
-        What the engine's number of a unit is ahead of its number in ``behaviour.units``.
+        The engine's number of a unit minus its number in ``behaviour.units``.
     site
-        Where it submits to: the name of a cluster, or ``grid``; None for the first cluster.
+        The cluster that it submits to, by name, or ``grid``; None for the first cluster.
 
     Attributes
     ----------
     sessions
-        Which of the sessions of ``work`` are this user's.
+        This user's sessions in ``work``.
     units
-        Which units are this user's.
+        This user's units.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class ReplayUser(User):
         return units.rows[units.first[unit] : units.first[unit + 1]]
 
     def submit(self, unit: int, at: int) -> None:
-        """Submit a unit: its first job at second ``at``, the others as far apart as recorded."""
+        """Submit a unit: its first job at second ``at``, the others spaced as recorded."""
         self.submitted += 1
         self._submit_unit(unit + self.offset, at)
 
@@ -160,7 +160,7 @@ class ReplayUser(User):
         return kind_of(self.behaviour.units, self.work)
 
     def note_submissions(self, log: DecisionLog, others: Noting | None = None) -> None:
-        """Note what the user submits without saying why, but for what ``others`` notes."""
+        """Note the user's submissions without a reason, except those that ``others`` notes."""
         send, kind = self._submit_unit, self._kind
 
         def noted(unit: int, at: int) -> None:
@@ -179,17 +179,17 @@ class ReplayUser(User):
 
 
 class Behaviour[U: User]:
-    """A submission policy. Subclass it and write :meth:`begin` and, to react, :meth:`finished`."""
+    """A submission policy. Subclass it and define :meth:`begin` and, to react, :meth:`finished`."""
 
-    #: False when nothing that happens in the cluster matters: nobody is told then.
+    #: False if events in the cluster do not matter: users are then not notified.
     reacts = True
 
-    #: What users of a trace submit at once; None for sessions.
+    #: The units that users of a trace submit; None for sessions.
     units: Units | None = None
 
     def begin(self, user: U) -> None:
-        """Submit the first work; called once for each user before time begins to run."""
-        raise NotImplementedError(f"{type(self).__name__} has to define begin()")
+        """Submit the first work; called once for each user before the run begins."""
+        raise NotImplementedError(f"{type(self).__name__} must define begin()")
 
     def finished(self, user: U, unit: int, now: int) -> None:
         """React to the end of the last job of ``unit``."""
@@ -197,6 +197,6 @@ class Behaviour[U: User]:
     def lost(self, user: U, rows: Int64s, now: int) -> None:
         """Submit jobs again that were stopped before they ended.
 
-        By default after ``user.model.resubmit_after`` s, at whatever hour.
+        By default after ``user.model.resubmit_after`` s, at any hour.
         """
         user.model.resubmit(rows, now + user.model.resubmit_after)

@@ -1,4 +1,4 @@
-"""When work comes up: which unit a user may submit next, and what released it.
+"""Release of work: which unit a user may submit next, and what released it.
 
 The first part of a composed behaviour, see :mod:`behaviours.composed`. :class:`SessionGraph` is the
 mechanism of Madon et al. 2024, :class:`BatchOrder` that of Zakay and Feitelson 2015, section VI.
@@ -28,7 +28,7 @@ class Reason(IntEnum):
     """What released a unit of work."""
 
     START = 0  #: nothing: it comes at its recorded second
-    ENDED = 1  #: what it depends on is over; a think time follows
+    ENDED = 1  #: the units it depends on have finished; a think time follows
     FOLLOWS = 2  #: the unit before it has been submitted; an inter-arrival time follows
 
 
@@ -53,10 +53,10 @@ class When(Part, ABC):
     Attributes
     ----------
     units
-        What users submit at once.
+        The units that users submit.
     """
 
-    #: False when nobody has to hear what becomes of the work.
+    #: False if users need not be notified when work has finished.
     reacts = True
 
     others: ClassVar[tuple[Parameter, ...]] = (
@@ -75,11 +75,11 @@ class When(Part, ABC):
 
     @abstractmethod
     def begin(self, user: ReplayUser) -> Sequence[Release]:
-        """Return what the user may submit before anything has happened."""
+        """Return the units that the user may submit at the beginning."""
 
     @abstractmethod
     def finished(self, user: ReplayUser, unit: int, now: int) -> Sequence[Release]:
-        """Return what the user may submit now that a unit is over."""
+        """Return the units that the user may submit now that a unit has finished."""
 
     def first(self, user: ReplayUser) -> Sequence[Release]:
         """Return the first unit of a user, at its recorded second."""
@@ -89,7 +89,7 @@ class When(Part, ABC):
         return [Release(unit, int(self.units.start[unit]), Reason.START, 0, UNKNOWN)]
 
     def sent(self, user: ReplayUser, unit: int, last: int) -> Release | None:
-        """Return what the user may submit once the last job of a unit is submitted, at ``last``."""
+        """Return the unit released by the submission of the last job of a unit, at ``last``."""
         return None
 
 
@@ -119,7 +119,7 @@ class Recorded(When):
 class SessionGraph(When):
     """Sessions wait for the sessions they depend on (Madon et al. 2024, section 4.2).
 
-    Those that depend on none come at their recorded second. The pause of a session with several
+    Sessions without dependencies come at their recorded second. The pause of a session with several
     predecessors ends when the think time after each of them has passed.
     """
 
@@ -163,12 +163,12 @@ class BatchOrder(When):
     """Batches keep their order and wait for what they depend on (Zakay and Feitelson 2015).
 
     The *next* batch of a user is the one whose predecessor has been submitted (Definition 13). It
-    is released when all batches that it depends on are over and the last job of the batch before
-    has been submitted, whichever comes later (Definition 14). After the end of a dependency its
-    think time follows, after the submission its inter-arrival time (section VII).
+    is released when all batches that it depends on have finished and the last job of the batch
+    before has been submitted, whichever comes later (Definition 14). After the end of a dependency
+    its think time follows, after the submission its inter-arrival time (section VII).
 
-    When both fall into one second the submission is the reason, since it comes last in an instant;
-    except that a batch which is over in the second of its own last submission releases by its end.
+    If both happen in one second, the submission counts, since it comes last in an instant; except
+    that a batch that finishes in the second of its own last submission releases by its end.
     """
 
     name = "batches"

@@ -1,1 +1,1 @@
-"""Users who make up their work."""
+"""Users who generate their work."""

@@ -1,8 +1,9 @@
 """Four kinds of users as behaviours: debuggers, sweepers, users of large runs, nightly scripts.
 
-They are simple on purpose, to be read, changed and replaced. Each has its parameters in a frozen
-dataclass of *habits*; those without a source are chosen for the demonstration: plausible, not
-measured. All times are drawn in seconds from the user's own stream and rounded half up.
+They are simple on purpose, so that you can read, change and replace them. Each has its parameters
+in a frozen dataclass of *habits*; those without a source are chosen for the demonstration:
+plausible, not measured. All times are drawn in seconds from the user's own stream and rounded half
+up.
 
 A behaviour remembers things about its user (its hours, its programs): one object per user.
 """
@@ -28,7 +29,7 @@ MINUTE = 60  #: s
 
 @dataclass(frozen=True)
 class Office:
-    """When a person works and how carefully it asks for time.
+    """The working hours of a person, and the accuracy of requested times.
 
     Attributes
     ----------
@@ -52,12 +53,12 @@ class Office:
 
 
 class OfficeWorker(Behaviour[GeneratedUser]):
-    """A person who submits only in its hours; subclasses say what, and how long it thinks.
+    """A person who submits only during working hours; subclasses define the work and think times.
 
     Parameters
     ----------
     office
-        Its hours and its care.
+        Hours and requests.
     """
 
     def __init__(self, office: Office) -> None:
@@ -79,8 +80,8 @@ class OfficeWorker(Behaviour[GeneratedUser]):
         user.model.resubmit(rows, at)
 
     def work(self, user: GeneratedUser, after: int | None) -> None:
-        """Submit something now; ``after`` is the unit that made the user do it, if any."""
-        raise NotImplementedError(f"{type(self).__name__} has to define work()")
+        """Submit work now; ``after`` is the unit that triggered it, if any."""
+        raise NotImplementedError(f"{type(self).__name__} must define work()")
 
     def come_back(self, user: GeneratedUser, at: int, after: int | None) -> None:
         """Work at ``at`` if that is in the user's hours, else soon after they next begin."""
@@ -93,7 +94,7 @@ class OfficeWorker(Behaviour[GeneratedUser]):
         user.call_at(opening, self.work, after)
 
     def request(self, user: GeneratedUser, run_time: int) -> int:
-        """Return the time that the user asks for when it expects ``run_time``, s."""
+        """Return the requested time of a user who expects ``run_time``, s."""
         return round_request(run_time, user.stream.uniform(*self.office.factor))
 
 
@@ -106,17 +107,17 @@ class DebuggerHabits:
     office
         Hours and requests.
     processors
-        Sizes to choose from, all alike; chosen for the demo.
+        Sizes to choose from, with equal probability; chosen for the demo.
     run_time
         s; chosen for the demo.
     think
         s from a result to the next test of the session; chosen for the demo, at most the 20 min
         that part sessions (Shmueli, after Zakay and Feitelson 2012).
     pause
-        s from a result to the next session when the user does not go on; chosen for the demo, at
+        s from a result to the next session if the user does not continue; chosen for the demo, at
         most 8 h (Zakay and Feitelson 2015, section VII-B).
     law
-        The session goes on with probability limit / (decline * RT + 1), RT the response time in
+        The session continues with probability limit / (decline * RT + 1), RT the response time in
         min: 0.8 and 0.05 / min (Shmueli and Feitelson, after Zakay and Feitelson 2015, section
         VII-B).
     """
@@ -132,8 +133,8 @@ class DebuggerHabits:
 class Debugger(OfficeWorker):
     """Tests a program: one short job at a time, looks at the result, tries again.
 
-    A session ends the sooner the longer a test took. The user then does something else and comes
-    back later in its hours.
+    The longer a test takes, the sooner the session ends. The user then does something else and
+    comes back later during working hours.
     """
 
     def __init__(self, habits: DebuggerHabits | None = None) -> None:
@@ -155,7 +156,7 @@ class Debugger(OfficeWorker):
 
     @override
     def finished(self, user: GeneratedUser, unit: int, now: int) -> None:
-        """Go on with the session, or leave it for later."""
+        """Continue the session, or leave it for later."""
         think = self.habits.think.draw(user.stream)
         goes_on = user.stream.random() < self.habits.law.probability(user.response(unit, now))
         user.rests = not (goes_on and self.window.is_open(user.model.clock, now + think))
@@ -174,15 +175,15 @@ class SweeperHabits:
     Attributes
     ----------
     office
-        Hours and requests; who writes bags starts later in the day.
+        Hours and requests; users who write bags start later in the day.
     jobs
-        Least and most jobs of a bag, all numbers between alike.
+        Least and most jobs of a bag, uniform between them.
     processors
         Sizes to choose from, one per bag.
     run_time
         s; of a bag.
     unlike
-        How unlike the jobs of a bag are: standard deviation of the logarithm of the run time.
+        Spread within a bag: standard deviation of the logarithm of the run time.
     think
         s from the end of a bag to the next.
     """
@@ -196,7 +197,7 @@ class SweeperHabits:
 
 
 class ParameterSweeper(OfficeWorker):
-    """Submits bags of like jobs, waits for all of them, and thinks for hours about the result."""
+    """Submits bags of similar jobs, waits for all, and thinks for hours about the results."""
 
     def __init__(self, habits: SweeperHabits | None = None) -> None:
         self.habits = habits or SweeperHabits()
@@ -232,7 +233,7 @@ class LargeRunHabits:
     Attributes
     ----------
     office
-        Hours and requests; who runs for long knows better how long.
+        Hours and requests; users of long runs know their run times better.
     share
         Part of the machine that a run takes.
     run_time
@@ -278,13 +279,13 @@ class Stage:
     Attributes
     ----------
     jobs
-        How many.
+        Number of jobs.
     processors
-        Of each.
+        Processors of each.
     run_time
         s.
     requested_time
-        s; the script asks for the same every night.
+        s; the same every night.
     """
 
     jobs: int
@@ -304,7 +305,7 @@ class NightScriptHabits:
     shift
         s; each script starts up to this much later, by a uniform draw made once.
     stages
-        What it submits: each stage when the one before is over.
+        The stages, each submitted when the one before has finished.
     """
 
     hour: int = 21 * HOUR
@@ -317,7 +318,7 @@ class NightScriptHabits:
 
 
 class NightScript(Behaviour[GeneratedUser]):
-    """Starts the same chain of jobs at the same hour every night, whatever came before."""
+    """Starts the same chain of jobs at the same hour every night, whatever happened before."""
 
     def __init__(self, habits: NightScriptHabits | None = None) -> None:
         self.habits = habits or NightScriptHabits()
@@ -378,10 +379,10 @@ def demo_population(
     horizon: int,
     hears: bool = True,
 ) -> list[GeneratedUser]:
-    """Put generative users into the model and let each begin.
+    """Put generative users into the model and start them.
 
-    Users are numbered 100 * group + 1 and on, so that one more user of an archetype leaves the
-    others their numbers, and so their random streams.
+    Users are numbered from 100 * group + 1 on, so that an additional user of an archetype does not
+    change the numbers of the others, and so their random streams.
 
     Parameters
     ----------
@@ -391,20 +392,20 @@ def demo_population(
         How many users of each archetype of :data:`ARCHETYPES`, at most 99; :data:`DEMO_USERS` is
         meant for 128 processors.
     horizon
-        s; when users stop to submit.
+        s; users submit nothing from then on.
     hears
         Whether users react to what the cluster does, see :class:`GeneratedUser`.
 
     Raises
     ------
     QuantityError
-        When an archetype is not known, or there are too many users of one.
+        If an archetype is not known, or there are too many users of one.
     """
     counts = DEMO_USERS if counts is None else counts
     for name, count in counts.items():
         check_choice("archetype", name, ARCHETYPES)
         if not 0 <= count < 100:
-            raise QuantityError(f"{name} {count}: how many users must be 0 to 99")
+            raise QuantityError(f"{name} {count}: the number of users must be 0 to 99")
     users = [
         GeneratedUser(
             model,

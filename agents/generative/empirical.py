@@ -1,11 +1,11 @@
-"""What a record tells of how people work, as empirical distributions to draw from.
+"""Habits of users in a record, as empirical distributions to draw from.
 
 ========= ========================================================================================
 think     s from the end of a batch to the next batch of the session
 pauses    s from the end of a batch to the next session, where that is a break and not an absence
 gaps      s between two submissions of a batch
 widths    jobs of a batch
-repeats   jobs in succession that are the same job again
+repeats   number of consecutive repetitions of the same job
 jobs      rows of the recorded jobs
 ========= ========================================================================================
 """
@@ -25,8 +25,8 @@ from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 
-#: Jobs of a batch that are submitted further apart say nothing of how fast one types, s: what
-#: simulators of the model use (the distribution of gaps in STARS ends there).
+#: Longest gap, s, within a batch that reflects typing speed; as in simulators of the model (the
+#: distribution of gaps in STARS ends there).
 LONGEST_GAP = HOUR
 
 
@@ -36,29 +36,29 @@ def draw(values: Sequence[int], stream: np.random.Generator) -> int:
 
 
 class Empirical:
-    """Recorded values with the users who made them; each is as likely as any other.
+    """Recorded values with the users who made them; all are equally likely.
 
     Parameters
     ----------
     values
         Shape (values,).
     owner
-        Place of the user who made each value, ascending, shape (values,); None for nobody's.
+        Index of the user who made each value, ascending, shape (values,); None for no owners.
     least
-        A user has a distribution of its own where it made at least so many values, and else that of
-        everybody; None for everybody's always.
+        A user with at least this many values has their own distribution, otherwise that of all
+        users; None for always that of all users.
 
     Raises
     ------
     QuantityError
-        When ``least`` is less than 1.
+        If ``least`` is less than 1.
     """
 
     def __init__(
         self, values: ArrayLike, owner: Int64s | None = None, least: int | None = None
     ) -> None:
         if least is not None and least < 1:
-            raise QuantityError(f"least {least}: own values needed to draw from them, at least 1")
+            raise QuantityError(f"least {least}: must be 1 value or more")
         self.values: Int64s = np.ascontiguousarray(values, np.int64)
         self.owner = np.full(len(self.values), UNKNOWN) if owner is None else owner
         self.least = least
@@ -70,7 +70,7 @@ class Empirical:
         return f"<{type(self).__name__} of {len(self):,} values>"
 
     def of(self, place: int) -> Sequence[int]:
-        """Return what the user at a place draws from; place -1 for a user without a record."""
+        """Return the values for the user at an index; index -1 for a user without a record."""
         first = last = 0
         if self.least is not None and place != UNKNOWN:
             first, last = np.searchsorted(self.owner, (place, place + 1)).tolist()
@@ -82,7 +82,7 @@ class Empirical:
 
 @dataclass(frozen=True)
 class Habits:
-    """How the people of a site work, as far as its record shows.
+    """The habits of the users of a site, from its record.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class Habits:
     widths
         Jobs of a batch.
     repeats
-        Length of the runs of the same job.
+        Lengths of sequences of the same job.
     table
         The recorded jobs, which users submit again.
     by_user, by_group
@@ -126,15 +126,16 @@ class Habits:
     ) -> Habits:
         """Take the distributions from recorded work.
 
-        Pauses count from what parts batches in the definition of the sessions: the end of the job
-        before (Last), else the latest end of the batches before. Negative ones are no pauses.
+        Pauses count from the end that separates batches in the definition of the sessions: the end
+        of the job before (Last), else the latest end of the batches before. Negative ones do not
+        count.
 
         Parameters
         ----------
         work
             The record, cut into sessions and batches.
         longest_break
-            s; pauses between sessions are breaks where they are shorter, and longer than 0.
+            s; pauses between sessions are breaks if they are shorter than this and longer than 0.
         longest_gap
             s; gaps inside batches count up to this; None for all.
         least
@@ -143,12 +144,12 @@ class Habits:
         Raises
         ------
         QuantityError
-            When a limit is not positive.
+            If a limit is not positive.
         """
         if longest_break <= 0:
-            raise QuantityError(f"longest break {longest_break} s: more than 0")
+            raise QuantityError(f"longest break {longest_break} s: must be more than 0")
         if longest_gap is not None and longest_gap < 0:
-            raise QuantityError(f"longest gap {longest_gap} s: at least 0")
+            raise QuantityError(f"longest gap {longest_gap} s: must be 0 or more")
         jobs, sessions = work.jobs, work.sessions
         rows = sessions.rows
         user = np.repeat(
@@ -187,7 +188,7 @@ class Habits:
         )
 
     def jobs_of(self, number: int, group: int) -> Sequence[int]:
-        """Return the rows that a user draws from: its own, else its group's, else everybody's."""
+        """Return the rows that a user draws from: its own, else its group's, else all users'."""
         place = place_of(number, self.users)
         if place != UNKNOWN:
             return self.by_user.of(place)
@@ -195,16 +196,16 @@ class Habits:
 
 
 def place_of(number: int, numbers: Int64s) -> int:
-    """Return where ``number`` stands in ascending ``numbers``, -1 nowhere."""
+    """Return the index of ``number`` in ascending ``numbers``, -1 if it is not there."""
     place = int(np.searchsorted(numbers, number))
     return place if place < len(numbers) and numbers[place] == number else UNKNOWN
 
 
 def runs_of_same_jobs(jobs: JobTable, rows: Int64s) -> Int64s:
-    """Return where in ``rows`` runs of the same job begin, and the end.
+    """Return where in ``rows`` sequences of the same job begin, and the end.
 
-    Two jobs that a user submitted one after the other are the same if they ask for the same
-    processors and the same time, and are of the same executable as far as both are known.
+    Two consecutive jobs of a user are the same if they request the same processors and the same
+    time, and have the same executable if both are known.
 
     Parameters
     ----------
@@ -268,7 +269,7 @@ class Attendance:
         day = clock.walls(work.jobs.recorded_submit[sessions.rows]) // DAY
         user = np.repeat(np.arange(len(sessions.users)), np.diff(first))
         new = np.ones(len(day), bool)
-        # Clocks put back at midnight would make a day come twice: days only count forward.
+        # Clocks put back at midnight would repeat a day: days only count forward.
         day = np.maximum.accumulate(day - day.min() + user * (np.ptp(day) + 1))
         new[1:] = day[1:] != day[:-1]
         return cls(
@@ -277,14 +278,15 @@ class Attendance:
         )
 
     def probability(self, place: int, open_days: int) -> float:
-        """Return how likely a user comes on one of its days, so that it comes as often as recorded.
+        """Return the probability that a user comes on a possible day, to match the recorded days.
 
         Parameters
         ----------
         place
-            Of the user in the record; -1 for one without a record, who comes as often as all.
+            Index of the user in the record; -1 for a user without a record, who comes as often as
+            all users on average.
         open_days
-            Days of the week on which it has hours.
+            Number of days of the week with working hours.
         """
         of = slice(None) if place == UNKNOWN else slice(place, place + 1)
         share = float(self.active[of].sum() / self.present[of].sum())

@@ -1,9 +1,9 @@
-"""Users who make up their work as they go, from their own random stream.
+"""Users who generate their work during the run, from their own random stream.
 
-A :class:`GeneratedUser` adds jobs to the table when it submits them and sets itself alarms. It may
-*hear* when its jobs are over, and then reacts to what the cluster did; or it may be *oblivious*: it
-acts as if each job had started at once, so that what it submits does not depend on the scheduler.
-The same behaviour serves both.
+A :class:`GeneratedUser` adds jobs to the table when it submits them, and sets alarms for itself. It
+may *hear* when its jobs have finished and react to the cluster; or it may be *oblivious*: it acts
+as if each job had started at once, so that its submissions do not depend on the scheduler. The same
+behaviour works for both.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 #: Requested times that people choose, s. Up to 18 h those that Tsafrir, Etsion and Feitelson (2005)
-#: find to be the most popular; the longer ones are chosen here.
+#: find to be the most popular; the longer ones are our choice.
 ROUND_TIMES = (
     *(minutes * 60 for minutes in (5, 10, 15, 20, 30)),
     *(hours * HOUR for hours in (1, 2, 3, 4, 5, 6, 8, 10, 12, 18, 24, 36, 48, 72)),
@@ -47,7 +47,7 @@ class LogNormal:
     sigma
         Standard deviation of its natural logarithm.
     least, most
-        s; what is drawn outside counts as the nearer of the two.
+        s; draws outside are set to the nearer of the two.
     """
 
     median: float
@@ -62,7 +62,7 @@ class LogNormal:
 
 
 def round_request(run_time: int, factor: float) -> int:
-    """Return ``factor`` times ``run_time`` (s), rounded up to a time that people ask for, s.
+    """Return ``factor`` times ``run_time`` (s), rounded up to a time that people request, s.
 
     That is one of :data:`ROUND_TIMES`, beyond them whole days.
     """
@@ -76,35 +76,34 @@ class GeneratedUser(User):
     Parameters
     ----------
     model, number, behaviour
-        See :class:`User`. A behaviour that remembers something about its user must
-        not be shared.
+        See :class:`User`. A behaviour that stores something about its user must not be shared.
     group
         Group number of its jobs.
     horizon
         s; from then on the user submits nothing more.
     hears
-        False makes the user oblivious: it takes each job to be over its run time after the
-        submission, whatever the cluster does.
+        False makes the user oblivious: it assumes that each job ends its run time after submission,
+        whatever the cluster does.
 
     Attributes
     ----------
     asked
         Second at which each of its units was submitted, by unit.
     after
-        The unit that made it submit this one, by unit.
+        The unit that triggered each unit, by unit.
     mood
-        How bad things are for it, in doublings: 0 as it is used to; see
+        How bad the service is, in doublings: 0 is as usual; see
         :mod:`hpcrowd.agents.populations.satisfaction`.
     pace
-        What its pauses are multiplied by, those shorter than ``absence``.
+        Factor on its pauses, if they are shorter than ``absence``.
     absence
-        s; longer pauses are absences, which stay as they are.
+        s; longer pauses are absences, which are not changed.
     again
-        Probability to begin its work again when that is done.
+        Probability to begin its work again when it is done.
     done
         Whether its work is done and it has left.
     unasked
-        Why it submits a unit that no other one made it submit.
+        The reason of a unit that no other unit triggered.
     rests
         Whether the present pause is a break.
     paced, put_off, late
@@ -152,7 +151,7 @@ class GeneratedUser(User):
     def _ring(
         self, function: Callable[..., None], arguments: tuple[Any, ...], late: int = 0
     ) -> None:
-        """Do what an alarm asks for, unless away; then as many weeks later as it takes."""
+        """Run an alarm; if the user is away, a whole number of weeks later, after the absence."""
         now = self.model.time
         if now >= self.absent_until:
             self.late = late
@@ -165,7 +164,7 @@ class GeneratedUser(User):
                 self.model.call_at(then, self._ring, function, arguments, late + then - now)
 
     def paused(self, seconds: int) -> int:
-        """Return how long a pause of so many seconds is at its present pace, s."""
+        """Return the length of a pause of ``seconds`` at the user's present pace, s."""
         if self.pace == 1 or seconds >= self.absence:
             return seconds
         return round_half_up(seconds * self.pace)
@@ -179,7 +178,7 @@ class GeneratedUser(User):
         program: int = 0,
         after: int | None = None,
     ) -> int:
-        """Submit new jobs now, as one unit whose end the user hears of, and return its number.
+        """Submit new jobs now as one unit, whose end is notified, and return its number.
 
         Parameters
         ----------
@@ -188,10 +187,10 @@ class GeneratedUser(User):
         processors, requested_time
             One for all or one per job; no more processors than the cluster has.
         program
-            Which of the user's programs, from 0 to 9; executables get the number
+            Number of the user's program, from 0 to 9; executables get the number
             10 * user + program.
         after
-            The unit whose end made the user submit this one.
+            The unit whose end triggered this one.
         """
         model, now = self.model, self.model.time
         run_time = np.atleast_1d(np.asarray(run_time, np.int64))
@@ -225,7 +224,7 @@ class GeneratedUser(User):
         return unit
 
     def note_submitted(self, unit: int, after: int | None) -> None:
-        """Note that a unit is submitted now, and what put it off; asks for a log."""
+        """Note that a unit is submitted now, and what put it off; there must be a log."""
         log, now, mood = self.log, self.model.time, self.mood
         assert log is not None
         pause, why, cause = UNKNOWN, self.unasked, UNKNOWN
@@ -249,7 +248,7 @@ class GeneratedUser(User):
         log.note(now, self.number, What.SUBMITTED, why, Kind.BATCH, unit, cause, pause, mood=mood)
 
     def response(self, unit: int, now: int) -> int:
-        """Return how long ago a unit was submitted, s."""
+        """Return the time since a unit was submitted, s."""
         return now - self.asked[unit]
 
     @override
@@ -263,7 +262,7 @@ class GeneratedUser(User):
 
 
 class Generating(Behaviour[GeneratedUser]):
-    """A behaviour of users who are those of a record, but make up their work; subclass it.
+    """A behaviour of the users of a record who generate their work; subclass it.
 
     Their recorded jobs are not part of the run; :class:`Casting` leaves them out.
 
@@ -281,4 +280,4 @@ class Generating(Behaviour[GeneratedUser]):
 
     def join(self, model: Simulation, place: int) -> GeneratedUser:
         """Return a new user in the model: the one at ``place`` among those of the record."""
-        raise NotImplementedError(f"{type(self).__name__} has to define join()")
+        raise NotImplementedError(f"{type(self).__name__} must define join()")

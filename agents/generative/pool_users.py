@@ -1,8 +1,8 @@
-"""Users who draw each batch from a pool of their group, and wait for it before they go on.
+"""Users who draw each batch from a pool of their group, and wait for it before the next one.
 
-A pool is what a workload model made for one group of users: batches of jobs with run times and
-processors. A user takes one at random, submits it, waits until all of it is over, pauses, and takes
-the next one. So the number of jobs comes out of the run: a slow machine gets fewer.
+A workload model makes a pool for each group of users: batches of jobs with run times and
+processors. A user draws one at random, submits it, waits until all of it has finished, pauses, and
+draws the next one. So the number of jobs is an outcome of the run: a slow machine gets fewer.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class BatchPool:
 
     def __post_init__(self) -> None:
         if len(self) < 1:
-            raise QuantityError("pool: no batch in it; a user draws from at least one")
+            raise QuantityError("pool: empty; it needs at least one batch")
 
     def __len__(self) -> int:
         return len(self.first) - 1
@@ -61,7 +61,7 @@ class PoolMember:
     Attributes
     ----------
     number, group
-        Of the user; the group says which pool it draws from.
+        Numbers of the user and of the group, whose pool it draws from.
     wakes
         s; when it submits its first batch.
     pauses
@@ -75,14 +75,14 @@ class PoolMember:
 
 
 class DrawFromPool(Behaviour[GeneratedUser]):
-    """Submit a batch, wait for it, pause, go on; it remembers nothing and may be shared.
+    """Submit a batch, wait for it, pause, repeat; it keeps no state and may be shared.
 
     Parameters
     ----------
     members
-        Who its users are.
+        The users.
     pools
-        What they draw from, by group.
+        The pool of each group.
     """
 
     def __init__(self, members: Sequence[PoolMember], pools: Mapping[int, BatchPool]) -> None:
@@ -132,14 +132,14 @@ def add_pool_users(
     pools
         By group.
     horizon
-        s; from then on nobody submits.
+        s; no submissions from then on.
     hears
         False makes them oblivious: they act as if each job had started at once.
 
     Raises
     ------
     QuantityError
-        When a user's group has no pool, or a user has no pause.
+        If a user's group has no pool, or a user has no pause.
     """
     behaviour = DrawFromPool(members, pools)
     users = []
@@ -147,7 +147,7 @@ def add_pool_users(
         if member.group not in pools:
             known = ", ".join(map(str, sorted(pools)))
             raise QuantityError(
-                f"user {member.number}, group {member.group}: no pool of that group; pools are of "
+                f"user {member.number}, group {member.group}: no pool for this group, only for "
                 f"{known}"
             )
         if not len(member.pauses) or np.min(member.pauses) < 0:

@@ -1,23 +1,23 @@
-"""Users who make up their work: the session-continuation model of Shmueli and Feitelson.
+"""Users who generate their work: the session-continuation model of Shmueli and Feitelson.
 
 ======== ======================================================== ==================================
 state    until                                                    then
 ======== ======================================================== ==================================
 asleep   its hours begin                                          submits a batch and waits
-waiting  all jobs of the batch are over                           with probability
+waiting  all jobs of the batch have finished                      with probability
                                                                   0.8 / (0.05 RT + 1) draws a think
                                                                   time, else a break; RT is the
                                                                   response time of the job that
                                                                   ended last, min
-thinking the think time or break is over                          submits a batch and waits
+thinking the think time or break has passed                       submits a batch and waits
 ======== ======================================================== ==================================
 
-Whose think time or break would end outside its hours sleeps instead until they next begin.
+A user whose think time or break would end outside working hours sleeps until these next begin.
 
 Sources: the law and the hours are in Zakay and Feitelson 2015, section VII-B, after Shmueli and
-Feitelson (MASCOTS 2007; TPDS 20(7), 2009). The state machine, the repetition of jobs and what is
-drawn are those of STARS, a simulator that says it follows Shmueli and Feitelson 2009. What is drawn
-from comes from the trace, :mod:`hpcrowd.agents.generative.empirical`.
+Feitelson (MASCOTS 2007; TPDS 20(7), 2009). The state machine, the repetition of jobs and the drawn
+quantities are those of STARS, a simulator that states that it follows Shmueli and Feitelson 2009.
+The distributions come from the trace, :mod:`hpcrowd.agents.generative.empirical`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 #: Think times above this end a session, s: 20 min (Shmueli, after Zakay and Feitelson 2012).
 SESSION_THRESHOLD = 1200
 
-#: Values from which on ``generative`` users have a distribution of their own; chosen here.
+#: Least number of values for which ``generative`` users have their own distribution; our choice.
 OWN_VALUES = 20
 
 
@@ -67,18 +67,18 @@ class SiteModel:
     Attributes
     ----------
     law
-        Probability to go on with a session.
+        Probability to continue a session.
     shifts
-        Who works when.
+        Working hours of users.
     presence
-        On which days users come. ``always``: on each day of their hours, from the first on, as
+        The days on which users come. ``always``: on each day of their hours, from the first on, as
         published. ``recorded``: from the day of the first to that of the last recorded submission,
         each day with a probability so that they come on as many days as recorded.
     wakes
-        When a user is first awake: at its ``recorded`` first submission, or at a second drawn from
+        When a user first wakes: at its ``recorded`` first submission, or at a second drawn from
         the ``first-week``.
     horizon
-        s; nobody submits from then on. None for the span of the record: one second after its last
+        s; no submissions from then on. None for the span of the record: one second after its last
         submission.
     sessions
         How the record is cut: Last with :data:`SESSION_THRESHOLD`.
@@ -89,15 +89,15 @@ class SiteModel:
         s; gaps in batches are drawn from recorded ones up to this, see
         :data:`hpcrowd.agents.generative.empirical.LONGEST_GAP`. None for all.
     least
-        A user draws pauses, gaps, widths and repetitions from its own where it has at least so many
-        of them, else from everybody's; None for everybody's always, as published.
+        A user with at least this many pauses, gaps, widths or repetitions draws from their own,
+        others from those of all users; None for always those of all users, as published.
     does, source
-        What users keep, in a few words, and where the model comes from; of a named behaviour.
+        What users keep, in a few words, and the source of the model; of a named behaviour.
 
     Raises
     ------
     QuantityError
-        When a choice is not known, or a number makes no sense.
+        If a choice is not known, or a number is out of range.
     """
 
     law: ContinuationLaw = field(default=ContinuationLaw())
@@ -134,11 +134,11 @@ class SiteModel:
             if value is not None and value < floor:
                 raise QuantityError(f"{name} {value} s: at least {floor}")
         if self.least is not None and self.least < 1:
-            raise QuantityError(f"least {self.least}: own values needed, at least 1, or None")
+            raise QuantityError(f"least {self.least}: must be 1 value or more, or None")
 
     @classmethod
     def parameters(cls) -> list[Parameter]:
-        """Return what law and shifts depend on, with their defaults."""
+        """Return the parameters of law and shifts, with their defaults."""
         return [one for part in cls.parts for one in part.parameters() if one not in part.others]
 
     def __call__(self, work: Work, fit: Work | None = None) -> ShmueliFeitelson:
@@ -147,7 +147,7 @@ class SiteModel:
         Parameters
         ----------
         work
-            The record whose users there will be.
+            The record whose users take part.
         fit
             The record that habits are taken from; the same unless given.
         """
@@ -165,7 +165,7 @@ COPIED = (
 
 
 class Doing(StrEnum):
-    """What a user does."""
+    """The state of a user."""
 
     ASLEEP = "asleep"  #: absent, or gone
     WAITING = "waiting"  #: for the jobs of its batch
@@ -184,16 +184,16 @@ class SiteUser(GeneratedUser):
     wakes
         s; when it is first awake.
     like
-        Number of the recorded user that it draws like; its own unless given.
+        Number of the recorded user whose habits it has; its own unless given.
 
     Attributes
     ----------
     state
-        What it does.
+        Its state.
     until
         s; when its think time, break or sleep ends; -1 while it waits, and when it has gone.
     think, pauses, gaps, widths, repeats, own_jobs
-        What it draws from, see :class:`~hpcrowd.agents.generative.empirical.Habits`.
+        Its distributions, see :class:`~hpcrowd.agents.generative.empirical.Habits`.
     attendance
         Probability to come on one of its days.
     turn
@@ -247,7 +247,7 @@ class SiteUser(GeneratedUser):
     def next_jobs(self, count: int) -> list[int]:
         """Return the next ``count`` jobs of the user, rows of the record.
 
-        A job comes as often in succession as drawn, also over several batches.
+        The number of repetitions of a job is drawn, and may span several batches.
         """
         jobs: list[int] = []
         while len(jobs) < count:
@@ -262,7 +262,7 @@ class SiteUser(GeneratedUser):
     def next_batch(self, now: int) -> tuple[list[int], list[int]]:
         """Return the jobs of the next batch, rows of the record, and when each is submitted, s.
 
-        What would be submitted at the horizon or later is left out.
+        Jobs at the horizon or later are left out.
         """
         count = empirical.draw(self.widths, self.stream)
         jobs, at = self.next_jobs(count), [now]
@@ -286,7 +286,7 @@ class SiteUser(GeneratedUser):
         at
             s, one per job.
         after
-            The unit whose end made the user submit this one.
+            The unit whose end triggered this one.
         """
         table, count = self.model.jobs, len(jobs)
         first = len(table)
@@ -300,10 +300,11 @@ class SiteUser(GeneratedUser):
 
 
 class ShmueliFeitelson(Generating):
-    """The users of a site, asleep, waiting or thinking; see the module's text.
+    """The users of a site, asleep, waiting or thinking; see the module.
 
-    Nothing is made up where the record is poor: without any think time in it, nobody goes on with a
-    session; without any break, one lasts ``longest_break``; without gaps, a batch comes at once.
+    Missing data is not invented: without any think time in the record, users do not continue
+    sessions; without any break, a break lasts ``longest_break``; without gaps, a batch comes at
+    once.
 
     Parameters
     ----------
@@ -320,7 +321,7 @@ class ShmueliFeitelson(Generating):
     Attributes
     ----------
     habits
-        What users draw from.
+        The distributions that users draw from.
     """
 
     def __init__(
@@ -333,7 +334,7 @@ class ShmueliFeitelson(Generating):
         super().__init__(work)
         self.model = model = model or SiteModel()
         self.window = window or WorkPattern(model.shifts)
-        # A copy, since cutting a record into sessions leaves marks in its table.
+        # A copy, since cutting a record into sessions writes to its table.
         self._fit = Work.of((fit or work).jobs.copy(), model.sessions)
         self.habits = empirical.Habits.fit(
             self._fit,
@@ -360,12 +361,12 @@ class ShmueliFeitelson(Generating):
         Parameters
         ----------
         model, place
-            Where it joins, and like whom it is.
+            The simulation, and the index of the recorded user that it follows.
         number
-            Its own number, if it is not that of the record.
+            Its number, if it is not that of the record.
         wakes, until
-            s; when it is first awake, and from when on it submits nothing more, if that is not
-            decided by the model.
+            s; when it first wakes, and from when on it submits nothing more, unless the model
+            decides that.
         """
         sessions, jobs = self.work.sessions, self.work.jobs
         first, last = sessions.session_first[sessions.user_first[place : place + 2]].tolist()

@@ -1,1 +1,1 @@
-"""Who is there: mixtures, pools, semi-open populations, satisfaction."""
+"""Populations of users: mixtures, pools, semi-open populations, satisfaction."""

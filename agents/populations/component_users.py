@@ -1,16 +1,16 @@
-"""Users who do again what a recorded user did, moved by whole weeks.
+"""Users who repeat the work of a recorded user, moved by whole weeks.
 
-Day of the week and local time stay. A long-term user wraps around: after its last unit of work it
-begins again with its first, as many weeks later as the log has. A temporary one leaves when its
-work is done.
+Day of the week and local time stay. A long-term user wraps around: after the last unit of work it
+begins again with the first, later by the number of weeks in the log. A temporary user leaves when
+its work is done.
 
 =================== ============================================================================
 :class:`AsRecorded` submits at the recorded times, moved by weeks, whatever the cluster does
-:class:`ClosedLoop` submits when what a unit waits for is over and its think time has passed
+:class:`ClosedLoop` submits when what a unit waits for has finished and its think time has passed
 =================== ============================================================================
 
-With waits as recorded both submit the same at the same time, up to the hour by which clocks are
-put forward or back inside a pause.
+With waits as recorded, both submit the same work at the same time, except for the hour by which
+clocks change within a pause.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class Member:
     Attributes
     ----------
     number
-        Of the user.
+        Number of the user.
     component
-        Place of its component in the pool.
+        Index of its component in the pool.
     shift
         Weeks by which it is moved at first.
     later
-        s by which it is moved besides, which changes day and hour; for comparisons.
+        Further shift, s, which changes day and hour; for comparisons.
     """
 
     number: int
@@ -59,18 +59,18 @@ class Member:
 
 
 class ComponentUser(GeneratedUser):
-    """A user who does again what a component of a pool holds.
+    """A user who repeats the work of a component of a pool.
 
     Parameters
     ----------
     model, behaviour, horizon
         See :class:`~hpcrowd.agents.generative.generated.GeneratedUser`.
     member
-        Who it is.
+        Its entry in the population.
     pool
-        Where its component is.
+        The pool with its component.
     visits
-        Where it notes that it came and left.
+        The record of its arrivals and departures.
 
     Attributes
     ----------
@@ -79,9 +79,9 @@ class ComponentUser(GeneratedUser):
     units
         Units of the present round; those that would come before second 0 are left out.
     left
-        How many of them are not over yet.
+        Number of unfinished ones.
     missing, earliest
-        For each unit that waits: what it still waits for, and when it may come at the earliest.
+        For each unit that waits: the number of units it still waits for, and its earliest time.
     """
 
     unasked = Why.RECORDED
@@ -115,14 +115,14 @@ class ComponentUser(GeneratedUser):
         return self.pool.second(unit, self.shift, self.member.later)
 
     def send(self, unit: int, after: int | None = None, paced: int = 0) -> None:
-        """Submit a unit now, jobs as far apart as recorded; none from the horizon on.
+        """Submit a unit now, with jobs spaced as recorded; none from the horizon on.
 
         Parameters
         ----------
         unit
-            In the pool.
+            Its number in the pool.
         after
-            The engine's number of the unit that let it come.
+            The engine's number of the unit that released it.
         paced
             s; how much longer its pause was at the pace of the user's week.
         """
@@ -143,14 +143,14 @@ class ComponentUser(GeneratedUser):
         self._of[self.hand_in(mine, at, after)] = unit
 
     def over(self, number: int) -> int:
-        """Return the unit that the engine calls so, which is over, and count it."""
+        """Return the finished unit with this number in the engine, and count it."""
         self.left -= 1
         return self._of.pop(number)
 
     def turn(self, after: int) -> None:
         """Begin a new round of all units, the first one to come later than second ``after``.
 
-        Long-term users begin again as many weeks later as the log has, or as many times that.
+        Long-term users begin again later by the number of weeks in the log, or a multiple of it.
         """
         step = self.pool.weeks if self.component.long_term else 1
         self.shift += step
@@ -181,7 +181,7 @@ class ComponentUser(GeneratedUser):
 
 
 class AsRecorded(Behaviour[GeneratedUser]):
-    """Submit at the recorded times, moved by whole weeks; nothing that happens matters."""
+    """Submit at the recorded times, moved by whole weeks, whatever the cluster does."""
 
     @override
     def begin(self, user: GeneratedUser) -> None:
@@ -192,7 +192,7 @@ class AsRecorded(Behaviour[GeneratedUser]):
         for unit in user.units:
             user.call_at(user.nominal(unit), ComponentUser.send, unit)
         if user.component.long_term:
-            # A round begins before its first unit is due: at the latest of this one.
+            # A round begins before its first unit is due, at the latest with the last of this one.
             last = max((user.nominal(unit) for unit in user.units), default=0)
             user.call_at(last, self._next)
 
@@ -211,17 +211,17 @@ class AsRecorded(Behaviour[GeneratedUser]):
 
 
 class ClosedLoop(Behaviour[GeneratedUser]):
-    """Submit a unit its think time after all that it waits for is over.
+    """Submit a unit its think time after everything that it waits for has finished.
 
     Units that wait for nothing in the first round come at their recorded time, moved by whole
-    weeks. The first units of a later round wait for all of the round before, and the pause is what
-    the log leaves between the two when it is wrapped around.
+    weeks. The first units of a later round wait for the whole round before, with the pause that the
+    log leaves between the two when it is wrapped around.
 
     Parameters
     ----------
     profiles
-        Pauses go by at the pace of the user's week by these, see
-        :class:`ActiveTime`; None for a pause that goes by at any hour alike.
+        Profiles that set the pace of pauses, see :class:`ActiveTime`; None if pauses pass at the
+        same pace at all hours.
     """
 
     def __init__(self, profiles: Profiles | None = None) -> None:
@@ -237,7 +237,7 @@ class ClosedLoop(Behaviour[GeneratedUser]):
 
     @override
     def finished(self, user: GeneratedUser, unit: int, now: int) -> None:
-        """Release what waited for the unit, or go on with the next round, or leave."""
+        """Release the units that waited for this one, or begin the next round, or leave."""
         user = cast(ComponentUser, user)
         ended = user.over(unit)
         for after, think in user.pool.successors[ended]:
@@ -271,14 +271,14 @@ class ClosedLoop(Behaviour[GeneratedUser]):
         self._send_round(user, due, unit, self._paced(user, pause, now, due))
 
     def _send_round(self, user: ComponentUser, first: int, unit: int, paced: int = 0) -> None:
-        """Let the units of a round that wait for nothing come, the first one at ``first``."""
+        """Submit the units of a round that wait for nothing, the first one at ``first``."""
         nominal = user.nominal(user.units[0])
         for one in self._free(user):
             at = first + user.nominal(one) - nominal
             user.call_at(at, ComponentUser.send, one, unit, paced)
 
     def _free(self, user: ComponentUser) -> list[int]:
-        """Count what each unit of the round waits for; return those that wait for nothing."""
+        """Count the units that each unit of the round waits for; return those without any."""
         successors, missing = user.pool.successors, user.missing
         there = set(user.units)
         for unit in user.units:

@@ -1,9 +1,9 @@
-"""The pool of a trace: what each of its users did, cut out to be used again.
+"""The pool of a trace: the work of each of its users, to be used again.
 
-A *component* is the work of one user: its sessions or batches, what each waited for, and when it
-came, counted from the Monday before the first submission of the trace. Users are *long-term* when
-they were there for more than half of the log, else *temporary*. Whose activity lies only at the
-very beginning or end of the log is dropped, since most of its work lies outside.
+A *component* is the work of one user: its sessions or batches, what each waited for, and its time,
+counted from the Monday before the first submission of the trace. Users are *long-term* if they were
+present for more than half of the log, else *temporary*. Users with activity only at the very
+beginning or end of the log are dropped, since most of their work lies outside the log.
 
 Source: resampling with feedback, Zakay and Feitelson (ICPE 2013; CCPE 26(12), 2014; SYSTOR 2016).
 The exact rules were not found: the numbers here are those of a secondary source, and parameters.
@@ -40,21 +40,21 @@ REPEATED = (
 #: Shortest log that users are cut from, s: two weeks, so that some week has one after it.
 SHORTEST_LOG = 2 * WEEK
 
-#: What is said of users that are not in the pool.
+#: Why users are not in the pool.
 AT_BEGINNING = "active only at the beginning of the log"
 AT_END = "active only at the end of the log"
 
 
 @dataclass(frozen=True)
 class Component:
-    """What one user did.
+    """The work of one user.
 
     Attributes
     ----------
     user, group
         Their numbers in the trace; the group is that of its first job.
     long_term
-        Whether it was there for more than half of the log, see :class:`PoolRules`.
+        Whether the user was present for more than half of the log, see :class:`PoolRules`.
     units
         Its units of work in :attr:`Pool.units`.
     first_week, last_week
@@ -86,7 +86,7 @@ class Pool:
     work
         The record.
     units
-        What users submit at once: sessions or batches of the record.
+        The units that users submit: sessions or batches of the record.
     clock
         Local time of a run made from the pool: its second 0 is the Monday, 00:00, at or before the
         first submission of the trace.
@@ -99,7 +99,7 @@ class Pool:
     components
         By user number.
     dropped_users, dropped_jobs
-        How many are not in the pool, by reason.
+        Numbers that are not in the pool, by reason.
     """
 
     work: Work
@@ -129,16 +129,16 @@ class Pool:
         work, clock
             The record and its local time.
         rules
-            Who comes in.
+            The rules for users to include.
         unit
-            What users submit at once and wait for.
+            The unit that users submit and wait for.
         source
             Name of the trace, for messages.
 
         Raises
         ------
         TraceError
-            When the trace is shorter than :data:`SHORTEST_LOG`, or too few users are left.
+            If the trace is shorter than :data:`SHORTEST_LOG`, or too few users are left.
         """
         rules = rules or PoolRules()
         units = work.by_batch if unit == "batches" else work.by_session
@@ -147,7 +147,7 @@ class Pool:
         if length < SHORTEST_LOG:
             raise TraceError(
                 f"{source}: {length / DAY:.1f} days from the first to the last submission; users "
-                f"are moved by whole weeks, which asks for {SHORTEST_LOG // DAY} days or more: "
+                f"are moved by whole weeks, which needs at least {SHORTEST_LOG // DAY} days: "
                 "take a longer trace, or `hpcrowd replay`"
             )
         walls = clock.walls(units.start)
@@ -187,7 +187,7 @@ class Pool:
             raise TraceError(
                 f"{source}: a pool of {len(components)} users"
                 + (f" (dropped: {dropped})" if dropped else "")
-                + f"; at least {rules.least} are needed to draw from: take a larger trace"
+                + f"; at least {rules.least} are needed: take a larger trace"
             )
         # Even two weeks from one Monday to the next but one are two calendar weeks.
         weeks = int(clock.walls(units.last).max() - monday) // WEEK + 1
@@ -225,9 +225,9 @@ class Pool:
         return Profiles.fit(self.units, self.recorded_clock)
 
     def second(self, unit: int, weeks: int, later: int = 0) -> int:
-        """Return the second of a run at which a unit starts that is moved by whole weeks.
+        """Return the second of a run at which a unit, moved by whole weeks, starts.
 
-        Its day of the week and its local time stay, also where clocks are put forward or back.
+        Its day of the week and its local time stay, even across clock changes.
 
         Parameters
         ----------
@@ -236,7 +236,7 @@ class Pool:
         weeks
             How many weeks later; negative for earlier.
         later
-            s; moved by so much more, which changes day and hour: for comparison.
+            Further shift, s, which changes day and hour; for comparisons.
         """
         wall = int(self.walls[unit]) + weeks * WEEK + later
         return self.clock.second_at(self.clock.wall(0) + wall)

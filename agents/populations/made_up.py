@@ -1,15 +1,15 @@
-"""Members of a semi-open population who make up their work: pools of groups, and site users.
+"""Members of a semi-open population with generated work: pools of groups, and site users.
 
-They come and go like the users of a pool (:mod:`semi_open`), and do something else while
-they are there.
+They come and go like the users of a pool (:mod:`semi_open`), but do other work while they are
+there.
 
 ================== =========================================================================
 :class:`GroupWork` batches drawn from those of its group (MUGM and other workload models)
 :class:`SiteWork`  the session-continuation model of Shmueli and Feitelson
 ================== =========================================================================
 
-A temporary user of a group leaves when it has submitted as many batches as its model; one of a site
-when it has been there for as long.
+A temporary user of a group leaves after as many batches as the user that it is modelled on; one of
+a site after the same time.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from hpcrowd.environment.simulation import Simulation
 
 
 class Living:
-    """What the members of a population do while they are there; subclass it.
+    """The activity of the members of a population while they are there; subclass it.
 
     Parameters
     ----------
     pool
-        Who comes and goes is drawn from it.
+        The pool from which members are drawn.
 
     Attributes
     ----------
     behaviour
-        What they do; another behaviour may be put around it.
+        Their behaviour; another behaviour may wrap it.
     visits
-        Where it is noted who comes and goes.
+        The record of arrivals and departures.
     """
 
     behaviour: Behaviour[GeneratedUser]
@@ -59,7 +59,7 @@ class Living:
         behaviour: Behaviour[GeneratedUser],
         horizon: int,
     ) -> GeneratedUser:
-        """Put a member into a model, note that it is there or will come, and let it begin."""
+        """Put a member into a model, note its presence or arrival, and start its behaviour."""
         component = self.pool.components[member.component]
         times = _times(self.pool, member)
         user = self.make_user(model, member, times, horizon)
@@ -79,16 +79,15 @@ class Living:
         Parameters
         ----------
         model, member, horizon
-            Where it joins, who it is, and when it submits nothing more, s.
+            The model, the member, and the second from which it submits nothing more.
         times
-            When the units of its component would come, s; those that would have come before 0 are
-            not among them.
+            Times of the units of its component, s; without those before 0.
         """
-        raise NotImplementedError(f"{type(self).__name__} has to define make_user()")
+        raise NotImplementedError(f"{type(self).__name__} must define make_user()")
 
 
 class ComponentWork(Living):
-    """Members do again what their component holds.
+    """Members repeat the work of their component.
 
     Parameters
     ----------
@@ -118,16 +117,16 @@ class GroupWork(Living, DrawFromPool):
     Parameters
     ----------
     pool
-        Who comes and goes: the pool of a workload that the model made.
+        The pool of members, from a workload that the model made.
     members
         The users of the same workload, by number.
     batches
-        What they draw from, by group.
+        The batches to draw from, by group.
 
     Raises
     ------
     QuantityError
-        When a user of the pool is not among the members, or its group has no batches.
+        If a user of the pool is not among the members, or its group has no batches.
     """
 
     def __init__(
@@ -140,7 +139,7 @@ class GroupWork(Living, DrawFromPool):
         self._least: dict[int, int] = {}
         for component in pool.components:
             if component.user not in self._models:
-                raise QuantityError(f"user {component.user}: in the pool, not among the members")
+                raise QuantityError(f"user {component.user}: in the pool, but not a member")
             group = self._models[component.user].group
             if group not in batches:
                 raise QuantityError(f"user {component.user}: no batches of its group {group}")
@@ -157,7 +156,7 @@ class GroupWork(Living, DrawFromPool):
 
     @override
     def finished(self, user: GeneratedUser, unit: int, now: int) -> None:
-        """Pause and go on, or leave when all is done."""
+        """Pause and continue, or leave when all is done."""
         least = self._least[user.number]
         if not least or user.submitted < least:
             super().finished(user, unit, now)
@@ -171,12 +170,12 @@ class GroupWork(Living, DrawFromPool):
 
 
 class SiteWork(Living):
-    """Members go on with their sessions, take breaks and sleep, see :mod:`generative.shmueli`.
+    """Members continue sessions, take breaks and sleep, see :mod:`generative.shmueli`.
 
     Parameters
     ----------
     pool
-        Who comes and goes; its record is what they draw from.
+        The pool of members; they draw from its record.
     model
         Parameters of the model.
     """

@@ -1,4 +1,4 @@
-"""Mixed populations: which user has which behaviour."""
+"""Mixed populations: assignment of behaviours to users."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ if TYPE_CHECKING:
     from hpcrowd.environment.streams import Streams
 
 
-#: How far the sum of shares may be from 1.
+#: Tolerance of the sum of shares.
 TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
 class Part:
-    """One behaviour of a mixture and who has it.
+    """One behaviour of a mixture and its users.
 
     Attributes
     ----------
     behaviour
-        A name of :data:`hpcrowd.agents.presets.PRESETS`, or what makes a behaviour from the work.
+        A name of :data:`hpcrowd.agents.presets.PRESETS`, or a function from the work to a
+        behaviour.
     share
-        Probability of each user that is not named, from 0 to 1.
+        Probability for each user that is not named, from 0 to 1.
     groups
         Numbers of groups whose users have it. A user's group is that of its first job.
     users
-        Numbers of users that have it; this goes before groups.
+        Numbers of users that have it; takes precedence over groups.
     """
 
     behaviour: str | Callable[..., Any]
@@ -45,25 +46,25 @@ class Part:
 class Mixture:
     """Several behaviours in one population.
 
-    Users that a part names have its behaviour, then those of the groups that a part names. Each
-    other user draws its behaviour by the shares, from a random stream of its own, so that one user
-    more does not change the others.
+    Users named by a part have its behaviour, then the users of groups named by a part. Every other
+    user draws a behaviour by the shares, from the user's own random stream, so that an additional
+    user does not change the others.
 
     Parameters
     ----------
     parts
-        At least one. Shares add up to 1, or are all 0 when everybody is named.
+        At least one part. Shares add up to 1, or are all 0 if all users are named.
 
     Raises
     ------
     QuantityError
-        When shares are no shares or do not add up, or somebody is named twice.
+        If shares are out of range or do not add up, or a user or group is named twice.
     """
 
     def __init__(self, parts: Sequence[Part]) -> None:
         self.parts = tuple(parts)
         if not self.parts:
-            raise QuantityError("mixture without parts: name at least one behaviour")
+            raise QuantityError("mixture without parts: give at least one behaviour")
         for part in self.parts:
             if not 0 <= part.share <= 1:
                 raise QuantityError(f"share {part.share:g}: must be between 0 and 1")
@@ -88,17 +89,17 @@ class Mixture:
         for place, part in enumerate(self.parts):
             for number in getattr(part, what):
                 if number in named:
-                    raise QuantityError(f"{what} {number}: named twice; leave one")
+                    raise QuantityError(f"{what} {number}: named twice; keep one")
                 named[number] = place
         return named
 
     def assign(self, work: Work, streams: Streams) -> Int64s:
-        """Return the place of each user's part, shape (users,).
+        """Return the index of each user's part, shape (users,).
 
         Raises
         ------
         QuantityError
-            When a named user or group is not in the trace, or somebody is left over.
+            If a named user or group is not in the trace, or a user has no part.
         """
         sessions = work.sessions
         groups = work.jobs.group[sessions.rows[sessions.session_first[sessions.user_first[:-1]]]]

@@ -1,6 +1,6 @@
-"""How open a population is: who comes into a pool, how many there are, how they come and go.
+"""Settings of open populations: users of the pool, their number, how they come and go.
 
-Nothing here needs a simulation, so that a configuration can be read at once.
+Nothing here needs a simulation, so that a configuration can be read quickly.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ MOST_COPIES = 1000
 
 @dataclass(frozen=True)
 class PoolRules:
-    """Who comes into a pool, and as what.
+    """Which users a pool includes, and as what.
 
     Attributes
     ----------
     edge
-        Share of the log at each of its ends; who is active only there is dropped. 0.05
+        Share of the log at each of its ends; users active only there are dropped. 0.05
         (unconfirmed: after a secondary source on Zakay and Feitelson 2016).
     long_term
-        Who was active for more than this share of the log is a long-term user: 0.5 (unconfirmed,
-        as before).
+        Users active for more than this share of the log are long-term users: 0.5 (unconfirmed, as
+        before).
     least
-        Users that a pool needs; chosen here. Fewer would be the same few again and again.
+        Least number of users in a pool; our choice. With fewer, the same few would recur.
 
     Raises
     ------
@@ -49,7 +49,7 @@ class PoolRules:
 
     def __post_init__(self) -> None:
         if not 0 <= self.edge < 0.5:
-            raise QuantityError(f"edge {self.edge:g}: share of the log, from 0 to below 0.5")
+            raise QuantityError(f"edge {self.edge:g}: must be a share from 0 to below 0.5")
         if not 0 < self.long_term < 1:
             raise QuantityError(f"long_term {self.long_term:g}: share of the log, between 0 and 1")
         if self.least < 1:
@@ -58,21 +58,21 @@ class PoolRules:
 
 @dataclass(frozen=True)
 class Openness:
-    """How many users there are and how they come.
+    """The number of users and how they arrive.
 
     Attributes
     ----------
     factor
         Users, as a multiple of those of the log: of long-term users, and of arrivals per week.
     arrivals
-        ``poisson``: how many temporary users arrive in a week is drawn, with a constant mean;
-        ``even``: as many in each week, as far as whole numbers go (both unconfirmed: the papers'
-        abstracts do not say).
+        ``poisson``: the number of temporary users that arrive in a week is drawn, with a constant
+        mean; ``even``: the same number each week, as far as whole numbers allow (both unconfirmed:
+        the papers' abstracts give no details).
     full
-        Whether those temporary users are there at the beginning who came before and whose work
-        was not done; chosen here, so that the first weeks are like the others.
+        Whether temporary users who came earlier and have not finished are there at the beginning;
+        our choice, so that the first weeks are like the others.
     shuffled
-        Move each user by a random part of a week besides, so that day and hour are lost; for
+        Also move each user by a random part of a week, so that day and hour are lost; for
         comparison.
 
     Raises
@@ -101,32 +101,32 @@ FORMULA_NAMES = ("habit", "requested", "alea")
 
 @dataclass(frozen=True)
 class Consequences:
-    """What users make of their mood. All numbers are chosen here: no measurement was found.
+    """How the mood of users affects them. All numbers are our choice: no measurement was found.
 
     Attributes
     ----------
     memory
         Units of work over which the mood is averaged.
     most
-        Doublings beyond which one unit counts no more.
+        Limit, in doublings, of the effect of one unit.
     elasticity
         Pauses are multiplied by 2 to the power of this times the mood: at 0.5 a user for whom
         all takes twice as long pauses 1.4 times as long, and submits less. In four logs pauses
         follow responses with a slope of -0.1 to 0.1 between sessions and 0.6 between batches
         (:func:`hpcrowd.scenarios.studies.rebound.pauses.pause_slope`).
     absence
-        s; pauses from this on are absences and do not depend on the mood.
+        s; longer pauses are absences and do not depend on the mood.
     tolerance
-        Doublings up to which nobody leaves.
+        Doublings up to which no user leaves.
     leave
         Probability to leave after a unit, per doubling beyond the tolerance.
     returns
-        Probability that who leaves comes back.
+        Probability that a user who leaves comes back.
     away
-        Weeks until then on average; whole ones, at least one, geometrically distributed.
+        Mean number of weeks until then; whole weeks, at least one, geometrically distributed.
     again
         Probability that a temporary user whose work is done begins it again, per doubling by which
-        all was better than it is used to.
+        service was better than usual.
 
     Raises
     ------
@@ -193,14 +193,14 @@ VISIT_MEANING = {
 
 
 class Visits:
-    """The book in which a population notes who comes and goes.
+    """The record of users who come and go in a population.
 
     Attributes
     ----------
     notes
-        What happened, in its order.
+        The events, in order.
     log
-        Where it is noted among the decisions of users; None for nowhere.
+        The log of decisions that also gets them; None for none.
     """
 
     def __init__(self) -> None:
@@ -211,7 +211,7 @@ class Visits:
         return f"<Visits: {len(self.notes):,} notes>"
 
     def note(self, at: int, user: int, what: Happening, mood: float = 0.0) -> None:
-        """Note what happens to a user in a mood, see :mod:`agents.populations.satisfaction`."""
+        """Note an event of a user with its mood, see :mod:`agents.populations.satisfaction`."""
         self.notes.append(Visit(at, user, what))
         if self.log is not None:
             why = Why.MOOD if what in MOODY else Why.NONE

@@ -1,7 +1,7 @@
 """Populations: the users of a trace as agents, each with its work and a behaviour.
 
-:func:`add_users` makes users who replay their record. :class:`Casting` decides who of a record
-does so and who makes up work, and adds both.
+:func:`add_users` makes users who replay their record. :class:`Casting` splits the users of a record
+into those who replay and those who generate work, and adds both.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from hpcrowd.agents.generative.generated import GeneratedUser, Generating
 
 
-#: What makes a behaviour from the recorded work.
+#: A function from the recorded work to a behaviour.
 Factory = Callable[[Work], Behaviour[ReplayUser]]
 
-#: The same, also of users who make up their work.
+#: The same, including behaviours of users who generate their work.
 Maker = Callable[..., Any]
 
 
@@ -44,7 +44,7 @@ def add_users(
     sites: Sequence[str] | None = None,
     log: DecisionLog | None = None,
 ) -> list[ReplayUser]:
-    """Put one agent per user of the trace into the model and let each submit its first work.
+    """Put one agent per user of the trace into the model, and submit the first work of each.
 
     Parameters
     ----------
@@ -53,23 +53,23 @@ def add_users(
     work
         The sessions.
     behaviour
-        A name of :data:`agents.presets.PRESETS`, what makes a behaviour from the work (such as a
-        subclass of :class:`ThinkTime`), or a mixture of those. Users with the
-        same behaviour share it.
+        A name of :data:`agents.presets.PRESETS`, a function from the work to a behaviour (such as a
+        subclass of :class:`ThinkTime`), or a mixture of those. Users with the same behaviour share
+        one object.
     compiled
-        Let the compiled engine follow the dependencies of ``think-time`` by itself. The schedule is
-        the same; the users are not told when their sessions end.
+        The compiled engine itself follows the dependencies of ``think-time``. The schedule is the
+        same; users are not notified when their sessions end.
     sites
-        Where each user submits to, in the order of ``work.sessions.users``: names of clusters, or
+        The site of each user, in the order of ``work.sessions.users``: names of clusters, or
         ``grid``. The first cluster for all unless given.
     log
-        Where users note what they decide, see :mod:`decisions`; users then are called, also
-        if ``compiled`` asks for the other way.
+        The log of users' decisions, see :mod:`decisions`; users are then called even with
+        ``compiled``.
 
     Raises
     ------
     QuantityError
-        When the behaviour is not known, or cannot be compiled.
+        If the behaviour is not known, or cannot be compiled.
     """
     if isinstance(behaviour, Mixture):
         makers: Sequence[str | Factory] = [part.behaviour for part in behaviour.parts]
@@ -80,8 +80,8 @@ def add_users(
     for policy in policies:
         if getattr(policy, "generates", False):
             raise QuantityError(
-                f"users {type(policy).__name__}: make up their work, so that their recorded jobs "
-                "must not be in the table; begin with hpcrowd.agents.Casting"
+                f"users {type(policy).__name__}: they generate their work, so their recorded jobs "
+                "must not be in the table; use hpcrowd.agents.Casting"
             )
     first, offsets = _partition(work, policies, assigned)
     users = [
@@ -111,7 +111,7 @@ def add_users(
 
 
 def maker_of(maker: str | Factory) -> Factory:
-    """Return what makes the behaviour with a name of :data:`hpcrowd.agents.presets.PRESETS`."""
+    """Return the factory of a behaviour, for a name of :data:`hpcrowd.agents.presets.PRESETS`."""
     if not isinstance(maker, str):
         return maker
     if maker not in PRESETS:
@@ -123,7 +123,7 @@ def _partition(
     work: Work, policies: Sequence[Behaviour[ReplayUser]], assigned: Int64s
 ) -> tuple[Int64s, list[int]]:
     """Return where in ``sessions.rows`` each unit begins, and each user's offset of units."""
-    # Where nobody waits for sessions their dependencies need not be found.
+    # If no user waits for sessions, their dependencies need not be computed.
     sessions = work.sessions
     cuts = [
         (sessions.session_first, sessions.user_first)
@@ -169,11 +169,11 @@ class Casting:
     jobs
         The table to simulate: the replayed jobs; users who generate add theirs to it.
     replayed
-        The work of those who replay, in ``jobs``; None where nobody does.
+        The work of users who replay, in ``jobs``; None if there are none.
     behaviour
-        Of those who replay; None where nobody does.
+        The behaviour of users who replay; None if there are none.
     generating
-        Behaviours of those who generate, each with the places of its users in the record.
+        Behaviours of users who generate work, each with the indices of its users in the record.
     """
 
     record: Work
@@ -185,7 +185,7 @@ class Casting:
 
     @classmethod
     def of(cls, work: Work, behaviour: str | Maker | Mixture, streams: Streams) -> Casting:
-        """Decide who does what.
+        """Assign users to behaviours.
 
         A maker with an attribute ``generates`` that is true makes a
         :class:`~hpcrowd.agents.generative.generated.Generating`.
@@ -197,12 +197,12 @@ class Casting:
         behaviour
             See :func:`add_users`.
         streams
-            Of the run: a mixture draws from them.
+            Random streams of the run, for mixtures.
 
         Raises
         ------
         QuantityError
-            When a behaviour is not known.
+            If a behaviour is not known.
         """
         sessions = work.sessions
         if isinstance(behaviour, Mixture):
@@ -238,7 +238,7 @@ class Casting:
     def join(
         self, model: Simulation, *, compiled: bool = False, log: DecisionLog | None = None
     ) -> tuple[list[ReplayUser], list[GeneratedUser]]:
-        """Put all users into the model and let each begin; return those who replay, and the others.
+        """Put all users into the model and start them; return those who replay, and the others.
 
         Parameters
         ----------
@@ -250,11 +250,11 @@ class Casting:
         Raises
         ------
         QuantityError
-            When the behaviour cannot be compiled.
+            If the behaviour cannot be compiled.
         """
         if compiled and self.generating:
             raise QuantityError(
-                "compiled users: who generates its work cannot run compiled; leave out "
+                "compiled users: users who generate their work cannot run compiled; leave out "
                 "compiled=True"
             )
         replaying: list[ReplayUser] = []

@@ -1,7 +1,7 @@
-"""How satisfied users are, and what they make of it.
+"""The satisfaction of users and its consequences.
 
-After each unit of work a formula says how bad it was, in *doublings*: 0 as the user is used to, 1
-twice as bad, -1 twice as good. The user's mood is a moving average of that.
+After each unit of work a formula rates the service, in *doublings*: 0 is as usual, 1 twice as bad,
+-1 twice as good. The user's mood is a moving average of these ratings.
 
 ========= ============================================================================ ==========
 formula   doublings; sums over the jobs of the unit, R response, W wait, Q requested    needs
@@ -11,13 +11,13 @@ requested log2((1 + W / (a Q)) / (1 + W' / (a Q))), a a share, W' as recorded or
 alea      log2((1 + W / A) / (1 + W' / A)), A the acceptable waits of Alea
 ========= ============================================================================ ==========
 
-A formula of one's own is any function of the table of jobs and the rows of a unit.
+Your own formula can be any function of the table of jobs and the rows of a unit.
 
-Sources: users' behaviour follows the response time (Shmueli and Feitelson, MASCOTS 2007); waits
-that are acceptable by processors and requested time are those of the simulator Alea (Toth and
-Klusacek, ``AgentDynamicWithSatisfactionModel``), which only complains about longer ones. That users
-come and go by their satisfaction is from Zakay and Feitelson (SYSTOR 2016), whose rule was not
-found.
+Sources: the behaviour of users depends on the response time (Shmueli and Feitelson, MASCOTS 2007);
+acceptable waits by processors and requested time are those of the simulator Alea (Toth and
+Klusacek, ``AgentDynamicWithSatisfactionModel``), where only longer waits cause complaints. That
+users come and go depending on their satisfaction is from Zakay and Feitelson (SYSTOR 2016), whose
+rule was not found.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ ALEA_CLASSES = (
 
 
 class Formula(Protocol):
-    """Says how bad it was."""
+    """Rates the service of a unit of work."""
 
     def __call__(self, jobs: JobTable, rows: Int64s) -> float:
         """Return by how many doublings a unit of work was worse than its user is used to.
@@ -61,19 +61,19 @@ class Formula(Protocol):
         jobs
             The table.
         rows
-            The jobs of the unit, all over. What never ran (rejected, cancelled) was answered at
-            once.
+            The jobs of the unit, all finished. A job that never ran (rejected, cancelled) has a
+            response time of 0.
         """
 
 
 @dataclass(frozen=True)
 class Habit:
-    """Response times against those on record for the same jobs.
+    """Response times compared with the recorded ones of the same jobs.
 
     Attributes
     ----------
     grace
-        s; added to both, so that seconds more or less do not count as a multiple; chosen here.
+        s; added to both, so that differences of seconds do not count as multiples; our choice.
     """
 
     grace: int = 10 * MINUTE
@@ -84,8 +84,8 @@ class Habit:
         used = (jobs.recorded_end[ran] - jobs.recorded_submit[ran]).astype(float)
         if (jobs.recorded_submit[ran] == UNKNOWN).any():
             raise QuantityError(
-                f"satisfaction habit: user {int(jobs.user[ran[0]])} makes up its work, there are "
-                "no responses that it is used to; choose requested or alea"
+                f"satisfaction habit: user {int(jobs.user[ran[0]])} generates its work and has no "
+                "recorded response times; choose requested or alea"
             )
         found = float((jobs.end[ran] - jobs.submit[ran]).sum())
         grace = self.grace * max(len(ran), 1)
@@ -94,12 +94,12 @@ class Habit:
 
 @dataclass(frozen=True)
 class Requested:
-    """Waits against the requested times.
+    """Waits compared with the requested times.
 
     Attributes
     ----------
     share
-        A wait of this share of the requested time is twice as bad as none; chosen here.
+        A wait of this share of the requested time is twice as bad as none; our choice.
     """
 
     share: float = 1.0
@@ -111,12 +111,12 @@ class Requested:
 
 @dataclass(frozen=True)
 class Alea:
-    """Waits against those that Alea takes as acceptable; there summed over all jobs under way.
+    """Waits compared with acceptable waits in Alea, which sums over all jobs in progress.
 
     Attributes
     ----------
     scale
-        What acceptable waits are multiplied by; 1 as in Alea.
+        Factor on acceptable waits; 1 as in Alea.
     """
 
     scale: float = 1.0
@@ -144,7 +144,7 @@ def acceptable(requested: Int64s, processors: Int64s) -> NDArray[np.float64]:
 
 
 def _against(jobs: JobTable, rows: Int64s, limits: NDArray[np.float64]) -> float:
-    """Return the doublings of 1 + waits over limits, against those on record where there are."""
+    """Return the doublings of 1 + waits / limits, relative to recorded waits if there are any."""
     started = jobs.start[rows] != UNKNOWN
     limit = max(float(limits.sum()), 1.0)
     wait = float((jobs.start[rows] - jobs.submit[rows])[started].sum())
@@ -153,40 +153,40 @@ def _against(jobs: JobTable, rows: Int64s, limits: NDArray[np.float64]) -> float
     return math.log2((1 + wait / limit) / (1 + used / limit))
 
 
-#: Formulas by the names that users give.
+#: Formulas by name.
 FORMULAS: dict[str, Callable[[], Formula]] = dict(
     zip(FORMULA_NAMES, (Habit, Requested, Alea), strict=True)
 )
 
 
 def formula_of(name: str) -> Formula:
-    """Return the formula of that name.
+    """Return the formula with this name.
 
     Raises
     ------
     QuantityError
-        When there is none.
+        If there is none.
     """
     check_choice("satisfaction", name, FORMULAS)
     return FORMULAS[name]()
 
 
 class Minding(Behaviour[GeneratedUser]):
-    """Another behaviour, of users who mind how they are served.
+    """Wraps a behaviour and makes it depend on the satisfaction of users.
 
-    The mood decides about pauses from the next unit on. Who leaves finishes what it has submitted.
-    Who comes back goes on where it stopped, as if nothing had been: its mood is 0 again.
+    The mood affects pauses from the next unit on. Jobs already submitted still run after their user
+    leaves. A user who comes back continues with the next unit, with a mood of 0.
 
     Parameters
     ----------
     inner
-        What users do.
+        The wrapped behaviour.
     formula
-        How bad a unit was.
+        Rates the service of a unit.
     consequences
-        What they make of it.
+        The effects of the mood.
     visits
-        Where it is noted who leaves and comes back.
+        The record of users who leave and come back.
     """
 
     def __init__(
@@ -212,7 +212,7 @@ class Minding(Behaviour[GeneratedUser]):
 
     @override
     def finished(self, user: GeneratedUser, unit: int, now: int) -> None:
-        """Let the user feel how it went, do what it does, and then leave or stay."""
+        """Update the mood, run the wrapped behaviour, and then leave or stay."""
         away = now < user.absent_until
         if away and user.absent_until >= FOREVER:
             return
@@ -248,14 +248,14 @@ class Minding(Behaviour[GeneratedUser]):
             user.model.call_at(user.absent_until, self._come_back, user)
 
     def _come_back(self, user: GeneratedUser) -> None:
-        if user.done:  # by what it had submitted before it left
+        if user.done:  # it finished with the work submitted before it left
             return
         user.mood, user.pace, user.again = 0.0, 1.0, 0.0
         self.visits.note(user.model.time, user.number, Happening.CAME_BACK)
 
 
 def rows_of(jobs: JobTable, unit: int) -> Int64s:
-    """Return the rows of the jobs of a unit that stand together in the table.
+    """Return the rows of the jobs of a unit, which are adjacent in the table.
 
     Users who generate add the jobs of a unit at once; units are numbered in that order.
     """

@@ -1,15 +1,15 @@
-"""A population that is open at both ends: users come by the week, each is a closed loop, and leave.
+"""Semi-open populations: users arrive week by week, each works in a closed loop, and leaves.
 
 Long-term users of the pool are there from the beginning, each at a random week of its own record.
 Temporary users arrive: every week some components are drawn from the pool, with replacement. The
-load is set by the number of users; nobody's time is squeezed.
+load is set by the number of users, not by scaling times.
 
 Sources: Zakay and Feitelson, ICPE 2013 (whole weeks; a random week for long-term users), SYSTOR
 2016 (semi-open: users arrive openly, each is a closed loop). The exact rules were not found; what
-is chosen here says so.
+we chose is marked.
 
-Everything drawn has a stream of its own: what a user is does not depend on how many others there
-are, and with a larger population those of the smaller one are all there.
+Each draw has its own random stream: a user does not depend on the number of others, and a larger
+population includes all users of a smaller one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from hpcrowd.environment.simulation import Simulation
 
 
-#: Numbers of users have room for so many others with the same beginning, at least.
+#: Least number of users with the same leading digits that the numbering has room for.
 LEAST_ROOM = 1000
 
 #: Mean arrivals per week up to which their distribution function is summed term by term; exp(-mean)
@@ -46,7 +46,7 @@ SMALL_MEAN = 500
 
 @dataclass(frozen=True)
 class Roster:
-    """Who is in a population.
+    """The users of a population.
 
     Attributes
     ----------
@@ -65,24 +65,24 @@ class Roster:
         yield from self.temporary
 
     def split(self, shares: Sequence[float], streams: Streams) -> list[Roster]:
-        """Return the users in parts, for populations in which not all do the same.
+        """Split the users into parts, for populations with several behaviours.
 
         Parameters
         ----------
         shares
-            Probability of each part; they add up to 1. Each user draws its part from a stream of
-            its own.
+            Probability of each part; they add up to 1. Each user draws its part from its own
+            random stream.
         streams
             Of the run.
 
         Raises
         ------
         QuantityError
-            When they do not add up.
+            If they do not add up.
         """
         if min(shares, default=0) < 0 or abs(sum(shares) - 1) > TOLERANCE:
             words = " + ".join(f"{share:g}" for share in shares)
-            raise QuantityError(f"shares {words}: none below 0, and they must add up to 1")
+            raise QuantityError(f"shares {words}: must be 0 or more, and add up to 1")
         bounds = np.cumsum(shares)
 
         def part(member: Member) -> int:
@@ -104,21 +104,21 @@ def draw_roster(pool: Pool, weeks: int, openness: Openness, streams: Streams) ->
     Parameters
     ----------
     pool
-        What they are drawn from.
+        The pool to draw from.
     weeks
-        How long the run is.
+        Length of the run.
     openness
-        How many they are.
+        The number of users.
     streams
-        Of the run.
+        Random streams of the run.
 
     Raises
     ------
     QuantityError
-        When there are no weeks, or nobody would be there.
+        If there are no weeks, or no users.
     """
     if weeks < 1:
-        raise QuantityError(f"weeks {weeks}: how long the run is, at least 1")
+        raise QuantityError(f"weeks {weeks}: the run must last at least 1 week")
     room = _room(pool)
     members = Roster(
         tuple(_long_term(pool, openness, streams, room)),
@@ -126,7 +126,7 @@ def draw_roster(pool: Pool, weeks: int, openness: Openness, streams: Streams) ->
     )
     if not len(members):
         raise QuantityError(
-            f"users {openness.factor:g}x: nobody is there in {weeks} weeks; the log has "
+            f"users {openness.factor:g}x: no users in {weeks} weeks; the log has "
             f"{len(pool.long_term)} long-term users and {pool.arrivals_per_week:.2f} arrivals a "
             "week: give more users or more weeks"
         )
@@ -134,10 +134,10 @@ def draw_roster(pool: Pool, weeks: int, openness: Openness, streams: Streams) ->
 
 
 def arrivals_in(week: int, mean: float, openness: Openness, streams: Streams) -> int:
-    """Return how many users arrive in a week, ``mean`` on average.
+    """Return the number of users that arrive in a week, ``mean`` on average.
 
-    The same uniform draw decides whatever the mean is, so that a larger one never means fewer; but
-    for means above :data:`SMALL_MEAN`.
+    The same uniform draw is used for all means, so that a larger mean never gives fewer users,
+    except for means above :data:`SMALL_MEAN`.
     """
     if openness.arrivals == "even":
         return math.floor((week + 1) * mean) - math.floor(week * mean)
@@ -181,8 +181,8 @@ def _temporary(
         count = arrivals_in(week, mean, openness, streams)
         if count >= room:
             raise QuantityError(
-                f"users {openness.factor:g}x: {count} arrive in one week; numbers of users leave "
-                f"room for {room - 1}: take fewer"
+                f"users {openness.factor:g}x: {count} arrive in one week, but user numbers have "
+                f"room for only {room - 1}; take fewer"
             )
         for place in range(count):
             stream = streams.generator("arrival", week, place)
@@ -223,15 +223,15 @@ def add_members(
     model
         The simulation, over an empty table of jobs.
     living
-        What the users do while they are there; it holds the book of visits.
+        The activity of users while they are there, with the record of visits.
     roster
-        Who they are.
+        The users.
     horizon
-        s; nobody submits from then on.
+        s; no submissions from then on.
     formula
-        How satisfied they are; None for users who take everything as it comes.
+        Their satisfaction; None for users who do not react to the service.
     consequences
-        What they make of it.
+        The effects of satisfaction.
     """
     behaviour = living.behaviour
     if formula is not None:

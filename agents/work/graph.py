@@ -1,4 +1,4 @@
-"""The dependency graph of sessions: who waits for whom, with think times.
+"""The dependency graph of sessions: which session waits for which, with think times.
 
 Session s' *depends on* s when all jobs of s had ended before the first job of s' was submitted
 (Madon et al. 2024, Definition 5); the time between is its think time (Definition 6). As intervals
@@ -135,7 +135,7 @@ def user_graph(
     Raises
     ------
     QuantityError
-        When the trace has no such user.
+        If the trace has no such user.
     """
     import networkx as nx
 

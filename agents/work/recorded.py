@@ -1,4 +1,4 @@
-"""The recorded work of all users of a trace: sessions, and what each waited for."""
+"""The recorded work of all users of a trace: sessions and their dependencies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hpcrowd.environment.traces.trace import Conversions, Trace
 
 @dataclass
 class Work:
-    """What the users of a trace did: their sessions and batches, and what each waited for.
+    """The recorded work of the users of a trace: sessions, batches and their dependencies.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class Work:
     sessions
         Sessions and batches of all users.
     chains
-        Which job each follows, where that is known and sessions are told apart by ``preceding``.
+        The job that each job follows, if known and sessions are separated by ``preceding``.
     """
 
     jobs: JobTable
@@ -48,24 +48,24 @@ class Work:
         jobs
             The table.
         definition
-            How sessions are told apart.
+            The definition of sessions.
         chains
-            Which job each follows; they ask for the definition ``preceding``, and it for them.
+            The job that each job follows; needed with the definition ``preceding``, and only then.
 
         Raises
         ------
         QuantityError
-            When one of the two is without the other, or jobs cannot follow as they should.
+            If only one of the two is given, or jobs cannot follow as given.
         """
         known = definition is not None and definition.kind == "preceding"
         if known and chains is None:
             raise QuantityError(
-                "sessions preceding: which job each follows is not known here; choose another "
+                "sessions preceding: the preceding jobs are not known here; choose another "
                 "definition, for example arrival:60m"
             )
         if chains is not None:
             if not known:
-                raise QuantityError(f"sessions {definition}: chains ask for preceding")
+                raise QuantityError(f"sessions {definition}: chains need the definition preceding")
             chains.check(jobs)
         return cls(jobs, find_sessions(jobs, definition), chains)
 
@@ -78,14 +78,14 @@ class Work:
         *,
         strict: bool = False,
     ) -> Work:
-        """Find the sessions of a trace; what it says of preceding jobs only if it is asked for.
+        """Find the sessions of a trace; preceding jobs are used only with ``preceding``.
 
         Parameters
         ----------
         trace
             What was recorded.
         converted
-            The jobs made from it; what preceding jobs make necessary is added to the repairs.
+            The jobs made from it; repairs of preceding jobs are added to its repairs.
         definition
             How sessions are told apart.
         strict
@@ -104,7 +104,7 @@ class Work:
 
     @cached_property
     def dependencies(self) -> Dependencies:
-        """The dependencies of the sessions, found when first asked for."""
+        """The dependencies of the sessions, computed at first use."""
         if self.chains is not None:
             return chain_dependencies(self.jobs, self.sessions, self.chains)
         return find_dependencies(self.sessions)
@@ -130,7 +130,7 @@ class Work:
         Raises
         ------
         QuantityError
-            When single jobs follow each other.
+            If single jobs follow each other.
         """
         if self.chains is not None:
             raise QuantityError(

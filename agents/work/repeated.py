@@ -1,8 +1,8 @@
-"""Repeated jobs: a job that its user submits when another one ends, as a trace or a model says.
+"""Repeated jobs: a job that its user submits when another one ends, as given by a trace or model.
 
-Elsewhere what users waited for is inferred from recorded times. Here it is known: fields 17 and 18
-of the Standard Workload Format name the preceding job and the think time since its end, and models
-such as that of Feitelson 1996 make up series of repetitions. Every job is a session of its own.
+Elsewhere dependencies are inferred from recorded times. Here they are known: fields 17 and 18 of
+the Standard Workload Format give the preceding job and the think time since its end, and models
+such as that of Feitelson 1996 generate series of repetitions. Every job is a separate session.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Chains:
-    """Which job each job follows, and after what think time.
+    """The job that each job follows, and the think time between them.
 
     Attributes
     ----------
     follows
-        Row in the table of the job that has to be over first, -1 none, shape (jobs,). It has the
-        same user, and was submitted before.
+        Row of the job that must finish first, -1 none, shape (jobs,). It has the same user, and was
+        submitted before.
     think
         s; from its end to the submission, at least 0, shape (jobs,).
     repaired
-        How many jobs do not follow as recorded, by reason.
+        Number of jobs that do not follow as recorded, by reason.
     """
 
     follows: Int64s
@@ -51,12 +51,12 @@ class Chains:
 
     @classmethod
     def of(cls, trace: Trace, converted: Conversions, *, strict: bool = False) -> Chains:
-        """Return what fields 17 and 18 of a trace say of the jobs to simulate.
+        """Return the chains in fields 17 and 18 of a trace, for the jobs to simulate.
 
         Parameters
         ----------
         trace
-            What was recorded.
+            The trace.
         converted
             The jobs made from it.
         strict
@@ -65,14 +65,14 @@ class Chains:
         Raises
         ------
         TraceError
-            When no job names a preceding one, or ``strict`` and something had to be repaired.
+            If no job names a preceding one, or if ``strict`` and a job had to be repaired.
         """
         jobs = converted.jobs
         number = trace["preceding"][converted.source_row]
         named = number > 0
         if not named.any():
             raise TraceError(
-                f"{trace.source}: no job names a preceding one (field 17); tell sessions apart by "
+                f"{trace.source}: no job names a preceding one (field 17); separate sessions by "
                 "times, for example --sessions arrival:60m"
             )
         repaired: Counter[str] = Counter()
@@ -96,7 +96,7 @@ class Chains:
         think = np.asarray(round_half_up(given.astype(np.float64)))
         recorded = np.maximum(submit - jobs.recorded_end[follows], 0)
         missing = (follows != UNKNOWN) & (think < 0)
-        repair("no think time: the recorded time since the preceding job taken", missing)
+        repair("no think time: the recorded time since the preceding job used", missing)
         if strict and repaired:
             reason, count = next(iter(repaired.items()))
             raise TraceError(
@@ -106,18 +106,18 @@ class Chains:
         return cls(follows, np.where(think < 0, recorded, think), repaired)
 
     def take(self, rows: Int64s) -> Chains:
-        """Return those of some of the jobs; who follows one that is not among them follows none."""
+        """Return the chains of some of the jobs; links to other jobs are removed."""
         place = np.full(len(self.follows) + 1, UNKNOWN)
         place[rows] = np.arange(len(rows))
         return Chains(place[self.follows[rows]], self.think[rows], self.repaired)
 
     def check(self, jobs: JobTable) -> None:
-        """Make sure that the jobs can be waited for.
+        """Check that the jobs can follow as given.
 
         Raises
         ------
         QuantityError
-            When there is not one entry per job, or a job follows itself, a later one, or one of
+            If there is not one entry per job, or a job follows itself, a later one, or one of
             another user; or a think time is negative.
         """
         if not len(self.follows) == len(self.think) == len(jobs):
@@ -142,7 +142,7 @@ class Chains:
 
 
 def chain_dependencies(jobs: JobTable, sessions: Sessions, chains: Chains) -> Dependencies:
-    """Return who waits for whom, for sessions of one job each.
+    """Return the dependencies of sessions of one job each.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def chain_dependencies(jobs: JobTable, sessions: Sessions, chains: Chains) -> De
     sessions
         Its sessions by ``preceding``.
     chains
-        Which job each follows.
+        The job that each job follows.
     """
     session = np.empty(len(jobs), np.int64)
     session[sessions.rows] = np.arange(len(jobs))

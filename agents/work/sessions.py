@@ -96,7 +96,7 @@ class Sessions:
     Attributes
     ----------
     definition
-        How sessions were told apart.
+        The definition of sessions.
     rows
         Rows in the table of jobs, shape (jobs,).
     session_first, batch_first
@@ -173,7 +173,7 @@ def find_sessions(jobs: JobTable, definition: SessionDefinition | None = None) -
     new_user[1:] = user[1:] != user[:-1]
     users = np.cumsum(new_user) - 1
 
-    gap = np.zeros(len(rows), np.int64)  # what the threshold is held against
+    gap = np.zeros(len(rows), np.int64)  # compared with the threshold
     by_arrival = definition.kind in ("arrival", "preceding")
     if by_arrival:
         gap[1:] = np.diff(arrival)

@@ -1,4 +1,4 @@
-"""Units of work: what users of a trace submit at once, and what each unit has to wait for.
+"""Units of work that users of a trace submit, and the units that each one waits for.
 
 A unit is a session (Madon et al. 2024) or a batch (Zakay and Feitelson 2015). For every unit this
 module knows the units it *depends on*, its think time since the last of them was over, and its
@@ -93,7 +93,7 @@ class Units:
 
     @cached_property
     def think_time(self) -> Int64s:
-        """Start minus the latest end of what a unit depends on, s; -1 if nothing, (units,)."""
+        """Start minus the latest end of its dependencies, s; -1 without any, shape (units,)."""
         waits = self.awaited >= 0
         think: Int64s = np.where(waits, self.start - self.end[self.awaited], UNKNOWN)
         return think
@@ -108,7 +108,7 @@ class Units:
 
     @cached_property
     def continues(self) -> Int64s:
-        """1 where a unit goes on with the session of the unit before, else 0, shape (units,)."""
+        """1 if a unit continues the session of the unit before, else 0, shape (units,)."""
         inside = np.zeros(len(self), np.int64)
         inside[1:] = self.session[1:] == self.session[:-1]
         return inside

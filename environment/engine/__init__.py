@@ -1,1 +1,1 @@
-"""What runs the jobs: the compiled engine, the plain one, and several of them in lock-step."""
+"""Engines that run the jobs: compiled, plain, and several of them in lock-step."""

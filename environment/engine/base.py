@@ -1,4 +1,4 @@
-"""What runs the jobs of a cluster: one interface, a compiled and a plain implementation.
+"""The engine of a cluster: one interface, with a compiled and a plain implementation.
 
 A cluster hands submissions to its engine and lets it advance. :class:`CompiledEngine` runs the
 library's schedulers and the recorded schedule in compiled code;
@@ -6,9 +6,9 @@ library's schedulers and the recorded schedule in compiled code;
 plain Python. Both give the same schedule, job for job.
 
 Users wait for the units of a :class:`~hpcrowd.environment.engine.units.UnitTable`. When the last
-job of a unit is over, the engine comes back from :meth:`Engine.advance` in the same instant, before
-anything else arrives. Where there are several clusters, a :class:`LockStep` leads
-their engines through the phases of each instant instead.
+job of a unit has finished, the engine returns from :meth:`Engine.advance` in the same instant,
+before anything else arrives. With several clusters, a :class:`LockStep` advances their engines
+through the phases of each instant instead.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from hpcrowd.environment.stops import FOREVER, Stop
 
 
 class Changes(Protocol):
-    """What changes an engine as time goes on, see ``platform.timeline.Timeline``."""
+    """Changes an engine during the run, see ``platform.timeline.Timeline``."""
 
     next_at: int
 
     def apply(self, now: int) -> list[int]:
-        """Change what changes at ``now``; return rows of the jobs that are over by that."""
+        """Apply the changes at ``now``; return the rows of the jobs that end because of them."""
 
     def catch_up(self, now: int) -> None:
-        """Do what happened before ``now`` while nothing ran, waited or was to arrive."""
+        """Apply changes before ``now`` while nothing ran, waited or was to arrive."""
 
 
 class Engine(Announced, ABC):
-    """Runs jobs of a table on processors; see the module's text.
+    """Runs jobs of a table on processors; see the module.
 
     Parameters
     ----------
     jobs
-        The table; its simulated columns are filled as the run goes on.
+        The table; its simulated columns are filled during the run.
     processors
         Size of the machine.
     kill
@@ -59,30 +59,30 @@ class Engine(Announced, ABC):
     speed
         Speed of the nodes: run times and requested times of jobs submitted here are divided by it.
     estimates
-        What the scheduler believes of run times: :class:`Estimates`, or a
+        The run times that the scheduler expects: :class:`Estimates`, or a
         predictor, which serves this engine only.
     units
-        What users wait for, where several engines share it and others count; None makes a table of
-        its own, which this engine counts, and erases what an earlier run left in ``jobs``.
+        The units that users wait for, if several engines share them and another object counts; with
+        None the engine makes and counts its own, and erases results of an earlier run in ``jobs``.
 
     Attributes
     ----------
     scheduler
         The plain form of the policy; None for the recorded schedule.
     up
-        Processors that are up, what schedulers are told as the size of the machine.
+        Processors that are up, which schedulers see as the size of the machine.
     closed, windows
-        Whether there is maintenance, and the windows that are announced and not over, from and to,
-        s since the origin.
+        Whether the cluster is closed for maintenance, and announced windows that have not ended,
+        from and to, s since the origin.
     pace
-        Speed of the nodes, where that at the beginning is 1.
+        Speed of the nodes relative to the beginning.
     work
-        Run times by row at the speed of the beginning, s, of what was submitted here; None where
-        the speed never changes.
+        Run times by row at the initial speed, s, of jobs submitted here; None if the speed never
+        changes.
     timeline
-        What changes of the platform and when; None for nothing.
+        Changes of the platform; None if there are none.
     finished
-        Units that are over at this instant, after :attr:`~hpcrowd.environment.stops.Stop.FINISHED`.
+        Units that finish at this instant, after :attr:`~hpcrowd.environment.stops.Stop.FINISHED`.
     """
 
     scheduler: Scheduler | None
@@ -121,7 +121,7 @@ class Engine(Announced, ABC):
         """The present second."""
 
     def submit(self, rows: ArrayLike, at: ArrayLike) -> None:
-        """Let the jobs in ``rows`` arrive at the seconds ``at`` (one, or one per job)."""
+        """Submit the jobs in ``rows`` at the seconds ``at`` (one, or one per job)."""
         rows = np.atleast_1d(np.asarray(rows, np.int64))
         if len(rows):
             self.units.check_rows(rows)
@@ -131,7 +131,7 @@ class Engine(Announced, ABC):
             self._expect(rows)
 
     def submit_again(self, rows: ArrayLike, at: ArrayLike) -> None:
-        """Let jobs arrive again that were stopped here."""
+        """Submit jobs again that were stopped here."""
         rows = np.atleast_1d(np.asarray(rows, np.int64))
         self._check_future(int(np.min(np.asarray(at))))
         self._catch_up()
@@ -140,19 +140,19 @@ class Engine(Announced, ABC):
 
     @abstractmethod
     def _expect(self, rows: Int64s) -> None:
-        """Let jobs arrive at the times in their column SUBMIT."""
+        """Submit jobs at the times in their column SUBMIT."""
 
     def submit_unit(self, unit: int, at: int) -> None:
-        """Let a unit that was defined arrive from ``at`` on, its jobs as far apart as recorded."""
+        """Submit a defined unit from ``at`` on, with its jobs spaced as recorded."""
         self.submit(*self.units.as_recorded(unit, at))
 
     @abstractmethod
     def advance(self, halt: int = FOREVER, events: int = FOREVER) -> Stop:
-        """Run until users must hear something, ``halt``, or about ``events`` events have passed."""
+        """Run until users must be notified, ``halt``, or about ``events`` events have passed."""
 
     @abstractmethod
     def next_time(self) -> int:
-        """Return when the next completion, arrival or change happens, FOREVER when none is left.
+        """Return when the next completion, arrival or change happens, FOREVER if none is left.
 
         Changes of the platform count while jobs run, wait or are to arrive.
         """
@@ -188,7 +188,7 @@ class Engine(Announced, ABC):
 
     @abstractmethod
     def complete(self) -> list[int]:
-        """Let end what ends now; return the rows over that users wait for.
+        """Complete the jobs that end now; return the rows of those whose unit someone waits for.
 
         This and the next three are for :class:`LockStep` and for engines with
         shared units, which they do not count.
@@ -196,10 +196,10 @@ class Engine(Announced, ABC):
 
     @abstractmethod
     def arrive(self) -> list[int]:
-        """Let arrive what arrives now; return the rows over by that which users wait for."""
+        """Process the arrivals of now; return the finished rows among them that users wait for."""
 
     def change(self) -> list[int]:
-        """Change of the platform what changes now; return the rows over that users wait for."""
+        """Apply the platform changes of now; return the finished rows that users wait for."""
         if self.timeline is None:
             return []
         return self.units.awaited(self.timeline.apply(self.now))
@@ -207,12 +207,12 @@ class Engine(Announced, ABC):
     @property
     @abstractmethod
     def unseen(self) -> Int64s:
-        """Rows of the jobs in the queue at which the scheduler has not looked at all."""
+        """Rows of the jobs in the queue that the scheduler has not seen yet."""
 
     def inform(self) -> None:
-        """Let the plain form of the scheduler know what it would know, for ``Scheduler.reasons``.
+        """Bring the plain form of the scheduler up to date, for ``Scheduler.reasons``.
 
-        Nothing that the run depends on changes.
+        This does not affect the run.
         """
         if self.scheduler is not None:
             self.scheduler.windows = self.windows
@@ -223,26 +223,26 @@ class Engine(Announced, ABC):
         return FOREVER if self.timeline is None else self.timeline.next_at
 
     def stays(self, rows: Int64s) -> Int64s:
-        """Return for how long jobs hold their processors from start to end, s."""
+        """Return how long jobs hold their processors, s."""
         run = self.jobs.run_time[rows]
         return np.minimum(run, self.jobs.requested_time[rows]) if self.kill else run
 
     def deliver(self, row: int) -> None:
-        """Let a job that a broker held join the queue now, as long as it runs here."""
+        """Put a job that a broker held into the queue now, with its run time here."""
         self.adopt(row)
         self._join(row)
         self.arrive()
 
     def adopt(self, row: int) -> None:
-        """Note that a job is of this cluster now, and let it need as long as it does here."""
+        """Assign a job to this cluster, and set its run time here."""
         self._take(np.array([row]))
 
     @abstractmethod
     def _join(self, row: int) -> None:
-        """Let a job arrive now, whenever its user submitted it."""
+        """Process the arrival of a job now, whenever its user submitted it."""
 
     def claim(self, row: int) -> None:
-        """Start a job now on free processors, past the queue; it is taken at its word."""
+        """Start a job now on free processors, bypassing the queue; its request is its estimate."""
         jobs, now = self.jobs, self.now
         self.settle()
         waiting, running = self.waiting, self.running
@@ -255,42 +255,42 @@ class Engine(Announced, ABC):
 
     @abstractmethod
     def schedule(self) -> None:
-        """Start jobs now: one scheduling pass; none while there is maintenance."""
+        """Start jobs now: one scheduling pass; none during maintenance."""
 
     @abstractmethod
     def switch(self, scheduler: Scheduler) -> None:
-        """Let another scheduler take over the queue and the running jobs, from now on.
+        """Switch to another scheduler for the queue and the running jobs, from now on.
 
-        It has a pass at this instant. What ended until now it does not hear.
+        It has a pass at this instant. It is not notified of jobs that have ended until now.
 
         Raises
         ------
         QuantityError
-            When the schedule is the recorded one, or the engine cannot run the scheduler.
+            If the schedule is the recorded one, or the engine cannot run the scheduler.
         """
 
     @abstractmethod
     def take_over(self, waiting: Int64s, running: Int64s) -> None:
-        """Go on with these jobs waiting and running, as the table and :attr:`up` have it now.
+        """Continue with these waiting and running jobs, and the present table and :attr:`up`.
 
-        The scheduler has a pass at this instant. For whoever changes what runs or waits in the
-        table of jobs; predictor and scheduler must have heard what happened before, :meth:`settle`.
+        The scheduler has a pass at this instant. For callers that change running or waiting jobs in
+        the table; call :meth:`settle` first, to notify predictor and scheduler of earlier events.
 
         Parameters
         ----------
         waiting, running
-            Rows in any order; submissions, estimates, starts and ends stand in the table.
+            Rows in any order; submissions, estimates, starts and ends are in the table.
         """
 
     @abstractmethod
     def settle(self) -> None:
-        """Let predictor and scheduler hear what ended and arrived since the last pass."""
+        """Notify predictor and scheduler of jobs that ended and arrived since the last pass."""
 
     def _predict(self, ended: Int64s, arrived: Int64s) -> None:
-        """Let the predictor, if any, learn from jobs that ended and foretell those that arrived.
+        """Notify the predictor, if any, of jobs that ended, and predict those that arrived.
 
-        It hears of everything at the second at which it happened, also where there was no pass
-        then, as during maintenance.
+        It is notified of each event at its second, even if there was no pass then, as during
+        maintenance.
         """
         if self.predictor is None:
             return
@@ -307,7 +307,7 @@ class Engine(Announced, ABC):
                 jobs.estimate[rows] = predictor.predict(rows, now)
 
     def _take(self, rows: Int64s) -> None:
-        """Note that jobs are submitted here, and let them need as long as they do here."""
+        """Note that jobs are submitted here, and set their run times here."""
         self._catch_up()
         matrix = self.jobs.matrix
         matrix[Column.CLUSTER, rows] = self.number
@@ -322,18 +322,19 @@ class Engine(Announced, ABC):
             self.work[rows] = matrix[Column.RUN_TIME, rows]
 
     def _catch_up(self) -> None:
-        """Let the platform change as it did while nothing was to be done here."""
+        """Apply platform changes that happened while there was nothing to do here."""
         if self.timeline is not None:
             self.timeline.catch_up(self.now)
 
     def _check_switch(self) -> None:
         if self.scheduler is None:
             raise QuantityError(
-                "switch from the recorded schedule: it knows no processors; begin with a scheduler"
+                "switch from the recorded schedule: it has no policy; begin with a scheduler"
             )
 
     def _check_future(self, at: int) -> None:
         if at < self.now:
             raise SimulationError(
-                f"submission at {at} s: it is {self.now} s already; submit now or later"
+                f"submission at {at} s: in the past, it is already {self.now} s; submit now or "
+                "later"
             )

@@ -187,10 +187,10 @@ class CompiledEngine(Engine):
         loop.submit_unit(self.jobs.matrix, self.scalars, self._heap, at, first, last, units.rows)
 
     def follow(self, first_edge: Int64s, successor: Int64s, think: Int64s) -> None:
-        """Let the engine itself release units when those they wait for are over.
+        """Make the engine itself release units when those they wait for have finished.
 
-        The units that were defined and wait for none have to be submitted; the others start at the
-        latest end of a predecessor plus its think time.
+        Defined units that wait for none must be submitted; the others start at the latest end of a
+        predecessor plus its think time.
 
         Parameters
         ----------
@@ -203,7 +203,7 @@ class CompiledEngine(Engine):
         Raises
         ------
         QuantityError
-            When there are several clusters, on any of which jobs of a unit may run.
+            If there are several clusters, on any of which jobs of a unit may run.
         """
         if self.shared:
             raise QuantityError(
@@ -228,7 +228,7 @@ class CompiledEngine(Engine):
         self._state[S.FINISHED_COUNT] = 0
         self._state[S.ALLOWANCE] = events
         while True:
-            # A predictor is asked before each pass, so these all happen outside then.
+            # A predictor is called before each pass, so with one all passes happen outside.
             policy = self._policy if self.predictor is None else None  # may change meanwhile
             if policy is None:
                 # Not by way of arrays(), which would take a quarter of a microsecond.
@@ -253,7 +253,7 @@ class CompiledEngine(Engine):
                 return Stop(stop)
 
     def _change(self) -> bool:
-        """Let the platform change; return whether units are over by it."""
+        """Apply platform changes; return whether units finish because of them."""
         rows = np.array(self.change(), np.int64)
         self._accept()
         if len(rows) > len(self._finished):
@@ -293,7 +293,7 @@ class CompiledEngine(Engine):
             self._enlarge()
 
     def _pass(self) -> None:
-        """Let the policy outside the loop have its pass."""
+        """Run the pass of a policy outside the loop."""
         s, policy = self.scalars, self._policy
         assert policy is not None
         ended = self._expected[0, : s[S.EXPECTED_END]]
@@ -306,12 +306,12 @@ class CompiledEngine(Engine):
         s[S.EXPECTED_END] = s[S.QUEUE_HEAD] = s[S.QUEUE_TAIL] = 0
 
     def _told(self) -> list[int]:
-        """Return what the last phase noted as over."""
+        """Return the jobs or units that the last phase noted as finished."""
         told: list[int] = self._finished[: self._state[S.FINISHED_COUNT]].tolist()
         return told
 
     def _accept(self) -> None:
-        """Sort what was submitted in bulk; put a few later submissions into the heap."""
+        """Sort bulk submissions; put a few later submissions into the heap."""
         if not self._pending:
             return
         rows = np.concatenate(self._pending)
@@ -324,7 +324,7 @@ class CompiledEngine(Engine):
             self._sorted = rows[np.lexsort((rows, at))]
             self.scalars[S.SORTED_NEXT], self.scalars[S.SORTED_END] = 0, len(rows)
         else:
-            # Who follows dependencies needs room for all that may be released meanwhile.
+            # To follow dependencies, there must be room for all units that may be released.
             every = self.scalars[S.RELEASE]
             self._reserve(len(self.jobs) if every else int(self.scalars[S.HEAP_SIZE]) + len(rows))
             loop.submit_jobs(self.jobs.matrix, self.scalars, self._heap, rows)
@@ -348,7 +348,7 @@ class CompiledEngine(Engine):
             self._expected = wider(self._expected, 2 * (int(s[S.EXPECTED_END]) + waiting))
 
     def _set_policy(self, scheduler: Scheduler | None) -> None:
-        """Let the loop, or a pass beside it, do what the scheduler would."""
+        """Use the loop, or a pass outside it, for the scheduler."""
         self.scheduler, self._policy = scheduler, None
         if scheduler is None:
             self.scalars[S.POLICY] = S.RECORDED
@@ -362,7 +362,7 @@ class CompiledEngine(Engine):
             self._policy = policy(scheduler, self)
 
     def _set_platform(self) -> None:
-        """Tell the kernel what the platform is like now."""
+        """Pass the present platform to the kernel."""
         s = self.scalars
         s[S.CAPACITY] = self.processors
         s[S.CHANGE_AT], s[S.CLOSED] = self.change_at, self.closed
@@ -446,7 +446,7 @@ class CompiledEngine(Engine):
             s[S.EXPECTED_END] = 0
 
     def _foretell(self, ended: Int64s, arrived: Int64s) -> None:
-        """Let the predictor hear, but not again of what a pass that takes over hears anew."""
+        """Notify the predictor, but not again of arrivals that a new pass is shown again."""
         if self.predictor is not None:
             self._predict(ended, arrived[~np.isin(arrived, self._foretold)])
         self._foretold = self._foretold[:0]

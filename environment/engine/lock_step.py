@@ -1,15 +1,16 @@
-"""Clusters side by side: their engines go from instant to instant together.
+"""Several clusters: their engines advance from instant to instant together.
 
 At one instant jobs end on all clusters, then users react, then jobs arrive on all clusters, then
 platforms change, then each cluster at which something happened has its scheduling pass. So a user
-who hears of an end on one cluster may submit to any other within the same second, and no cluster is
-ever ahead of that.
+who is notified of an end on one cluster may submit to any other within the same second, and no
+cluster is ever ahead.
 
-Where the clusters make up a grid, its jobs arrive at the broker with the arrivals of the clusters.
-After the passes the broker sends jobs on, each into the queue of a cluster, which has a pass again.
+If the clusters make up a grid, its jobs arrive at the broker with the arrivals of the clusters.
+After the passes the broker sends jobs on, each into the queue of a cluster, which then has another
+pass.
 
-This is the order of ``docs/background/time.md`` in plain Python. A plain engine alone goes this way
-too; a compiled engine alone runs the same order compiled.
+This is the order of ``docs/background/time.md`` in plain Python. A single plain engine uses it too;
+a single compiled engine runs the same order in compiled code.
 """
 
 from __future__ import annotations
@@ -51,11 +52,11 @@ class BrokerQueue:
         self.now = time
 
     def arrive(self) -> list[int]:
-        """Let arrive what arrives now; return the rows over by that which users wait for."""
+        """Process the arrivals of now; return the finished rows among them that users wait for."""
         return []
 
     def place(self) -> list[Engine]:
-        """Send one job on; return the engines that it went to, none when all have to wait."""
+        """Send one job on; return the engines that it went to, none if all must wait."""
         return []
 
 
@@ -102,13 +103,13 @@ class LockStep:
         return min(self.dispatch.next_time(), *(engine.next_time() for engine in self.engines))
 
     def advance(self, halt: int = FOREVER, events: int = FOREVER) -> Stop:
-        """Run until users must hear something, ``halt``, or about ``events`` events have passed."""
+        """Run until users must be notified, ``halt``, or about ``events`` events have passed."""
         self._halt = halt
         self._allowance = min(self.events + events, FOREVER)
         return next(self._instant)
 
     def _instants(self) -> Iterator[Stop]:
-        """Go from instant to instant; yield wherever :meth:`advance` has to come back."""
+        """Go from instant to instant; yield whenever :meth:`advance` must return."""
         engines = self.engines
         while True:
             times = [engine.next_time() for engine in engines]
@@ -144,7 +145,7 @@ class LockStep:
                     engine.schedule()
 
     def _arrive(self, active: list[Engine]) -> bool:
-        """Let arrive what arrives now; return whether a unit is over by it.
+        """Process the arrivals of now; return whether a unit finishes because of them.
 
         Engines that had nothing to do at this instant so far are put among the ``active``.
         """
@@ -157,7 +158,7 @@ class LockStep:
         return self._count(over)
 
     def _change(self, active: list[Engine]) -> bool:
-        """Let platforms change that change now; return whether any did.
+        """Apply the platform changes of now; return whether there were any.
 
         What users do about it may arrive now too.
         """
@@ -171,7 +172,7 @@ class LockStep:
         return bool(changing)
 
     def _count(self, rows: list[int]) -> bool:
-        """Count jobs as over, lower numbers first; return whether a unit is over by it."""
+        """Count jobs as finished, lower numbers first; return whether a unit has finished."""
         self.finished = self.units.count_over(sorted(rows)) if rows else ()
         return bool(self.finished)
 

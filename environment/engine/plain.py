@@ -1,4 +1,4 @@
-"""The plain engine: any scheduler, in readable Python, in the same order of time as compiled."""
+"""The plain engine: any scheduler, in readable Python, with the event order of the compiled one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class PlainEngine(Engine):
     jobs, processors, **options
         See :class:`~hpcrowd.environment.engine.base.Engine`.
     scheduler
-        Who decides; None starts every job its recorded wait after its submission, whether
+        The scheduler; None starts every job its recorded wait after its submission, whether
         processors are free or not.
     """
 
@@ -207,7 +207,7 @@ class PlainEngine(Engine):
                 )
             if self.now + waiting.estimate > self.closes:
                 raise SchedulerError(
-                    f"{scheduler.name}: job in row {job.row} is believed to run for "
+                    f"{scheduler.name}: job in row {job.row} is expected to run for "
                     f"{waiting.estimate} s from {self.now} s, into the maintenance at "
                     f"{self.closes} s; keep to Scheduler.windows, or set drains = False"
                 )
@@ -262,13 +262,13 @@ class PlainEngine(Engine):
         self._ended, self._arrived = [], []
 
     def _note(self, scheduler: Scheduler) -> None:
-        """Note when to ask again, and what was promised."""
+        """Note when to call the scheduler again, and its promises."""
         wake = scheduler.wake(self.now)
         if wake is not None:
             if wake <= self.now:
                 raise SchedulerError(
-                    f"{scheduler.name}: wants to be asked again at {wake} s and it is "
-                    f"{self.now} s already; wake() must name a later second or None"
+                    f"{scheduler.name}: wake() returned {wake} s, but it is already "
+                    f"{self.now} s; it must return a later second or None"
                 )
             self._wake = wake
         for row, start in scheduler.promises.items():
@@ -287,9 +287,9 @@ class PlainEngine(Engine):
         return EndedJob(row, *self.jobs.matrix[ENDED, row].tolist())
 
     def _expectations(self) -> tuple[RunningJob, ...]:
-        """Return the running jobs by expected end; what is late is believed to end now, or later.
+        """Return the running jobs by expected end; late jobs are expected to end now, or later.
 
-        Whoever plans ahead or predicts believes it to go on for a while.
+        Schedulers that plan ahead or use predictions expect them to run on for a while.
         """
         late = bisect_left(self._running, (self.now + self._corrects, -1), key=_by_end)
         if not late:

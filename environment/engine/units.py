@@ -1,7 +1,7 @@
-"""The units of a run: what users wait for, and how many jobs of each are not over yet.
+"""The units that users wait for, and the number of unfinished jobs in each.
 
 A unit is a set of jobs: a session, a batch, a single job. One table serves all clusters of a
-simulation, since the jobs of a unit may run on several; the last one over ends the unit.
+simulation, since the jobs of a unit may run on several; a unit finishes with its last job.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import numpy as np
 from hpcrowd.environment.errors import SimulationError
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable
 
-#: Units there is room for when the first is added.
+#: Initial capacity when the first unit is added.
 FIRST_ROOM = 256
 
 
 class UnitTable:
-    """The units of a run that begins; see the module's text.
+    """The units of a run; see the module.
 
     Parameters
     ----------
     jobs
-        The table of jobs; what an earlier run left in it is erased.
+        The table of jobs; results of an earlier run in it are erased.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class UnitTable:
         Shapes (units + 1,) and (jobs of units,): unit u of :meth:`define` is
         ``rows[first[u]:first[u + 1]]``. Units of :meth:`add` are not among them.
     remaining
-        Jobs of each unit that are not over yet, shape (units or more,).
+        Unfinished jobs of each unit, shape (units or more,).
     """
 
     def __init__(self, jobs: JobTable) -> None:
@@ -57,7 +57,7 @@ class UnitTable:
         self.jobs.matrix[Column.UNIT, rows] = np.repeat(np.arange(self._count), self.remaining)
 
     def as_recorded(self, unit: int, at: int) -> tuple[Int64s, Int64s]:
-        """Return the rows of a unit, and when each arrives from ``at`` on, apart as recorded."""
+        """Return the rows of a unit and their arrival times from ``at`` on, spaced as recorded."""
         rows = self.rows[self.first[unit] : self.first[unit + 1]]
         recorded = self.jobs.matrix[Column.RECORDED_SUBMIT, rows]
         return rows, recorded - recorded[0] + at
@@ -68,10 +68,10 @@ class UnitTable:
         Raises
         ------
         SimulationError
-            When it has no jobs, or some that are not in the table.
+            If it has no jobs, or jobs that are not in the table.
         """
         if len(rows) == 0:
-            raise SimulationError("unit without jobs: nobody would ever hear of its end")
+            raise SimulationError("unit without jobs: it would never finish; give it a job")
         self.check_rows(rows)
         unit = self._count
         if unit == len(self.remaining):
@@ -84,12 +84,12 @@ class UnitTable:
         return unit
 
     def awaited(self, rows: list[int]) -> list[int]:
-        """Return those of the rows that users wait for."""
+        """Return the rows that users wait for."""
         unit = self.jobs.unit
         return [row for row in rows if unit[row] != UNKNOWN]
 
     def count_over(self, rows: Iterable[int]) -> list[int]:
-        """Count jobs as over, in this order, and return the units that are over by that."""
+        """Count jobs as finished, in this order, and return the units that finish with them."""
         finished = []
         for row in rows:
             unit = int(self.jobs.matrix[Column.UNIT, row])
@@ -99,7 +99,7 @@ class UnitTable:
         return finished
 
     def check_rows(self, rows: Int64s) -> None:
-        """Make sure that all rows are in the table of jobs.
+        """Check that all rows are in the table of jobs.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""The broker of a grid as a Mesa agent: users submit to it, it sends jobs on to clusters."""
+"""The broker of a grid as a Mesa agent: users submit to it, and it sends jobs to clusters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GridSpec:
-    """What the broker of a grid is like.
+    """Description of the broker of a grid.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class GridSpec:
     Raises
     ------
     QuantityError
-        When the policy is not known.
+        If the policy is not known.
     """
 
     policy: str | GridPolicy = "first-fit"
@@ -46,7 +46,7 @@ class GridSpec:
 
 
 class GridBroker(mesa.Agent):  # type: ignore[misc]
-    """Holds the jobs of the grid until they go to a cluster.
+    """Holds the jobs of the grid until it sends them to a cluster.
 
     Parameters
     ----------
@@ -60,9 +60,9 @@ class GridBroker(mesa.Agent):  # type: ignore[misc]
     Attributes
     ----------
     name
-        What users call it, ``grid``.
+        Its name for users, ``grid``.
     number
-        Its number in the column CLUSTER, that of jobs that no cluster has got yet.
+        Its number in the column CLUSTER, for jobs that have not been sent to a cluster yet.
     """
 
     name = GRID
@@ -72,10 +72,10 @@ class GridBroker(mesa.Agent):  # type: ignore[misc]
         self.coallocation = coallocation
         self.dispatch = dispatch
         self.number = dispatch.number
-        #: Lets jobs arrive at given seconds; their run times and requested times become those of
+        #: Submits jobs at given seconds; their run times and requested times become those of
         #: the cluster that they go to.
         self.submit = dispatch.submit
-        #: Lets a unit of ``Simulation.own_units`` arrive, its first job at a second.
+        #: Submits a unit of ``Simulation.own_units``, with its first job at a given second.
         self.submit_unit = dispatch.submit_unit
 
     def __repr__(self) -> str:
@@ -90,43 +90,43 @@ class GridBroker(mesa.Agent):  # type: ignore[misc]
 
     @property
     def submitted(self) -> NDArray[np.bool_]:
-        """Which jobs were submitted to the broker so far, shape (jobs,)."""
+        """Mask of the jobs submitted to the broker so far, shape (jobs,)."""
         return self.dispatch.submitted
 
     def bind(self, rows: ArrayLike) -> None:
-        """Make jobs the components of one job, which are to start together on several clusters.
+        """Make jobs the components of one job, which start together on several clusters.
 
-        However they are submitted here then, all of them have to be in one call and for one second.
-        Each starts on a cluster of its own, on free processors there, past the local queue; all
-        last as long as the slowest cluster makes them.
+        All of them must later be submitted here in one call and for the same second. Each starts on
+        a different cluster, on free processors, bypassing the local queue. All take as long as on
+        the slowest of their clusters.
 
         Raises
         ------
         QuantityError
-            When the grid does without co-allocation, or the scheduler of a cluster asks a
-            predictor: it hears of no component's arrival.
+            If the grid has no co-allocation, or the scheduler of a cluster uses a predictor, which
+            would not see components arrive.
         SimulationError
-            When one of them is a component of another job.
+            If one of them is already a component of another job.
         """
         if not self.coallocation:
             raise QuantityError(
-                "co-allocation: this grid does without; give GridSpec coallocation=True"
+                "co-allocation: not enabled in this grid; use GridSpec(coallocation=True)"
             )
         for site in self.dispatch.sites:
             if site.engine.predictor is not None:
                 raise QuantityError(
-                    f"co-allocation on {site.name}: its estimates are predicted, and components "
-                    "are not in its queue; choose estimates such as requested"
+                    f"co-allocation on {site.name}: its estimates come from a predictor, which "
+                    "does not see components; choose other estimates, such as requested"
                 )
         self.dispatch.bind(rows)
 
     def submit_together(self, rows: ArrayLike, at: int) -> None:
-        """Let the components of one job arrive: :meth:`bind` and :meth:`submit` in one."""
+        """Submit the components of one job: :meth:`bind` and :meth:`submit` in one call."""
         self.bind(rows)
         self.submit(rows, at)
 
     def check_none_lost(self) -> None:
-        """Check, when nothing is left to happen, that the policy left no job waiting.
+        """Check, at the end of the run, that the policy left no job waiting.
 
         Raises
         ------
@@ -138,6 +138,6 @@ class GridBroker(mesa.Agent):  # type: ignore[misc]
         if len(lost) and all(site.engine.up == site.processors for site in sites):
             raise SchedulerError(
                 f"{self.dispatch.policy}: {plural(len(lost), 'job')} left waiting at "
-                f"{self.dispatch.now} s when nothing is left to happen, the first in row "
-                f"{lost[0]}; select() must name each job some time"
+                f"{self.dispatch.now} s, the end of the run, the first in row "
+                f"{lost[0]}; select() must name each job at some time"
             )

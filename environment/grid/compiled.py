@@ -1,10 +1,10 @@
-"""Compiled clusters side by side, and the queue of their broker: one loop runs them all.
+"""Several compiled clusters and the queue of their broker, run by one loop.
 
-Their arrays stand together. What plain Python does in
-:mod:`hpcrowd.environment.engine.lock_step` and :mod:`hpcrowd.environment.grid.dispatch` happens in
-:mod:`hpcrowd.environment.grid.kernel.loop`; it comes back for what only Python can do: a policy
-outside the loop has its pass, a platform changes, an array is to grow. Each engine keeps its own
-slices of the arrays, so that all that may be asked of an engine alone still works.
+Their arrays are stacked. :mod:`hpcrowd.environment.grid.kernel.loop` does what
+:mod:`hpcrowd.environment.engine.lock_step` and :mod:`hpcrowd.environment.grid.dispatch` do in plain
+Python; it returns for what only Python can do: the pass of a policy outside the loop, a change of
+the platform, or an array that must grow. Each engine keeps its own slices of the arrays, so that it
+can still be used like a single engine.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from hpcrowd.environment.stops import FOREVER, Stop
 
 drop_stale(G.advance_grid)
 
-#: Policies that run compiled.
+#: Compiled policies.
 COMPILED = {
     FirstFit: Q.FIRST_FIT,
     WorstFit: Q.WORST_FIT,
@@ -46,19 +46,19 @@ COMPILED = {
     FastestCompletion: Q.FASTEST_COMPLETION,
 }
 
-#: Places that arrays have at first, and room for what is over at one instant.
+#: Initial length of arrays, and room for jobs that end at one instant.
 FIRST_ROOM, FIRST_OVER = 1024, 256
 
 
-#: What each engine holds beside its scalars, in the order of ``Clusters``.
+#: Arrays of each engine besides its scalars, in the order of ``Clusters``.
 ARRAYS = ("_sorted", "_heap", "_queue", "ends", "_expected", "_finished")
 
 
 def dispatches_compiled(engines: Sequence[Engine], policy: GridPolicy) -> bool:
     """Return whether a broker of these clusters runs compiled.
 
-    It does not where platforms change, since a cluster may have to catch up before a job joins it;
-    nor where a policy outside the compiled loop keeps the queue that estimates are to look at.
+    It does not if platforms change, since a cluster may have to catch up before a job joins it, or
+    if a policy outside the compiled loop keeps the queue that completion estimates need.
     """
     return type(policy) in COMPILED and all(
         isinstance(engine, CompiledEngine)
@@ -69,14 +69,14 @@ def dispatches_compiled(engines: Sequence[Engine], policy: GridPolicy) -> bool:
 
 
 class BrokerArrays:
-    """What the kernel knows of a broker, and of all clusters together.
+    """The kernel's arrays of a broker, and of all clusters together.
 
     Parameters
     ----------
     engines
         The clusters.
     policy
-        Of the broker, its number in the kernel.
+        Number of the broker's policy in the kernel.
 
     Attributes
     ----------
@@ -107,19 +107,19 @@ class BrokerArrays:
         )  # fmt: skip
 
     def enlarge(self, jobs: int) -> None:
-        """Make room for so many jobs that wait or run on a cluster."""
+        """Make room for ``jobs`` jobs that wait or run on a cluster."""
         self.scratch = with_room(self.scratch, 2 * jobs + 2)
         if (self.counts == self.pending.shape[1]).any():
             self.pending = wider(self.pending, 2 * self.pending.shape[1])
 
 
 class CompiledDispatch(Dispatch):
-    """A broker's queue; the lock-step of the clusters, compiled, moves the jobs.
+    """A broker's queue; the compiled lock-step of the clusters moves the jobs.
 
     Attributes
     ----------
     arrays
-        Where the jobs are.
+        The arrays with the jobs.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class CompiledLockStep(LockStep):
         self._dues = np.zeros(len(engines), np.int64)
         self._over = np.zeros(FIRST_OVER, np.int64)
         self._units = np.zeros(FIRST_OVER, np.int64)
-        # Nobody's: where units are shared, no engine follows dependencies.
+        # Not of any engine: with shared units, no engine follows dependencies.
         self._links = np.zeros((1, 4), np.int64)
         self._edges = np.zeros((0, 2), np.int64)
 
@@ -240,7 +240,7 @@ class CompiledLockStep(LockStep):
             self._broker.enlarge(len(engine.running) + len(engine.waiting))
 
     def _stand_together(self) -> None:
-        """Bring into the stacks what engines hold elsewhere, because it grew or is new."""
+        """Copy into the stacks those arrays of engines that have grown or are new."""
         for place, name in enumerate(ARRAYS):
             stack = self._stacks[place]
             apart = [engine for engine in self._compiled if vars(engine)[name].base is not stack]

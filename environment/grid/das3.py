@@ -18,7 +18,7 @@ class DAS3Cluster(NamedTuple):
 
     @property
     def processors(self) -> int:
-        """Cores of all nodes, one for each processor that a job may ask for."""
+        """Cores of all nodes, one for each processor that a job may request."""
         return self.nodes * self.cores
 
 
@@ -36,7 +36,7 @@ REFERENCE_GHZ = DAS3[0].ghz
 
 
 def das3_clusters(scheduler: str = "easy") -> dict[str, ClusterSpec]:
-    """Return the clusters by name; speeds go by the clock, that of the VU's nodes is 1.
+    """Return the clusters by name; speeds are proportional to the clock, 1 for the VU's nodes.
 
     Parameters
     ----------

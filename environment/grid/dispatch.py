@@ -1,8 +1,8 @@
-"""What a broker does at an instant, in plain Python: jobs arrive at it, and go on to clusters.
+"""The queue of a broker, in plain Python: jobs arrive and are sent on to clusters.
 
-:class:`Dispatch` takes part in the lock-step of the clusters: with their arrivals those of the grid
-come into its queue, and after their scheduling passes it sends jobs on, one after the other. Each
-joins the local queue in the same instant, and the cluster has a pass again before the next.
+:class:`Dispatch` takes part in the lock-step of the clusters: jobs of the grid join its queue when
+those of the clusters arrive, and after the scheduling passes it sends jobs on, one after the other.
+Each joins the local queue in the same instant, and its cluster has another pass before the next.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from hpcrowd.environment.stops import FOREVER
 
 
 class Dispatch(BrokerQueue):
-    """The broker's queue, and how jobs leave it.
+    """The broker's queue, and the dispatch of jobs from it.
 
     Parameters
     ----------
@@ -37,12 +37,12 @@ class Dispatch(BrokerQueue):
     sites
         The clusters.
     policy
-        Who goes where.
+        Chooses the job and its cluster.
 
     Attributes
     ----------
     number
-        What stands in the column CLUSTER while a job is with the broker.
+        Value of the column CLUSTER while a job is with the broker.
     """
 
     def __init__(
@@ -98,7 +98,8 @@ class Dispatch(BrokerQueue):
         times = np.broadcast_to(np.asarray(at, np.int64), rows.shape)
         if len(rows) and times.min() < self.now:
             raise SimulationError(
-                f"submission at {times.min()} s: it is {self.now} s already; submit now or later"
+                f"submission at {times.min()} s: in the past, it is already {self.now} s; submit "
+                "now or later"
             )
         if self._parts:
             self._check_whole(dict(zip(rows.tolist(), times.tolist(), strict=True)))
@@ -108,7 +109,7 @@ class Dispatch(BrokerQueue):
         return times
 
     def _check_whole(self, times: dict[int, int]) -> None:
-        """Make sure that components come with all others of their job; second by row."""
+        """Check that all components of a job are submitted together; second by row."""
         for row, time in times.items():
             first = self._first.get(row)
             if first is not None and (row == first or first not in times):
@@ -116,7 +117,7 @@ class Dispatch(BrokerQueue):
                 if any(times.get(part) != time for part in parts):
                     raise SimulationError(
                         f"job in row {row}: one of the components in rows {parts}, which start "
-                        "together; submit all of them in one call and for one second"
+                        "together; submit all of them in one call and for the same second"
                     )
 
     def _expect(self, rows: Int64s, times: Int64s) -> None:
@@ -125,12 +126,12 @@ class Dispatch(BrokerQueue):
                 heapq.heappush(self._arrivals, (time, row))
 
     def bind(self, rows: ArrayLike) -> None:
-        """Make rows of the table the components of one job, which are to start together.
+        """Make rows of the table the components of one job, which start together.
 
         Raises
         ------
         SimulationError
-            When one of them is a component of another job.
+            If one of them is already a component of another job.
         """
         rows = np.atleast_1d(np.asarray(rows, np.int64))
         self.units.check_rows(rows)
@@ -139,15 +140,15 @@ class Dispatch(BrokerQueue):
             first = self._first.get(row, UNKNOWN)
             if first != UNKNOWN and self._parts[first] != parts:
                 raise SimulationError(
-                    f"job in row {row}: one of the components in rows {self._parts[first]}; no row "
-                    "is part of two jobs"
+                    f"job in row {row}: already a component of the job in rows "
+                    f"{self._parts[first]}; a row can be part of only one job"
                 )
         if len(parts) > 1:
             self._parts[parts[0]] = parts
             self._first.update(dict.fromkeys(parts, parts[0]))
 
     def submit_unit(self, unit: int, at: int) -> None:
-        """Let a unit that was defined arrive from ``at`` on, its jobs as far apart as recorded."""
+        """Submit a defined unit from ``at`` on, with its jobs spaced as recorded."""
         self.submit(*self.units.as_recorded(unit, at))
 
     @override
@@ -175,12 +176,12 @@ class Dispatch(BrokerQueue):
 
     @override
     def place(self) -> list[Engine]:
-        """Send one job on; return the engines that it went to, none when all have to wait.
+        """Send one job on; return the engines that it went to, none if all must wait.
 
         Raises
         ------
         SchedulerError
-            When the policy names what cannot be.
+            If the decision of the policy is impossible.
         """
         if not self._waiting:
             return []
@@ -195,7 +196,7 @@ class Dispatch(BrokerQueue):
         if len({site.name for site in sites}) != len(job.components):
             raise SchedulerError(
                 f"{self.policy.name}: job in row {job.row} has {len(job.components)} components; "
-                f"name as many sites, all different, not {[site.name for site in sites]}"
+                f"name as many different sites, not {[site.name for site in sites]}"
             )
         self._waiting.remove(job)
         if len(job.rows) > 1:
@@ -203,7 +204,7 @@ class Dispatch(BrokerQueue):
         elif job.processors > sites[0].processors:
             raise SchedulerError(
                 f"{self.policy.name}: job in row {job.row} needs {job.processors} processors, "
-                f"{sites[0].name} has {sites[0].processors}"
+                f"{sites[0].name} has only {sites[0].processors}"
             )
         else:
             sites[0].engine.deliver(job.row)
@@ -211,12 +212,12 @@ class Dispatch(BrokerQueue):
         return [site.engine for site in sites]
 
     def _claim(self, job: GridJob, sites: Sequence[Site]) -> None:
-        """Start the components of a job; all last as long as the slowest."""
+        """Start the components of a job; all take as long as the slowest one."""
         jobs, parts = self.jobs, list(zip(job.rows, job.components, sites, strict=True))
         for row, need, site in parts:
             if need > site.engine.free:
                 raise SchedulerError(
-                    f"{self.policy.name}: component in row {row} needs {need} processors, "
+                    f"{self.policy.name}: component in row {row} needs {need} processors, but "
                     f"{site.engine.free} are free on {site.name}"
                 )
         for row, _, site in parts:
@@ -235,7 +236,7 @@ def dispatch_of(
     policy: GridPolicy,
     coallocation: bool = False,
 ) -> Dispatch:
-    """Return the queue of a broker, compiled where it can be."""
+    """Return the queue of a broker, compiled if possible."""
     engines = [site.engine for site in sites]
     if not coallocation and not any(isinstance(engine, PlainEngine) for engine in engines):
         from hpcrowd.environment.grid.compiled import (
@@ -249,7 +250,7 @@ def dispatch_of(
 
 
 def lock_step(engines: Sequence[Engine], units: UnitTable, dispatch: Dispatch | None) -> LockStep:
-    """Return what advances the engines together, compiled where it can be."""
+    """Return the lock-step that advances the engines together, compiled if possible."""
     if not any(isinstance(engine, PlainEngine) for engine in engines):
         from hpcrowd.environment.grid.compiled import CompiledDispatch, CompiledLockStep
 

@@ -1,25 +1,25 @@
-"""Grids: how a broker chooses, from the jobs that it holds, which goes to which cluster.
+"""Grids: how a broker chooses which of its jobs goes to which cluster.
 
-Where several clusters make up a grid, users submit to a cluster of their choice or to the grid. A
-broker keeps the grid's jobs in a queue of its own and sends them on, one after the other; there
-they join the local queue, behind the jobs of local users. Policies that a user chooses by name
-stand here; :class:`GridPolicy` is what to subclass for one's own.
+If several clusters make up a grid, users submit to a cluster of their choice or to the grid. A
+broker keeps the grid's jobs in its own queue and sends them on, one after the other; on the cluster
+they join the local queue, behind the jobs of local users. This module has the policies that can be
+chosen by name; subclass :class:`GridPolicy` for your own.
 
 ================== =============================================================================
 name               which job goes where
 ================== =============================================================================
-first-fit          the first job for which a cluster has free processors enough, to the first such
-                   cluster (Minh 2012, section 6.3; which of several, the thesis does not tell)
+first-fit          the first job for which a cluster has enough free processors, to the first such
+                   cluster (Minh 2012, section 6.3; the thesis does not say which of several)
 worst-fit          the same job, to the cluster with the most free processors (KOALA's default,
                    unconfirmed)
-least-loaded       each job at once, to the cluster that is large enough and for whose processors
-                   the fewest are in use or asked for
-fastest-completion each job at once, to the cluster where by the estimates, with the queue served in
-                   its order, it ends first
+least-loaded       each job at once, to the cluster that is large enough and has the smallest share
+                   of processors in use or requested
+fastest-completion each job at once, to the cluster where it ends first according to the estimates,
+                   with the queue served in order
 ================== =============================================================================
 
-Free are processors that nobody uses after the local pass, less those that jobs of the grid ask for
-which wait in the local queue already: who counts them twice sends a whole queue on for one gap.
+Free processors are those not in use after the local pass, minus those requested by jobs of the grid
+that already wait in the local queue: otherwise a whole queue would be sent on to fill one gap.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from hpcrowd.environment.jobs import JobTable
 
 
-#: What users submit to when they submit to the grid.
+#: The name that users submit to for the grid.
 GRID = "grid"
 
 
@@ -52,8 +52,8 @@ class GridJob(NamedTuple):
     row: int  #: row in the table of jobs; of the first component where there are several
     processors: int  #: of all components together
     submit: int  #: s since the origin
-    requested_time: int  #: s on the first cluster's nodes, what the user asked for
-    run_time: int  #: s on the first cluster's nodes; only estimates that are exact look at it
+    requested_time: int  #: s on the first cluster's nodes, as requested by the user
+    run_time: int  #: s on the first cluster's nodes; used only by exact estimates
     user: int
     components: tuple[int, ...]  #: processors of each component; they start together
     rows: tuple[int, ...]  #: of the components
@@ -65,9 +65,9 @@ class Site:
     Parameters
     ----------
     name
-        What users call it.
+        Its name for users.
     engine
-        What runs it.
+        The engine that runs it.
     """
 
     def __init__(self, name: str, engine: Engine) -> None:
@@ -85,28 +85,28 @@ class Site:
 
     @property
     def free(self) -> int:
-        """Free processors, less those that jobs of the grid ask for which wait there."""
+        """Free processors, minus those requested by jobs of the grid that wait there."""
         if not self.pending:
             return self.engine.free
         return self.engine.free - int(self.engine.jobs.processors[self.pending].sum())
 
     @property
     def load(self) -> Fraction:
-        """Processors in use and asked for, over its size."""
+        """Processors in use and requested, divided by its size."""
         engine = self.engine
         asked = int(engine.jobs.processors[engine.waiting].sum())
         return Fraction(engine.up - engine.free + asked, engine.processors)
 
     def look(self) -> None:
-        """Take notice of which jobs of the grid have started since."""
+        """Update which jobs of the grid have started."""
         started = self.engine.jobs.start
         self.pending = [row for row in self.pending if started[row] < 0]
 
     def completion(self, job: GridJob, now: int) -> int:
-        """Return when a job would end here by what the scheduler believes of all run times.
+        """Return when a job would end here according to the scheduler's estimates.
 
-        The queue is taken to be served in its order, without backfilling; what outran its estimate
-        is taken to end now. FOREVER where processors that are down keep it from starting.
+        The queue is assumed to be served in order, without backfilling, and jobs that outran their
+        estimates to end now. FOREVER if the job cannot start because processors are down.
         """
         engine, jobs = self.engine, self.engine.jobs
         running, waiting = engine.running, engine.waiting
@@ -126,7 +126,7 @@ class Site:
         return time + self.believed(job)
 
     def believed(self, job: GridJob) -> int:
-        """Return the run time that the scheduler here would believe, s; predictors aside."""
+        """Return the run time that the scheduler here would expect, s; predictors are not used."""
         engine = self.engine
         times = time_at_speed(np.array([job.requested_time, job.run_time]), engine.speed)
         requested, run = int(times[0]), int(times[1])
@@ -138,29 +138,29 @@ class Site:
 class GridPolicy(ABC):
     """Decides which job of the grid goes to which cluster next. Subclass it."""
 
-    #: To choose it by, and for summaries.
+    #: Its name in options and summaries.
     name = "own"
 
-    #: Whether it is asked before the local passes too, so that a job is in a local queue, and takes
-    #: part in its pass, in the second in which it is submitted.
+    #: Whether it is also called before the local passes, so that a job joins a local queue, and
+    #: takes part in its pass, in the second of its submission.
     at_once = False
 
     @abstractmethod
     def select(
         self, now: int, waiting: Sequence[GridJob], sites: Sequence[Site]
     ) -> tuple[GridJob, Sequence[Site]] | None:
-        """Name a job and the site of each of its components; None when all are to wait.
+        """Name a job and the site of each of its components; None if all must wait.
 
-        Asked at every instant at which anything happened, after the local passes, and again after
-        each job that it names and the pass that this job takes part in. See also :attr:`at_once`.
+        Called at every instant with an event, after the local passes, and again after each job that
+        it names and the pass of that job's cluster. See also :attr:`at_once`.
 
         Parameters
         ----------
         now
             The present second.
         waiting
-            The jobs that the broker holds, by submission and number; at least one. Those that are
-            too large for all clusters are rejected before.
+            The jobs that the broker holds, by submission and number; at least one. Jobs that are
+            too large for all clusters have been rejected before.
         sites
             The clusters, in their order.
         """
@@ -172,8 +172,8 @@ class GridPolicy(ABC):
 def parts_of(processors: int, most: int) -> list[int]:
     """Return the sizes of the fewest components of at most ``most`` processors, widest first.
 
-    They are as equal as can be, as Bucur and Epema split jobs for DAS (unconfirmed); Minh 2012
-    names KOALA, which starts such components together, and does not tell of sizes.
+    They are as equal as possible, as Bucur and Epema split jobs for DAS (unconfirmed); Minh 2012
+    names KOALA, which starts such components together, but gives no sizes.
     """
     count = -(-processors // most)
     size, wider = divmod(processors, count)
@@ -181,7 +181,7 @@ def parts_of(processors: int, most: int) -> list[int]:
 
 
 def fits(components: Sequence[int], sizes: Sequence[int]) -> bool:
-    """Return whether clusters of these sizes, all free, hold each component on one of its own."""
+    """Return whether empty clusters of these sizes can hold each component on a different one."""
     if len(components) > len(sizes):
         return False
     pairs = zip(sorted(components, reverse=True), sorted(sizes, reverse=True), strict=False)
@@ -194,10 +194,10 @@ def rooms_of(sites: Sequence[Site]) -> list[tuple[int, Site]]:
 
 
 def spread(components: Sequence[int], rooms: Sequence[tuple[int, Site]]) -> list[Site] | None:
-    """Return a site of its own for each component, None when they do not all fit now.
+    """Return a different site for each component, None if they do not all fit now.
 
-    The largest component goes to the site with the most free processors, and so on, which finds
-    room whenever there is some.
+    The largest component goes to the site with the most free processors, and so on, which finds a
+    placement whenever there is one.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ class FirstFit(GridPolicy):
         return None
 
     def choose(self, able: Sequence[Site]) -> Site:
-        """Return which of the sites with room a job goes to."""
+        """Return the site for a job, among those with room."""
         return able[0]
 
 
@@ -262,7 +262,7 @@ class AtOnce(GridPolicy):
 
     @abstractmethod
     def cost(self, job: GridJob, site: Site, now: int) -> Fraction | int:
-        """Return what is to be least."""
+        """Return the cost of a site, which is minimised."""
 
     @override
     def select(
@@ -301,19 +301,19 @@ class FastestCompletion(AtOnce):
         return site.completion(job, now)
 
 
-#: Policies by the name a user gives.
+#: Policies by name.
 GRID_POLICIES: dict[str, type[GridPolicy]] = {
     policy.name: policy for policy in (FirstFit, WorstFit, LeastLoaded, FastestCompletion)
 }
 
 
 def parse_grid_policy(policy: str | GridPolicy) -> GridPolicy:
-    """Return the policy of a name; one's own as it is.
+    """Return the policy with this name; a policy object is returned as it is.
 
     Raises
     ------
     QuantityError
-        When the name is not known.
+        If the name is not known.
     """
     if isinstance(policy, GridPolicy):
         return policy

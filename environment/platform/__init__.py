@@ -1,1 +1,1 @@
-"""What changes of a cluster during a run, and where its jobs are drawn."""
+"""Changes of a cluster during a run, and the placement of its jobs in pictures."""

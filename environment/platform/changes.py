@@ -1,18 +1,19 @@
-"""Changes of a cluster during a run: what the machine room does while users work.
+"""Changes of a cluster during a run: failures, maintenance, new sizes, speeds and policies.
 
-Each change is plain data with the second at which it happens. What becomes of running jobs that a
-change stops, their *fate*, is said with it:
+Each change is plain data with the second at which it happens. It also sets what happens to running
+jobs that it stops, their *fate*:
 
 ``requeue``
-    The scheduler puts the job back at once; it keeps its submission, and so its place.
+    The scheduler puts the job back into the queue at once; it keeps its submission time, and so its
+    place.
 ``resubmit``
-    Its user notices and submits it again, after a pause of its own.
+    Its user notices after a while and submits it again.
 ``fail``
-    It is over for good, and its user goes on.
+    It ends for good, and its user continues.
 
-The engine has no placement of jobs on nodes. Processors that fail are a stretch at a random place
-among those that are up, laid out as the free ones first, then those of running jobs by job number,
-and round to the first again; every job that the stretch touches is stopped.
+The engine does not place jobs on nodes. Processors that fail are a contiguous stretch at a random
+place in a list of those that are up: first the free ones, then those of running jobs by job number,
+then around to the first again. Every job that the stretch touches is stopped.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-#: What becomes of running jobs that a change stops.
+#: Fates of running jobs that a change stops.
 Fate = Literal["requeue", "resubmit", "fail"]
 
 FATES = ("requeue", "resubmit", "fail")
@@ -52,7 +53,7 @@ class NodesDown:
     at, until
         s since the origin; None for good.
     processors
-        How many.
+        Number of processors.
     jobs
         Fate of the jobs that run there.
     """
@@ -76,11 +77,12 @@ class Failures:
         below 1 makes failures come in bursts: Schroeder and Gibson (2006) fit 0.7 to 0.8
         (unconfirmed).
     repair, repair_shape
-        The same of the times to repair.
+        The same for the times to repair.
     processors
         Processors of a node.
     start, until
-        s since the origin; failures happen between them, the first a whole time after the start.
+        s since the origin; failures happen between them, the first one a full time between failures
+        after the start.
     jobs
         Fate of the jobs that run on a node that fails.
     """
@@ -99,18 +101,18 @@ class Failures:
 
 @dataclass(frozen=True)
 class Maintenance:
-    """The whole cluster is closed for a while; before, it is drained.
+    """The whole cluster is drained, and then closed for a while.
 
-    From the announcement on no job starts that is believed to run into the window.
+    From the announcement on, no job starts that is expected to run into the window.
 
     Attributes
     ----------
     start, end
         s since the origin.
     announced
-        s before the start; 0 for a window that nobody knew of. A week unless given (unconfirmed).
+        s before the start; 0 for a window without announcement. A week unless given (unconfirmed).
     jobs
-        Fate of jobs that still run at the start; ``run`` lets them go on.
+        Fate of jobs that still run at the start; with ``run`` they continue.
     """
 
     start: int
@@ -123,7 +125,7 @@ class Maintenance:
 class Resize:
     """The cluster has another number of processors from now on.
 
-    When it shrinks, running jobs go on, and waiting jobs larger than it are rejected.
+    When it shrinks, running jobs continue, and waiting jobs larger than it are rejected.
 
     Attributes
     ----------
@@ -141,15 +143,15 @@ class Resize:
 class SpeedChange:
     """The nodes have another speed from now on.
 
-    What is left of running jobs, and the run times of all jobs to come, are divided by the factor,
-    rounded half up, at least 1 s. Requested times stay what users asked for.
+    The remaining run times of running jobs, and the run times of all later jobs, are divided by the
+    factor, rounded half up, at least 1 s. Requested times stay as they are.
 
     Attributes
     ----------
     at
         s since the origin.
     factor
-        So many times as fast as before.
+        New speed divided by the speed before.
     """
 
     at: int
@@ -178,16 +180,16 @@ Change = NodesDown | Failures | Maintenance | Resize | SpeedChange | SwitchPolic
 
 
 def changes_until(now: int, changes: Sequence[Change], processors: int) -> dict[str, list[Any]]:
-    """Return sizes, speeds and schedulers that a cluster got until ``now``, fit for JSON.
+    """Return the changes of size, speed and scheduler until ``now``, ready for JSON.
 
     Parameters
     ----------
     now
         s since the origin.
     changes
-        Of one cluster.
+        Changes of one cluster.
     processors
-        Its size at first.
+        Its initial size.
 
     Returns
     -------
@@ -215,19 +217,19 @@ def changes_until(now: int, changes: Sequence[Change], processors: int) -> dict[
 
 
 def check_changes(changes: Sequence[Change], processors: int) -> None:
-    """Make sure that changes can be, and do not contradict each other.
+    """Check that changes are possible and do not contradict each other.
 
     Parameters
     ----------
     changes
-        Of one cluster.
+        Changes of one cluster.
     processors
-        Its size at first.
+        Its initial size.
 
     Raises
     ------
     QuantityError
-        Naming the first that cannot be, and the rule.
+        Names the first wrong change, and the rule.
     """
     for change in changes:
         _check_one(change)
@@ -235,25 +237,25 @@ def check_changes(changes: Sequence[Change], processors: int) -> None:
         times = sorted(change.at for change in changes if isinstance(change, kind))
         for one, other in pairwise(times):
             if one == other:
-                raise QuantityError(f"{what} at {one} s: there are two in this second; keep one")
+                raise QuantityError(f"{what} at {one} s: two in the same second; keep one")
     windows = sorted(
         (change.start, change.end) for change in changes if isinstance(change, Maintenance)
     )
     for (start, end), (again, _) in pairwise(windows):
         if again < end:
             raise QuantityError(
-                f"maintenance from {again} s: another lasts from {start} to {end} s; make them one"
+                f"maintenance from {again} s: overlaps the one from {start} to {end} s; merge them"
             )
     _check_processors(changes, processors)
 
 
 def _check_one(change: Change) -> None:
-    """Make sure that a change can be."""
+    """Check that a change is valid."""
     name = type(change).__name__
     for field in ("at", "start", "end", "until", "announced"):
         value = getattr(change, field, None)
         if value is not None and not (isinstance(value, int) and 0 <= value < FOREVER):
-            raise QuantityError(f"{name} with {field} {value!r}: must be whole s, 0 or more")
+            raise QuantityError(f"{name} with {field} {value!r}: must be whole seconds, 0 or more")
     begin = getattr(change, "at", getattr(change, "start", 0))
     end = getattr(change, "until", getattr(change, "end", None))
     if end is not None and end <= begin:

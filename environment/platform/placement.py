@@ -1,8 +1,8 @@
-"""Which processors a job is drawn on: first fit, computed after the run.
+"""The processors that a job is drawn on in a Gantt chart: first fit, computed after the run.
 
-The cluster of a simulation is a pool: a job holds so many processors, not certain ones. A Gantt
-picture needs rows, so here every job is given the lowest row of consecutive processors that are
-free as long as it runs; where none is long enough it is split into as few pieces as possible.
+The cluster of a simulation is a pool: a job holds a number of processors, not particular ones. A
+Gantt chart needs rows, so here every job gets the lowest consecutive processors that are free while
+it runs; if there is no such stretch, the job is split into as few pieces as possible.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from hpcrowd.environment.jobs import Int64s
 
 @dataclass(frozen=True)
 class Placement:
-    """Pieces of jobs on rows of processors, by start of their jobs.
+    """Pieces of jobs on rows of processors, ordered by the start of their jobs.
 
     Attributes
     ----------
     job
-        Place of the piece's job in what was placed, shape (pieces,).
+        Index of the job of each piece, shape (pieces,).
     row
         Its first processor, counted from 0, shape (pieces,).
     height
-        How many processors from there on, shape (pieces,).
+        Number of processors from there on, shape (pieces,).
     rows
-        Rows that were needed: the size of the machine, or more where jobs ran on more processors
-        than there are (which the scheduler ``recorded`` and recorded traces may do).
+        Number of rows needed: the size of the machine, or more if jobs ran on more processors than
+        it has (which happens with the scheduler ``recorded`` and in recorded traces).
     """
 
     job: Int64s
@@ -39,12 +39,12 @@ class Placement:
 
 
 class FreeRows:
-    """Processors that are free, as stretches of consecutive rows in rising order.
+    """Free processors, as stretches of consecutive rows in ascending order.
 
     Parameters
     ----------
     first, count
-        The rows that there are; all are free.
+        The rows; all are free.
     """
 
     def __init__(self, first: int, count: int) -> None:
@@ -96,11 +96,11 @@ def place(begin: Int64s, end: Int64s, processors: Int64s, machine: int) -> Place
     Parameters
     ----------
     begin, end
-        s, shape (jobs,); at its end a job has left its processors already.
+        s, shape (jobs,); the end is exclusive.
     processors
-        How many each job holds, shape (jobs,).
+        Number that each job holds, shape (jobs,).
     machine
-        Processors that there are. Rows beyond them are only used while they do not suffice.
+        Processors of the machine. More rows are used only while these do not suffice.
 
     Returns
     -------
@@ -138,7 +138,7 @@ def place(begin: Int64s, end: Int64s, processors: Int64s, machine: int) -> Place
 
 
 def _peak(begin: Int64s, end: Int64s, processors: Int64s) -> int:
-    """Return the most processors that are held at a time, also by jobs of no length."""
+    """Return the largest number of processors held at a time, including zero-length jobs."""
     if not len(begin):
         return 0
     length = (end > begin).astype(np.int64)

@@ -7,8 +7,8 @@ A file has two columns, with a header, and one line for each step::
     2024-01-08T01:00:00+01:00,298.0
 
 ``time`` is either whole seconds of the run or a date and time of ISO 8601 with its offset from
-universal time, the same kind on all lines. A value holds from its time until the next; the last one
-holds as long as the usual step, which is the most common one.
+universal time, the same kind on all lines. A value is valid from its time until the next one; the
+last value for the length of the usual step, which is the most common one.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ class Signal:
     Attributes
     ----------
     times
-        When each step begins, rising, shape (steps,): s of the run, or Unix time.
+        The beginning of each step, ascending, shape (steps,): s of the run, or Unix time.
     values
         The value of each step, shape (steps,).
     absolute
         Whether ``times`` are Unix times.
     source
-        Where it comes from, for messages.
+        The origin, for messages.
 
     Raises
     ------
     SignalError
-        When times do not rise or leave a gap, or a value is not a number.
+        If times do not ascend or have a gap, or a value is not a number.
     """
 
     times: Int64s
@@ -79,17 +79,17 @@ class Signal:
 
     @cached_property
     def step(self) -> int:
-        """The usual step, s: the most common one, the shortest of those if there are several."""
+        """The usual step, s: the most common one, and the shortest if several are as common."""
         steps, counts = np.unique(np.diff(self.times), return_counts=True)
         return int(steps[counts.argmax()])
 
     def seconds(self, clock: Clock) -> Int64s:
-        """Return when the steps begin and the last one ends, s of the run, shape (steps + 1,).
+        """Return the beginnings of the steps and the end of the last one, s, shape (steps + 1,).
 
         Raises
         ------
         SignalError
-            When times are dates and the trace does not say when it began.
+            If times are dates and the trace has no start time.
         """
         edges = np.append(self.times, self.times[-1] + self.step)
         if not self.absolute:
@@ -97,8 +97,8 @@ class Signal:
         if clock.nominal:
             raise SignalError(
                 self.source,
-                "times are dates, and the trace does not say when it began; give times in s of "
-                "the run, or UnixStartTime in the header of the trace",
+                "times are dates, but the trace has no start time; give times in s of the run, or "
+                "put UnixStartTime into the header of the trace",
             )
         shifted: Int64s = edges - clock.unix_start
         return shifted
@@ -106,7 +106,7 @@ class Signal:
     def periods(
         self, clock: Clock, *, above: float | None = None, below: float | None = None
     ) -> list[tuple[int, int]]:
-        """Return (from, to), s of the run, wherever the value is above or below a threshold."""
+        """Return (from, to), s of the run, of periods with values above or below a threshold."""
         edges = self.seconds(clock)
         active = np.zeros(len(self.values), bool)
         if above is not None:
@@ -124,7 +124,7 @@ def read_signal(path: str | os.PathLike[str]) -> Signal:
     Raises
     ------
     SignalError
-        One line with file, line, field and value that says what is wrong.
+        If something is wrong; the message is one line with file, line, field and value.
     """
     try:
         text = Path(path).read_bytes().decode("utf-8-sig")
@@ -138,12 +138,12 @@ def read_signal(path: str | os.PathLike[str]) -> Signal:
 
 
 def parse_signal(lines: Iterable[str], source: str = "signal") -> Signal:
-    """Return the signal that the lines of a CSV file hold, the header first.
+    """Return the signal in the lines of a CSV file, the header first.
 
     Raises
     ------
     SignalError
-        One line that says what is wrong.
+        If something is wrong; the message is one line.
 
     Examples
     --------
@@ -192,7 +192,7 @@ def parse_signal(lines: Iterable[str], source: str = "signal") -> Signal:
 
 
 def _time(text: str, line: str) -> tuple[int, bool]:
-    """Return seconds of the run or Unix time, and which of both."""
+    """Return seconds of the run or Unix time, and whether it is Unix time."""
     if re.fullmatch(r"-?\d+", text, re.ASCII):
         return int(text), False
     try:

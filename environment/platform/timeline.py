@@ -45,10 +45,10 @@ from hpcrowd.environment.schedulers.names import parse_scheduler
 from hpcrowd.environment.stops import FOREVER
 from hpcrowd.environment.streams import Streams
 
-#: Runs of one job that may be stopped before that is an error: it would never end.
+#: Number of times that one job may be stopped before that is an error: it would never end.
 LARGEST_RESTARTS = 10_000
 
-#: Who is told that running jobs were stopped and are to be submitted again: rows and the second.
+#: Called when stopped jobs must be submitted again: rows and the second.
 Lost = Callable[[Int64s, int], None]
 
 # The order within a second.
@@ -57,7 +57,7 @@ UP, OPEN, SIZE, SPEED, POLICY, ANNOUNCE, DOWN, CLOSE = range(8)
 
 @dataclass(frozen=True)
 class Attempt:
-    """A run of a job that did not come to its end."""
+    """A run of a job that was stopped."""
 
     row: Annotated[int, "row of the job in the table of jobs"]
     number: Annotated[int, "job number, as in the table of jobs"]
@@ -71,7 +71,7 @@ class Attempt:
 
     @property
     def processor_seconds(self) -> int:
-        """Processor-seconds that were lost."""
+        """Lost processor-seconds."""
         return (self.end - self.start) * self.processors
 
 
@@ -83,41 +83,41 @@ MEANING: dict[str, str] = {
 
 
 class Timeline:
-    """Changes an engine as time goes on.
+    """Applies the changes to an engine in the course of the run.
 
     Parameters
     ----------
     engine
-        Whose processors these are; it asks with :meth:`apply` when :attr:`next_at` has come.
+        The engine that changes; it calls :meth:`apply` at :attr:`next_at`.
     changes
-        What is to change.
+        The changes.
     streams
         Random streams of the run.
     lost
-        Hears of jobs that their users have to submit again.
+        Called with jobs that their users must submit again.
     adaptive
-        Which scheduler decides of the policy from the beginning, if any.
+        The adaptive scheduler that chooses the policy from the beginning, if any.
 
     Attributes
     ----------
     next_at
-        When the next change happens, FOREVER when none is left.
+        Time of the next change, FOREVER if none is left.
     attempts
         Runs of jobs that were stopped, in order.
     down
         Processors that are down.
     failures
-        How often random failures have struck so far.
+        Number of random failures so far.
     history
-        From which second on there were how many processors, and how many of these were neither
-        down nor closed for maintenance, in order.
+        Second, number of processors from then on, and how many of these were neither down nor
+        closed for maintenance, in order.
     reviews
-        Which policy is in charge.
+        The policy in use.
 
     Raises
     ------
     QuantityError
-        When changes contradict each other.
+        If changes contradict each other.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Timeline:
         self._changes, self._size = tuple(changes), engine.processors
         self._steps: list[tuple[int, int, int, int, Callable[[], None]]] = []
         self._numbers = 0
-        self._single = 0  # steps to come that are not of a random process
+        self._single = 0  # future steps that are not part of a random process
         self._since = self._now = 0
         self._down_area = self._closed_s = 0
         self._waiting: Int64s = np.zeros(0, np.int64)
@@ -156,7 +156,7 @@ class Timeline:
         self._look_ahead()
 
     def _plan(self, change: Change, index: int, streams: Streams) -> None:
-        """Put the steps of a change into their places."""
+        """Schedule the steps of a change."""
         name = ("failures", self.engine.number, index)
         match change:
             case NodesDown():
@@ -188,7 +188,7 @@ class Timeline:
     def _add_failure(
         self, change: Failures, times: Iterator[tuple[int, int]], victims: np.random.Generator
     ) -> None:
-        """Put the next failure of a process into its place."""
+        """Schedule the next failure of a process."""
         for at, repaired in times:
             step = partial(self._fail, change, repaired, times, victims)
             self._add(at, DOWN, step, single=0)
@@ -199,13 +199,13 @@ class Timeline:
         self.next_at = min(step, self.reviews.next_at)
 
     def catch_up(self, now: int) -> None:
-        """Do what happened before ``now`` while nothing ran, waited or was to arrive."""
+        """Apply changes before ``now`` while nothing ran, waited or was to arrive."""
         self._look_ahead()
         while self.next_at < now:
             self.apply(self.next_at)
 
     def apply(self, now: int) -> list[int]:
-        """Change what changes at ``now``; return rows of the jobs that are over by that."""
+        """Apply the changes at ``now``; return the rows of the jobs that end because of them."""
         engine = self.engine
         self._over, self._told, self._successor = [], [], None
         if self._is_hopeless(now):
@@ -237,29 +237,29 @@ class Timeline:
         return sorted(self._over)
 
     def _is_hopeless(self, now: int) -> bool:
-        """Return whether jobs wait that would have started before now if they ever could.
+        """Return whether waiting jobs can never start.
 
-        Nothing runs and nothing will arrive, all that will ever be up is up, and nothing is to come
-        but random failures; those would go on for ever.
+        That is so if nothing runs or will arrive, everything that will ever be up is up, and only
+        random failures, which would continue for ever, are still to come.
         """
         engine = self.engine
         if self._single or engine.arriving or len(engine.running) or not len(engine.waiting):
             return False
-        # Whoever arrives or has room made now has the pass of this second yet to come.
+        # For jobs that arrive or get room now, the pass of this second is still to come.
         submits, ends = engine.jobs.enqueued[engine.waiting], engine.jobs.end
         if np.any(submits >= now) or np.any(ends == now):
             return False
         return not self.reviews.would_switch(now)
 
     def _account(self, now: int) -> None:
-        """Add up what was down or closed since the last change."""
+        """Add up the processors that were down or closed since the last change."""
         passed = now - self._since
         self._down_area += passed * (self.engine.processors - self.engine.up)
         self._closed_s += passed * self.engine.closed
         self._since = self._now = now
 
     def account(self, now: int) -> dict[str, Any]:
-        """Return what happened until ``now``, fit for JSON."""
+        """Return the effects of changes until ``now``, ready for JSON."""
         self._account(max(now, self._since))
         self.reviews.account(max(now, self._since))
         fates = [attempt.fate for attempt in self.attempts]
@@ -298,7 +298,7 @@ class Timeline:
         self._add_failure(change, times, victims)
 
     def _strike(self, processors: int, victims: np.random.Generator, cause: str, fate: str) -> int:
-        """Take processors down wherever they are; return how many, fewer where not as many are up.
+        """Take processors down at a random place; return how many, fewer if not enough are up.
 
         Each strike takes one number from ``victims``, whatever happens in the run.
         """
@@ -312,7 +312,7 @@ class Timeline:
             return 0
         self.down += struck
         first = min(int(place * width), width - 1)
-        last = first + struck  # beyond the width it goes on at the first place
+        last = first + struck  # wraps around to the first place
         ends = free + np.cumsum(held)
         begins = ends - held
         hit = (begins < last) & (ends > first) | (begins < last - width)
@@ -366,7 +366,7 @@ class Timeline:
         return isinstance(found, Estimates) and found.kind == "exact"
 
     def _set_run_times(self, rows: Int64s) -> None:
-        """Let waiting jobs need as long as they do at the present speed."""
+        """Set the run times of waiting jobs to those at the present speed."""
         engine = self.engine
         if engine.work is None:
             return
@@ -407,22 +407,22 @@ class Timeline:
         self._waiting = np.append(self._waiting, rows[~large])
 
     def _end(self, rows: Int64s, state: State) -> None:
-        """Note that jobs are over."""
+        """Note that jobs have ended."""
         self.engine.jobs.state[rows] = state
         self._over += rows.tolist()
 
 
 class Reviews:
-    """Which policy is in charge of an engine, for how long, and which is to be.
+    """The policy that an engine uses under an adaptive scheduler, for how long, and the next one.
 
     Attributes
     ----------
     next_at
-        When the system is looked at next, FOREVER where no adaptive scheduler is in charge.
+        Time of the next check, FOREVER without an adaptive scheduler.
     in_charge
-        Seconds for which each policy, in text, was in charge.
+        Seconds for which each policy, as text, was used.
     switches
-        How often another policy took over.
+        Number of switches to another policy.
     """
 
     def __init__(self, engine: Engine, adaptive: Adaptive | None) -> None:
@@ -434,22 +434,22 @@ class Reviews:
         self._adaptive = adaptive
         self._since = 0
         self._correlation = WeeklyCorrelation()
-        self._heard = -1  # jobs that ended by then have been told to it
+        self._heard = -1  # it knows of the jobs that ended by then
         if adaptive is not None:
             self.next_at = adaptive.every_s
 
     def begin(self, adaptive: Adaptive, now: int) -> Scheduler:
-        """Put an adaptive scheduler in charge; return the policy that takes over."""
+        """Start to use an adaptive scheduler; return the policy that takes over."""
         self._adaptive = adaptive
         self.next_at = now + adaptive.every_s
         return _made(self._choice(now))
 
     def end(self) -> None:
-        """Let no adaptive scheduler be in charge any more."""
+        """Stop using an adaptive scheduler."""
         self._adaptive, self.next_at = None, FOREVER
 
     def look(self, now: int) -> Scheduler | None:
-        """Look at the system; return the policy that is to take over, None to go on."""
+        """Check the system; return the policy that is to take over, None to continue."""
         if self._adaptive is None:
             return None
         self.next_at = now + self._adaptive.every_s
@@ -457,29 +457,29 @@ class Reviews:
         return None if choice == self._policy else _made(choice)
 
     def would_switch(self, now: int) -> bool:
-        """Return whether a look now would let another policy take over."""
+        """Return whether a check now would switch to another policy."""
         return self._adaptive is not None and self._choice(now) != self._policy
 
     def account(self, now: int) -> None:
-        """Count the time until now for the policy that is in charge."""
+        """Count the time until now for the policy in use."""
         self.in_charge[self._policy] += now - self._since
         self._since = now
 
     def took_over(self, scheduler: Scheduler, now: int) -> None:
-        """Note that another policy is in charge from now on."""
+        """Note that another policy is used from now on."""
         self.account(now)
         self.switches += 1
         self._policy = str(scheduler)
 
     def _choice(self, now: int) -> str:
-        """Return the text of the policy that is to be in charge."""
+        """Return the text of the policy to use."""
         assert self._adaptive is not None
         engine = self.engine
         wanted = int(engine.jobs.processors[engine.waiting].sum())
         return self._adaptive.policy(wanted, engine.up, self._expected(now))
 
     def _expected(self, now: int) -> float:
-        """Return the correlation to expect this week; hear what ended once a week."""
+        """Return the correlation expected for this week; jobs that ended are added once a week."""
         if now // WEEK > self._heard // WEEK:
             jobs = self.engine.jobs
             rows = jobs.ended(self.engine.number)

@@ -1,1 +1,1 @@
-"""Batch schedulers in plain Python: :mod:`.base` says what one is, :mod:`.names` lists them."""
+"""Batch schedulers in plain Python: :mod:`.base` has the base class, :mod:`.names` the list."""

@@ -11,17 +11,17 @@ from hpcrowd.environment.errors import QuantityError, SchedulerError
 from hpcrowd.environment.quantities import parse_duration
 from hpcrowd.environment.schedulers.base import Look, Scheduler, WaitingJob
 
-#: How often the state is looked at. The source leaves it open (unconfirmed).
+#: Time between checks of the state. The source leaves it open (unconfirmed).
 EVERY = "1h"
 
-#: Waiting jobs ask for more than so many times the processors that are up: the system is
-#: overloaded. The source names queue and nodes but no measure (unconfirmed).
+#: The system is overloaded if waiting jobs request more than this many times the processors that
+#: are up. The source names queue and nodes but no measure (unconfirmed).
 OVERLOAD = 1.0
 
 # Policies of the states. From the source: a policy without backfilling when overloaded, selective
 # with one threshold where the correlation is positive; categorized selective was better where it is
-# negative (Figure 7.4). Our choice (unconfirmed): which prevails when overloaded, and SJF as
-# the one without backfilling, since under FCFS a long queue keeps itself long.
+# negative (Figure 7.4). Our choice (unconfirmed): overload takes precedence, and SJF is the policy
+# without backfilling, since under FCFS a long queue keeps itself long.
 OVERLOAD_POSITIVE = "selective"
 OVERLOAD_NEGATIVE = "sjf"
 UNDERLOAD_POSITIVE = "selective"
@@ -30,33 +30,33 @@ UNDERLOAD_NEGATIVE = "selective-categorized"
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Adaptive(Scheduler):
-    """Adaptive scheduling: overload and the correlation to come decide which policy is in charge.
+    """Adaptive scheduling: overload and the expected correlation decide which policy is used.
 
-    Once in a while the system is looked at. It is *overloaded* when waiting jobs ask for more than
-    ``overload`` times the processors that are up. It is *positive* unless long jobs are expected to
-    need fewer processors this week: the rank correlation of run time and processors expected is the
-    mean of those of the two weeks before, of jobs that have ended, and 0 where there were none. The
-    policy of that state takes over queue and running jobs, if another is in charge.
+    The state of the system is checked at intervals. It is *overloaded* if waiting jobs request more
+    than ``overload`` times the processors that are up. It is *positive* unless long jobs are
+    expected to need fewer processors this week: the expected rank correlation of run time and
+    processors is the mean of the previous two weeks, over jobs that have ended, and 0 if there were
+    none. If another policy is in use, that of the state takes over queue and running jobs.
 
     Source: Minh 2012, section 7.4, which sketches the four states and the forecast by two weeks.
 
-    A look costs time in proportion to the queue, once a week to the jobs of the trace; a take-over
-    costs as much as a pass of the new policy, which draws its plan anew.
+    A check costs time in proportion to the queue, and once a week to the jobs of the trace; a
+    take-over costs as much as a pass of the new policy, which makes a new plan.
 
     Parameters
     ----------
     every
-        Time from look to look, such as ``1h`` or ``30m``.
+        Time between checks, such as ``1h`` or ``30m``.
     overload
         Factor on the processors that are up.
     overload_positive, overload_negative, underload_positive, underload_negative
-        The policy of each state, in text. Options of a policy go in as they are, such as
-        ``underload-negative=easy:backfill=sjbf``, one at most.
+        The policy of each state, as text. It may have one option, such as
+        ``underload-negative=easy:backfill=sjbf``.
 
     Raises
     ------
     QuantityError
-        When one of them is not of that kind.
+        If one of them is not valid.
     """
 
     name = "adaptive"
@@ -94,23 +94,23 @@ class Adaptive(Scheduler):
         )
 
     def policy(self, wanted: int, up: int, correlation: float) -> str:
-        """Return the policy that is to be in charge.
+        """Return the policy to use.
 
         Parameters
         ----------
         wanted
-            Processors for which the waiting jobs ask in all.
+            Processors that all waiting jobs request together.
         up
             Processors that are up.
         correlation
-            What is expected of this week; nan where there is no telling.
+            The correlation expected for this week; nan if unknown.
         """
-        negative = correlation < 0  # not true of nan
+        negative = correlation < 0  # false for nan
         if wanted > self.overload * up:
             return self.overload_negative if negative else self.overload_positive
         return self.underload_negative if negative else self.underload_positive
 
     @override
     def select(self, look: Look) -> Iterable[WaitingJob]:
-        """Refuse: the cluster lets the policy that is in charge select."""
-        raise SchedulerError("adaptive: it picks policies and no jobs; give it to a Simulation")
+        """Raise an error: the cluster calls the policy in use instead."""
+        raise SchedulerError("adaptive: chooses policies, not jobs; give it to a Simulation")

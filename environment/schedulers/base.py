@@ -1,9 +1,9 @@
-"""What a scheduler is, what it knows of jobs, and the reasons that it gives why one waits.
+"""The base class of schedulers, the view of jobs that they get, and the reasons why a job waits.
 
-A scheduler is asked once at every instant at which jobs ended or arrived, or at which it wanted to
-be asked, if any jobs wait; it names the jobs to start now. The policies in this package are the
-readable reference, and what to subclass for one's own. The compiled engine runs the same policies;
-tests hold the two against each other.
+While jobs wait, a scheduler is called once at every instant at which jobs ended or arrived, or that
+it asked for; it names the jobs to start now. The policies in this package are the readable
+reference, and base classes for your own. The compiled engine runs the same policies; tests compare
+the two.
 """
 
 from __future__ import annotations
@@ -25,45 +25,45 @@ if TYPE_CHECKING:
 class ReasonCode(IntEnum):
     """Why a job waits."""
 
-    HEAD = 0  #: the first that does not fit: what it asks for is kept for it
-    NO_ROOM = 1  #: asks for more processors than are free
+    HEAD = 0  #: the first that does not fit: processors are kept for it
+    NO_ROOM = 1  #: requests more processors than are free
     WOULD_DELAY = 2  #: fits, and would delay a job that has a reservation
-    BEHIND = 3  #: nobody overtakes the head
+    BEHIND = 3  #: no job may overtake the head
     PLANNED = 4  #: has a place in the plan
-    PROMISED = 5  #: a start was promised to it; what is planned now is not known
+    PROMISED = 5  #: a start was promised to it; the current plan is not known
     LIMIT = 6  #: user or queue is at a limit
-    TOO_LARGE = 7  #: asks for more processors than are up
+    TOO_LARGE = 7  #: requests more processors than are up
     MAINTENANCE = 8  #: fits, and would run into announced maintenance
-    CLOSED = 9  #: there is maintenance
-    CAN_START = 10  #: fits: something has changed since the scheduler looked
-    ARRIVED = 11  #: the scheduler has not looked since it arrived
-    NOT_CHOSEN = 12  #: fits, and the scheduler does not say why it has not chosen it
-    RECORDED = 13  #: starts when the trace says
+    CLOSED = 9  #: the cluster is closed for maintenance
+    CAN_START = 10  #: fits: something has changed since the last scheduling pass
+    ARRIVED = 11  #: there was no scheduling pass since it arrived
+    NOT_CHOSEN = 12  #: fits, but the scheduler did not choose it, for an unknown reason
+    RECORDED = 13  #: starts as recorded in the trace
     GRID = 14  #: no cluster of the grid has room
     BROKER = 15  #: is with the broker of the grid
 
 
 class WaitingReason(NamedTuple):
-    """Why one job waits; :data:`UNKNOWN` where a number has no meaning or is not known.
+    """Why one job waits; :data:`UNKNOWN` if a number has no meaning or is not known.
 
-    Numbers of processors are those that the scheduler comes to when it reaches the job: what starts
-    before it at the same look is not free any more.
+    Free processors are those left when the scheduler reaches the job: jobs that start before it in
+    the same pass already hold theirs.
     """
 
     row: int  #: row in the table of jobs
     code: ReasonCode
-    now: int  #: s since the origin, when this holds
-    asks: int  #: processors
+    now: int  #: s since the origin; time of the reason
+    asks: int  #: requested processors
     free: int  #: processors; negative while more are held than are up
     place: int = UNKNOWN  #: in the queue, in the order of the scheduler, from 1
     order: str = ""  #: that order in words, such as ``by fair share``; empty for by submission
-    lasts: int = UNKNOWN  #: s, run time that the scheduler believes
+    lasts: int = UNKNOWN  #: s, run time that the scheduler expects
     blocker: int = UNKNOWN  #: row of the job that it waits behind, or would delay
     number: int = UNKNOWN  #: job number of that job
     reserved: int = UNKNOWN  #: s since the origin, start of that job, or of maintenance
-    start: int = UNKNOWN  #: s since the origin, the earliest start by what the scheduler believes
+    start: int = UNKNOWN  #: s since the origin, the earliest start that the scheduler expects
     up: int = UNKNOWN  #: processors that are up
-    note: str = ""  #: what else there is to say
+    note: str = ""  #: further information
 
     def words(self, clock: Clock) -> str:
         """Return the reason in one line, times as local times."""
@@ -84,17 +84,20 @@ class WaitingReason(NamedTuple):
                     f"{self._at(clock, self.reserved)}): {self._believed}{self._more}"
                 )
             case ReasonCode.BEHIND:
-                return f"waits behind {self._blocker}: {self.note} lets nobody overtake"
+                return f"waits behind {self._blocker}: {self.note} allows no overtaking"
             case ReasonCode.PLANNED:
                 return f"planned for {self._at(clock, self.start)}"
             case ReasonCode.PROMISED:
-                past = ", which is past" if self.start < self.now else ""
+                past = ", which has passed" if self.start < self.now else ""
                 return f"promised to start by {self._at(clock, self.start)}{past}"
             case ReasonCode.LIMIT:
                 kept = f", with {self._blocker}, which goes first" if self.blocker >= 0 else ""
                 return f"{self.note}{kept}"
             case ReasonCode.TOO_LARGE:
-                return f"larger than what is up: asks {self.asks:,}, {max(self.up, 0):,} up"
+                return (
+                    f"too large for the processors that are up: requests {self.asks:,}, "
+                    f"{max(self.up, 0):,} up"
+                )
             case ReasonCode.MAINTENANCE:
                 when = self._at(clock, self.reserved)
                 return f"would run into the maintenance announced for {when}: {self._believed}"
@@ -103,21 +106,21 @@ class WaitingReason(NamedTuple):
                     return "cluster is closed and opens now"
                 return f"cluster is closed until {self._at(clock, self.start)}"
             case ReasonCode.CAN_START:
-                return "fits: may start when the scheduler looks next"
+                return "fits: may start at the next scheduling pass"
             case ReasonCode.ARRIVED:
-                return "arrived at this second, not looked at yet"
+                return "arrived in this second, not considered yet"
             case ReasonCode.NOT_CHOSEN:
-                return f"{self.note} has not chosen it: {self._room}"
+                return f"{self.note} did not choose it: {self._room}"
             case ReasonCode.RECORDED:
                 return f"recorded to start {self._at(clock, self.start)}"
             case ReasonCode.GRID:
                 return f"no cluster of the grid has {self.asks:,} free{self._more}"
-        return f"held by the broker of the grid: asks {plural(self.asks, 'processor')}"
+        return f"held by the broker of the grid: requests {plural(self.asks, 'processor')}"
 
     @property
     def _room(self) -> str:
         free = "none is" if self.free <= 0 else "1 is" if self.free == 1 else f"{self.free:,} are"
-        return f"asks {plural(self.asks, 'processor')}, {free} free"
+        return f"requests {plural(self.asks, 'processor')}, {free} free"
 
     @property
     def _more(self) -> str:
@@ -125,7 +128,7 @@ class WaitingReason(NamedTuple):
 
     @property
     def _believed(self) -> str:
-        return f"believed to run {format_duration(self.lasts)}"
+        return f"expected to run {format_duration(self.lasts)}"
 
     @property
     def _blocker(self) -> str:
@@ -139,11 +142,11 @@ class WaitingReason(NamedTuple):
         if self.start == UNKNOWN:
             return ""
         if self.start <= self.now:
-            return "; start expected any moment, jobs run longer than believed"
+            return "; start expected at any moment, as jobs run longer than expected"
         return f"; start expected {self._at(clock, self.start)}"
 
 
-#: Reasons that are told with the place in the queue, where that is not by submission.
+#: Reasons shown with the place in the queue, if the queue is not ordered by submission.
 TOLD_BY_PLACE = frozenset(
     {ReasonCode.NO_ROOM, ReasonCode.WOULD_DELAY, ReasonCode.BEHIND, ReasonCode.LIMIT}
 )
@@ -154,16 +157,16 @@ class WaitingJob(NamedTuple):
 
     row: int  #: row in the table of jobs
     processors: int
-    estimate: int  #: s, the run time that the scheduler is to believe
+    estimate: int  #: s, the run time that the scheduler expects
     submit: int  #: s since the origin
-    requested_time: int = UNKNOWN  #: s, what the user asked for
+    requested_time: int = UNKNOWN  #: s, as requested by the user
     user: int = UNKNOWN
     group: int = UNKNOWN
     queue: int = UNKNOWN
 
 
 class RunningJob(NamedTuple):
-    """A job that runs."""
+    """A running job."""
 
     row: int
     processors: int
@@ -177,7 +180,7 @@ class RunningJob(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What a scheduler is shown when it is asked."""
+    """The state of the cluster that a scheduler is called with."""
 
     now: int  #: the present second
     waiting: Sequence[WaitingJob]  #: the queue by submission time, then job number
@@ -187,11 +190,11 @@ class Look(NamedTuple):
 
 
 class EndedJob(NamedTuple):
-    """A job that is over."""
+    """A job that has ended."""
 
     row: int
     processors: int
-    estimate: int  #: s, what was believed when it arrived
+    estimate: int  #: s, the estimate when it arrived
     submit: int  #: s since the origin, as the next two
     start: int
     end: int
@@ -201,7 +204,7 @@ class EndedJob(NamedTuple):
 
 
 class Announced:
-    """Whoever knows of maintenance that is announced and not over.
+    """A mixin that knows the announced maintenance that has not ended.
 
     Attributes
     ----------
@@ -213,44 +216,44 @@ class Announced:
 
     @property
     def closes(self) -> int:
-        """When the next of it begins, or began; FOREVER for none."""
+        """When the next maintenance begins, or began; FOREVER if there is none."""
         return self.windows[0][0] if self.windows else FOREVER
 
     @property
     def reopens(self) -> int:
-        """When the next of it ends, FOREVER for none."""
+        """When the next maintenance ends; FOREVER if there is none."""
         return self.windows[0][1] if self.windows else FOREVER
 
 
 class Scheduler(Announced):
     """Decides which waiting jobs start. Subclass it and write :meth:`select`.
 
-    What a policy can be told are keyword arguments of its constructor, each kept as an attribute of
-    that name; so ``name:option=value`` makes one from text, with ``-`` for ``_`` in the option.
+    The options of a policy are the keyword arguments of its constructor, each kept as an attribute
+    with that name; so ``name:option=value`` makes one from text, with ``-`` for ``_`` in options.
 
     Attributes
     ----------
     name
-        Name for summaries, and to choose it by.
+        Name in summaries and options.
     plans
         Whether it plans starts ahead. Then a running job that outruns its estimate is expected to
-        go on for a while (``schedulers.estimates.believed_end``), else to end any moment.
+        run on for a while (``schedulers.estimates.believed_end``), else to end at any moment.
     promises
-        Rows of jobs and the starts promised to them since the engine looked last; it notes the
-        first of each job in the column PROMISED.
+        Rows of jobs and the starts promised to them since the engine last read them; the first
+        promise of each job goes into the column PROMISED.
     remembers
-        Whether it hears, where it takes over from another policy, of all jobs that have ended so
-        far, as if it had been in charge: :meth:`ended`, before :meth:`take_over`.
+        Whether, when it takes over from another policy, it is shown all jobs that have ended so
+        far, as if it had been used from the beginning: :meth:`ended`, before :meth:`take_over`.
     windows
-        Maintenance that is announced and not over, (start, end) in s since the origin, in order.
-        No job may start that is believed to run into the first.
+        Announced maintenance that has not ended, (start, end) in s since the origin, in order.
+        Jobs that are expected to run into the first window may not start.
     drains
-        Whether :meth:`select` keeps to the windows. Otherwise jobs that would run into one are not
-        shown to it.
+        Whether :meth:`select` itself respects the windows. Otherwise jobs that would run into one
+        are not shown to it.
     compiled
         Its compiled form, ``module:class``, see
         :class:`~hpcrowd.environment.engine.passes.base.CompiledPass`; only a name, since loading it
-        loads the compiler. It is that of the class which says so: a subclass runs plain.
+        loads the compiler. It holds only for the class that sets it: a subclass runs plain.
     """
 
     name = "scheduler"
@@ -263,51 +266,51 @@ class Scheduler(Announced):
     def begin(self, total: int) -> None:
         """Forget earlier runs: a machine of ``total`` processors starts empty.
 
-        One who overrides it calls ``super().begin(total)``.
+        If you override it, call ``super().begin(total)``.
         """
         self.promises = {}
 
     def take_over(self, now: int, running: Sequence[RunningJob]) -> None:
-        """Hear that these jobs run now, whoever started them.
+        """Take note of the running jobs, which another policy started.
 
-        Called after :meth:`begin` where the policy was switched, and before :meth:`changed`.
+        Called after :meth:`begin` when the policy was switched, and before :meth:`changed`.
         """
 
     def ended(self, now: int, jobs: Sequence[EndedJob]) -> None:
-        """Hear which jobs ended at this instant; called before :meth:`select`."""
+        """Take note of the jobs that ended at this instant; called before :meth:`select`."""
 
     def select(self, look: Look) -> Iterable[WaitingJob]:
         """Return the jobs to start now, in order."""
-        raise NotImplementedError(f"{type(self).__name__} has to define select()")
+        raise NotImplementedError(f"{type(self).__name__} must define select()")
 
     def changed(self, now: int) -> None:
-        """Hear that the platform changed: running jobs may be gone, waiting ones be back.
+        """Take note that the platform changed: running jobs may have gone back to the queue.
 
-        The processors of the machine, estimates and windows may be others too.
+        The processors of the machine, estimates and windows may have changed too.
         """
 
     def wake(self, now: int) -> int | None:
-        """Return when to ask again though nothing ends or arrives; None for no such time."""
+        """Return when to call again even if nothing ends or arrives; None for no such time."""
         return None
 
     def reasons(self, look: Look) -> Iterable[WaitingReason]:
         """Return why each waiting job waits, the first in the queue first.
 
-        For people who look at a run. It must change nothing of what :meth:`select` decides by. Told
-        is what would become of each job if :meth:`select` were asked now: between two instants that
-        is what was decided last. Where a subclass has a ``select`` of its own and no ``reasons``,
-        this one is asked; it knows processors and maintenance, and nothing of the policy.
+        For people who inspect a run. It must not change any state that :meth:`select` uses. The
+        reasons say what :meth:`select` would do with each job if it were called now: between two
+        instants that is the last decision. If a subclass overrides ``select`` but not ``reasons``,
+        this version is used; it knows processors and maintenance, but not the policy.
 
         Parameters
         ----------
         look
-            As for :meth:`select`; of the waiting jobs all that it has been shown.
+            As for :meth:`select`, with all waiting jobs that it has been shown.
         """
         for place, job in enumerate(look.waiting, 1):
             yield self.reason(job, look, place)
 
     def reason(self, job: WaitingJob, look: Look, place: int = UNKNOWN) -> WaitingReason:
-        """Return why a job waits as far as processors and maintenance tell, see :meth:`reasons`."""
+        """Return why a job waits, from processors and maintenance only; see :meth:`reasons`."""
         up, when, note = UNKNOWN, UNKNOWN, ""
         if job.processors > look.total:
             code, up = ReasonCode.TOO_LARGE, look.total
@@ -325,22 +328,22 @@ class Scheduler(Announced):
     def recall(
         self, now: int, jobs: JobTable, ended: Int64s, running: Int64s, waiting: Int64s
     ) -> None:
-        """Know, right after :meth:`begin`, what it would know by ``now`` of a run that is over.
+        """Restore, right after :meth:`begin`, its knowledge at ``now`` in a finished run.
 
-        For :meth:`reasons` of a run that is played back; a policy that learns from jobs writes it.
+        For :meth:`reasons` of a finished run; a policy that learns from jobs must define it.
 
         Parameters
         ----------
         now
             A second of that run.
         jobs
-            The table of jobs, of all times: what happened after ``now`` must not be looked at.
+            The table of jobs, with all times: values later than ``now`` must not be used.
         ended, running, waiting
-            Rows of the jobs that had ended here by then, and of those that ran and waited.
+            Rows of the jobs that had ended here by then, that ran, and that waited.
         """
 
     def __str__(self) -> str:
-        """Return the text that makes this scheduler: its name, and options that are not default."""
+        """Return the text of this scheduler: its name, and options that are not the default."""
         options = [
             f"{option.replace('_', '-')}={_text(getattr(self, option))}"
             for option, default in options_of(type(self)).items()

@@ -45,7 +45,7 @@ class Profile:
             self.free[i] += processors
 
     def earliest(self, processors: int, duration: int) -> int:
-        """Return the earliest time from which so many are free so long, FOREVER if none is."""
+        """Return when ``processors`` are first free for ``duration`` s, FOREVER if never."""
         start = self.times[0]
         for i, free in enumerate(self.free):
             if self.times[i] >= start + duration:
@@ -55,7 +55,7 @@ class Profile:
         return start
 
     def shortage(self, processors: int, duration: int) -> int:
-        """Return when fewer are free first, in so long from now; FOREVER where there are enough."""
+        """Return when, within ``duration`` s, fewer are free first; FOREVER if there are enough."""
         for time, free in zip(self.times, self.free, strict=True):
             if time >= self.times[0] + duration:
                 break
@@ -78,14 +78,13 @@ class Profile:
 class PlanningScheduler(Scheduler):
     """A scheduler that gives waiting jobs reservations: a start, and processors from then on.
 
-    At each pass the reservations of the last one are put into the profile of the processors that
-    running jobs leave. Where a running job outran its estimate there may be too few: at the first
-    time at which that is so the job that stands latest in the queue, of those with a reservation
-    over that time, loses it; and so on until the plan holds again.
+    At each pass the reservations of the last pass are put into the profile of the processors that
+    running jobs leave. If a running job has outrun its estimate, there may be too few: then, at the
+    first time with a shortage, the last job in the queue with a reservation over that time loses
+    it, and so on until the plan holds again.
 
-    A job without a run time, as estimated, is planned for 1 s. Announced maintenance is a stretch
-    of the profile without processors. When the platform changes, the plan is drawn anew, and
-    promises may be broken.
+    A job with an estimate of 0 is planned for 1 s. During announced maintenance the profile has no
+    processors. When the platform changes, a new plan is made, and promises may be broken.
 
     Attributes
     ----------
@@ -108,7 +107,7 @@ class PlanningScheduler(Scheduler):
         self.starts = {}
 
     def _resume(self, look: Look) -> None:
-        """Put what was planned into the profile of now, as far as it still holds."""
+        """Put the reservations that still hold into a new profile."""
         reserved = [job for job in look.waiting if job.row in self.starts]
         self.starts = {job.row: self.starts[job.row] for job in reserved}
         self._profile = self._drawn(look, reserved)
@@ -137,16 +136,16 @@ class PlanningScheduler(Scheduler):
         self._profile.add(start, start + duration(job), sign * job.processors)
 
     def _cancel(self, job: WaitingJob) -> None:
-        """Take the reservation of a job, if it has one."""
+        """Cancel the reservation of a job, if it has one."""
         start = self.starts.pop(job.row, None)
         if start is not None:
             self._occupy(job, start, +1)
 
     def _reserve(self, job: WaitingJob) -> int:
-        """Give a job the earliest reservation that delays nobody else, and return its start.
+        """Give a job the earliest reservation that delays no other job, and return its start.
 
-        It is never later than the one it had. Where the job finds no processors at all, because
-        part of the machine is down, there is none (FOREVER).
+        It is never later than the previous one. If there are never enough processors, because part
+        of the machine is down, it gets none (FOREVER).
         """
         self._cancel(job)
         start = self._profile.earliest(job.processors, duration(job))
@@ -188,16 +187,16 @@ class PlanningScheduler(Scheduler):
 
 
 class Conservative(PlanningScheduler):
-    """Conservative backfilling with compression: jobs overtake if they delay nobody in the queue.
+    """Conservative backfilling with compression: jobs overtake if they delay no job in the queue.
 
     Every job gets a reservation when it arrives, at the earliest hole in the plan. At every pass
-    the plan is compressed: in the order of the queue each job gives its reservation up and takes
-    the earliest there is then, which is never later (Mu'alem and Feitelson 2001; the order is that
-    of submission, as in common simulators). So a job never starts later than it was promised first,
-    as long as no job runs longer than its estimate.
+    the plan is compressed: in the order of the queue, each job gives up its reservation and takes
+    the earliest one possible, which is never later (Mu'alem and Feitelson 2001; the order is that
+    of submission, as in common simulators). So a job never starts later than first promised, as
+    long as no job runs longer than its estimate.
 
     A pass costs, at worst, the number of waiting jobs times the number of steps of the plan; the
-    compiled one looks only at jobs to which something that became free may matter.
+    compiled one looks only at jobs that newly freed processors may affect.
     """
 
     name = "conservative"
@@ -210,5 +209,5 @@ class Conservative(PlanningScheduler):
 
 
 def duration(job: WaitingJob) -> int:
-    """Return for how long a job is planned, s."""
+    """Return the planned duration of a job, s."""
     return max(job.estimate, 1)

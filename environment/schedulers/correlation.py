@@ -1,8 +1,8 @@
 """Do longer jobs need more processors? Spearman's correlation of the two, week by week.
 
-A scheduler may ask :class:`WeeklyCorrelation` what sign to expect: it says the mean of the two
-weeks before. T. N. Minh (Workload modeling and performance evaluation in parallel systems, thesis,
-Leiden 2012, section 7.4) found its sign right in about 74 % of the weeks of twelve traces.
+:class:`WeeklyCorrelation` forecasts it as the mean of the previous two weeks. T. N. Minh (Workload
+modeling and performance evaluation in parallel systems, thesis, Leiden 2012, section 7.4) found the
+sign of this forecast right in about 74 % of the weeks of twelve traces.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from numpy.typing import ArrayLike, NDArray
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.jobs import Int64s
 
-#: Weeks whose mean is expected of the next one (Minh 2012, section 7.4).
+#: Number of weeks whose mean is the forecast for the next one (Minh 2012, section 7.4).
 WEEKS_LOOKED_BACK = 2
 
-#: What a correlation is where there is none.
+#: Value where there is no correlation.
 NO_CORRELATION = float("nan")
 
 
 def rank_correlation(first: ArrayLike, second: ArrayLike) -> float:
-    """Return Spearman's rank correlation of two series, ties included; nan where there is none.
+    """Return Spearman's rank correlation of two series, ties included; nan if there is none.
 
-    There is none of fewer than two pairs, and where all values of one series are equal.
+    There is none for fewer than two pairs, or if all values of one series are equal.
 
     Parameters
     ----------
@@ -78,9 +78,9 @@ def weekly_correlations(
 
 
 def expected_correlation(before: Sequence[float] | NDArray[np.float64]) -> float:
-    """Return what to expect of the week after those given: the mean of the last two of them.
+    """Return the forecast for the week after those given: the mean of the last two of them.
 
-    Where one of the two has no correlation it is the other; nan where neither has.
+    If one of the two has no correlation, the forecast is the other one; nan if neither has one.
 
     Parameters
     ----------
@@ -93,12 +93,12 @@ def expected_correlation(before: Sequence[float] | NDArray[np.float64]) -> float
 
 
 class WeeklyCorrelation:
-    """What correlation to expect of this week, from jobs that have ended.
+    """Forecast of this week's correlation from jobs that have ended.
 
-    Jobs belong to the week in which they were submitted. Only jobs that were told to :meth:`ended`
-    are known, so that nothing is used before it could be observed. What to expect is worked out
-    once a week, at the first question in it; jobs of an earlier week that end later count from the
-    next week on.
+    Jobs belong to the week in which they were submitted. Only jobs passed to :meth:`ended` are
+    known, so that nothing is used before it could be observed. The forecast is computed once a
+    week, at the first call in it; jobs of an earlier week that end later count from the next week
+    on.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class WeeklyCorrelation:
             jobs.append((run_time[which], processors[which]))
 
     def expected(self, now: int) -> float:
-        """Return what to expect of the week of ``now``; nan as long as nothing is known."""
+        """Return the forecast for the week of ``now``; nan while nothing is known."""
         week = (now - self.origin) // WEEK
         if week != self._asked:
             self._asked = week

@@ -10,14 +10,14 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.schedulers.base import WaitingJob
 from hpcrowd.environment.schedulers.ordered import OrderedScheduler, check_backfill
 
-#: min^2; with it a job that would be answered at once weighs as much as one that has waited for a
-#: day: 0.04 per min x 36,000 min^2 = 1,440 min. Unconfirmed.
+#: min^2; with this value a job with an immediate response weighs as much as one that has waited for
+#: a day: 0.04 per min x 36,000 min^2 = 1,440 min. Unconfirmed.
 ALPHA = 36_000.0
 
-#: Chance to go on after an immediate response (Shmueli and Feitelson 2007, after STARS).
+#: Probability to continue after an immediate response (Shmueli and Feitelson 2007, after STARS).
 LIMIT = 0.8
 
-#: 1/min, how fast the chance declines with the response time (the same source).
+#: 1/min, decline of the probability with the response time (the same source).
 DECLINE = 0.05
 
 
@@ -25,34 +25,35 @@ DECLINE = 0.05
 class Creasy(OrderedScheduler):
     """CREASY (Shmueli and Feitelson 2009): seniority against criticality, with EASY backfilling.
 
-    Users whose job is answered after RT minutes go on with their session with the probability
+    Users whose job has a response time of RT minutes continue their session with the probability
     P = limit / (decline * RT + 1). The *criticality* of a job is how much a further delay lowers
-    that chance, |dP/dRT| = limit * decline / (decline * RT + 1)^2 per minute, where RT is the
+    that probability, |dP/dRT| = limit * decline / (decline * RT + 1)^2 per minute, where RT is the
     response time if the job starts now: its wait plus its estimate. Its *seniority* is its wait in
-    minutes. The queue goes by seniority + alpha * criticality, the largest first; its head holds
-    a reservation as in EASY.
+    minutes. The queue is ordered by seniority + alpha * criticality, the largest first; its head
+    holds a reservation as in EASY.
 
-    From the sources at hand: that CREASY is EASY with a priority of these two, weighed by alpha,
+    From the sources that we have: CREASY is EASY with a priority of these two, weighted by alpha,
     and the law of P. Our reading, unconfirmed: the sum, its units, the value of alpha, RT as wait
-    plus estimate, and that backfilling goes by the priority too. With alpha = 0 it is EASY.
+    plus estimate, and backfilling in the order of priority too. With alpha = 0 it is EASY.
 
-    A pass costs time in proportion to the queue, since all priorities change as time goes on.
+    A pass costs time in proportion to the queue, since all priorities change with time.
 
     Parameters
     ----------
     alpha
         min^2, weight of the criticality, unconfirmed.
     limit
-        The chance to go on after an immediate response.
+        The probability to continue after an immediate response.
     decline
-        1/min, how fast that chance declines.
+        1/min, decline of that probability.
     backfill
-        In which order later jobs are tried, see :class:`~hpcrowd.environment.schedulers.easy.EASY`.
+        The order in which later jobs are tried, see
+        :class:`~hpcrowd.environment.schedulers.easy.EASY`.
 
     Raises
     ------
     QuantityError
-        When a number is negative or not finite, or the limit is no probability.
+        If a number is negative or not finite, or the limit is not a probability.
     """
 
     name = "creasy"

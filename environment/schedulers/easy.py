@@ -16,33 +16,33 @@ from hpcrowd.environment.schedulers.ordered import (
 class EASY(KeyScheduler):
     """EASY backfilling: jobs overtake if they do not delay the head of the queue.
 
-    The head gets a reservation at its *shadow time*, when enough processors are expected back. A
-    later job starts now if it is expected to end by then, or if it fits in the processors that are
-    spare beside the head at the shadow time. Source: Lifka 1995.
+    The head gets a reservation at its *shadow time*, when enough processors are expected to be
+    free. A later job starts now if it is expected to end by then, or if it fits into the processors
+    that the head leaves free at the shadow time. Source: Lifka 1995.
 
     Backfilling in the order ``sjbf`` (shortest job backfilled first) is that of Tsafrir, Etsion and
     Feitelson 2007, as in their simulator: the queue itself stays first come, first served.
     ``largest`` and ``best-fit`` are named in the literature without details; here ``best-fit``
-    takes the job with the largest processors x min(estimate, shadow time - now), again and again.
-    Jobs that are alike there go by submission, then by number (unconfirmed).
+    repeatedly takes the job with the largest processors x min(estimate, shadow time - now). Ties
+    are broken by submission, then by number (unconfirmed).
 
-    A pass costs time in proportion to the queue, and none for jobs that are only running. Without
-    options, arrivals between two ends only look at the jobs that arrived.
+    A pass costs time in proportion to the queue; running jobs cost nothing. Without options, a pass
+    for arrivals between two ends only looks at the jobs that arrived.
 
     Parameters
     ----------
     backfill
-        In which order later jobs are tried: ``queue`` (as they are in the queue), ``fcfs`` (by
+        The order in which later jobs are tried: ``queue`` (the order of the queue), ``fcfs`` (by
         submission), ``sjbf`` (shortest estimate first), ``largest`` (most processors first) or
         ``best-fit``.
     order
-        The order of the queue: a key of ``hpcrowd.environment.schedulers.ordered.KEYS``, after a
-        minus for large ones first. Whoever comes first in it is the head.
+        The order of the queue: a key of ``hpcrowd.environment.schedulers.ordered.KEYS``, with a
+        minus for large ones first. Its first job is the head.
 
     Raises
     ------
     QuantityError
-        When there is no such order.
+        If there is no such order.
     """
 
     name = "easy"

@@ -1,8 +1,8 @@
-"""What a scheduler believes about run times: estimates, and what becomes of those outrun.
+"""Run times that a scheduler expects: estimates, and their correction for jobs that outrun them.
 
 An estimate is made when a job arrives. It is the requested time, the run time itself, a multiple of
-the requested time, or comes from a :class:`Predictor`. The kill time
-of a job is its requested time always.
+the requested time, or comes from a :class:`Predictor`. The kill time of a job is always its
+requested time.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Literal
 
 from hpcrowd.environment.errors import QuantityError, check_choice
 
-#: s; by so much more is a job believed to run at each time that it outruns what was believed: 1, 5,
-#: 15, 30 minutes, 1, 2, 5, 10, 20, 50, 100 hours (Tsafrir, Etsion and Feitelson 2007; unconfirmed).
+#: s; added to the expected run time each time that a job outruns it: 1, 5, 15, 30 minutes, 1, 2, 5,
+#: 10, 20, 50, 100 hours (Tsafrir, Etsion and Feitelson 2007; unconfirmed).
 INCREMENTS = (60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000)
 
 
@@ -26,7 +26,7 @@ class Estimates:
     Attributes
     ----------
     kind
-        ``requested``: the time the user asked for. ``exact``: the time the job will run.
+        ``requested``: the requested time. ``exact``: the actual run time.
         ``factor``: the requested time times :attr:`factor`, rounded half up.
     factor
         A positive number of at most 6 decimals.
@@ -34,7 +34,7 @@ class Estimates:
     Raises
     ------
     QuantityError
-        When the factor is not such a number.
+        If the factor is not such a number.
     """
 
     kind: Literal["requested", "exact", "factor"] = "requested"
@@ -54,7 +54,7 @@ class Estimates:
         return Fraction(Decimal(str(self.factor)))
 
     def of(self, requested: int, run: int) -> int:
-        """Return the estimate of a job that asked for ``requested`` and will run for ``run``, s."""
+        """Return the estimate of a job from its requested time and its run time, all in s."""
         if self.kind == "exact":
             return run
         if self.kind == "requested":
@@ -67,11 +67,11 @@ class Estimates:
 
 
 def believed_end(start: int, estimate: int, requested: int, now: int) -> int:
-    """Return when a job that runs at ``now`` is believed to end, for schedulers that plan ahead.
+    """Return when a job that runs at ``now`` is expected to end, for schedulers that plan ahead.
 
-    That is its start plus its estimate. Once that is past, the estimate is raised by the
-    :data:`INCREMENTS`, one after another, then by the last of them again and again, to the first
-    time after ``now``; to the requested time first, if that is still to come (Tsafrir, Etsion and
+    That is its start plus its estimate. Once that time has passed, the estimate is raised by the
+    :data:`INCREMENTS`, one after another, then repeatedly by the last one, to the first time after
+    ``now``; but to the requested time first, if that is still to come (Tsafrir, Etsion and
     Feitelson 2007: gradual correction, bounded by the request; increments unconfirmed).
 
     Parameters
@@ -79,9 +79,9 @@ def believed_end(start: int, estimate: int, requested: int, now: int) -> int:
     start, now
         s since the origin.
     estimate, requested
-        s: what was believed when the job arrived, and what the user asked for.
+        s; the estimate when the job arrived, and the requested time.
 
-    Compiled engines compile this very function.
+    Compiled engines compile this function itself.
     """
     end = start + estimate
     if end > now:

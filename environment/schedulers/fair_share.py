@@ -1,4 +1,4 @@
-"""Fair share: who used little lately goes first."""
+"""Fair share: users with little recent usage go first."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from hpcrowd.environment.schedulers.base import (
 from hpcrowd.environment.schedulers.limits import parse_numbers
 from hpcrowd.environment.schedulers.ordered import OrderedScheduler, check_backfill
 
-#: Usage counts half after so long: the default of Slurm's PriorityDecayHalfLife (slurm.conf).
+#: Half-life of usage: the default of Slurm's PriorityDecayHalfLife (slurm.conf).
 HALF_LIFE = "7d"
 
 LN2 = math.log(2)
-#: From so many half-lives on, nothing is left of a usage.
+#: Number of half-lives after which nothing is left of a usage.
 GONE = 1100
 #: Terms of the series of exp(-x) for 0 <= x <= ln 2; the first left out is below 1e-20.
 TERMS = 18
@@ -34,16 +34,16 @@ TERMS = 18
 
 @dataclass
 class Usage:
-    """Processor-seconds that somebody used, decayed; in closed form between two changes.
+    """Decayed usage of a user or group in processor-seconds, in closed form between two changes.
 
     Attributes
     ----------
     used
         Processor-seconds at ``since``, decayed.
     since
-        s, when a job of theirs started or ended last.
+        s, the last start or end of one of their jobs.
     held
-        Processors that their running jobs hold since then.
+        Processors that their running jobs have held since then.
     """
 
     used: float = 0.0
@@ -51,7 +51,7 @@ class Usage:
     held: int = 0
 
     def at(self, now: int, half_life: int) -> float:
-        """Return the usage at ``now``: what was there decays, what is held adds up and decays.
+        """Return the usage at ``now``: old usage decays, held processors add usage that decays too.
 
         That is u * d + p * (h / ln 2) * (1 - d) with d = 2^(-t / h) after t seconds.
         """
@@ -59,7 +59,7 @@ class Usage:
         return self.used * left + float(self.held) * (float(half_life) / LN2) * (1.0 - left)
 
     def change(self, now: int, half_life: int, processors: int) -> None:
-        """Let jobs of theirs start (``processors`` > 0) or end at ``now``."""
+        """Note that jobs of theirs start (``processors`` > 0) or end at ``now``."""
         self.used, self.since = self.at(now, half_life), now
         self.held += processors
 
@@ -80,17 +80,18 @@ def half(lives: float) -> float:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FairShare(OrderedScheduler):
-    """Fair share with decay: the queue goes by usage over share, the smallest first.
+    """Fair share with decay: the queue is ordered by usage over share, the smallest first.
 
-    The usage of a user (or group) is the processor-seconds that its jobs have held so far, also
-    those that run; a processor-second counts half after each half-life. Who has more shares may use
-    more for the same place. Jobs of one user go by submission, as do those of users who used
-    nothing yet. On top comes EASY backfilling, whose head is the first of that queue, or none.
+    The usage of a user (or group) is the processor-seconds that their jobs have held so far,
+    including running jobs; the weight of a processor-second halves with each half-life. A user with
+    more shares may use more for the same place. Jobs of one user are ordered by submission, and so
+    are those of users without usage. EASY backfilling, with the first job of that queue as its
+    head, is used unless ``backfill`` is ``none``.
 
     Source: the idea is that of Kay and Lauder 1988; half-life and shares as in common batch systems
-    (Slurm's classic fair share). Those turn usage over share into a factor between 0 and 1 that is
-    weighed with age and size; here it alone orders the queue, which is our reading. Jobs of unknown
-    users count as one user's.
+    (Slurm's classic fair share). These turn usage over share into a factor between 0 and 1 that is
+    combined with age and size; here it alone orders the queue, which is our reading. Jobs of
+    unknown users count as those of one user.
 
     A pass costs time in proportion to the queue plus the users in it, and none for jobs that run:
     usage is kept in closed form and changes only when a job of that user starts or ends.
@@ -102,9 +103,9 @@ class FairShare(OrderedScheduler):
     by
         ``user`` or ``group``.
     shares
-        Shares of those who have another than 1, such as ``3:2+17:0.5``: number, colon, share.
+        Shares other than 1, such as ``3:2+17:0.5``: number of user or group, colon, share.
     backfill
-        In which order later jobs are tried, see :class:`~environment.schedulers.easy.EASY`, or
+        The order in which later jobs are tried, see :class:`~environment.schedulers.easy.EASY`, or
         ``none``.
 
     Raises

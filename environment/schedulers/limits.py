@@ -1,4 +1,4 @@
-"""Limits on what runs at once, by user, by queue, and by user within a queue.
+"""Limits on running jobs and processors, by user, by queue, and by user within a queue.
 
 Tables of queues come from a TOML file::
 
@@ -16,8 +16,8 @@ Tables of queues come from a TOML file::
     [other]                     # queues that are not named
     priority = 1
 
-Everything is checked when the file is read. A message about a mistake names the file, the place in
-it and the rule.
+Everything is checked when the file is read. Error messages name the file, the place in it and the
+rule.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from hpcrowd.environment.toml_files import read_toml
 
 @dataclass(frozen=True)
 class Limit:
-    """How much may run at once on one account; None is without a limit.
+    """The limits of one account on jobs that run at once; None for no limit.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Limit:
     Raises
     ------
     QuantityError
-        When a limit is below 1.
+        If a limit is below 1.
     """
 
     jobs: int | None = None
@@ -69,12 +69,12 @@ Charges = tuple[tuple[Hashable, Limit], ...]
 
 
 class Held:
-    """What runs on each account.
+    """The running jobs of each account.
 
     Parameters
     ----------
     charges
-        What a job of a user and queue counts for.
+        Returns the accounts of a job, from its user and queue.
     running
         The running jobs.
     """
@@ -89,9 +89,9 @@ class Held:
             self.add(job)
 
     def limit_of(self, job: WaitingJob) -> str | None:
-        """Return in words which limit keeps a job from running, None where none does.
+        """Return in words which limit keeps a job from running, None if there is none.
 
-        A job that alone holds more processors than its limit runs while nothing else does there.
+        A job that alone exceeds a limit on processors runs if no other job of the account does.
         """
         for account, limit in self._charges(job.user, job.queue):
             jobs, held = self._jobs[account], self._processors[account]
@@ -99,20 +99,20 @@ class Held:
                 return f"{_name(account)} is at its limit of {plural(limit.jobs, 'job')} at once"
             if limit.processors is not None and jobs and held + job.processors > limit.processors:
                 return (
-                    f"asks {plural(job.processors, 'processor')}, {_name(account)} holds {held:,} "
-                    f"and may hold {limit.processors:,}"
+                    f"requests {plural(job.processors, 'processor')}, {_name(account)} holds "
+                    f"{held:,} and may hold {limit.processors:,}"
                 )
         return None
 
     def add(self, job: WaitingJob | RunningJob, count: int = 1) -> None:
-        """Count a job as running, or with -1 as not running any more."""
+        """Count a job as running, or with -1 as no longer running."""
         for account, _ in self._charges(job.user, job.queue):
             self._jobs[account] += count
             self._processors[account] += count * job.processors
 
 
 def _name(account: Hashable) -> str:
-    """Return an account in words: ``user 3 in queue 2``; those of one's own as they are."""
+    """Return an account in words: ``user 3 in queue 2``; your own accounts as they are."""
     if not isinstance(account, tuple) or len(account) % 2:
         return str(account)
     return " in ".join(f"{account[i]} {account[i + 1]}" for i in range(0, len(account), 2))
@@ -127,7 +127,7 @@ NO_LIMIT = Limit()
 
 @dataclass(frozen=True)
 class QueueRules:
-    """What holds for one queue.
+    """The rules of one queue.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ NO_RULES = QueueRules()
 
 @dataclass(frozen=True)
 class QueueTable:
-    """What a file says.
+    """The contents of a file.
 
     Attributes
     ----------
@@ -172,7 +172,7 @@ def read_queues(path: str | os.PathLike[str]) -> QueueTable:
     Raises
     ------
     QuantityError
-        When it cannot be read or something in it is wrong; with file, place, value and rule.
+        If it cannot be read or something in it is wrong; with file, place, value and rule.
     """
     place = Path(path)
     values, _ = read_toml(place)
@@ -198,7 +198,7 @@ def _table(values: dict[str, Any]) -> QueueTable:
             )
         for one in named:
             if one in queues:
-                raise QuantityError(f"{place}queues: {one} is named twice; leave one")
+                raise QuantityError(f"{place}queues: {one} is named twice; keep one")
             queues[one] = _rules(table, place)
     other = values.get("other", {})
     if not isinstance(other, dict):
@@ -236,12 +236,12 @@ def _only(table: dict[str, Any], known: Iterable[str], place: str) -> None:
 
 
 def parse_numbers(text: str, what: str, *, positive: bool = False) -> dict[int, float]:
-    """Return the values by number that ``text`` means; none for an empty text.
+    """Parse values by number; none for an empty text.
 
     Raises
     ------
     QuantityError
-        When it is not made of number, colon and value, joined by plus signs.
+        If it does not consist of number, colon and value, joined by plus signs.
     """
     values: dict[int, float] = {}
     for part in text.split("+") if text else ():
@@ -256,6 +256,6 @@ def parse_numbers(text: str, what: str, *, positive: bool = False) -> dict[int, 
             rule = "positive" if positive else "finite"
             raise QuantityError(f"{what} {text!r}: the value of {who} must be {rule}")
         if who in values:
-            raise QuantityError(f"{what} {text!r}: {who} is named twice; leave one")
+            raise QuantityError(f"{what} {text!r}: {who} is named twice; keep one")
         values[who] = amount
     return values

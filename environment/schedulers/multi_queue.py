@@ -19,21 +19,21 @@ from hpcrowd.environment.schedulers.ordered import OrderedScheduler, check_backf
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MultiQueue(OrderedScheduler):
-    """Several queues with priorities, and limits on what runs at once.
+    """Several queues with priorities, and limits on running jobs.
 
     Jobs of the queue with the highest priority come first, jobs of one priority by submission. A
     job that would put its user or its queue over a limit on running jobs or processors is passed
     over and holds no reservation. The first job that is not passed over and does not fit is the
-    head: it holds a reservation as in EASY, or blocks the others if there is no backfilling. Who
-    overtakes the head must leave room for it in the limits too.
+    head: it holds a reservation as in EASY, or blocks the others if there is no backfilling. Jobs
+    that overtake the head must leave room for it in the limits too.
 
-    Such tables are common in batch systems; there is no one source. Our reading: that the head
-    counts for the limits; that a limit on processors must hold with the job itself, unless nothing
-    else runs there (else a job larger than its limit would wait for ever); that a limit of a queue
-    counts all its jobs, also those of users at no limit; that jobs of unknown users, or of no
-    queue, count as one user's, or one queue's.
+    Such tables are common in batch systems; there is no single source. Our reading: the head counts
+    for the limits; a limit on processors includes the job itself, unless nothing else runs there
+    (else a job larger than its limit would wait for ever); a limit of a queue counts all its jobs,
+    also those of users without limits; jobs of unknown users, or without a queue, count as those of
+    one user, or one queue.
 
-    A pass costs time in proportion to the queue, and none for jobs that are only running.
+    A pass costs time in proportion to the queue; running jobs cost nothing.
 
     Parameters
     ----------
@@ -41,19 +41,19 @@ class MultiQueue(OrderedScheduler):
         Path of a TOML file with a table for each queue, see
         :func:`~hpcrowd.environment.schedulers.limits.read_queues`.
     user_jobs, user_processors
-        Limits on what runs at once of each user, over all queues.
+        Limits on the running jobs of each user, over all queues.
     queue_jobs, queue_processors
-        Limits on what runs at once of each queue that the file does not limit itself.
+        Limits on the running jobs of each queue without limits in the file.
     priorities
         Priorities of queues by number, such as ``1:10+2:5``, others have 0; large ones first.
     backfill
-        In which order later jobs are tried, see :class:`~environment.schedulers.easy.EASY`, or
+        The order in which later jobs are tried, see :class:`~environment.schedulers.easy.EASY`, or
         ``none``.
 
     Raises
     ------
     QuantityError
-        When the file cannot be read, or an option has a wrong value.
+        If the file cannot be read, or an option has a wrong value.
     """
 
     name = "multi-queue"
@@ -84,9 +84,7 @@ class MultiQueue(OrderedScheduler):
             }
         for number, priority in parse_numbers(self.priorities, "priorities").items():
             if number in self._queues:
-                raise QuantityError(
-                    f"priorities: queue {number} stands in {self.file} too; leave one"
-                )
+                raise QuantityError(f"priorities: queue {number} is also in {self.file}; keep one")
             self._queues[number] = replace(self._other, priority=priority)
 
     def rules(self, queue: int) -> QueueRules:

@@ -10,10 +10,10 @@ from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.registry import Registry
 from hpcrowd.environment.schedulers.base import Scheduler, options_of
 
-#: Starts each job its recorded wait after its submission, capacity ignored; no policy.
+#: Not a policy: starts each job its recorded wait after its submission, ignoring capacity.
 RECORDED = "recorded"
 
-#: Policies by the name a user gives; a new one is its class and an entry here.
+#: Policies by name; a new one is its class and an entry here.
 SCHEDULERS: Registry[type[Scheduler]] = Registry(
     {
         "fcfs": "hpcrowd.environment.schedulers.order:FCFS",
@@ -31,7 +31,7 @@ SCHEDULERS: Registry[type[Scheduler]] = Registry(
     }
 )
 
-#: All names that a user may give.
+#: All valid names.
 SCHEDULER_NAMES = (*SCHEDULERS, RECORDED)
 
 #: Words for yes and no.
@@ -39,14 +39,14 @@ _WORDS = {"yes": True, "no": False}
 
 
 def parse_scheduler(text: str) -> Scheduler | None:
-    """Return the scheduler that ``text`` means, None for ``recorded``.
+    """Return the scheduler described by ``text``, None for ``recorded``.
 
     Options are the keyword arguments of the policy, in text with ``-`` for ``_``.
 
     Raises
     ------
     QuantityError
-        When there is no such scheduler or option, or it does not take that value.
+        If there is no such scheduler or option, or the value is wrong.
 
     Examples
     --------
@@ -69,30 +69,30 @@ def parse_scheduler(text: str) -> Scheduler | None:
 def parse_options(
     what: str, text: str, kind: type[Any], parts: Iterable[str], also: str = ""
 ) -> dict[str, Any]:
-    """Return the keyword arguments that options in text mean, ``option=value`` each.
+    """Return the keyword arguments for options in text, ``option=value`` each.
 
     Parameters
     ----------
     what, text
-        What is to be made, and the whole text, for messages.
+        The kind of object, and the whole text, for messages.
     kind
         The class whose constructor takes them.
     parts
         The options.
     also
-        What else may stand among them, for messages.
+        Other valid options, for messages.
 
     Raises
     ------
     QuantityError
-        When there is no such option, it is there twice, or does not take that value.
+        If there is no such option, it is given twice, or the value is wrong.
     """
     known = _kinds(kind)
     options: dict[str, Any] = {}
     for part in parts:
         option, equals, value = (piece.strip() for piece in part.partition("="))
         if option not in known or not equals or option in options:
-            rule = "named twice" if option in options else "not an option of it"
+            rule = "given twice" if option in options else "not an option of it"
             name = text.partition(":")[0]
             cure = f"write {name}" + (f":option=value with {', '.join(known)}" if known else "")
             raise QuantityError(f"{what} {text!r}: {option or part!r} is {rule}; {cure}{also}")
@@ -107,7 +107,7 @@ def parse_options(
 
 
 def _kinds(kind: type[Any]) -> dict[str, type[Any]]:
-    """Return what type each option is of that text can say."""
+    """Return the types of the options that can be given as text."""
     hints, found = get_type_hints(kind.__init__), {}
     for option in options_of(kind):
         hint = hints[option]

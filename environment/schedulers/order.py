@@ -8,7 +8,7 @@ from hpcrowd.environment.schedulers.ordered import KEY_PASS, KeyScheduler, Queue
 
 
 class FCFS(KeyScheduler):
-    """First come, first served: nobody overtakes."""
+    """First come, first served: no job overtakes another."""
 
     name = "fcfs"
     compiled = KEY_PASS
@@ -44,8 +44,8 @@ class Order(KeyScheduler):
     """A queue in the order of a key, without backfilling: its head blocks the others.
 
     After each end and arrival the jobs start in this order while they fit; the first that does not
-    makes all others wait, as under FCFS. ``order:by=submit`` is FCFS. A large job may wait without
-    end where others keep coming before it: nothing is reserved for it.
+    fit makes all others wait, as under FCFS. ``order:by=submit`` is FCFS. A job may wait for ever
+    if others keep coming before it.
 
     A pass costs time in proportion to the queue for each job that it starts.
 
@@ -58,7 +58,7 @@ class Order(KeyScheduler):
     Raises
     ------
     QuantityError
-        When there is no such key.
+        If there is no such key.
     """
 
     name = "order"

@@ -1,12 +1,12 @@
-"""What policies without a plan of reservations share: an order, limits, and EASY's backfilling.
+"""Common base of policies without a plan of reservations: order, limits, and EASY's backfilling.
 
 A pass goes through the queue in its order. A job whose user or queue is at a limit is passed over
-and holds nothing. The others start while they fit; the first that does not is the *head* of the
-queue, and blocks. Without backfilling that is all. With it, the head gets a reservation as in EASY,
-and the jobs behind it are tried in an order of their own.
+and holds nothing. The others start while they fit; the first that does not fit is the *head* of the
+queue, and blocks. With backfilling, the head gets a reservation as in EASY, and the jobs behind it
+are tried in a separate order.
 
 :class:`OrderedScheduler` is that pass, which also explains why the other jobs wait;
-:data:`KEYS` and :data:`BACKFILL_MEANING` are the orders that have names.
+:data:`KEYS` and :data:`BACKFILL_MEANING` are the named orders.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def slowdown(job: WaitingJob, now: int) -> float:
 
 
 class Key(NamedTuple):
-    """What a queue may be ordered by."""
+    """A key to order a queue by."""
 
     meaning: str
     of: Callable[[WaitingJob, int], float]  #: of a job at a second
@@ -46,12 +46,12 @@ class Key(NamedTuple):
 #: The keys by name. Ties go by submission, then by job number.
 KEYS = {
     "submit": Key("when it was submitted, s", lambda job, now: job.submit),
-    "estimate": Key("run time that the scheduler believes, s", lambda job, now: job.estimate),
-    "requested": Key("run time that the user asked for, s", lambda job, now: job.requested_time),
+    "estimate": Key("run time that the scheduler expects, s", lambda job, now: job.estimate),
+    "requested": Key("run time that the user requested, s", lambda job, now: job.requested_time),
     "processors": Key("processors", lambda job, now: job.processors),
     "area": Key("processors x estimate", lambda job, now: job.processors * job.estimate),
     "slowdown": Key(
-        "expansion factor so far, (wait + estimate) / estimate; changes as time goes on", slowdown
+        "expansion factor so far, (wait + estimate) / estimate; changes with time", slowdown
     ),
     "user": Key("number of the user", lambda job, now: job.user),
     "group": Key("number of the group", lambda job, now: job.group),
@@ -68,7 +68,7 @@ class QueueOrder:
     name
         One of :data:`KEYS`.
     descending
-        Whether large ones come first; ties go by submission, then job number, all the same.
+        Whether large ones come first; ties still go by submission, then job number.
     """
 
     name: str
@@ -81,13 +81,13 @@ class QueueOrder:
 
     @property
     def words(self) -> str:
-        """Return the order in words, ``by area``; empty for by submission."""
+        """Return the order in words, ``by area``; empty if by submission."""
         large = ", large ones first" if self.descending else ""
         return "" if self.name == "submit" and not large else f"by {self.name}{large}"
 
 
 def parse_order(text: str, what: str = "order") -> QueueOrder:
-    """Return the order that ``text`` means: a key, small ones first, or -key, large ones first.
+    """Parse an order: a key, small ones first, or -key, large ones first.
 
     Raises
     ------
@@ -97,16 +97,16 @@ def parse_order(text: str, what: str = "order") -> QueueOrder:
     order = QueueOrder(text.removeprefix("-"), text.startswith("-"))
     if order.name not in KEYS:
         raise QuantityError(
-            f"{what} {text!r}: {not_one_of(text, KEYS)}, or one of them after a minus "
-            "for large ones first"
+            f"{what} {text!r}: {not_one_of(text, KEYS)}, or one of them with a minus for large "
+            "ones first"
         )
     return order
 
 
-#: Nobody overtakes.
+#: No backfilling.
 NO_BACKFILL = "none"
 
-#: In which order jobs are tried for backfilling.
+#: Orders in which jobs are tried for backfilling.
 BACKFILL_MEANING = {
     "queue": "in the order of the queue",
     "fcfs": "by submission",
@@ -117,7 +117,7 @@ BACKFILL_MEANING = {
 
 
 def check_backfill(text: str, *, none: bool = False) -> None:
-    """Make sure that a text is the name of an order of backfilling.
+    """Check that a text is the name of an order of backfilling.
 
     Raises
     ------
@@ -133,12 +133,12 @@ KEY_PASS = "hpcrowd.environment.engine.passes.ordered:OrderedPass"
 
 
 class OrderedScheduler(Scheduler):
-    """A queue in an order of its own, with or without backfilling; subclass it and write ``key``.
+    """A queue in a custom order, with or without backfilling; subclass it and define ``key``.
 
     Attributes
     ----------
     backfill
-        In which order the jobs behind the head are tried, one of
+        The order in which the jobs behind the head are tried, one of
         ``schedulers.ordered.BACKFILL_MEANING``, or ``none``.
     """
 
@@ -150,10 +150,10 @@ class OrderedScheduler(Scheduler):
 
         Ties go by submission, then by job number.
         """
-        raise NotImplementedError(f"{type(self).__name__} has to define key()")
+        raise NotImplementedError(f"{type(self).__name__} must define key()")
 
     def charges(self, user: int, queue: int) -> Charges:
-        """Return what a job of this user and queue counts for: accounts and their limits."""
+        """Return the accounts of a job of this user and queue, with their limits."""
         return ()
 
     @override
@@ -187,8 +187,8 @@ class OrderedScheduler(Scheduler):
     ) -> tuple[int, int]:
         """Return (shadow time, spare processors) of a job that needs ``processors``.
 
-        Where they will not all be back, because part of the machine is down, the shadow time never
-        comes (``hpcrowd.environment.stops.FOREVER``) and nothing is spare then.
+        If there will never be enough, because part of the machine is down, the shadow time is
+        ``hpcrowd.environment.stops.FOREVER`` and nothing is spare.
 
         Parameters
         ----------
@@ -219,9 +219,8 @@ class OrderedScheduler(Scheduler):
         look
             See :meth:`select`.
         note
-            Is called with each other job before the walk goes on to the next. Where more than
-            processors and maintenance keeps it from starting, the code and the fields of its reason
-            follow.
+            Called with each job that does not start. If something other than processors and
+            maintenance keeps it from starting, the code and the fields of its reason follow.
         """
         now, free, closes = look.now, look.free, self.closes
         held = Held(self.charges, look.running)
@@ -245,7 +244,7 @@ class OrderedScheduler(Scheduler):
             return
         shadow, spare = self.reserve(now, head.processors, free, ends)
         if shadow > closes - head.estimate:
-            shadow, spare = self.reopens, 0  # everybody else ends before the window
+            shadow, spare = self.reopens, 0  # all other jobs end before the window
         if note is not None:
             code = ReasonCode.HEAD if head.processors > free else ReasonCode.MAINTENANCE
             note(head, code, start=UNKNOWN if shadow == FOREVER else shadow)
@@ -253,7 +252,7 @@ class OrderedScheduler(Scheduler):
                 for job in queue:
                     note(job, ReasonCode.BEHIND, note=self.name, blocker=head.row, reserved=UNKNOWN)
                 return
-        held.add(head)  # who overtakes the head shall not use up its limits either
+        held.add(head)  # jobs that overtake the head must not use up its limits either
         for job in self._candidates(list(queue), shadow - now):
             if job.processors > free or now + job.estimate > closes:
                 if note is not None:

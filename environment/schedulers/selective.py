@@ -1,4 +1,4 @@
-"""Selective backfilling: reservations for those who have waited long enough."""
+"""Selective backfilling: reservations for jobs that have waited long enough."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ SELECTIVE_PASS = "hpcrowd.environment.engine.passes.planned:SelectivePass"
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Selective(PlanningScheduler):
-    """Selective backfilling (Srinivasan et al. 2002): whoever has waited long gets a reservation.
+    """Selective backfilling (Srinivasan et al. 2002): jobs that waited long get a reservation.
 
     A job has no reservation until its expansion factor, (wait + estimate) / estimate, exceeds a
-    threshold; then it gets the earliest there is and keeps it, or an earlier one as the plan is
+    threshold; then it gets the earliest possible one and keeps it, or an earlier one as the plan is
     compressed. The others start whenever they delay no reservation. The threshold is the mean
     slowdown of the jobs that have ended so far, 1 before the first.
 
@@ -48,7 +48,7 @@ class Selective(PlanningScheduler):
     threshold
         ``adaptive``, or a number of at least 1 that never changes.
     categories
-        Run times, s, that part the jobs into categories, each with a threshold of its own, such as
+        Run times, s, that divide the jobs into categories, each with its own threshold, such as
         ``1000/10001``; ``none`` for one threshold for all. A job belongs to the category of its
         estimate.
     bound
@@ -57,7 +57,7 @@ class Selective(PlanningScheduler):
     Raises
     ------
     QuantityError
-        When one of them is not of that kind.
+        If one of them is not valid.
     """
 
     name = "selective"
@@ -91,11 +91,11 @@ class Selective(PlanningScheduler):
             self._ended[category] += 1
 
     def hear(self, slowdowns: list[float], ended: list[int]) -> None:
-        """Be told the sum of slowdowns, and how many jobs ended, in each category so far."""
+        """Set the sum of slowdowns, and the number of jobs that ended, in each category so far."""
         self._slowdowns, self._ended = slowdowns, ended
 
     def threshold_of(self, estimate: int) -> float:
-        """Return the threshold that holds now for jobs with this estimate."""
+        """Return the present threshold for jobs with this estimate."""
         if self.fixed is not None:
             return self.fixed
         category = bisect_right(self.cuts, estimate)
@@ -128,7 +128,7 @@ class Selective(PlanningScheduler):
         def last_over(time: int) -> WaitingJob | None:
             """Return the last in the queue whose reservation holds processors at a time.
 
-            Where there would be too few processors for several, that one loses it.
+            If there are too few processors for several, that one loses it.
             """
             for job in reversed(held):
                 start = max(self.starts[job.row], now)
@@ -163,7 +163,7 @@ class Selective(PlanningScheduler):
         return (now - job.submit + duration(job)) / duration(job)
 
     def _patience(self, job: WaitingJob, now: int) -> str:
-        """Return how far a job is from a reservation, in words."""
+        """Return in words how close a job is to a reservation."""
         factor, threshold = self._factor(job, now), self.threshold_of(job.estimate)
         if factor > threshold:
             return "gets a reservation next"

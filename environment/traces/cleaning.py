@@ -1,12 +1,13 @@
-"""Clean a trace: take out jobs that stand for no work, or for work that is not the rule.
+"""Clean a trace: remove jobs that are not real work, or not typical work.
 
-Each rule is asked for, judged on the whole trace whatever other rules take, and counted.
+Rules are applied only on request. Each is judged on the whole trace, whatever the other rules
+remove, and counted.
 
 Flurries are bursts of submissions by a single user. Feitelson and Tsafrir (Workload sanitation for
 performance evaluation, ISPASS 2006) found that logs hold surges of activity by one user that
-dominate for a short time, and removed them by hand, log by log. Here a rule stands for the hand:
-jobs go that lie in a stretch of time, of a given length, in which their user submitted more than so
-many jobs.
+dominate for a short time, and removed them by hand, log by log. Here a rule replaces the manual
+choice: it removes the jobs in every stretch of a given length in which their user submitted more
+than a given number of jobs.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ class Flurry:
     Attributes
     ----------
     user
-        Whose.
+        The user.
     first, last
-        When its first and its last job were submitted, s.
+        Submission of its first and last job, s.
     jobs
-        How many jobs it has.
+        Number of jobs.
     """
 
     user: int
@@ -48,7 +49,7 @@ class Flurry:
 
 @dataclass(frozen=True)
 class FlurryRule:
-    """What counts as a flurry.
+    """The definition of a flurry.
 
     A job with submit time s belongs to one when there is a time t with t <= s < t + ``within_s``
     such that its user submitted more than ``most`` jobs from t on and before t + ``within_s``. Jobs
@@ -57,9 +58,9 @@ class FlurryRule:
     Attributes
     ----------
     most
-        Most jobs that are no flurry. The default finds none in KTH-SP2, LANL-CM5, LLNL-Thunder,
-        NASA-iPSC and SDSC-DS as the archive has them cleaned, and 1.5 to 4.4 % of the jobs of
-        DAS2-fs1 and LCG, which nobody cleaned, of HPC2N and of CEA-Curie.
+        Largest number of jobs that is not a flurry. The default finds none in the cleaned versions
+        of KTH-SP2, LANL-CM5, LLNL-Thunder, NASA-iPSC and SDSC-DS in the archive, and 1.5 to 4.4 %
+        of the jobs of HPC2N, of CEA-Curie, and of DAS2-fs1 and LCG, which were never cleaned.
     within_s
         Length of the stretches of time, s.
     """
@@ -80,7 +81,7 @@ class FlurryRule:
         Raises
         ------
         QuantityError
-            When it is none.
+            If it is not a rate.
         """
         match = _RATE.fullmatch(text.strip())
         if not match:
@@ -101,7 +102,7 @@ class FlurryRule:
         rows = np.flatnonzero((user >= 0) & (submit >= 0))
         rows = rows[np.lexsort((submit[rows], user[rows]))]
         user, submit = user[rows], submit[rows]
-        # Where a stretch of most + 1 consecutive jobs of a user is short enough, all of them go.
+        # If a stretch of most + 1 consecutive jobs of a user is short enough, remove all of them.
         most = min(self.most, len(rows))
         begins = np.flatnonzero(
             (user[most:] == user[: len(rows) - most])
@@ -129,7 +130,7 @@ def _covered(first: NDArray[np.intp], last: NDArray[np.intp], length: int) -> ND
 
 @dataclass(frozen=True)
 class CleaningRules:
-    """What to take out of a trace; nothing unless asked for.
+    """What to remove from a trace; by default nothing.
 
     Attributes
     ----------
@@ -143,9 +144,9 @@ class CleaningRules:
     no_user
         Jobs whose user is unknown.
     first_days
-        Jobs submitted less than so many days after the first submission.
+        Jobs submitted less than this many days after the first submission.
     last_days
-        Jobs submitted less than so many days before the last submission, and that one.
+        Jobs submitted less than this many days before the last submission, and the last one.
     """
 
     flurries: FlurryRule | None = None
@@ -162,7 +163,7 @@ class CleaningRules:
 
     @classmethod
     def every(cls, trace: Trace) -> CleaningRules:
-        """Return every rule that can be judged on a trace, each with its default."""
+        """Return every rule that a trace has the data for, each with its default."""
         return cls(FlurryRule(), trace.header.processors is not None, True, True, 1, 1)
 
     def __bool__(self) -> bool:
@@ -171,18 +172,18 @@ class CleaningRules:
 
 @dataclass(frozen=True)
 class Removed:
-    """What a rule takes out, or all of them together.
+    """The jobs that a rule removes, or all rules together.
 
     Attributes
     ----------
     rule
         Its name, as on the command line.
     what
-        Which jobs, in words.
+        The jobs, in words.
     jobs
-        How many jobs.
+        Number of jobs.
     users
-        How many users have such jobs.
+        Number of users with such jobs.
     job_share
         Share of all jobs.
     work_share
@@ -200,20 +201,20 @@ class Removed:
 
 @dataclass(frozen=True)
 class Cleaned:
-    """What :func:`clean` did, or what it would do.
+    """The outcome of :func:`clean`, or what it would be.
 
     Attributes
     ----------
     jobs, users
-        How many there were.
+        Numbers before cleaning.
     rules
-        What each rule takes out. A job may fall under several.
+        What each rule removes. Several may apply to one job.
     together
-        What all of them take out.
+        What all rules remove together.
     flurries
         The bursts that were found, by user and time.
     cut
-        References to jobs that were taken out, made -1.
+        Number of references to removed jobs, which become -1.
     """
 
     jobs: int
@@ -225,15 +226,15 @@ class Cleaned:
 
 
 def clean(trace: Trace, rules: CleaningRules) -> tuple[Trace, Cleaned]:
-    """Return a trace without the jobs that fall under the rules, and what each rule took out.
+    """Return a trace without the jobs that the rules remove, and what each rule removed.
 
-    What stays is unchanged and in its order, but for references to jobs that are gone. The origin
-    stays, also when the first days are taken out; :func:`environment.window` moves it.
+    The other jobs keep their order and are unchanged, except for references to removed jobs. The
+    origin stays even if the first days are removed; :func:`environment.window` moves it.
 
     Raises
     ------
     TraceError
-        When no job is left, or the header does not say how large the machine is and a rule asks.
+        If no job is left, or a rule needs the size of the machine and the header lacks it.
     """
     gone, cleaned = judge(trace, rules)
     if gone.all():
@@ -247,12 +248,12 @@ def clean(trace: Trace, rules: CleaningRules) -> tuple[Trace, Cleaned]:
 
 
 def judge(trace: Trace, rules: CleaningRules) -> tuple[NDArray[np.bool_], Cleaned]:
-    """Return which jobs fall under the rules, shape (jobs,), and what each rule would take out.
+    """Return which jobs the rules remove, shape (jobs,), and what each rule would remove.
 
     Raises
     ------
     TraceError
-        When the header does not say how large the machine is and a rule asks.
+        If a rule needs the size of the machine and the header lacks it.
     """
     found: list[tuple[str, str, NDArray[np.bool_]]] = []
     flurries: list[Flurry] = []
@@ -290,8 +291,8 @@ def _larger(trace: Trace) -> tuple[str, NDArray[np.bool_]]:
     processors = trace.header.processors
     if processors is None:
         raise TraceError(
-            f"{trace.source}: no MaxProcs in the header, so what is larger is not known; "
-            "write '; MaxProcs: N' into it"
+            f"{trace.source}: no MaxProcs in the header, so the size of the machine is unknown; "
+            "add a line '; MaxProcs: N'"
         )
     most = np.maximum(trace["requested_processors"], trace["allocated_processors"])
     return f"larger than {plural(processors, 'processor')}", most > processors

@@ -1,7 +1,7 @@
-"""Headers of traces: made for logs that have none, and kept true when the jobs below them change.
+"""Headers of traces: made for logs without one, and updated when the jobs below them change.
 
-In a header that is kept only lines that are there are changed, and of those only the value; all
-others stay byte for byte.
+In an existing header only values of existing lines are changed; everything else stays byte for
+byte.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.traces.trace import Trace
 
-#: Fields whose names the header lists: its keys for how many, and for each.
+#: Fields whose names the header lists: the keys for their number, and for each name.
 LISTED = {"queue": ("MaxQueues", "Queue"), "partition": ("MaxPartitions", "Partition")}
 
 #: Unix time of the end of 2199, s: later moments in a log are mistakes.
 LATEST = 7_258_118_399
 
-#: Months as dates in headers name them.
+#: Names of months in header dates.
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
-#: In place of a date that is not known.
+#: Written instead of an unknown date.
 UNKNOWN_DATE = "unknown"
 
 _LINE = re.compile(rb"(;\s*([A-Za-z][A-Za-z0-9]*)\s*:(?!//)[^\S\r]*)(.*?)(\r?)$", re.DOTALL)
 
 
 def with_values(header: Header, values: Mapping[str, str]) -> Header:
-    """Return the header with other values of some keys, upper and lower case alike.
+    """Return the header with new values for some keys, upper and lower case alike.
 
     Parameters
     ----------
     header
         The lines.
     values
-        New value by key; keys without a line are left out.
+        New value by key; keys without a line are ignored.
     """
     new = {key.lower(): value for key, value in values.items()}
     lines = []
@@ -59,19 +59,19 @@ def with_values(header: Header, values: Mapping[str, str]) -> Header:
 
 
 def header_date(clock: Clock, second: float) -> str:
-    """Return a second as headers write dates: ``Mon Sep 23 14:00:31 CEST 1996``."""
+    """Return a second as a header date: ``Mon Sep 23 14:00:31 CEST 1996``."""
     try:
         local: datetime = clock.local(int(second))
-    except (OverflowError, ValueError):  # beyond what a calendar has
+    except (OverflowError, ValueError):  # beyond the calendar
         return UNKNOWN_DATE
     day, month, zone = DAYS[local.weekday()], MONTHS[local.month - 1], local.tzname() or ""
     return f"{day} {month} {local:%d %H:%M:%S} {zone} {local.year}"
 
 
 def last_end(trace: Trace) -> float | None:
-    """Return when the last job was over, s; None where no job has a submit time.
+    """Return the end of the last job, s; None if no job has a submit time.
 
-    What a job lacks, wait or run time, counts as 0.
+    An unknown wait or run time counts as 0.
     """
     submit, wait, run = (trace[key].astype(np.float64) for key in ("submit", "wait", "run"))
     known = submit >= 0
@@ -81,19 +81,19 @@ def last_end(trace: Trace) -> float | None:
 
 
 def true_header(before: Trace, after: Trace, *, moved: int, note: str) -> Header:
-    """Return the header of ``before`` made true for ``after``.
+    """Return the header of ``before``, updated for ``after``.
 
-    Counts of jobs, start and end are written anew; the end only where it differs. ``MaxProcs``,
-    queues and partitions say what the machine is like and stay.
+    Counts of jobs, start and end are updated; the end only if it differs. ``MaxProcs``, queues and
+    partitions describe the machine and stay.
 
     Parameters
     ----------
     before, after
-        The trace, and what it was changed into.
+        The trace, and the changed trace.
     moved
-        How much later the origin is, s.
+        How much later the origin is, in s.
     note
-        What was done, for a line at the end.
+        What was done, for a note at the end.
     """
     jobs = str(len(after))
     values = {"MaxJobs": jobs, "MaxRecords": jobs}
@@ -133,9 +133,9 @@ def made_header(
     Parameters
     ----------
     jobs
-        How many there are.
+        Number of jobs.
     notes
-        How it was made: each becomes a ``Note``.
+        How the trace was made: each becomes a ``Note``.
     unix_start, last
         Unix time of the origin, None if unknown, and of the last event.
     zone
@@ -143,7 +143,7 @@ def made_header(
     processors
         Processors of the machine; None if unknown.
     computer
-        What it is called.
+        Name of the machine.
     names
         As :attr:`hpcrowd.environment.traces.trace.Trace.names`; queues and partitions are listed.
     """
@@ -172,17 +172,17 @@ def made_header(
 
 
 def unix_origin(header: Header) -> int:
-    """Return the Unix time of the origin of a log; 0 where it is not known."""
+    """Return the Unix time of the origin of a log; 0 if it is unknown."""
     return header.integer("UnixStartTime") or 0
 
 
 def parse_zone(name: str | None) -> tzinfo | None:
-    """Return a time zone by its name; None where there is none.
+    """Return a time zone by its name; None for no name.
 
     Raises
     ------
     QuantityError
-        When it is not known.
+        If it is not known.
     """
     if name is None:
         return None
@@ -190,7 +190,7 @@ def parse_zone(name: str | None) -> tzinfo | None:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
         raise QuantityError(
-            f"zone {name!r}: not known; say a place, for example Europe/Stockholm, or UTC"
+            f"zone {name!r}: not known; use a name such as Europe/Stockholm, or UTC"
         ) from None
 
 

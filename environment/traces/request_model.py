@@ -1,18 +1,17 @@
 """Requested times as users choose them: the model of Tsafrir, Etsion and Feitelson (2005).
 
-Users choose few, round times, often the longest
-that is allowed. :class:`RequestModel` draws how many jobs ask for how long: a *head* of twenty
-popular requests and a *tail* of many rare ones. :func:`assign` hands them out to jobs, none of
-which gets less than its run time.
+Users choose few, round times, often the longest that is allowed. :class:`RequestModel` draws the
+histogram of requested times: a *head* of twenty popular requests and a *tail* of many rare ones.
+:func:`assign` distributes them over jobs so that no job gets less than its run time.
 
 The *time rank* of a popular request is 0 for the longest of all, then 1, 2, ... from the shortest
 on; its *popularity rank* is 1 for the request that most jobs have. The authors draw popularity
 ranks by time rank from a table of four logs (SDSC-106, CTC, KTH, BLUE). :data:`POPULARITY` is not
-theirs: it is measured by us, by :func:`popularity_by_time`, on logs of the Parallel Workloads
-Archive. All other numbers and rules are those of the source.
+theirs: we measured it with :func:`popularity_by_time` on logs of the Parallel Workloads Archive.
+All other numbers and rules are those of the source.
 
 Source: Tsafrir, Etsion and Feitelson, "Modeling user runtime estimates", JSSPP 2005, and the
-program that goes with it.
+program published with it.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ from hpcrowd.environment.quantities import plural, round_half_up
 POPULAR = 20
 
 #: Popularity rank by time rank, by log. Measured by us with :func:`popularity_by_time` on jobs
-#: whose requested time (field 9) is positive: KTH-SP2-1996-2.1-cln, jobs that ask for 4 h at most
-#: (the limit by day there); SDSC-DS-2004-2.1-cln; CEA-Curie-2011-2.1-cln. These are logs whose
-#: longest popular request is among the three most popular ones, as the model has it.
+#: whose requested time (field 9) is positive: KTH-SP2-1996-2.1-cln, jobs that request at most 4 h
+#: (the limit by day there); SDSC-DS-2004-2.1-cln; CEA-Curie-2011-2.1-cln. In these logs the longest
+#: popular request is among the three most popular ones, as in the model.
 POPULARITY: dict[str, tuple[int, ...]] = {
     "KTH-SP2 up to 4 h": (
         *(1, 4, 10, 14, 20, 2, 3, 7, 12, 6),
@@ -51,7 +50,7 @@ POPULARITY: dict[str, tuple[int, ...]] = {
     ),
 }
 
-#: Candidates that are drawn at each time rank; the most popular of them is taken (Tsafrir et al.).
+#: Number of candidates drawn at each time rank; the most popular one is taken (Tsafrir et al.).
 DRAWS = 2
 
 #: s in a minute.
@@ -72,10 +71,10 @@ ROUND_STEPS = (
 #: a, b, c of the share a * exp(b * x) + c of jobs, in percent, at popularity rank x from 2 on.
 SIZES = (14.0491, -0.177531, 0.462513)
 
-#: Shortest longest request that the model is made for, s.
+#: Smallest value of the longest request that the model is made for, s.
 LEAST_LONGEST = HOUR
 
-#: Share of jobs that have one of the popular requests.
+#: Share of jobs with one of the popular requests.
 HEAD_SHARE = 0.89
 
 #: Number of different requests by number of jobs: linear between these points, flat above.
@@ -84,29 +83,29 @@ DISTINCT = (
     *((10_000, 90), (70_000, 340), (250_000, 565)),
 )
 
-#: a, b of the other rule for that number, a * jobs ** b.
+#: a, b of the alternative rule for that number, a * jobs ** b.
 DISTINCT_POWER = (0.653566, 0.547761)
 
-#: Power of the popularity rank, from 21 on, that the share of a rare request goes by. The factor
-#: of the source, 795.6 percent, has no effect: the shares are scaled to what the head leaves.
+#: The share of a rare request is proportional to this power of its popularity rank, from 21 on.
+#: The source's factor, 795.6 percent, has no effect: shares are scaled to what the head leaves.
 TAIL_POWER = -2.267
 
-#: c, d of a = 1 + c * distinct ** d. Rare requests are longest * (a - 1) * x / (a - x), x from 0 to
-#: 1 by their order.
+#: c, d in a = 1 + c * distinct ** d. Rare requests are longest * (a - 1) * x / (a - x), with x from
+#: 0 to 1 in their order.
 TAIL_TIMES = (12.1039, -0.6026)
 
-#: What is added to a rare request that is taken already, in this order, s.
+#: Offsets, s, that are tried in this order if a rare request is already taken.
 OFFSETS = (0, 30, -30, 20, -20, 10, -10)
 
-#: A fit takes the longest request that at least this share of jobs has for the longest of all:
-#: logs have a few requests of years. Chosen here.
+#: A fit takes as the longest request the longest one that at least this share of jobs has: logs
+#: have a few requests of years. Our choice.
 RARE = 1e-4
 
 
 def most_popular(requested: Int64s, number: int = POPULAR) -> tuple[Int64s, Int64s]:
-    """Return the most popular requests (s) and how many jobs have each, the most popular first.
+    """Return the most popular requests (s) and the number of jobs with each, most popular first.
 
-    Of two that are as popular, the shorter comes first.
+    Of two equally popular ones the shorter comes first.
     """
     times, counts = np.unique(requested, return_counts=True)
     first = np.lexsort((times, -counts))[:number]
@@ -121,12 +120,12 @@ def popularity_by_time(requested: Int64s, number: int = POPULAR) -> tuple[int, .
     requested
         Requested times, s.
     number
-        How many requests count as popular.
+        Number of requests that count as popular.
 
     Raises
     ------
     QuantityError
-        When there are fewer different requests.
+        If there are fewer distinct requests.
 
     Examples
     --------
@@ -136,13 +135,13 @@ def popularity_by_time(requested: Int64s, number: int = POPULAR) -> tuple[int, .
     """
     times, _ = most_popular(requested, number)
     if len(times) < number:
-        raise QuantityError(f"requests: {len(times)} different ones; at least {number} are needed")
+        raise QuantityError(f"requests: {len(times)} distinct values; at least {number} are needed")
     ranks = (np.argsort(times) + 1).tolist()
     return ranks[-1], *ranks[:-1]
 
 
 def apportion(shares: Mapping[int, float], jobs: int) -> dict[int, int]:
-    """Return whole numbers of jobs near to the shares, by largest remainders."""
+    """Return whole numbers of jobs close to the shares, by largest remainders."""
     exact = {time: share * jobs for time, share in shares.items()}
     found = {time: int(value) for time, value in exact.items()}
     missing = min(jobs, round_half_up(sum(exact.values()))) - sum(found.values())
@@ -168,15 +167,15 @@ def fit_counts(counts: Mapping[int, int], total: int) -> dict[int, int]:
     Raises
     ------
     QuantityError
-        When there is no request whose count could grow.
+        If there is no request whose count could grow.
     """
     found = dict(counts)
     by_size = sorted(found, key=lambda time: (-found[time], time))
     before, missing = sum(found.values()), total - sum(found.values())
     if missing and not found:
         raise QuantityError(
-            f"popular requests: leave {plural(missing, 'job')} without one; let their shares sum "
-            "to 1 or allow more different requests"
+            f"popular requests: leave {plural(missing, 'job')} without one; make their shares sum "
+            "to 1 or allow more distinct requests"
         )
     factor = abs(missing) / max(before, 1)
     sign = 1 if missing > 0 else -1
@@ -198,7 +197,7 @@ def fit_counts(counts: Mapping[int, int], total: int) -> dict[int, int]:
 
 
 def assign(requests: Int64s, run_times: Int64s, stream: np.random.Generator) -> Int64s:
-    """Hand out requests to jobs at random, so that none is below its job's run time.
+    """Distribute requests over jobs at random, so that no request is below its job's run time.
 
     Jobs choose in the order of their run times, the longest first, each uniformly among the
     requests that are left and long enough.
@@ -208,7 +207,7 @@ def assign(requests: Int64s, run_times: Int64s, stream: np.random.Generator) -> 
     requests, run_times
         s, shape (jobs,).
     stream
-        Where randomness comes from.
+        Random numbers.
 
     Returns
     -------
@@ -218,7 +217,7 @@ def assign(requests: Int64s, run_times: Int64s, stream: np.random.Generator) -> 
     Raises
     ------
     QuantityError
-        When there is no such way: some n jobs run longer than all but fewer than n requests.
+        If that is impossible: n jobs need long requests and fewer than n requests are that long.
     """
     order = np.argsort(-run_times, kind="stable")
     runs, left = run_times[order], np.sort(requests)[::-1]
@@ -228,8 +227,8 @@ def assign(requests: Int64s, run_times: Int64s, stream: np.random.Generator) -> 
         long_jobs, long_requests = int((runs >= run).sum()), int((left >= run).sum())
         raise QuantityError(
             f"requested times: {plural(long_jobs, 'job')} of {run} s or more, but only "
-            f"{plural(long_requests, 'request')} drawn for so long; choose a longer longest "
-            "request, a larger share of jobs that have it, or another seed"
+            f"{plural(long_requests, 'request')} drawn that long; increase the longest request or "
+            "the share of jobs that have it, or change the seed"
         )
     enough = np.searchsorted(-left, -runs, side="right")  # requests that are long enough
     uniform = stream.random(len(runs))
@@ -244,7 +243,7 @@ def assign(requests: Int64s, run_times: Int64s, stream: np.random.Generator) -> 
 
 @dataclass(frozen=True)
 class RequestModel:
-    """How many jobs ask for how long.
+    """A model of the distribution of requested times.
 
     Attributes
     ----------
@@ -252,15 +251,15 @@ class RequestModel:
         The longest request, s; at least 1 h.
     popular
         Requests known to be popular, s, each with its share of jobs; up to 20 with the longest.
-        They take the place of the model's own.
+        They replace the model's own.
     head_share
-        Share of jobs that have one of the popular requests.
+        Share of jobs with one of the popular requests.
     distinct
-        Number of different requests; None takes it by the number of jobs: ``law``.
+        Number of distinct requests; None computes it from the number of jobs, see ``law``.
     law
         ``linear`` (:data:`DISTINCT`) or ``power`` (:data:`DISTINCT_POWER`).
     number
-        Of popular requests.
+        Number of popular requests.
     sizes, tail_power, tail_times
         See :data:`SIZES`, :data:`TAIL_POWER` and :data:`TAIL_TIMES`.
     table
@@ -303,25 +302,25 @@ class RequestModel:
 
     @classmethod
     def fit(cls, requested: Int64s, popular: int = POPULAR) -> Self:
-        """Return the model of given requests.
+        """Return the model fitted to given requests.
 
         Parameters
         ----------
         requested
             Requested times, s; positive.
         popular
-            How many popular requests are taken over with their shares, the longest among them; 0
-            takes over only longest and number of different ones.
+            Number of popular requests, with the longest, that are copied with their shares; 0
+            copies only the longest request and the number of distinct ones.
 
         Raises
         ------
         QuantityError
-            When there is none, or the longest is below 1 h.
+            If there is none, or the longest is below 1 h.
         """
         requested = np.asarray(requested, np.int64)
         if not len(requested) or int(requested.min()) < 1:
             raise QuantityError(
-                f"requests: {plural(len(requested), 'job')} with a positive one needed, all of them"
+                f"requests: {plural(len(requested), 'job')}; all need a positive requested time"
             )
         times, counts = np.unique(requested, return_counts=True)
         longest = int(times[counts >= RARE * len(requested)].max(initial=0)) or int(times[-1])
@@ -338,7 +337,7 @@ class RequestModel:
         return cls(longest, shares, head_share=share, distinct=distinct)
 
     def distinct_for(self, jobs: int) -> int:
-        """Return the number of different requests of so many jobs, from 1 to ``jobs``."""
+        """Return the number of distinct requests for ``jobs`` jobs, from 1 to ``jobs``."""
         if self.distinct is not None:
             found = float(self.distinct)
         elif self.law == "power":
@@ -349,24 +348,24 @@ class RequestModel:
         return max(1, min(jobs, max(round_half_up(found), len(self.popular))))
 
     def histogram(self, jobs: int, stream: np.random.Generator) -> tuple[Int64s, Int64s]:
-        """Draw requests for so many jobs.
+        """Draw the histogram of requests for ``jobs`` jobs.
 
         Parameters
         ----------
         jobs
-            How many; 1 or more.
+            Number of jobs, 1 or more.
         stream
-            Where randomness comes from.
+            Random numbers.
 
         Returns
         -------
         tuple
-            Requests (s), the shortest first, and how many jobs have each; the sum is ``jobs``.
+            Requests (s), shortest first, and the number of jobs with each; the sum is ``jobs``.
 
         Raises
         ------
         QuantityError
-            When ``head_share`` leaves nothing for the longest request.
+            If ``head_share`` leaves nothing for the longest request.
         """
         if jobs < 1:
             raise QuantityError(f"jobs {jobs}: at least 1 is needed to draw requested times")
@@ -378,7 +377,7 @@ class RequestModel:
             )
         distinct = self.distinct_for(jobs)
         own = sorted(head.keys() - self.popular.keys(), key=lambda time: (-head[time], -time))
-        # Few jobs have few different requests: the popular ones. No rule of the source's.
+        # Few jobs have few distinct requests: the popular ones. Not a rule of the source.
         whole = sum(self.popular.values()) > 1 - 1e-9
         kept = max(distinct - len(self.popular), 0 if whole else 1)
         for time in own[kept:]:
@@ -396,8 +395,8 @@ class RequestModel:
     def _head(self, stream: np.random.Generator) -> dict[int, float]:
         """Return the popular requests, s, each with its share of all jobs.
 
-        Times and sizes are found apart from each other and then matched by
-        :meth:`draw_popularity`. Shares that are known take the place of the nearest ones.
+        Times and sizes are computed separately and then matched by :meth:`draw_popularity`. Known
+        shares replace the nearest ones.
         """
         times = self.head_times()
         shares, places = self.merge_sizes(self.head_sizes(len(times)))
@@ -408,9 +407,9 @@ class RequestModel:
     def head_times(self) -> list[int]:
         """Return the popular requests, s: the longest, then the others from the shortest on.
 
-        Fewer than :attr:`number` where the longest leaves no room for more. Each that is known to
-        be popular takes the place of the nearest one, of those in :data:`COMMON_TIMES` only where
-        no other is left.
+        Fewer than :attr:`number` if the longest leaves no room for more. Each request known to be
+        popular replaces the nearest one; those in :data:`COMMON_TIMES` are replaced only if no
+        other is left.
         """
         longest, given = self.longest, self.popular
         common = [time for time in COMMON_TIMES if time < longest]
@@ -432,10 +431,10 @@ class RequestModel:
         return [longest, *sorted({*times, *new} - {longest})]
 
     def head_sizes(self, number: int) -> list[float]:
-        """Return the shares of so many popular requests, the largest first.
+        """Return the shares of ``number`` popular requests, the largest first.
 
-        What the others leave of the share of the head is that of rank 1; where the share of the
-        longest request is known, the others share the rest.
+        Rank 1 gets what the others leave of the share of the head; if the share of the longest
+        request is known, the others share the rest.
         """
         a, b, c = self.sizes
         ranks = np.arange(2, number + 1)
@@ -449,19 +448,19 @@ class RequestModel:
         return sorted([first, *others.tolist()], reverse=True)
 
     def merge_sizes(self, sizes: Sequence[float]) -> tuple[list[float], dict[int, int]]:
-        """Put known shares in the place of the nearest ones, and let the others share the rest.
+        """Replace the nearest shares by the known ones; the others share the rest.
 
         Parameters
         ----------
         sizes
-            Shares, the largest first. Another than the longest request takes the first place only
-            where no other is left.
+            Shares, the largest first. A request other than the longest takes the first place only
+            if no other place is left.
 
         Returns
         -------
         tuple
-            The shares; and the place of each known one among them. Places after the first go by
-            size.
+            The shares, and the place of each known one among them. After the first place they are
+            ordered by size.
         """
         given = self.popular
         free = list(range(len(sizes)))
@@ -486,18 +485,18 @@ class RequestModel:
     ) -> list[int]:
         """Draw a popularity rank for each time rank: the "pool algorithm" of Tsafrir et al. (2005).
 
-        At each time rank the ranks that the logs have there join a pool. A rank that no log has
-        later is taken now; else the most popular of a few drawn from the pool. The longest request
-        gets rank 1.
+        At each time rank the popularity ranks of the logs at that time rank join a pool. A rank
+        that no log has at a later time rank is taken now; else the most popular of a few drawn from
+        the pool. The longest request gets rank 1.
 
         Parameters
         ----------
         number
-            Of popular requests; 1 or more.
+            Number of popular requests, 1 or more.
         stream
-            Where randomness comes from.
+            Random numbers.
         given
-            Popularity ranks that are known, by time rank; no other request gets them.
+            Known popularity ranks, by time rank; no other request gets them.
         """
         last: dict[int, int] = {}
         for log in self.table:
@@ -518,7 +517,7 @@ class RequestModel:
                 rank = min(due)
             elif pool:
                 rank = min(pool[index] for index in stream.integers(len(pool), size=DRAWS))
-            else:  # only with fewer requests than the table has, or with given ones
+            else:  # only with fewer requests than in the table, or with given ranks
                 rank = min(free)
             free.discard(rank)
             found.append(rank)
@@ -555,22 +554,22 @@ class RequestModel:
     ) -> Int64s:
         """Return a requested time for each job, s: at least its run time, at most the longest.
 
-        A job that runs longer than the longest request asks for that.
+        A job that runs longer than the longest request gets the longest request.
 
         Parameters
         ----------
         run_times
             s, shape (jobs,).
         stream
-            Where randomness comes from.
+            Random numbers.
         outrun
-            Where more jobs run for long than requests are that long, let them ask for the longest
-            that is left: in logs some jobs do outrun their requests.
+            If there are more long jobs than long requests, give these jobs the longest request that
+            is left: in logs some jobs do outrun their requests.
 
         Raises
         ------
         QuantityError
-            When too many jobs run too long, unless ``outrun``; see
+            If too many jobs run too long, unless ``outrun``; see
             :func:`assign`.
         """
         if not len(run_times):

@@ -1,7 +1,7 @@
-"""Where requested times come from: the trace, the run times, or a model of users' estimates.
+"""The source of requested times: the trace, the run times, or a model of users' estimates.
 
 A choice is written as text, :class:`RequestedTimes`: ``given``, ``at-least:2x``, ``tsafrir:18h``,
-``tsafrir:fitted``; with ``+all`` the model makes up the requested time of every job, also of those
+``tsafrir:fitted``; with ``+all`` the model draws the requested time of every job, even of those
 that have one.
 """
 
@@ -28,19 +28,19 @@ STREAM = "requested time"
 
 @dataclass(frozen=True)
 class RequestedTimes:
-    """How requested times are found.
+    """How requested times are determined.
 
     Attributes
     ----------
     factor
-        At least that many times the recorded run time; 0 for no such rule.
+        Least multiple of the recorded run time; 0 for no such rule.
     model
-        Makes up requested times; None for none, unless ``fitted``.
+        Model that requested times are drawn from; None for none, unless ``fitted``.
     fitted
-        The model is that of the jobs that have a requested time. As some of these outrun it,
-        some jobs may be given less than their run time where the model has too few long requests.
+        Whether the model is fitted to the jobs with a requested time. As some of these outrun it,
+        some jobs may get less than their run time if the model has too few long requests.
     everyone
-        The model's are used for all jobs, not only for those without.
+        Whether the model is used for all jobs, not only for those without a requested time.
     """
 
     factor: float = 0.0
@@ -50,12 +50,12 @@ class RequestedTimes:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return what ``text`` means.
+        """Parse a choice.
 
         Raises
         ------
         QuantityError
-            When it means nothing, or the model cannot have so short a longest request.
+            If it is not valid, or the longest request is too short for the model.
         """
         kind, _, rest = text.strip().partition(":")
         if text == "given":
@@ -93,19 +93,20 @@ class RequestedTimes:
         Parameters
         ----------
         recorded
-            As recorded, s; 0 or less where there is none. Shape (jobs,).
+            Recorded requested times, s; 0 or less if there is none. Shape (jobs,).
         run
             Recorded run times, s, shape (jobs,).
         seed
-            Of the run; the model draws from its stream :data:`STREAM`.
+            Seed of the run; the model draws from its stream :data:`STREAM`.
         note
-            Called with each reason for which requested times differ from the recorded ones, and
-            with the jobs that it is about.
+            Called with each reason why requested times differ from the recorded ones, and with the
+            jobs concerned.
 
         Raises
         ------
         QuantityError
-            When the model cannot be fitted, or cannot give each job a request above its run time.
+            If the model cannot be fitted, or cannot give each job a request of at least its run
+            time.
         """
         missing = recorded <= 0
         if self.model is None and not self.fitted:
@@ -119,7 +120,7 @@ class RequestedTimes:
         drawn = missing
         if self.everyone:
             drawn = np.ones(len(run), bool)
-            note("requested time replaced by one of the model of users' estimates", ~missing)
+            note("requested time replaced by one from the model of users' estimates", ~missing)
         requested = recorded.copy()
         if drawn.any():
             from hpcrowd.environment.traces.request_model import RequestModel
@@ -128,7 +129,7 @@ class RequestedTimes:
             stream = Streams(seed).generator(STREAM)
             requested[drawn] = model.draw(run[drawn], stream, outrun=self.fitted)
             note(
-                "run time above the longest request that the model has left: that one taken",
+                "run time above the longest request left in the model: that one used",
                 drawn & (run > requested),
             )
         return requested

@@ -1,4 +1,4 @@
-"""A trace: what was recorded of each job, with the header that says of which machine.
+"""A trace: the recorded jobs, with a header that describes the machine.
 
 A :class:`Trace` holds the 18 fields of the Standard Workload Format in columns, exactly as
 recorded. :func:`jobs_from_trace` turns it into the :class:`~environment.jobs.JobTable` that is
@@ -60,21 +60,21 @@ class Trace:
         One array per field of :data:`FIELDS`, shape (jobs,), each in the smallest type that holds
         its values exactly; -1 is unknown.
     comments
-        Comment lines among the jobs: (job they stand before, line).
+        Comment lines among the jobs: (the job that follows, line).
     newline
         Line end of the job lines.
     source
-        Where it comes from, for messages.
+        The origin, for messages.
     sha256
         Checksum of the file it was read from, empty otherwise.
     names
-        What numbers in the columns stand for where the log has words, by field and number:
+        Names of the numbers in the columns, if the log has them, by field and number:
         ``names["user"][3]`` is the name of user 3.
     extra
-        What other formats tell of jobs beyond the fields, one array of text per column, shape
-        (jobs,); empty text is unknown.
+        Columns of other formats beyond the fields, one array of text each, shape (jobs,); empty
+        text means unknown.
     repaired, dropped
-        How many jobs of the log were repaired or dropped when it was read, by reason.
+        Number of jobs that were repaired or dropped while reading the log, by reason.
     """
 
     header: Header
@@ -99,12 +99,12 @@ class Trace:
 
     @property
     def processors(self) -> int:
-        """Processors of the machine: from the header, else the largest job's.
+        """Processors of the machine: from the header, else those of the largest job.
 
         Raises
         ------
         TraceError
-            When neither says.
+            If neither is known.
         """
         count = self.header.processors
         if count is None and len(self):
@@ -115,7 +115,7 @@ class Trace:
         if count is None or count < 1:
             raise TraceError(
                 f"{self.source}: no MaxProcs in the header and no job with processors; "
-                "say how many with --processors"
+                "give their number with --processors"
             )
         return count
 
@@ -134,13 +134,13 @@ def smallest(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def tally(counts: Counter[str], reason: str, which: NDArray[np.bool_]) -> None:
-    """Count the jobs of ``which``, shape (jobs,), for a reason; where there are none, nothing."""
+    """Count the jobs of ``which``, shape (jobs,), for a reason; zero adds no entry."""
     if count := int(np.count_nonzero(which)):
         counts[reason] += count
 
 
 def all_columns(told: Mapping[str, NDArray[Any] | None], jobs: int) -> dict[str, NDArray[Any]]:
-    """Return the columns of all fields, each in the smallest type; -1 for those not told.
+    """Return the columns of all fields, each in the smallest type; -1 for missing ones.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def all_columns(told: Mapping[str, NDArray[Any] | None], jobs: int) -> dict[str,
 
 @dataclass(frozen=True)
 class Conversion:
-    """How a trace becomes jobs to simulate.
+    """How a trace is converted to jobs to simulate.
 
     Attributes
     ----------
@@ -166,14 +166,14 @@ class Conversion:
         ``requested`` (field 8, else 5) or ``allocated`` (field 5, else 8).
     requested
         ``given`` (field 9, else the recorded run time); ``at-least:2x``: the larger of that and
-        that many times the recorded run time; ``tsafrir:18h``: where there is none, drawn from
-        the :class:`RequestModel` with this longest request, or with
-        ``tsafrir:fitted`` from the one of the other jobs; with ``+all`` for all jobs.
+        twice the recorded run time; ``tsafrir:18h``: missing ones are drawn from the
+        :class:`RequestModel` with this longest request, or with ``tsafrir:fitted`` from a model
+        fitted to the other jobs; with ``+all`` those of all jobs are drawn.
     speed
-        Speed of the nodes against the recorded ones; run times are divided by it (Madon et al.
+        Speed of the nodes relative to the recorded ones; run times are divided by it (Madon et al.
         2024, section 4.1), requested times are not.
     seed
-        Seed of what is drawn; the same as that of the run.
+        Seed of random numbers; the same as that of the run.
     """
 
     job_processors: Literal["requested", "allocated"] = "requested"
@@ -196,16 +196,16 @@ class Conversion:
 
 @dataclass
 class Conversions:
-    """What :func:`jobs_from_trace` did.
+    """The outcome of :func:`jobs_from_trace`.
 
     Attributes
     ----------
     jobs
         The jobs to simulate.
     source_row
-        For each job its place in the trace, shape (jobs,).
+        Index of each job in the trace, shape (jobs,).
     repaired, dropped
-        How many jobs were repaired or dropped, by reason, those of reading the trace with them.
+        Number of jobs that were repaired or dropped, by reason, including while reading the trace.
     """
 
     jobs: JobTable
@@ -226,19 +226,19 @@ def jobs_from_trace(
     Parameters
     ----------
     trace
-        What was recorded.
+        The trace.
     conversion
-        How to read it; the default takes requested processors and times as given.
+        How to convert it; by default requested processors and times are taken as given.
     strict
-        Make the first repair or drop an error, also one of reading the trace.
+        Make any repair or drop an error, also one that happened while reading the trace.
     runnable
         False keeps jobs without processors: they cannot run, but a user did submit them, so they
-        count when sessions are looked for.
+        count when sessions are detected.
 
     Raises
     ------
     TraceError
-        When no job is left, or ``strict`` and something had to be repaired or dropped.
+        If no job is left, or if ``strict`` and a job had to be repaired or dropped.
     """
     conversion = conversion or Conversion()
     repaired = Counter(trace.repaired)
@@ -289,7 +289,7 @@ def jobs_from_trace(
     jobs.processors[:] = processors[rows]
     repair("processors with a fraction: rounded half up", (processors != exact)[rows])
     repair(f"no {first.replace('_', ' ')}: {second.replace('_', ' ')} used", take(first) <= 0)
-    repair("no user: all such jobs taken as one user's", jobs.user < 0)
+    repair("no user: all such jobs assigned to one user", jobs.user < 0)
 
     submit, run, wait = whole("submit"), whole("run"), whole("wait")
     repair("no wait time: taken as 0", wait < 0)
@@ -328,7 +328,7 @@ def take_jobs(trace: Trace, rows: Int64s | NDArray[np.bool_]) -> Trace:
     trace
         All jobs.
     rows
-        Which of them: their places in ascending order, or for each whether it stays, shape (jobs,).
+        The jobs to keep: indices in ascending order, or a mask of shape (jobs,).
     """
     rows = np.flatnonzero(rows) if rows.dtype == bool else rows
     columns = {name: smallest(values[rows]) for name, values in trace.columns.items()}
@@ -338,10 +338,10 @@ def take_jobs(trace: Trace, rows: Int64s | NDArray[np.bool_]) -> Trace:
 
 
 def cut_references(whole: Trace, part: Trace) -> tuple[Trace, int]:
-    """Return ``part`` without references to jobs that only ``whole`` has, and how many there were.
+    """Return ``part`` without references to jobs that are only in ``whole``, and their number.
 
-    Where the preceding job (field 17) is gone it becomes -1, and so does the think time since its
-    end (field 18). References that led nowhere before stay.
+    If the preceding job (field 17) was removed, the field becomes -1, and so does the think time
+    since its end (field 18). References that were already dangling in ``whole`` stay.
     """
     preceding = part["preceding"]
     lost = np.isin(preceding, whole["number"]) & ~np.isin(preceding, part["number"])

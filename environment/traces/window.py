@@ -18,18 +18,18 @@ from hpcrowd.environment.traces.trace import Trace, cut_references, smallest, ta
 
 @dataclass(frozen=True)
 class Windowed:
-    """What :func:`window` did.
+    """The outcome of :func:`window`.
 
     Attributes
     ----------
     begin, end
-        The window, s of the trace that it was cut from; None where it was open.
+        The window, in s of the original trace; None if open.
     moved
-        How much later the new origin is, s.
+        How much later the new origin is, in s.
     left_out
-        Jobs that were left out, by reason; each counts for the first that holds.
+        Jobs that were left out, by reason; each counts for the first reason that applies.
     cut
-        References to jobs that were left out, made -1.
+        Number of references to jobs that were left out, which become -1.
     """
 
     begin: int | None
@@ -46,11 +46,11 @@ def window(
     *,
     only_users: Iterable[int | range] | None = None,
 ) -> tuple[Trace, Windowed]:
-    """Return the jobs submitted from ``begin`` on and before ``end``, with a header that is true.
+    """Return the jobs submitted from ``begin`` on and before ``end``, with an updated header.
 
     The beginning of the window is the new origin: submit times are counted from it, and
-    ``UnixStartTime`` moves along. Where the header has none, times move by whole weeks only, so
-    that days of the week stay as they were. The origin never moves back.
+    ``UnixStartTime`` moves along. If the header has none, times move only by whole weeks, so that
+    days of the week are preserved. The origin never moves back.
 
     Parameters
     ----------
@@ -64,16 +64,14 @@ def window(
     Raises
     ------
     QuantityError
-        When the window is empty, needs a date that the trace cannot tell, or a user has no job.
+        If the window is empty, is given by dates but the trace has none, or a user has no job.
     TraceError
-        When no job is left.
+        If no job is left.
     """
     clock = Clock.of(trace.header)
     first, last = (None if each is None else second_of(each, clock) for each in (begin, end))
     if first is not None and last is not None and first >= last:
-        raise QuantityError(
-            f"window from {begin} to {end}: is empty; it has to end after it begins"
-        )
+        raise QuantityError(f"window from {begin} to {end}: empty; it must end after it begins")
     wanted = None if only_users is None else list(only_users)
     submit = trace["submit"]
     keep = np.ones(len(trace), bool)
@@ -129,12 +127,12 @@ def _of_users(trace: Trace, wanted: list[int | range]) -> NDArray[np.bool_]:
 def _words(
     clock: Clock, first: int | None, last: int | None, wanted: list[int | range] | None
 ) -> str:
-    """Return in words what was asked for."""
+    """Return the request in words."""
 
     def when(second: int) -> str:
         try:
             return f"{second} s" if clock.nominal else f"{clock.local(second):%Y-%m-%d %H:%M:%S}"
-        except (OverflowError, ValueError):  # beyond what a calendar has
+        except (OverflowError, ValueError):  # beyond the calendar
             return f"{second} s"
 
     edges = [

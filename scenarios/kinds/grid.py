@@ -207,7 +207,7 @@ class GridConfig(Scenario):
         if not self.clusters:
             raise ValueError("clusters: missing; describe at least one")
         if GRID in self.clusters:
-            raise ValueError(f"clusters.{GRID}: the broker is called so; choose another name")
+            raise ValueError(f"clusters.{GRID}: name of the broker; choose another")
         if self.grid.empty and all(site.empty for site in self.clusters.values()):
             raise ValueError(
                 "clusters: nobody submits; give one of them, or grid, a trace or model"

@@ -1,4 +1,4 @@
-"""What users, queues and groups hold: limits on it, and usage that decays."""
+"""Accounts of users, queues and groups: limits on running jobs, and decaying usage."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LIMITS, USAGE, O_COUNT = 3, 3, 4
 
 
 class Accounts(NamedTuple):
-    """The accounts, one column each, and who is charged to which."""
+    """The accounts, one column each, and the accounts of each job."""
 
     #: running jobs, their processors, the limits of both, since when usage stands (s), and the pass
     #: for which KEY was computed, shape (A_COUNT, accounts)
@@ -37,7 +37,7 @@ class Accounts(NamedTuple):
 
 @inlined
 def allowed(accounts, job, processors):
-    """Return whether no account of the job would be over a limit with it."""
+    """Return whether the job would exceed no limit of its accounts."""
     counts = accounts.counts
     for i in range(LIMITS):
         account = accounts.of[i, job]
@@ -54,7 +54,7 @@ def allowed(accounts, job, processors):
 
 @compiled
 def hold(accounts, jobs, job, count):
-    """Count a job as running on the accounts with limits, or with -1 as not running any more."""
+    """Count a job as running on the accounts with limits, or with -1 as no longer running."""
     for i in range(LIMITS):
         account = accounts.of[i, job]
         if account >= 0:
@@ -72,7 +72,7 @@ def usage(accounts, account, now, half_life):
 
 @compiled
 def change_usage(accounts, jobs, job, count, now, half_life):
-    """Let a job start (``count`` 1) or end (-1) on the account that it is charged to."""
+    """Note the start (``count`` 1) or end (-1) of a job on the account that it is charged to."""
     account = accounts.of[USAGE, job]
     if account >= 0:
         accounts.amounts[USED, account] = usage(accounts, account, now, half_life)

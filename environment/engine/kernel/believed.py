@@ -1,7 +1,7 @@
-"""When running jobs are believed to end, and the reservation of a job that waits for them.
+"""Expected ends of running jobs, and the reservation of a job that waits for them.
 
-Ends stand sorted in blocks, each of which knows the processors of its jobs: to put one in, to take
-one out and to find when enough are back costs next to nothing, however many jobs run.
+Ends are sorted in blocks, each with the total processors of its jobs: inserting and removing one,
+and finding when enough processors are free, is cheap however many jobs run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hpcrowd.environment.stops import FOREVER
 
 believed_end = compiled(estimates.believed_end)
 
-#: Jobs in a block at most.
+#: Most jobs in a block.
 WIDTH = 128
 
 # Rows of ``blocks``.
@@ -27,7 +27,7 @@ BLOCKS, SHADOW_TIME, SPARE_THEN, B_COUNT = 0, 1, 2, 3
 
 
 class Beliefs(NamedTuple):
-    """Believed ends of running jobs in blocks, and the reservation."""
+    """Expected ends of running jobs in blocks, and the reservation."""
 
     b: Int64s  #: blocks in use, shadow time (s) and what is spare then, shape (B_COUNT,)
     entries: Int64s  #: ends (s) and rows of jobs, one block a row, shape (2, blocks, WIDTH)
@@ -103,7 +103,7 @@ def _split(beliefs, jobs, at):
 
 @compiled
 def believe(beliefs, jobs, job, end):
-    """Note that a running job is believed to end at ``end``."""
+    """Note that a running job is expected to end at ``end``."""
     b, entries, blocks, ends = beliefs
     ends[job] = end
     if b[BLOCKS] == 0:
@@ -125,14 +125,14 @@ def believe(beliefs, jobs, job, end):
 
 @compiled
 def believe_all(beliefs, jobs, running):
-    """Note when jobs that run already are believed to end."""
+    """Note when jobs that already run are expected to end."""
     for job in running:
         believe(beliefs, jobs, job, jobs[START, job] + jobs[ESTIMATE, job])
 
 
 @compiled
 def forget_end(beliefs, jobs, job):
-    """Take a job out that was believed to run."""
+    """Remove a job that was expected to run."""
     b, entries, blocks, ends = beliefs
     end = ends[job]
     at = _block_of(beliefs, end, job)
@@ -153,7 +153,7 @@ def forget_end(beliefs, jobs, job):
 
 @compiled
 def correct_ends(beliefs, jobs, now):
-    """Raise what is believed of jobs that outran it; return whether there were any."""
+    """Raise the expected ends of jobs that outran them; return whether there were any."""
     b, entries, blocks, _ = beliefs
     any_late = False
     while b[BLOCKS] > 0 and entries[0, blocks[BLOCK, 0], 0] <= now:
@@ -167,9 +167,9 @@ def correct_ends(beliefs, jobs, now):
 
 @compiled
 def reserve(beliefs, jobs, now, free, need):
-    """Set when ``need`` processors are believed to be free, and what is spare beside them then.
+    """Set when ``need`` processors are expected to be free, and how many more will be free then.
 
-    Who is late is believed to end now. The time never comes where too little would be back.
+    Late jobs are expected to end now. The time is FOREVER if there will never be enough.
     """
     b, entries, blocks, _ = beliefs
     back, shadow = free, now

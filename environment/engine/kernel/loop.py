@@ -1,7 +1,7 @@
 """The compiled cluster: arrivals, queue, running jobs and scheduling pass in one resumable loop.
 
 :func:`advance` works on the arrays of a :class:`Cluster`, which its engine owns. It runs until
-users must hear something, a given time is reached, or room runs out, and goes on from there at the
+users must be notified, a given time is reached, or room runs out, and continues from there at the
 next call. The order within an instant is that of ``docs/background/time.md``:
 completions, users' reactions, arrivals, then one scheduling pass.
 """
@@ -28,7 +28,7 @@ from hpcrowd.environment.stops import FOREVER
 
 @compiled
 def submit_unit(jobs, s, heap, at, first, last, unit_rows):
-    """Let the jobs ``unit_rows[first:last]`` arrive from ``at`` on, as far apart as recorded."""
+    """Submit the jobs ``unit_rows[first:last]`` from ``at`` on, spaced as recorded."""
     shift = at - jobs[S.RECORDED_SUBMIT, unit_rows[first]]
     for i in range(first, last):
         job = unit_rows[i]
@@ -41,7 +41,7 @@ def submit_unit(jobs, s, heap, at, first, last, unit_rows):
 
 @compiled
 def submit_jobs(jobs, s, heap, rows):
-    """Let jobs arrive at the times in their column SUBMIT."""
+    """Submit jobs at the times in their column SUBMIT."""
     for job in rows:
         heap_push(heap, s[S.HEAP_SIZE], jobs[S.SUBMIT, job], job)
         s[S.HEAP_SIZE] += 1
@@ -64,9 +64,9 @@ def _release(cluster, units, unit):
 
 @inlined
 def _over(cluster, units, job):
-    """Count a job as over for its user; note the unit when it was the last job of it.
+    """Count a job as finished for its user; note the unit if this was its last job.
 
-    Where others count, note the job.
+    If another object counts, note the job.
     """
     s, finished, remaining = cluster.s, cluster.finished, units.remaining
     unit = cluster.jobs[S.UNIT, job]
@@ -86,7 +86,7 @@ def _over(cluster, units, job):
 
 @compiled
 def count_over(cluster, units, rows):
-    """Count jobs as over that a change of the platform ended; ``finished`` has room for them."""
+    """Count jobs as finished that a platform change ended; ``finished`` has room for them."""
     for job in rows:
         _over(cluster, units, job)
 
@@ -110,7 +110,7 @@ def next_time(jobs, s, arrivals, heap, ends):
 
 @inlined
 def complete(cluster, units):
-    """Let end what ends now; return False when a list is full."""
+    """Complete the jobs that end now; return False if a list is full."""
     jobs, s, ends, expected = cluster.jobs, cluster.s, cluster.ends, cluster.expected
     now = s[S.NOW]
     while s[S.RUNNING] and ends[0, 0] == now:
@@ -140,7 +140,7 @@ def complete(cluster, units):
 
 @inlined
 def arrive(cluster, units):
-    """Let arrive what arrives now; return False when an array is full."""
+    """Process the arrivals of now; return False if an array is full."""
     jobs, s, arrivals, heap = cluster.jobs, cluster.s, cluster.sorted, cluster.heap
     queue, ends = cluster.queue, cluster.ends
     now = s[S.NOW]
@@ -179,7 +179,7 @@ def arrive(cluster, units):
 
 @inlined
 def schedule(cluster):
-    """Do one scheduling pass; return False when an array could become full in it."""
+    """Do one scheduling pass; return False if an array could become full in it."""
     s, queue, expected = cluster.s, cluster.queue, cluster.expected
     if s[S.POLICY] == S.RECORDED:
         return True
@@ -202,7 +202,7 @@ def schedule(cluster):
 
 @compiled
 def run(cluster, units, halt):
-    """Run until users must hear something or ``halt``; return why it stopped, a :class:`Stop`."""
+    """Run until users must be notified or ``halt``; return why it stopped, a :class:`Stop`."""
     s = cluster.s
     while True:
         if s[S.PHASE] == S.COMPLETIONS:
@@ -230,7 +230,7 @@ def run(cluster, units, halt):
             s[S.PHASE] = S.REACTIONS
             return S.FINISHED
         if s[S.CHANGE_AT] == s[S.NOW]:
-            s[S.PHASE] = S.REACTIONS  # what users do about it arrives now too
+            s[S.PHASE] = S.REACTIONS  # reactions of users also arrive now
             return S.CHANGE
         if s[S.CLOSED]:
             s[S.WAKE] = FOREVER
@@ -251,7 +251,7 @@ def advance(
     """Run as :func:`run` does; Python calls this, at every reaction of a user.
 
     It takes the fields of :class:`Cluster` and :class:`Units` one by one: numba needs 0.4
-    microseconds to look at them, and 0.8 where they come in tuples.
+    microseconds to unpack them, and 0.8 if they are in tuples.
     """
     cluster = Cluster(jobs, s, arrivals, heap, queue, ends, expected, finished)
     return run(cluster, Units(remaining, links, edges, rows), halt)

@@ -1,8 +1,8 @@
 """The pass of policies without a plan of reservations: an order, limits, backfilling.
 
-The same rules without short cuts stand in ``environment/schedulers/ordered.py``. Where the order
-does not change as time goes on, what one pass learned holds for the next while only arrivals
-happened, as in the pass of EASY in ``scheduling``: only the newcomers are looked at.
+The same rules without shortcuts are in ``environment/schedulers/ordered.py``. If the order does not
+change with time, the results of one pass hold for the next one as long as only arrivals happened,
+as in the pass of EASY in ``scheduling``: only the new jobs are considered.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ ROW, NEED, BELIEF, SUBMITTED, Q_ROWS = range(5)
     LAST,
     GAPS,  # places in the queue left by jobs that started
     HEAD,  # the job that blocks the others, -1 not known
-    HOLDS,  # what the last pass learned holds
+    HOLDS,  # the results of the last pass still hold
     LOOKED,  # the queue before here was refused by the last pass
     PASSES,
     ORDER,
     BACKFILL,
-    CORRECTS,  # who outruns what was believed is believed to go on for a while
+    CORRECTS,  # jobs that outrun their estimates are expected to run on for a while
     LIMITED,
     CHARGED,  # usage is charged
     Q_COUNT,
@@ -119,7 +119,7 @@ def fixed_key(jobs, order, job):
 
 @compiled
 def renew_keys(order, accounts, now):
-    """Compute the keys of an order that changes as time goes on."""
+    """Compute the keys of an order that changes with time."""
     q, c, queue, keys, _, _ = order
     by, sign = q[ORDER], c[SIGN]
     q[PASSES] += 1
@@ -171,7 +171,7 @@ def join_queue(jobs, order, job):
 
 @compiled
 def leave(jobs, order, beliefs, accounts, job):
-    """Let a job that ended give back what it held."""
+    """Release the processors and limits of a job that ended."""
     q = order.q
     forget_end(beliefs, jobs, job)
     q[HOLDS] = 0
@@ -309,7 +309,7 @@ def start_in_order(cluster, order, beliefs, accounts):
 
 @compiled
 def close_queue(order):
-    """Move the waiting jobs together."""
+    """Close the gaps in the queue."""
     q, queue, keys = order.q, order.queue, order.keys
     to, head, looked = 0, -1, q[LOOKED]
     for i in range(q[FIRST], q[LAST]):
@@ -376,7 +376,7 @@ def ordered_pass(cluster_arrays, order_arrays, belief_arrays, account_arrays, en
 
 @compiled
 def has_room(cluster, order, beliefs, arrived):
-    """Return whether a pass with so many newcomers cannot fill an array."""
+    """Return whether a pass with this many new jobs cannot fill an array."""
     s, q, room = cluster.s, order.q, order.queue.shape[1]
     if q[LAST] + arrived > room and (q[GAPS] or q[FIRST]):
         close_queue(order)
@@ -390,7 +390,7 @@ def has_room(cluster, order, beliefs, arrived):
 
 @compiled
 def advance_ordered(cluster_arrays, unit_arrays, halt, order_arrays, belief_arrays, account_arrays):
-    """Run as ``loop.advance`` does; return ``PASS`` only when an array has to grow for it."""
+    """Run like ``loop.advance``; return ``PASS`` only if an array must grow for it."""
     cluster, units = Cluster(*cluster_arrays), Units(*unit_arrays)
     order, beliefs = Order(*order_arrays), Beliefs(*belief_arrays)
     s, arrived, ended = cluster.s, cluster.queue, cluster.expected

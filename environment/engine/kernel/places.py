@@ -1,8 +1,8 @@
-"""What compiled code names: columns, states, policies, places in the scalars, groups of arrays.
+"""Constants of compiled code: columns, states, policies, places in the scalars, groups of arrays.
 
-Compiled functions take the numbers as constants. Arrays that belong together are handed from one to
-the next in a named tuple. What Python calls takes a plain tuple in the same order and makes the
-named one itself: numba looks at a named one from Python for microseconds at every call.
+Compiled functions take the numbers as constants. Arrays that belong together are passed in a named
+tuple. Functions called from Python take a plain tuple in the same order and make the named one
+themselves: numba needs microseconds per call to unpack a named one from Python.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ STATE = int(Column.STATE)
 COMPLETED, KILLED, REJECTED = int(State.COMPLETED), int(State.KILLED), int(State.REJECTED)
 RENOUNCED = int(State.RENOUNCED)
 
-#: What did not happen.
+#: Mark of what did not happen.
 NEVER = UNKNOWN
 
 DONE, FINISHED, HALT, PAUSE, ROOM, PASS, CHANGE = (int(stop) for stop in Stop)
@@ -64,39 +64,39 @@ COMPLETIONS, REACTIONS, ARRIVALS = 0, 1, 2
     EXPECTED_FIRST,
     EXPECTED_END,
     FINISHED_COUNT,
-    STALE,  # what the last EASY pass learned does not hold any more
+    STALE,  # the results of the last EASY pass no longer hold
     SHADOW,
     SPARE,  # processors that the head leaves free at the shadow time
     SCANNED,  # the queue before here was refused by the last pass
     ALLOWANCE,  # events until PAUSE
     EVENTS,  # completions and arrivals so far
     RELEASE,  # dependencies are followed here instead of by users
-    SHARED,  # others count the units: jobs are told, not units
+    SHARED,  # another object counts the units: jobs are reported, not units
     NUMBER,  # of the cluster
     WAITING,  # jobs in the queue
-    ASKED,  # processors that they ask for
+    ASKED,  # processors that they request
     WAKE,  # when a policy wants a pass though nothing ends or arrives
     EXACT,  # estimates are run times
     FACTOR,  # else requested times, times FACTOR, over DIVISOR
     DIVISOR,
     CHANGE_AT,  # when the platform changes next
     CLOSED,  # there is maintenance: no passes
-    CLOSES,  # jobs that start must be believed to end by then
+    CLOSES,  # jobs that start must be expected to end by then
     REOPENS,  # when that maintenance ends
     PACE,  # speed of the nodes, over PACE_ONE, since the beginning
     PACE_ONE,
     COUNT,
 ) = range(38)
 
-#: A gap in the queue asks for more processors than any machine has.
+#: A gap in the queue requests more processors than any machine has.
 GAP = FOREVER
 
-#: Waiting jobs that one event of the allowance pays for looking at.
+#: Number of waiting jobs that may be examined per event of the allowance.
 LOOKS = 256
 
 
 class Cluster(NamedTuple):
-    """What one cluster holds; arrays have room for more columns than are in use."""
+    """The arrays of one cluster; they have room for more columns than are in use."""
 
     jobs: Int64s  #: the table of jobs, a row for each column of it, shape (columns, jobs)
     s: Int64s  #: the scalars, shape (COUNT,)
@@ -109,27 +109,27 @@ class Cluster(NamedTuple):
     #: under EASY expected end (s) and processors of running jobs, by time, shape (2, running); for
     #: a policy outside the rows of jobs that ended since its last pass in the first row
     expected: Int64s
-    finished: Int64s  #: units over in this phase, or jobs where others count, shape (units,)
+    finished: Int64s  #: units finished in this phase, or jobs if others count, shape (units,)
 
 
 class Units(NamedTuple):
-    """What users wait for, and how finished units release others; see ``loop._release``."""
+    """The units that users wait for, and how they release others; see ``loop._release``."""
 
-    remaining: Int64s  #: jobs of each unit that are not over yet, shape (units,)
+    remaining: Int64s  #: unfinished jobs of each unit, shape (units,)
     #: of each unit first edge, dependencies left, earliest start (s), first of ``rows``; what is
-    #: used together stands together, since users' units are far apart in memory, shape (units, 4)
+    #: used together is adjacent, since users' units are far apart in memory, shape (units, 4)
     links: Int64s
     edges: Int64s  #: successor and think time (s) of each dependency, shape (edges, 2)
     rows: Int64s  #: rows of jobs, unit after unit, shape (jobs of units,)
 
 
 def with_room(array: Int64s, columns: int) -> Int64s:
-    """Return the array, wider where it has fewer columns than that."""
+    """Return the array, widened if it has fewer columns than needed."""
     return array if array.shape[-1] >= columns else wider(array, columns)
 
 
 def wider(array: Any, columns: int, fill: int = 0) -> Any:
-    """Return the array with so many columns; ``fill`` comes behind what was there."""
+    """Return the array with that many columns; new ones hold ``fill``."""
     grown = np.full((*array.shape[:-1], columns), fill, array.dtype)
     grown[..., : array.shape[-1]] = array
     return grown

@@ -1,9 +1,9 @@
 """A plan of reservations kept from pass to pass: conservative and selective backfilling.
 
-The same policies, written to be read, are in ``environment/schedulers/conservative.py`` and
-``selective.py``. There every waiting job is looked at in every pass. Here a job with a reservation
-is only looked at when something became free before its start that it may not have seen, and is not
-plainly too small.
+A readable version of the same policies is in ``environment/schedulers/conservative.py`` and
+``selective.py``. There every pass examines every waiting job. Here a job with a reservation is
+examined only if processors became free before its start that it has not been tried on yet and that
+are not clearly too few.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ PLACES = 9
 
 
 class Plan(NamedTuple):
-    """The plan, and the jobs that wait and run by it."""
+    """The plan, and its waiting and running jobs."""
 
     profile: Profile  #: free processors; its ``m`` has the places above too
     queue: Int64s  #: by submission and job number, see JOB, shape (QUEUE_ROWS, waiting)
@@ -66,7 +66,7 @@ class Plan(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """Who is to have a reservation."""
+    """The rules for reservations."""
 
     every: bool  #: all, or those whose expansion factor is above their threshold
     adaptive: bool  #: thresholds are the mean slowdowns of the jobs that ended, by category
@@ -86,7 +86,7 @@ def plan_of(arrays):
 
 @compiled
 def _expect(cluster, plan, job):
-    """Believe that a running job holds its processors until an end after now."""
+    """Expect a running job to hold its processors until an end after now."""
     jobs, now, m = cluster.jobs, cluster.s[S.NOW], plan.profile.m
     end = believed_end(jobs[S.START, job], jobs[S.ESTIMATE, job], jobs[S.REQUESTED_TIME, job], now)
     change(plan.profile, now, end, -jobs[S.PROCESSORS, job], 0)
@@ -97,14 +97,14 @@ def _expect(cluster, plan, job):
 
 @compiled
 def take_over(cluster, plan, running):
-    """Put jobs that run already into the plan."""
+    """Put jobs that already run into the plan."""
     for k in range(len(running)):
         _expect(cluster, plan, running[k])
 
 
 @inlined
 def take_back(cluster, plan, ended):
-    """Free what jobs that ended were believed to hold."""
+    """Free the processors that ended jobs were expected to hold."""
     jobs, now, believed = cluster.jobs, cluster.s[S.NOW], plan.believed
     for k in range(len(ended)):
         job = ended[k]
@@ -115,7 +115,7 @@ def take_back(cluster, plan, ended):
 
 @inlined
 def expect_longer(cluster, plan):
-    """Believe running jobs that outran what was believed to go on; return whether there are any."""
+    """Extend the expected ends of jobs that outran them; return whether there are any."""
     now, m, due = cluster.s[S.NOW], plan.profile.m, plan.due
     any_late = False
     while m[DUE] and due[0, 0] <= now:
@@ -130,7 +130,7 @@ def expect_longer(cluster, plan):
 
 @compiled
 def make_room(plan):
-    """Cancel reservations where the plan asks for more than there is; the latest in the queue."""
+    """Cancel reservations where processors are too few, the latest in the queue first."""
     profile, queue, m = plan.profile, plan.queue, plan.profile.m
     position = 0
     while position < m[BLOCKS] * WIDTH:
@@ -145,7 +145,7 @@ def make_room(plan):
                 if start > time:
                     coming = min(coming, start)
                 k -= 1
-            if k < 0:  # nothing but running jobs and maintenance, until perhaps later in the step
+            if k < 0:  # only running jobs and maintenance, until perhaps later in the step
                 time = coming
                 if time < FOREVER:
                     position = position_of(profile, time)
@@ -171,7 +171,7 @@ def _place(jobs, plan, i, start):
 
 @compiled
 def _known_misses(m, misses, need, length):
-    """Return before when no start is possible, since jobs that want no more found none."""
+    """Return before when no start is possible, since jobs that need no more found none."""
     known = -1
     for k in range(m[MISSES]):
         if misses[0, k] <= need and misses[1, k] <= length:
@@ -194,17 +194,17 @@ def _note_misses(m, misses, need, length, start):
 
 @compiled
 def _forget_misses(m, misses, since):
-    """Something became free from ``since`` on: only what ends before that is known any more."""
+    """Processors became free from ``since`` on: keep only searches that end before that."""
     for k in range(m[MISSES]):
         misses[2, k] = min(misses[2, k], since - misses[1, k] + 1)
 
 
 @inlined
 def compress(cluster, plan, every):
-    """Let each job with a reservation, in order, take the earliest place there is.
+    """Move each job with a reservation, in order, to the earliest possible place.
 
-    A job that finds none, since part of the machine is down, looks again later if ``every`` job is
-    to have one.
+    A job without any, since part of the machine is down, is tried again later if ``every`` job
+    gets a reservation.
     """
     jobs, queue, misses = cluster.jobs, plan.queue, plan.misses
     profile, m = plan.profile, plan.profile.m
@@ -230,7 +230,7 @@ def compress(cluster, plan, every):
             continue
         known = _known_misses(m, misses, need, length)
         if known >= start:
-            known = start - 1  # its own place was not free for those who found nothing
+            known = start - 1  # its own place was not free for jobs that found nothing
         found = earlier(profile, need, length, start, known)
         if found < 0:
             _note_misses(m, misses, need, length, start)
@@ -342,7 +342,7 @@ def select_others(cluster, plan, thresholds):
                 _place(cluster.jobs, plan, i, start)
 
 
-#: Blocks of a plan that are always to spare.
+#: Spare blocks of a plan.
 SPARE_BLOCKS = 5 * 256 // WIDTH
 
 
@@ -358,7 +358,7 @@ def blocks_for(jobs):
 
 @inlined
 def has_room(cluster, plan, arrived):
-    """Return whether a pass with so many newcomers cannot fill an array."""
+    """Return whether a pass with this many new jobs cannot fill an array."""
     s, m = cluster.s, plan.profile.m
     waiting = m[COUNT] + arrived
     jobs = s[S.RUNNING] + waiting
@@ -389,7 +389,7 @@ def planned_pass(cluster_arrays, plan_arrays, rules_given, ended, arrived):
 
 @compiled
 def advance_planned(cluster_arrays, unit_arrays, halt, plan_arrays, rules):
-    """Run as ``loop.advance`` does; return ``PASS`` only when an array has to grow for it."""
+    """Run like ``loop.advance``; return ``PASS`` only if an array must grow for it."""
     cluster, units, plan = Cluster(*cluster_arrays), Units(*unit_arrays), plan_of(plan_arrays)
     s, arrived, ended = cluster.s, cluster.queue, cluster.expected
     while True:

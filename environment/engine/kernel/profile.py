@@ -1,7 +1,7 @@
 """The processors expected to be free, as a step function of time, in blocks of steps.
 
-A plan of thousands of jobs has thousands of steps, of which one change of it touches a few; so
-steps stand in blocks of :data:`WIDTH`, and a change moves what stands in one block.
+A plan of thousands of jobs has thousands of steps, but a change affects only a few of them. So
+steps are kept in blocks of :data:`WIDTH`, and a change moves the steps of one block.
 A position is the column of its block times WIDTH, plus its place in the block.
 """
 
@@ -90,7 +90,7 @@ def before(profile, position):
 
 @inlined
 def read(profile, position, row):
-    """Return what stands at a position."""
+    """Return the values of the step at a position."""
     steps, heads = profile.steps, profile.heads
     return steps[heads[BLOCK, (position >> SHIFT)], row, (position & MASK)]
 
@@ -104,7 +104,7 @@ def free_now(profile):
 
 @compiled
 def _note(profile, column):
-    """Bring the head of a block up to date."""
+    """Update the head of a block."""
     steps, heads = profile.steps, profile.heads
     block = heads[BLOCK, column]
     heads[SINCE, column] = steps[block, TIME, 0]
@@ -149,7 +149,7 @@ def _drop(profile, column):
 
 @compiled
 def _unite_blocks(profile, column):
-    """Put a block and the next together, if they fill no more than half of one."""
+    """Merge a block with the next, if together they fill at most half of one."""
     steps, heads, m = profile
     if column < 0 or column + 1 >= m[BLOCKS]:
         return
@@ -167,7 +167,7 @@ def _unite_blocks(profile, column):
 
 @compiled
 def _begin_step(profile, time):
-    """Let a step begin at ``time`` and return its position."""
+    """Begin a step at ``time`` and return its position."""
     steps, heads = profile.steps, profile.heads
     position = position_of(profile, time)
     if read(profile, position, TIME) == time:
@@ -189,7 +189,7 @@ def _begin_step(profile, time):
 
 @compiled
 def _unite(profile, position):
-    """Let a step go on as the one before it, if it is the same."""
+    """Merge a step with the one before it, if they are the same."""
     steps, heads = profile.steps, profile.heads
     if position == 0:
         return
@@ -248,7 +248,7 @@ def change(profile, start, end, processors, mark):
 
 @compiled
 def pass_time(profile, now):
-    """Forget the steps that are past."""
+    """Remove the steps in the past."""
     steps, heads = profile.steps, profile.heads
     position = position_of(profile, now)
     for _ in range(position >> SHIFT):
@@ -266,7 +266,7 @@ def pass_time(profile, now):
 
 @compiled
 def earliest(profile, processors, length):
-    """Return the earliest time from which so many are free so long, FOREVER if none is."""
+    """Return when ``processors`` are first free for ``length`` s, FOREVER if never."""
     steps, heads, m = profile
     start = heads[SINCE, 0]
     enough = True
@@ -364,7 +364,7 @@ def earlier(profile, processors, length, start, known):
 
 @compiled
 def most_gained(profile):
-    """Return the most processors that are free where something became free."""
+    """Return the most free processors at a marked step."""
     heads, m = profile.heads, profile.m
     most = -1
     column = _block_at(profile, m[GAIN_FROM])
@@ -376,7 +376,7 @@ def most_gained(profile):
 
 @compiled
 def age_gains(profile):
-    """After a walk through the queue: forget what was marked before it, keep what it marked."""
+    """After a walk through the queue: remove older marks, keep those made in the walk."""
     steps, heads, m = profile
     first = _block_at(profile, m[GAIN_FROM])
     column = _block_at(profile, m[GAIN_TO])

@@ -1,8 +1,8 @@
 """The scheduling pass: start heads, and EASY backfilling.
 
-EASY keeps what one pass learns for the next: while only arrivals happened and the shadow time is
-not past, jobs that were refused would be refused again, so only the newcomers are looked at. The
-same policies without such short cuts stand in ``environment/schedulers``.
+EASY keeps the results of one pass for the next: as long as only arrivals happened and the shadow
+time has not passed, refused jobs would be refused again, so only new jobs are considered. The same
+policies without such shortcuts are in ``environment/schedulers``.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def forget(s, expected, end, processors):
 
 @compiled
 def estimate(jobs, s, job):
-    """Note what the scheduler is to believe of the run time of ``job``, and return it."""
+    """Set the estimate of the run time of ``job``, and return it."""
     requested = jobs[S.REQUESTED_TIME, job]
     believed = requested
     if s[S.EXACT]:
@@ -81,7 +81,7 @@ def estimate(jobs, s, job):
 
 @inlined
 def run_from(cluster, job, start):
-    """Let ``job`` run from ``start`` on, as long as it may."""
+    """Run ``job`` from ``start`` on, for as long as it may."""
     jobs, s = cluster.jobs, cluster.s
     run = jobs[S.RUN_TIME, job]
     if s[S.KILL] and run > jobs[S.REQUESTED_TIME, job]:
@@ -162,7 +162,7 @@ def easy_pass(cluster):
             shadow, back = FOREVER, need
         if (
             shadow > s[S.CLOSES] - queue[2, s[S.QUEUE_HEAD]]
-        ):  # everybody else ends before maintenance
+        ):  # all other jobs end before maintenance
             shadow, back = s[S.REOPENS], need
         s[S.SHADOW] = shadow
         s[S.SPARE] = back - need
@@ -190,7 +190,7 @@ def easy_pass(cluster):
 
 @compiled
 def close_gaps(s, queue):
-    """Move the waiting jobs together."""
+    """Close the gaps in the queue."""
     to = 0
     scanned = s[S.SCANNED]
     for i in range(s[S.QUEUE_HEAD], s[S.QUEUE_TAIL]):
@@ -222,7 +222,7 @@ def turned_away(jobs, job, most):
 
 @inlined
 def enqueue(cluster, job):
-    """Put an arriving job at the end of the queue; jobs of one second stand by number."""
+    """Put an arriving job at the end of the queue; jobs of one second are ordered by number."""
     jobs, s, queue = cluster.jobs, cluster.s, cluster.queue
     if s[S.PACE] != s[S.PACE_ONE] and jobs[S.RUN_TIME, job] > 0:
         scaled = (2 * jobs[S.RUN_TIME, job] * s[S.PACE_ONE] + s[S.PACE]) // (2 * s[S.PACE])

@@ -1,8 +1,8 @@
-"""What a compiled scheduling pass is, and which schedulers have one.
+"""The base class of compiled scheduling passes, and the schedulers that have one.
 
 The compiled engine runs FCFS and EASY in its own loop. Any other compiled policy is a
 :class:`CompiledPass`: it owns the queue and whatever else it plans with, in arrays, and is called
-once at each instant at which the plain scheduler would be asked.
+once at each instant at which the plain scheduler would be called.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hpcrowd.environment.schedulers.predictors.base import Predictor
 
 
 class Machine(Protocol):
-    """What a pass may use of its engine, ``engine.compiled.CompiledEngine``.
+    """The part of an engine that a pass may use, ``engine.compiled.CompiledEngine``.
 
     Arrays may be others at the next pass.
     """
@@ -50,8 +50,8 @@ class CompiledPass(ABC):
     scheduler
         The plain scheduler, for its options.
     engine
-        Whose jobs these are. Where jobs run already (``engine.running``), because the policy was
-        switched, they are taken over; what waits then is told to have arrived at the first pass.
+        The engine. If jobs already run (``engine.running``), because the policy was switched, they
+        are taken over; waiting jobs are passed as arrivals to the first pass.
         The machine has ``engine.up`` processors; when that changes there is a new pass object.
         A pass starts jobs through ``hpcrowd.environment.engine.kernel.scheduling.start_job`` with
         ``engine.arrays()``, in which there is room for all that wait.
@@ -66,7 +66,7 @@ class CompiledPass(ABC):
         self.engine = engine
 
     def inherit(self, before: Any, ended: Int64s) -> None:  # noqa: B027
-        """Take over what must not be forgotten, such as usage that decays, when platforms change.
+        """Take over state that must not be lost, such as decaying usage, when platforms change.
 
         Called on a new object under the same scheduler.
 
@@ -75,7 +75,7 @@ class CompiledPass(ABC):
         before
             The pass object until now, of the same class.
         ended
-            Rows of the jobs that ended since its last pass, which are not told in :meth:`schedule`.
+            Rows of the jobs that ended since its last pass, which :meth:`schedule` does not get.
         """
 
     def remember(self, ended: Int64s) -> None:  # noqa: B027
@@ -88,7 +88,7 @@ class CompiledPass(ABC):
         """
 
     def tell(self) -> None:  # noqa: B027
-        """Let the plain scheduler, which has just begun, know what it would know now.
+        """Bring the plain scheduler, which has just begun, up to date.
 
         Called for ``Scheduler.reasons``.
         """

@@ -45,9 +45,9 @@ FIRST_ROOM, FIRST_BLOCKS = 1024, 16
 
 
 class OrderedPass(CompiledPass):
-    """Orders the queue, minds limits and backfills, in compiled code.
+    """Orders the queue, applies limits and backfills, in compiled code.
 
-    Running jobs and what is believed of them stand in one place, ``engine.kernel.believed``;
+    Running jobs and their expected ends are in one place, ``engine.kernel.believed``;
     free processors, which may be negative, in the scalars of the engine.
 
     Parameters
@@ -87,12 +87,12 @@ class OrderedPass(CompiledPass):
         self._take_over(engine.running)
 
     def _set_order(self) -> None:
-        """Say by what the queue goes; by default the key of a ``KeyScheduler``."""
+        """Set the order of the queue; by default the key of a ``KeyScheduler``."""
         order = self.scheduler.queue_order
         self._q[Q.ORDER], self._c[Q.SIGN] = ORDERS[order.name], -1 if order.descending else 1
 
     def _take_over(self, running: Int64s) -> None:
-        """Count jobs as running that run already; what they used counts from now on."""
+        """Count jobs that already run; their usage counts from now on."""
         now = self.engine.now
         self._make_room(0)
         matrix = self.engine.jobs.matrix
@@ -105,7 +105,7 @@ class OrderedPass(CompiledPass):
                 self._charge(job, 1, now)
 
     def _charge(self, job: int, count: int, now: int) -> None:
-        """Let a job start (``count`` 1) or end (-1) on the account that it is charged to."""
+        """Note the start (``count`` 1) or end (-1) of a job on its account."""
         matrix, half_life = self.engine.jobs.matrix, self._c[Q.HALF_LIFE]
         A.change_usage(A.Accounts(*self._held()), matrix, job, count, now, half_life)
 
@@ -239,7 +239,7 @@ class OrderedPass(CompiledPass):
 
 
 class CreasyPass(OrderedPass):
-    """The queue goes by seniority and criticality."""
+    """The queue is ordered by seniority and criticality."""
 
     @override
     def _set_order(self) -> None:
@@ -249,7 +249,7 @@ class CreasyPass(OrderedPass):
 
 
 class MultiQueuePass(OrderedPass):
-    """The queue goes by the priority of the queues."""
+    """The queue is ordered by the priority of the queues."""
 
     @override
     def _set_order(self) -> None:
@@ -257,7 +257,7 @@ class MultiQueuePass(OrderedPass):
 
 
 class FairSharePass(OrderedPass):
-    """The queue goes by decayed usage over share."""
+    """The queue is ordered by decayed usage over share."""
 
     @override
     def _set_order(self) -> None:

@@ -128,7 +128,7 @@ class PlannedPass(CompiledPass):
 
 
 class SelectivePass(PlannedPass):
-    """Selective backfilling: who has waited long enough gets a reservation."""
+    """Selective backfilling: jobs that have waited long enough get a reservation."""
 
     every = False
 
@@ -162,7 +162,7 @@ class SelectivePass(PlannedPass):
 
 
 def _blocks(count: int) -> tuple[Int64s, Int64s]:
-    """Return so many unused blocks and their heads."""
+    """Return unused blocks and their heads."""
     steps = np.zeros((count, 3, P.WIDTH), np.int64)
     heads = np.zeros((P.HEADS, count), np.int64)
     heads[P.BLOCK] = np.arange(count)

@@ -1,1 +1,1 @@
-"""Clusters side by side and the queue of their broker, compiled."""
+"""Several clusters and the queue of their broker, compiled."""

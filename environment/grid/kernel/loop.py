@@ -1,6 +1,6 @@
-"""Clusters side by side, compiled: what ``environment/engine/lock_step.py`` does in plain Python.
+"""Several compiled clusters: the compiled form of ``environment/engine/lock_step.py``.
 
-The arrays of all clusters stand together, each with the cluster as its first axis; those of
+The arrays of all clusters are stacked, with the cluster as the first axis; those of
 :mod:`hpcrowd.environment.engine.kernel.loop` are slices of them.
 """
 
@@ -55,7 +55,7 @@ BEGIN, ENDING, REACTING, ARRIVING, SENDING_EARLY, PASSING, SENDING_LATE = range(
 
 
 class Instant(NamedTuple):
-    """What the clusters have in common at one instant."""
+    """The common state of the clusters at one instant."""
 
     g: Int64s  #: the scalars above, shape (GRID_COUNT,)
     over: Int64s  #: rows of jobs over in this phase that users wait for, shape (jobs,)
@@ -66,7 +66,7 @@ class Instant(NamedTuple):
 
 @compiled
 def push_arrivals(jobs, heap, size, rows):
-    """Let jobs arrive at the broker at the times in their column SUBMIT; return how many do."""
+    """Submit jobs to the broker at the times in their column SUBMIT; return how many."""
     for job in rows:
         heap_push(heap, size, jobs[S.SUBMIT, job], job)
         size += 1
@@ -75,7 +75,7 @@ def push_arrivals(jobs, heap, size, rows):
 
 @compiled
 def count_units(jobs, instant, remaining):
-    """Count jobs as over, lower numbers first; return whether a unit is over by it."""
+    """Count jobs as finished, lower numbers first; return whether a unit has finished."""
     g, over, units = instant.g, instant.over, instant.units
     count = g[OVER]
     for i in range(1, count):
@@ -111,7 +111,7 @@ def gather(cluster, instant):
 
 @compiled
 def arrive_at_broker(jobs, instant, broker):
-    """Let arrive at the broker what arrives now; return False when there is no room."""
+    """Process the arrivals at the broker now; return False if there is no room."""
     g, over, heap = instant.g, instant.over, broker.arrivals
     while g[EXPECTED] and heap[0, 0] == g[TIME]:
         if g[OVER] == len(over):
@@ -140,7 +140,7 @@ def has_room(every, k):
 
 @compiled
 def deliver(cluster, speed, job):
-    """Let a job join the queue of a cluster, as long as it runs there."""
+    """Put a job into the queue of a cluster, with its run time there."""
     jobs = cluster.jobs
     jobs[S.CLUSTER, job] = cluster.s[S.NUMBER]
     if speed != 1.0:
@@ -151,7 +151,7 @@ def deliver(cluster, speed, job):
 
 @compiled
 def choose(every, instant, broker):
-    """Return the job that goes on next and its cluster; -1 when all have to wait."""
+    """Return the job that is sent on next and its cluster; -1 if all must wait."""
     policy = instant.g[BROKER]
     if policy >= LEAST_LOADED:  # these send on at once
         job = first_up_to(broker, instant.g[WIDEST])
@@ -167,7 +167,7 @@ def choose(every, instant, broker):
 
 @compiled
 def send_on(every, instant, broker):
-    """Send one job on. Return its cluster, -1 when all have to wait, -2 when there is no room."""
+    """Send one job on. Return its cluster, -1 if all must wait, -2 if there is no room."""
     g, pending, counts = instant.g, broker.pending, broker.counts
     for k in range(len(every.s)):
         need = every.s[k, S.RUNNING] + every.s[k, S.WAITING] + 1
@@ -213,7 +213,7 @@ def next_instant(every, instant, broker):
 
 @compiled
 def complete_all(every, units, instant):
-    """Let end what ends now, from the cluster ``AT`` on; return False when a list is full."""
+    """Complete the jobs that end now, from cluster ``AT`` on; return False if a list is full."""
     g = instant.g
     while g[AT] < len(every.s):
         if instant.active[g[AT]]:
@@ -226,7 +226,7 @@ def complete_all(every, units, instant):
 
 @compiled
 def arrive_all(every, units, instant):
-    """Let arrive what arrives now, from the cluster ``AT`` on; return False when a list is full."""
+    """Process the arrivals of now, from cluster ``AT`` on; return False if a list is full."""
     g = instant.g
     while g[AT] < len(every.s):
         # What is over already was noted before there was no room.
@@ -312,7 +312,7 @@ def advance_grid(cluster_arrays, unit_arrays, instant_arrays, broker_arrays, hal
                 g[STAGE] = REACTING
                 return S.FINISHED
             if changes:
-                g[STAGE] = REACTING  # what users do about it arrives now too
+                g[STAGE] = REACTING  # reactions of users also arrive now
                 return S.CHANGE
             g[STAGE] = SENDING_EARLY
         if g[STAGE] == SENDING_EARLY:

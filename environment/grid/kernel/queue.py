@@ -1,10 +1,10 @@
-"""The broker's queue, compiled: jobs by submission, of which the first that fits is found fast.
+"""The broker's queue, compiled: jobs by submission, with fast search for the first that fits.
 
-Jobs of one size stand in a list of their own, by submission; over the sizes there is a tree that
-knows the earliest of the first jobs of all sizes up to any number of processors. So a queue of
-thousands costs no more to look through than one of ten.
+Jobs of one size are in a separate list, by submission. A tree over the sizes holds the earliest of
+the first jobs of all sizes up to any number of processors. So searching a queue of thousands of
+jobs costs no more than one of ten.
 
-How the broker chooses a cluster is here, too; the same policies in plain Python are in
+The choice of a cluster is also here; the same policies in plain Python are in
 ``environment/grid/policies.py``.
 """
 
@@ -38,7 +38,7 @@ class Clusters(NamedTuple):
 
 
 class Broker(NamedTuple):
-    """The broker's queue, and what it knows of the clusters."""
+    """The broker's queue, and its data on the clusters."""
 
     arrivals: Int64s  #: submission (s) and row of jobs that are to arrive, a heap, shape (2, jobs)
     #: the earliest place of jobs by size, a heap over ``sizes`` (``tree[1]`` of all), (2 * sizes,)
@@ -112,7 +112,7 @@ def put(broker, job, size, place):
 
 @compiled
 def first_up_to(broker, most):
-    """Return the first job of at most so many processors, -1 if there is none."""
+    """Return the first job of at most this many processors, -1 if there is none."""
     tree = broker.tree
     half = len(tree) >> 1
     low, high = half, half + min(most, half - 1) + 1
@@ -159,7 +159,7 @@ NONE, FIRST_FIT, WORST_FIT, LEAST_LOADED, FASTEST_COMPLETION = range(5)
 def count_free(every, broker):
     """Fill ``free``, forget the jobs that have started since; return the largest number.
 
-    Free are processors that nobody uses, less those of jobs of the grid that wait there.
+    Free processors are those not in use, minus those of jobs of the grid that wait there.
     """
     jobs, pending, counts, free = every.jobs, broker.pending, broker.counts, broker.free
     most = 0
@@ -191,7 +191,7 @@ def with_room(free, need, worst):
 
 @compiled
 def least_loaded(every, need):
-    """Return the cluster large enough with the smallest share of processors used and asked for."""
+    """Return the large enough cluster with the smallest share of processors used and requested."""
     found = UNKNOWN
     best, over = 0, 1
     s = every.s
@@ -212,7 +212,7 @@ def at_speed(time, speed):
 
 @compiled
 def believed(jobs, s, speed, job):
-    """Return the run time that the scheduler of a cluster would believe."""
+    """Return the run time that the scheduler of a cluster would expect."""
     requested = at_speed(jobs[S.REQUESTED_TIME, job], speed)
     if s[S.EXACT]:
         run = at_speed(jobs[S.RUN_TIME, job], speed)
@@ -222,7 +222,7 @@ def believed(jobs, s, speed, job):
 
 @compiled
 def completion(cluster, scratch, need, length):
-    """Return when a job would end, the queue served in its order by what is believed."""
+    """Return when a job would end, with the queue served in order, according to estimates."""
     jobs, s, queue = cluster.jobs, cluster.s, cluster.queue
     now, free, held = s[S.NOW], s[S.FREE], 0
     for i in range(s[S.RUNNING]):
@@ -252,7 +252,7 @@ def completion(cluster, scratch, need, length):
 
 @compiled
 def fastest(every, broker, job):
-    """Return the cluster large enough where a job would end first."""
+    """Return the large enough cluster where a job would end first."""
     jobs = every.jobs
     need = jobs[S.PROCESSORS, job]
     found, best = UNKNOWN, FOREVER

@@ -1,1 +1,1 @@
-"""Predictors of run times, one file each, all behind one base class in ``base``."""
+"""Predictors of run times, one file each, with their base class in ``base``."""

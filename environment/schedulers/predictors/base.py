@@ -1,13 +1,13 @@
-"""What a predictor of run times is told, and what it is asked.
+"""The base class of predictors of run times.
 
-A scheduler that predicts asks when a job arrives; what the predictor knows are the jobs that have
-ended until then. The simulation drives a predictor with :meth:`Predictor.ended`,
+A run time is predicted when a job arrives, from the jobs that have ended until then. The simulation
+calls :meth:`Predictor.ended`,
 :meth:`Predictor.arrived` and :meth:`Predictor.predict`, in this order within an instant. An
-evaluation over a recorded trace drives the very same object through :meth:`Predictor.follow`.
+evaluation over a recorded trace calls the same object through :meth:`Predictor.follow`.
 
-A predictor reads what is known of a job when it arrives (user, group, executable, queue,
-processors, requested time and memory), and when it ends: it ran from ``jobs.start`` until now. It
-never reads ``run_time`` or ``end``, which a simulation knows beforehand.
+A predictor reads the data known when a job arrives (user, group, executable, queue, processors,
+requested time and memory), and when it ends: it ran from ``jobs.start`` until now. It never reads
+``run_time`` or ``end``, which a simulation knows beforehand.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.quantities import parse_factor
 from hpcrowd.environment.schedulers.estimates import Estimates
 
-#: What happens to a job, as far as a predictor hears of it; in this order within an instant.
+#: Events of a job that a predictor is notified of; in this order within an instant.
 ENDED, ARRIVED = 0, 1
 
 
@@ -47,7 +47,7 @@ class Events:
 
     @classmethod
     def of(cls, submit: Int64s, end: Int64s) -> Events:
-        """Return the events of jobs that were submitted and ended then; ties go by row.
+        """Return the events of jobs from their submissions and ends; ties go by row.
 
         Parameters
         ----------
@@ -84,33 +84,33 @@ class Events:
 class Predictor(ABC):
     """Predicts run times online, from the jobs that have ended.
 
-    A predictor of one's own subclasses this and defines the four methods below.
+    For your own predictor, subclass this and define the four methods below.
 
     Attributes
     ----------
     name
-        What it is called in tables and messages.
+        Its name in tables and messages.
     """
 
     name: str = "predictor"
 
     @abstractmethod
     def begin(self, jobs: JobTable) -> None:
-        """Take the table of jobs, once and before anything else; forget what was before.
+        """Take the table of jobs, once and before anything else; forget everything earlier.
 
         Parameters
         ----------
         jobs
-            All jobs. The table may grow later: take columns anew when they are needed.
+            All jobs. The table may grow later: access columns when they are needed.
         """
 
     @abstractmethod
     def arrived(self, rows: Int64s, now: int) -> None:
-        """Hear of jobs that joined the queue now, by row."""
+        """Take note of jobs that joined the queue now, by row."""
 
     @abstractmethod
     def ended(self, rows: Int64s, now: int) -> None:
-        """Hear of jobs that ran to their end now, by row; each ran for ``now - jobs.start``."""
+        """Take note of jobs that ended now, by row; each ran for ``now - jobs.start``."""
 
     @abstractmethod
     def predict(self, rows: Int64s, now: int) -> Int64s:
@@ -124,20 +124,20 @@ class Predictor(ABC):
         Raises
         ------
         PredictorError
-            When it has not begun, or a job has not arrived.
+            If :meth:`begin` was not called, or a job has not arrived.
         """
 
     def check_ready(self) -> None:  # noqa: B027
-        """Make sure that :meth:`begin` may be called.
+        """Check that :meth:`begin` may be called.
 
         Raises
         ------
         PredictorError
-            When it has to be trained first.
+            If it must be trained first.
         """
 
     def follow(self, events: Events) -> Int64s:
-        """Go through events, after :meth:`begin`, and predict each job at its arrival.
+        """Process events, after :meth:`begin`, and predict each job at its arrival.
 
         Returns
         -------
@@ -161,16 +161,16 @@ class Predictor(ABC):
 
 
 def not_begun(name: str) -> PredictorError:
-    """Return the error of a predictor that is asked before it knows any table of jobs."""
-    return PredictorError(f"{name}: asked before it has begun; call begin(jobs) first")
+    """Return the error for a predictor that is used before :meth:`Predictor.begin`."""
+    return PredictorError(f"{name}: used before it has begun; call begin(jobs) first")
 
 
-#: What texts of predictors begin with; that of a file of one ends in ``.json``.
+#: Names that texts of predictors begin with; the name of a model file ends in ``.json``.
 PREDICTOR_NAMES = ("last-two", "nearest", "history")
 
 
 def parse_estimates(text: str) -> Estimates | Predictor:
-    """Return the estimates that ``text`` means: ``requested``, ``exact``, ``1.5x``, a predictor.
+    """Parse estimates: ``requested``, ``exact``, ``1.5x``, or a predictor.
 
     Predictors are written as in :mod:`predictors.models`, for example ``last-two``,
     ``nearest:k=3``, ``history:SDSC04``, or the path of a file of a trained model.
@@ -178,11 +178,11 @@ def parse_estimates(text: str) -> Estimates | Predictor:
     Raises
     ------
     QuantityError
-        When it means none.
+        If the text is not valid.
     PredictorError
-        When it means a predictor that has to be trained first.
+        If the predictor must be trained first.
     ModelFileError
-        When it names a file that cannot be used.
+        If it names a file that cannot be used.
     """
     if text == "requested":
         return Estimates("requested")

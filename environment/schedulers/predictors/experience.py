@@ -1,9 +1,9 @@
-"""What predictors that compare jobs have in common: their arrays, and how far back they look.
+"""Common base of predictors that compare jobs: their arrays, and the length of their history.
 
 Histories differ in which jobs are "the last N":
 
 ``submission``
-    the N jobs submitted before this one; one that has not ended takes a place but is not used
+    the N jobs submitted before this one; a job that has not ended counts among them but is not used
 ``completion``
     the N jobs that ended last
 ``category``
@@ -49,25 +49,24 @@ class ComparingPredictor(Predictor):
     history
         Which jobs are the last N, see :mod:`hpcrowd.environment.schedulers.predictors.experience`.
     bounds
-        Where the least and largest values come from to which numeric attributes are normalized:
-        ``table``, all jobs known at the beginning (of a recorded trace, the whole trace; this looks
-        at what will be asked for, never at how long it runs), or ``seen``, those that have arrived.
-        Both become wider when a job lies outside.
+        Jobs whose smallest and largest values normalize numeric attributes: ``table``, all jobs
+        known at the beginning (for a recorded trace, the whole trace; only requests are used, never
+        run times), or ``seen``, those that have arrived. Both ranges widen if a job lies outside.
     """
 
     #: The compiled model.
     _model: int
 
-    #: Its settings, in the order of that.
+    #: Its settings, in the order of the compiled model.
     _settings: Float64s
 
     #: The nominal attributes that make a category, and those that make a class.
     _masks: tuple[int, int]
 
-    #: K, the larger one where there are two.
+    #: K, the larger one if there are two.
     _most_neighbours: int
 
-    #: Whether numeric attributes tell jobs apart.
+    #: Whether numeric attributes are compared.
     _numbers = True
 
     #: The kinds of history that it knows.
@@ -87,7 +86,7 @@ class ComparingPredictor(Predictor):
         self._given: tuple[Any, ...] = ()
 
     def begin(self, jobs: JobTable) -> None:
-        """Take the table of jobs; forget what was before."""
+        """Take the table of jobs; forget everything earlier."""
         self.check_ready()
         self._jobs = jobs
         counters = np.zeros(K.COUNTERS, np.int64)
@@ -110,12 +109,12 @@ class ComparingPredictor(Predictor):
         self._given = tuple(self._memory)
 
     def arrived(self, rows: Int64s, now: int) -> None:
-        """Hear of jobs that joined the queue."""
+        """Take note of jobs that joined the queue."""
         jobs, arrays = self._ready()
         kernel.meet_all(arrays, jobs.matrix, np.asarray(rows, np.int64))
 
     def ended(self, rows: Int64s, now: int) -> None:
-        """Hear of jobs that ran to their end."""
+        """Take note of jobs that ended."""
         jobs, arrays = self._ready()
         kernel.learn_all(arrays, jobs.matrix, np.asarray(rows, np.int64), now)
 
@@ -129,13 +128,13 @@ class ComparingPredictor(Predictor):
         )
         if absent != K.NONE:
             raise PredictorError(
-                f"{self.name}: asked about job {jobs.number[absent]}, which has not arrived; call "
+                f"{self.name}: job {jobs.number[absent]} has not arrived; call "
                 "arrived(rows, now) first"
             )
         return predicted
 
     def follow(self, events: Events) -> Int64s:
-        """Go through events compiled; the same as one by one."""
+        """Process events in compiled code, with the same result as one by one."""
         jobs, arrays = self._ready()
         predicted = np.full(len(jobs), UNKNOWN, np.int64)
         kernel.follow(

@@ -4,7 +4,7 @@ A job is predicted from the K jobs that are most similar to it among the last N:
 times plus alpha times their standard deviation, but at most beta times the requested time (Eq.
 8.8). Only jobs count that share the nominal attributes of a template; if none has ended, all do.
 Similarity compares normalized processors, requested time and requested memory (Eq. 8.5). Jobs that
-ask for less time than a pivot have N, K, alpha and beta of their own.
+request less time than a pivot have their own N, K, alpha and beta.
 
 The text leaves open what a standard deviation of one job is (0 here), which of equally similar jobs
 come first (the latest), and what to do before any job has ended (beta times the requested time).
@@ -43,13 +43,13 @@ class Group:
     Attributes
     ----------
     n
-        How many jobs the history reaches back (N).
+        Number of jobs in the history (N).
     k
-        How many of them are averaged (K).
+        Number of jobs that are averaged (K).
     alpha
-        Standard deviations that are added.
+        Number of standard deviations that are added.
     beta
-        Most that is predicted, as a part of the requested time.
+        Upper limit of the prediction, as a fraction of the requested time.
     """
 
     n: int
@@ -74,7 +74,7 @@ class HistoryParameters:
         Nominal attributes that similar jobs share: ``u`` user, ``g`` group, ``q`` queue, ``j`` job
         name (executable); a dot for what does not matter.
     pivot_s
-        s; jobs that ask for less are small.
+        s; jobs that request less are small.
     small, big
         Parameters of either group.
     """
@@ -132,8 +132,8 @@ class HistoryPredictor(ComparingPredictor):
     Parameters
     ----------
     parameters
-        Published, trained or one's own. Without any, it says that it has to be trained when it is
-        to begin.
+        Published, trained or your own. Without any, :meth:`begin` raises an error that it must be
+        trained.
     history, bounds
         See :class:`~hpcrowd.environment.schedulers.predictors.experience.ComparingPredictor`.
     """
@@ -163,13 +163,13 @@ class HistoryPredictor(ComparingPredictor):
         self._masks, self._most_neighbours = (mask, mask), max(group.k for group in groups)
 
     def check_ready(self) -> None:
-        """Make sure that there are parameters."""
+        """Check that there are parameters."""
         self._trained()
 
     def _trained(self) -> HistoryParameters:
         if self.parameters is None:
             raise PredictorError(
-                f"{self.name}: asked before it was trained; name published parameters "
+                f"{self.name}: used before it was trained; name published parameters "
                 f"({', '.join(f'history:{name}' for name in published_names())}), or the file that "
                 "training writes: hpcrowd predict TRACE --model history --train --out model.json"
             )

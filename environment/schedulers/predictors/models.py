@@ -1,10 +1,10 @@
-"""Predictors by name, and in small files: what the command line and configurations write.
+"""Predictors by name, as on the command line and in configurations, and in small files.
 
 ``last-two``, ``last-two:cap=yes``, ``nearest:n=2000,k=5``, ``history:SDSC04`` (published
 parameters), ``history:SDSC04,history=completion``, or the path of a file of a trained model.
 
 A file is JSON with the keys ``format``, ``version``, ``model``, ``settings`` and ``provenance``;
-the version counts up when an older program could no longer read what a newer one writes.
+the version increases when older programs cannot read the file any more.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from hpcrowd.environment.schedulers.predictors.nearest import Nearest
 #: Predictors whose settings can be written and read.
 Shipped = LastTwo | Nearest | HistoryPredictor
 
-#: What a file says it is, and the version that is written.
+#: Format and version of model files.
 FILES = ModelFormat(
     "hpcrowd predictor",
     1,
@@ -45,7 +45,7 @@ PREDICTORS: dict[str, type[LastTwo] | type[Nearest] | type[HistoryPredictor]] = 
 
 
 def parse_predictor(text: str) -> Shipped:
-    """Return the predictor that ``text`` means, see :mod:`predictors.models`.
+    """Return the predictor described by ``text``, see :mod:`predictors.models`.
 
     Raises
     ------
@@ -90,16 +90,16 @@ def write_predictor(
     path: str | os.PathLike[str],
     provenance: dict[str, Any] | None = None,
 ) -> None:
-    """Write a predictor to a file, which is whole or absent.
+    """Write a predictor to a file, which is complete or absent.
 
     Parameters
     ----------
     predictor
-        What to write; not what it has heard of, only its settings.
+        The predictor; only its settings are written, not the jobs that it knows.
     path
-        Where to; should end in ``.json``.
+        The file; its name should end in ``.json``.
     provenance
-        Where the settings come from, plain data.
+        The origin of the settings, plain data.
 
     Raises
     ------
@@ -127,5 +127,5 @@ def read_predictor(path: str | os.PathLike[str]) -> Shipped:
         return predictor_from(wire["model"], wire["settings"])
     except (KeyError, TypeError, ValueError, HpcrowdError) as error:
         raise ModelFileError(
-            f"{os.fspath(path)}: not a whole model of a predictor ({error}); train it again"
+            f"{os.fspath(path)}: not a complete model of a predictor ({error}); train it again"
         ) from None

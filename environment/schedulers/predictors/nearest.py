@@ -42,9 +42,9 @@ class Nearest(ComparingPredictor):
     Parameters
     ----------
     n
-        How many jobs the history reaches back.
+        Number of jobs in the history.
     k
-        How many neighbours are averaged.
+        Number of neighbours that are averaged.
     weights
         Weights of user, group, queue, job name (executable), processors, requested time and
         requested memory.
@@ -81,7 +81,7 @@ class Nearest(ComparingPredictor):
         self.n, self.k = check_whole("n", n, 1), check_whole("k", k, 1)
         self.weights = np.array([check_number("weight", weight) for weight in weights])
         if not self.weights.any():
-            raise QuantityError("weights: all are 0; at least one attribute has to count")
+            raise QuantityError("weights: all are 0; at least one must be positive")
         self.bandwidth = check_number("bandwidth", bandwidth)
         self.cap = cap
         self.name = "nearest"

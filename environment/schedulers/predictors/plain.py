@@ -1,7 +1,7 @@
 """The predictors in plain Python: rules to read, which the compiled ones are tested against.
 
-Each looks at every job it has heard of, at every prediction, and says the same as the compiled one
-in the same whole seconds.
+At every prediction each examines every job it knows, and gives the same whole seconds as the
+compiled one.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class PlainPredictor(Predictor):
         self._jobs: JobTable | None = None
 
     def begin(self, jobs: JobTable) -> None:
-        """Take the table of jobs; forget what was before."""
+        """Take the table of jobs; forget everything earlier."""
         self._jobs = jobs
         self.known: dict[int, Known] = {}
         self.ends = 0
@@ -75,7 +75,7 @@ class PlainPredictor(Predictor):
                 self._widen(self._numeric(jobs, row))
 
     def arrived(self, rows: Int64s, now: int) -> None:
-        """Hear of jobs that joined the queue."""
+        """Take note of jobs that joined the queue."""
         jobs = self._table()
         for row in map(int, rows):
             columns = (jobs.user, jobs.group, jobs.queue, jobs.executable)
@@ -87,7 +87,7 @@ class PlainPredictor(Predictor):
             self.known[row] = Known(nominal, numeric, len(self.known))
 
     def ended(self, rows: Int64s, now: int) -> None:
-        """Hear of jobs that ran to their end."""
+        """Take note of jobs that ended."""
         jobs = self._table()
         for row in map(int, rows):
             job = self.known[row]
@@ -102,7 +102,7 @@ class PlainPredictor(Predictor):
         return np.array([max(floor(value + 0.5), 1) for value in estimates], np.int64)
 
     def estimate(self, job: Known) -> float:
-        """Return what is predicted of a job, s, not rounded."""
+        """Return the prediction for a job, s, not rounded."""
         raise NotImplementedError
 
     def last(self, job: Known, n: int, template: str) -> list[Known]:

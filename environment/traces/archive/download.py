@@ -1,6 +1,6 @@
-"""Download a file over HTTP into a ``.part`` file that a later download goes on with.
+"""Download a file over HTTP into a ``.part`` file that a later download can resume.
 
-What has come stays in the ``.part`` file when the rest does not: then only the rest is asked for
+If a download is interrupted, the ``.part`` file stays, and the next one requests only the rest
 (a ``Range`` request, RFC 9110, section 14). Only one process at a time writes to it.
 """
 
@@ -21,21 +21,21 @@ from urllib.parse import urlsplit
 from hpcrowd.environment.errors import ArchiveError
 from hpcrowd.environment.quantities import plural
 
-#: Bytes taken at once.
+#: Bytes read at a time.
 CHUNK = 1 << 16
 
-#: Answers after which the same request may be granted a little later.
+#: Status codes after which the same request may succeed a little later.
 PASSING = (408, 425, 429, 500, 502, 503, 504)
 
-#: Seconds between two looks at a file that another process downloads.
+#: Seconds between checks of a file that another process downloads.
 LOOK_S = 0.1
 
-#: Called with a label, the bytes there are, and the bytes there will be.
+#: Called with a label, the bytes so far, and the bytes in all.
 Progress = Callable[[str, int, int], Any]
 
 
 class _Failure(Exception):
-    """Why a request came to nothing, in words, and whether it may go better a little later."""
+    """Why a request failed, in words, and whether a retry may help."""
 
     def __init__(self, what: str, passing: bool = False) -> None:
         self.what, self.passing = what, passing
@@ -53,30 +53,30 @@ def download(
     pause_s: float,
     progress: Callable[[int, int | None], Any],
 ) -> None:
-    """Append what is missing of a file at ``url`` to ``file``, which is open for appending.
+    """Append the missing part of the file at ``url`` to ``file``, which is open for appending.
 
     Parameters
     ----------
     url
         Address, http or https.
     file
-        Holds the beginning, or nothing; what came is in it afterwards, whatever happens.
+        Holds the beginning, or nothing; received bytes stay in it, whatever happens.
     most
-        Bytes that the file has at most.
+        Largest possible size of the file, bytes.
     cure
-        What a user may do when nothing at all can be had.
+        Advice for the message if nothing could be downloaded.
     timeout_s, retries, pause_s
-        How long to wait, and how often to go on, see ``archive.logs.fetch``.
+        How long to wait, and how often to retry, see ``archive.logs.fetch``.
     progress
-        Called with the bytes there are, and the bytes there will be if that is known.
+        Called with the bytes so far, and the bytes in all if known.
 
     Raises
     ------
     ArchiveError
-        When not all of it came; in one line what happened, and how to go on.
+        If the download is incomplete; the message says what happened and how to continue.
     """
     if urlsplit(url).scheme not in ("http", "https"):
-        raise ArchiveError(f"{url}: only http:// and https:// are fetched from; {cure}")
+        raise ArchiveError(f"{url}: not an http:// or https:// address; {cure}")
     for attempt in range(retries + 1):
         try:
             _append(url, file, most, timeout_s, progress)
@@ -87,7 +87,7 @@ def download(
                 time.sleep(pause_s * 2**attempt)
                 continue
             tried = f" ({plural(attempt + 1, 'attempt')})" if attempt else ""
-            kept = f"{have:,} bytes are kept in {file.name}, the same command goes on from there"
+            kept = f"{have:,} bytes are kept in {file.name}; run the same command to resume"
             raise ArchiveError(
                 f"{url}: {failure.what}{tried}; {kept if have else cure}"
             ) from failure
@@ -100,7 +100,7 @@ def _append(
     timeout_s: float,
     progress: Callable[[int, int | None], Any],
 ) -> None:
-    """Ask once for what is missing, and append it."""
+    """Request the missing part once, and append it."""
     have = file.seek(0, os.SEEK_END)
     request = urllib.request.Request(url, headers={"User-Agent": "hpcrowd"})
     if have:
@@ -108,13 +108,13 @@ def _append(
     try:
         with _opener().open(request, timeout=timeout_s) as response:
             if response.status != 206:
-                have = file.truncate(0)  # the server sends no parts, but all of it
+                have = file.truncate(0)  # the server ignores Range and sends the whole file
             part = response.headers.get("Content-Range", "")
             if response.status != 206 or part.startswith(f"bytes {have}-"):
                 _copy(response, file, have, most, progress)
                 return
         if not have:
-            raise _Failure("answers with a part of the file that nobody asked for")
+            raise _Failure("the server sent another part of the file than requested")
     except urllib.error.HTTPError as error:
         error.close()
         if error.code != 416 or not have:
@@ -122,7 +122,7 @@ def _append(
                 raise _Failure(f"not found ({error.code}); it may have moved") from None
             what = f"refused ({error.code} {error.reason})"
             raise _Failure(what, error.code in PASSING) from None
-        # Nothing follows what is there: either that is all, or it is no beginning of the file.
+        # Nothing follows: the file is complete, or what is there is not its beginning.
         if error.headers.get("Content-Range") == f"bytes */{have}":
             return
     except urllib.error.URLError as error:
@@ -130,7 +130,7 @@ def _append(
     except (OSError, http.client.HTTPException) as error:
         raise _failed(error, timeout_s) from None
     file.truncate(0)
-    _append(url, file, most, timeout_s, progress)  # anew, which asks for no part
+    _append(url, file, most, timeout_s, progress)  # from the start, without Range
 
 
 def _copy(
@@ -140,7 +140,7 @@ def _copy(
     most: int,
     progress: Callable[[int, int | None], Any],
 ) -> None:
-    """Append what an answer holds."""
+    """Append the body of a response."""
     length = response.headers.get("Content-Length", "")
     total = have + int(length) if length.isdecimal() else None
     progress(have, total)
@@ -158,13 +158,13 @@ def _copy(
         progress(have, total)
         if have > most:
             file.truncate(0)
-            raise _Failure(f"sends more than {most:,} bytes, which is not this log")
+            raise _Failure(f"the server sent more than {most:,} bytes, which is not this log")
     if total is not None and have < total:
         raise _Failure(f"the connection ended after {have:,} of {total:,} bytes", passing=True)
 
 
 def _opener() -> urllib.request.OpenerDirector:
-    """Return what opens http and https, and follows to nothing else."""
+    """Return an opener for http and https that does not redirect to other schemes."""
     opener = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler,
@@ -181,9 +181,9 @@ def _opener() -> urllib.request.OpenerDirector:
 
 def _failed(reason: Any, timeout_s: float) -> _Failure:
     if isinstance(reason, TimeoutError):
-        return _Failure(f"no byte came for {timeout_s:g} s")
+        return _Failure(f"no data for {timeout_s:g} s")
     if isinstance(reason, socket.gaierror):
-        return _Failure("its host is not found (is there a network?)")
+        return _Failure("host not found (is the network up?)")
     if isinstance(reason, ConnectionRefusedError):
         return _Failure("the connection was refused")
     words = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
@@ -193,20 +193,20 @@ def _failed(reason: Any, timeout_s: float) -> _Failure:
 
 @contextmanager
 def claimed(part: Path) -> Iterator[BinaryIO]:
-    """Give a ``.part`` file, open for appending; wait as long as another process has it.
+    """Open a ``.part`` file for appending; wait while another process holds it.
 
-    An empty one is removed afterwards.
+    If it is empty afterwards, it is removed.
 
     Raises
     ------
     OSError
-        When it cannot be opened.
+        If it cannot be opened.
     """
     while True:
         with part.open("ab") as file:
             _lock(file)
             if not _is_still(file, part):
-                continue  # whoever had it has finished it, or given it up
+                continue  # the other process has finished it, or given up
             try:
                 yield file
             finally:
@@ -223,10 +223,10 @@ def _is_still(file: BinaryIO, path: Path) -> bool:
 
 
 def _lock(file: BinaryIO) -> None:
-    """Wait until no other process holds the file; it ends with the file, or the process."""
+    """Wait until no other process holds the file; closing the file or exiting releases it."""
     try:
         import fcntl
-    except ImportError:  # pragma: no cover - not on this system; the checksum finds what is spoilt
+    except ImportError:  # pragma: no cover - not on this system; the checksum finds damage
         return
     while True:
         try:

@@ -1,9 +1,9 @@
-"""Logs of the Parallel Workloads Archive by name: known, fetched once, kept in a folder.
+"""Logs of the Parallel Workloads Archive by name, fetched once and kept in a folder.
 
-``archive.csv`` has a row for each log whose checksum is known. A file counts as the log when its
-checksum says so, whoever put it there. A log may be packed anew without a change to what it says,
-so the sum that decides is the one of the unpacked content; where the packed file has the known sum,
-too, nothing needs to be unpacked.
+``archive.csv`` has a row for each log with a known checksum. A file is accepted as the log if its
+checksum matches, wherever it comes from. Because a log may be compressed again without a change to
+its content, the checksum of the unpacked content decides; if the packed file has the known checksum
+too, it need not be unpacked.
 """
 
 from __future__ import annotations
@@ -26,26 +26,25 @@ if TYPE_CHECKING:
     from hpcrowd.environment.traces.archive.download import Progress
 
 
-#: What the path of a trace begins with when it names a log of the archive.
+#: Prefix of a trace path that names a log of the archive.
 ARCHIVE_PREFIX = "archive:"
 
-#: The logs that are known.
+#: The known logs.
 TABLE = Path(__file__).with_name("archive.csv")
 
-#: What files with logs end in, the usual one first.
+#: Endings of log files, the usual one first.
 SUFFIXES = (".swf.gz", ".swf")
 
-#: What stands before the folder of a log in its address.
+#: Beginning of all addresses, before the folder of a log.
 BEFORE_FOLDER = "/l_"
 
-#: Environment variables: folder that fetched logs are kept in; address of a mirror; folder with
-#: logs that are there already.
+#: Environment variables: folder for fetched logs; address of a mirror; folder with existing logs.
 CACHE, MIRROR, TRACES = "HPCROWD_CACHE", "HPCROWD_ARCHIVE", "HPCROWD_TRACES"
 
-#: Bytes taken at once.
+#: Bytes read at a time.
 CHUNK = 1 << 20
 
-#: What a gzip file begins with.
+#: First bytes of a gzip file.
 GZIP = b"\x1f\x8b"
 
 
@@ -58,9 +57,9 @@ class ArchiveLog:
     name
         Name of its file, without ``.swf.gz``.
     machine
-        Of which machine, in words.
+        Description of the machine.
     jobs
-        Jobs in it.
+        Number of jobs.
     processors
         Processors of the machine.
     bytes, bytes_unpacked
@@ -68,7 +67,7 @@ class ArchiveLog:
     sha256, sha256_unpacked
         Checksums of both; that of the unpacked content decides.
     url
-        Where the archive has it.
+        Its address in the archive.
     """
 
     name: str
@@ -88,7 +87,7 @@ class ArchiveLog:
 
     @property
     def address(self) -> str:
-        """Where it is fetched from: ``url``, or the same on the mirror ``HPCROWD_ARCHIVE``."""
+        """Address to download from: ``url``, or the same on the mirror ``HPCROWD_ARCHIVE``."""
         mirror = os.environ.get(MIRROR)
         if not mirror:
             return self.url
@@ -96,7 +95,7 @@ class ArchiveLog:
 
 
 def archive_logs() -> tuple[ArchiveLog, ...]:
-    """Return the logs that are known, by name."""
+    """Return the known logs, by name."""
     return _logs(TABLE)
 
 
@@ -110,7 +109,7 @@ def _logs(table: Path) -> tuple[ArchiveLog, ...]:
 
 
 def find_log(name: str) -> ArchiveLog:
-    """Return the log of a name, or the only one whose name begins so; upper and lower case alike.
+    """Return the log with this name, or the only one whose name begins with it, ignoring case.
 
     Parameters
     ----------
@@ -120,7 +119,7 @@ def find_log(name: str) -> ArchiveLog:
     Raises
     ------
     ArchiveError
-        When there is none, or several.
+        If there is none, or several.
     """
     asked = name.strip().casefold()
     for suffix in SUFFIXES:
@@ -137,15 +136,15 @@ def find_log(name: str) -> ArchiveLog:
     begins = {key[: len(asked)] for key in logs}
     near = get_close_matches(asked, begins, 3) if asked else []
     names = ", ".join(log.name for key, log in logs.items() if key.startswith(tuple(near)))
-    like = f"near: {names}; " if near else ""
+    like = f"similar: {names}; " if near else ""
     raise ArchiveError(f"log {name!r}: not known; {like}`hpcrowd fetch --list` shows all")
 
 
 def cache_folder() -> Path:
-    """Return the folder that fetched logs are kept in.
+    """Return the folder for fetched logs.
 
-    That is ``HPCROWD_CACHE``, else ``hpcrowd/traces`` in the folder that the system has for a
-    user's caches (``XDG_CACHE_HOME``, ``~/.cache``).
+    That is ``HPCROWD_CACHE``, else ``hpcrowd/traces`` in the user's cache folder
+    (``XDG_CACHE_HOME``, ``~/.cache``).
     """
     own = os.environ.get(CACHE)
     if own:
@@ -157,14 +156,14 @@ def cache_folder() -> Path:
 
 
 def flaw(path: Path, log: ArchiveLog) -> str:
-    """Return in words what is wrong with a file that should hold ``log``; empty when nothing is.
+    """Return in words what is wrong with a file that should hold ``log``; empty if nothing is.
 
-    A file that holds the log unpacked is right, too, whatever its name.
+    A file with the unpacked log is right, too, whatever its name.
 
     Raises
     ------
     OSError
-        When it cannot be read.
+        If it cannot be read.
     """
     with path.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
@@ -185,12 +184,12 @@ def flaw(path: Path, log: ArchiveLog) -> str:
     if not found:
         return f"more than {log.bytes_unpacked:,} bytes when unpacked"
     if found != log.sha256_unpacked:
-        return f"SHA-256 of what is in it {found}, expected {log.sha256_unpacked}"
+        return f"SHA-256 of the content {found}, expected {log.sha256_unpacked}"
     return ""
 
 
 def _sum_unpacked(path: Path, most: int) -> str:
-    """Return the sum of the content; empty when it is longer than ``most`` bytes."""
+    """Return the checksum of the content; empty if it is longer than ``most`` bytes."""
     digest, length = hashlib.sha256(), 0
     with gzip.open(path) as file:
         while chunk := file.read(CHUNK):
@@ -202,12 +201,12 @@ def _sum_unpacked(path: Path, most: int) -> str:
 
 
 def stored(log: ArchiveLog, folder: Path) -> Path | None:
-    """Return the file in ``folder`` that holds ``log``, None where there is none.
+    """Return the file in ``folder`` that holds ``log``, None if there is none.
 
     Raises
     ------
     ArchiveError
-        When there is one of its name that holds something else, or cannot be read.
+        If a file with its name holds something else, or cannot be read.
     """
     wrong = ""
     for suffix in SUFFIXES:
@@ -226,7 +225,7 @@ def stored(log: ArchiveLog, folder: Path) -> Path | None:
     if wrong:
         cure = "move it away"
         if folder == cache_folder():
-            cure = f"`hpcrowd fetch {log.name}` fetches it anew"
+            cure = f"download it again with `hpcrowd fetch {log.name}`"
         raise ArchiveError(f"{wrong}; {cure}")
     return None
 
@@ -237,22 +236,22 @@ def trace_path(
     folder: str | os.PathLike[str] = "",
     progress: Progress | None = None,
 ) -> Path:
-    """Return the file that a path of a trace means.
+    """Return the file of a trace path.
 
     Parameters
     ----------
     path
         A path, returned as it is; or ``archive:NAME``, the log of that name: from the folder
-        ``HPCROWD_TRACES`` where that is set, else from the cache, else fetched into it.
+        ``HPCROWD_TRACES`` if that is set, else from the cache, else downloaded into it.
     folder
-        Where a relative path begins.
+        Base of relative paths.
     progress
-        Called with name, bytes there are and bytes there will be, when it is fetched.
+        Called during a download with name, bytes so far and bytes in all.
 
     Raises
     ------
     ArchiveError
-        When the log is not known, is damaged, or cannot be fetched.
+        If the log is not known, is damaged, or cannot be downloaded.
     """
     text = os.fspath(path)
     if not text.startswith(ARCHIVE_PREFIX):
@@ -275,10 +274,10 @@ def fetch(
     pause_s: float = 1.0,
     progress: Progress | None = None,
 ) -> Path:
-    """Return the file of a log, fetched unless it is there; a damaged one is replaced.
+    """Return the file of a log, downloaded if necessary; a damaged file is replaced.
 
-    What a download that broke off has fetched stays next to it as ``NAME.swf.gz.part``; the next
-    one asks for the rest only.
+    An interrupted download leaves ``NAME.swf.gz.part`` next to it; the next one requests only the
+    rest.
 
     Parameters
     ----------
@@ -289,16 +288,16 @@ def fetch(
     timeout_s
         Longest time without a byte, s.
     retries
-        How often to go on after a failure that may pass, such as a broken connection.
+        Number of retries after a temporary failure, such as a broken connection.
     pause_s
-        Time before the first of them, s; each next is twice as long.
+        Time before the first retry, s; it doubles each time.
     progress
-        Called with name, bytes there are, and bytes there will be.
+        Called with name, bytes so far, and bytes in all.
 
     Raises
     ------
     ArchiveError
-        When the log is not known, cannot be had, or what came is not it.
+        If the log is not known, cannot be downloaded, or the downloaded file is not the log.
     """
     from hpcrowd.environment.traces.archive.download import claimed, download
 
@@ -335,7 +334,7 @@ def fetch(
             if wrong:
                 file.truncate(0)
                 raise ArchiveError(
-                    f"{log.address}: what came is not {log.name}: {wrong}; thrown away, fetch it "
+                    f"{log.address}: the download is not {log.name}: {wrong}; deleted, download it "
                     "again"
                 )
             os.fsync(file.fileno())
@@ -351,7 +350,7 @@ def fetch(
 
 
 def _good(log: ArchiveLog, folder: Path) -> Path | None:
-    """Return the same as :func:`stored`; None also for a damaged file, which is to be replaced."""
+    """Return the same as :func:`stored`, but None for a damaged file, which will be replaced."""
     try:
         return stored(log, folder)
     except ArchiveError:

@@ -1,1 +1,1 @@
-"""Formats of traces: each file knows one of them, :mod:`formats.registry` knows all."""
+"""Trace formats: one module or folder each; :mod:`formats.registry` lists them all."""

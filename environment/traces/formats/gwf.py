@@ -1,4 +1,4 @@
-r"""The Grid Workload Format: one job a line, 29 fields, comments that begin with ``#``.
+r"""The Grid Workload Format: one job per line, 29 fields, comments that begin with ``#``.
 
 ::
 
@@ -6,16 +6,16 @@ r"""The Grid Workload Format: one job a line, 29 fields, comments that begin wit
     # JobID SubmitTime WaitTime RunTime NProcs ...
     1 1136070024 203761 138467 1 138371 98652 1 259200 -1 1 U1 G1 -1 Q1 -1 O1 R1 UNITARY -1 ...
 
-Fields are apart by tabs or blanks; -1 is unknown. The first 16 are those of the Standard Workload
-Format (users, groups, executables, queues and partitions may be words), then come
+Fields are separated by tabs or blanks; -1 means unknown. The first 16 are those of the Standard
+Workload Format (users, groups, executables, queues and partitions may be words), followed by
 
     17 OrigSiteID   18 LastRunSiteID   19 JobStructure     20 JobStructureParams   21 UsedNetwork
     22 UsedLocalDiskSpace   23 UsedResources   24 ReqPlatform   25 ReqNetwork
     26 ReqLocalDiskSpace    27 ReqResources    28 VOID          29 ProjectID
 
-which stand in :attr:`extra`. Preceding jobs and think times have no field.
-In memory ``#`` of comments is ``;``, so that header lines such as ``# MaxProcs: 475`` say in both
-formats the same. A log whose submissions are counted since 1970 is moved to its first submission.
+which are kept in :attr:`extra`. There are no fields for preceding jobs and think times.
+In memory the ``#`` of comments becomes ``;``, so that header lines such as ``# MaxProcs: 475`` mean
+the same in both formats. If submissions are Unix times, the origin is moved to the first one.
 
 Source: Grid Workloads Archive (Iosup et al. 2008), fields as they are named in its logs.
 """
@@ -72,10 +72,10 @@ SHARED_FIELDS = FIELDS[:16]
 
 ALL_FIELDS = SHARED_FIELDS + GRID_FIELDS
 
-#: Fields that are numbers, and nothing else.
+#: Fields that must be numbers.
 NUMERIC = tuple(name for name in SHARED_FIELDS if name not in (*NAMED, "memory"))
 
-#: s since 1970, the beginnings of 1980 and 2100: submissions between are times since 1970.
+#: Unix times of the beginnings of 1980 and 2100: submissions in between are Unix times.
 SINCE_1970 = (315_532_800, 4_102_444_800)
 
 TITLE = "Grid Workload Format"
@@ -86,8 +86,8 @@ _COMMENT = b"#"
 def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
     if _is_workflow(data[:4096]):
         raise TraceError(
-            f"{source}: holds workflows (columns WorkflowID, JobID, ...), which the {TITLE} of "
-            f"{len(ALL_FIELDS)} fields a job does not; it cannot be read"
+            f"{source}: holds workflows (columns WorkflowID, JobID, ...), not jobs in the {TITLE} "
+            f"with its {len(ALL_FIELDS)} fields; hpcrowd cannot read it"
         )
     lines = split_lines(data, source, TITLE, _COMMENT)
     rows = [_words(line) for line in lines.jobs]
@@ -100,7 +100,7 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
     columns: dict[str, Any] = dict(numbers)
     columns["memory"], odd = _memory(words["memory"])
     if odd:
-        repaired["memory is no number: unknown"] = odd
+        repaired["memory is not a number: unknown"] = odd
     names: dict[str, dict[int, str]] = {}
     for name in NAMED:
         columns[name], found = numbered(*_coded(words[name]))
@@ -126,26 +126,26 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
 
 
 def _is_workflow(head: bytes) -> bool:
-    """Whether a file begins as the workflows of OpenDC do, whose names end in .gwf, too."""
+    """Return whether a file begins like a workflow of OpenDC; their names also end in .gwf."""
     return first_line(head, _COMMENT).lower().startswith(b"workflowid")
 
 
 def _words(line: bytes) -> list[bytes]:
-    """Return the fields of a line: apart by tabs where these are as many as are needed."""
+    """Return the fields of a line, split at tabs if there are enough of them, else at blanks."""
     if line.count(b"\t") == len(ALL_FIELDS) - 1:
         return [word.strip() or b"-1" for word in line.split(b"\t")]
     return line.split()
 
 
 def _coded(words: tuple[bytes, ...]) -> tuple[NDArray[np.int64], list[str]]:
-    """Return each word's place among the different ones, and these as text, "" for unknown."""
+    """Return the index of each word among the distinct ones, and these as text, "" if unknown."""
     places: dict[bytes, int] = {}
     codes = np.array([places.setdefault(word, len(places)) for word in words], np.int64)
     return codes, ["" if word == b"-1" else decode(word) for word in places]
 
 
 def _memory(words: tuple[bytes, ...]) -> tuple[NDArray[np.float64], int]:
-    """Return the memory used, and of how many jobs it is not a number, as in some logs."""
+    """Return the memory used, and the number of jobs where it is not a number, as in some logs."""
     values = parse_numbers(words)
     if values is not None:
         return values, 0
@@ -157,7 +157,7 @@ def _memory(words: tuple[bytes, ...]) -> tuple[NDArray[np.float64], int]:
 
 
 def _since_1970(trace: Trace) -> int:
-    """Return the first submission if submissions are counted since 1970, else 0."""
+    """Return the first submission if submissions are Unix times, else 0."""
     submit = trace["submit"]
     told = submit[submit != -1]
     if not len(told) or trace.header.get("UnixStartTime") is not None:
@@ -167,19 +167,19 @@ def _since_1970(trace: Trace) -> int:
 
 
 def _move_origin(trace: Trace) -> None:
-    """Count submissions from the first one on; the header says when that was, and the size."""
+    """Count submissions from the first one; put its Unix time and the size into the header."""
     origin = _since_1970(trace)
     if not origin:
         return
     submit = trace["submit"]
     moved = submit != -1
     trace.columns["submit"] = submit = smallest(np.where(moved, submit - origin, submit))
-    trace.repaired["submit counted since 1970: counted from the first one"] = int(moved.sum())
+    trace.repaired["submit is a Unix time: counted from the first one"] = int(moved.sum())
     lines = [f"; UnixStartTime: {origin}"]
     if trace.header.get("StartTime") is None:
         lines.append(f"; StartTime: {header_date(Clock(origin), 0)}")
     if trace.header.processors is None:
-        waited = np.maximum(trace["wait"], 0).astype(np.float64)  # small integers would run over
+        waited = np.maximum(trace["wait"], 0).astype(np.float64)  # small integers would overflow
         start = np.floor(submit + waited).astype(np.int64)
         run, processors = trace["run"], trace["allocated_processors"]
         ran = moved & (run > 0) & (processors > 0)
@@ -197,7 +197,7 @@ def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
     lost.unheld(trace, FIELDS[16:], "no field for it")
     if _since_1970(trace):
         known_times = trace["submit"] != -1
-        lost.add("submit", known_times, "after 1980: taken as counted since 1970")
+        lost.add("submit", known_times, "later than 1980: will be read as a Unix time")
     lost.unheld_extra(trace, GRID_FIELDS, "no field for it")
     columns = []
     for name in SHARED_FIELDS:
@@ -216,15 +216,15 @@ def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
 
 
 def _written(words: list[str], name: str, lost: Losses, nothing: frozenset[str]) -> list[str]:
-    """Return words as the format can hold them; those that are read as another are counted."""
-    reason = "blanks and characters that no line has"
+    """Return words as the format can hold them, and count those that are read back differently."""
+    reason = "blanks, or characters that a line cannot hold"
     written = lost.respelled(name, words, lambda word: plain(word) or "-1", reason)
-    lost.add(name, sum(word in nothing for word in words), "a word that stands for unknown")
+    lost.add(name, sum(word in nothing for word in words), "a word that means unknown")
     return written
 
 
 def _looks_like(head: bytes) -> bool:
-    """Whether the first line that is no comment has as many fields, or names workflows."""
+    """Return whether the first line that is not a comment has 29 fields, or names workflows."""
     words = _words(first_line(head, _COMMENT))
     job = len(words) == len(ALL_FIELDS) and is_number(words[0])
     return job or _is_workflow(head)

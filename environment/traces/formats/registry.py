@@ -1,4 +1,4 @@
-"""All formats of traces: find which one a file is in, read it, write it."""
+"""All trace formats: recognise the format of a file, read it and write it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions
 from hpcrowd.environment.traces.formats.common.files import read_head
 from hpcrowd.environment.traces.trace import Trace
 
-#: Formats by name, in the order in which they are looked for.
+#: Formats by name, in the order in which they are tried.
 FORMATS: Registry[Format] = Registry(
     {
         "parquet": "hpcrowd.environment.traces.formats.tables.columns:PARQUET",
@@ -30,12 +30,12 @@ FORMATS: Registry[Format] = Registry(
 
 
 def parse_format(name: str) -> Format:
-    """Return the format of a name.
+    """Return the format with this name.
 
     Raises
     ------
     QuantityError
-        When there is none.
+        If there is none.
     """
     try:
         return FORMATS[name.lower()]
@@ -44,28 +44,28 @@ def parse_format(name: str) -> Format:
 
 
 def format_by_name(path: str | os.PathLike[str]) -> Format | None:
-    """Return the format that the name of a file ends in, None if there is none."""
+    """Return the format that matches the end of a file name, or None."""
     name = Path(path).name.lower().removesuffix(".gz")
     return next((one for one in FORMATS.values() if name.endswith(one.suffixes)), None)
 
 
 def find_format(path: str | os.PathLike[str]) -> Format:
-    """Return the format of a file: what its content looks like, else what its name says.
+    """Return the format of a file: by its content, else by its name.
 
     Raises
     ------
     TraceError
-        When it cannot be read, is empty, or neither says.
+        If it cannot be read, is empty, or its format is not recognised.
     """
     head = read_head(path)
     if not head.strip():
-        raise TraceError(f"{path}: is empty; a trace has one line a job")
+        raise TraceError(f"{path}: is empty; a trace has one line per job")
     found = next((one for one in _candidates(path) if one.looks_like(head)), None)
     found = found or format_by_name(path)
     if found is None:
         known = ", ".join(FORMATS)
         raise TraceError(
-            f"{path}: not a trace in a known format; name it with `hpcrowd convert --input-format` "
+            f"{path}: not in a known format; give it with `hpcrowd convert --input-format` "
             f"({known})"
         )
     return found
@@ -85,7 +85,7 @@ def _candidates(path: str | os.PathLike[str]) -> Iterator[Format]:
 def read_trace(
     path: str | os.PathLike[str], kind: Format | None = None, options: FormatOptions | None = None
 ) -> Trace:
-    """Read a trace in any of the formats, plain or gzipped.
+    """Read a trace in any known format, plain or gzipped.
 
     Parameters
     ----------
@@ -93,16 +93,16 @@ def read_trace(
         The file, or ``archive:NAME`` for a log of the archive, see
         :func:`hpcrowd.environment.traces.archive.logs.trace_path`.
     kind
-        Its format; found from the content unless given.
+        Its format; recognised from the content unless given.
     options
-        What the file does not say of itself.
+        What the file itself does not say.
 
     Raises
     ------
     TraceError
-        When it cannot be read, or is in no known format.
+        If it cannot be read, or is not in a known format.
     ParseError
-        When a line is malformed; it names line, field and value.
+        If a line is malformed; the error names line, field and value.
     """
     place = trace_path(path)
     return (kind or find_format(place)).read(place, options)
@@ -114,18 +114,18 @@ def write_trace(
     kind: Format | None = None,
     options: FormatOptions | None = None,
 ) -> Losses:
-    """Write a trace in any of the formats, gzipped if the name ends in ``.gz``.
+    """Write a trace in any known format, gzipped if the name ends in ``.gz``.
 
     Parameters
     ----------
     trace
         The trace.
     path
-        The file; it is whole or absent.
+        The file; it is complete or absent.
     kind
-        Its format; found from the name unless given.
+        Its format; recognised from the name unless given.
     options
-        What writing needs to know beside the trace.
+        What is needed besides the trace.
 
     Returns
     -------
@@ -135,11 +135,11 @@ def write_trace(
     Raises
     ------
     TraceError
-        When it cannot be written.
+        If it cannot be written.
     QuantityError
-        When the name tells no format.
+        If the name does not imply a format.
     """
     kind = kind or format_by_name(path)
     if kind is None:
-        raise QuantityError(f"{path}: the name tells no format; choose one of {', '.join(FORMATS)}")
+        raise QuantityError(f"{path}: no format ends like this; choose one of {', '.join(FORMATS)}")
     return kind.write(trace, path, options)

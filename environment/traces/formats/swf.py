@@ -1,4 +1,4 @@
-r"""The Standard Workload Format, version 2.2: read and write it without loss.
+r"""The Standard Workload Format, version 2.2, read and written without loss.
 
 ::
 
@@ -39,7 +39,7 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
     lines = split_lines(data, source, TITLE)
     values = _numbers(b"\n".join(lines.jobs), len(lines.jobs))
     if values is None:
-        rows = [line.split() for line in lines.jobs]  # bytes, where only blanks of ASCII separate
+        rows = [line.split() for line in lines.jobs]  # as bytes, only ASCII blanks separate
         lines.explain(rows, FIELDS, FIELDS)
         raise TraceError(f"{source}: cannot be read as a trace")  # pragma: no cover
     table = values.reshape(-1, len(FIELDS))
@@ -48,7 +48,7 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
 
 
 def _numbers(body: bytes, lines: int) -> NDArray[np.float64] | None:
-    """Return all fields of all job lines, or None when a line is malformed."""
+    """Return all fields of all job lines, or None if a line is malformed."""
     characters = np.frombuffer(body + b"\n", np.uint8)
     blank = characters <= ord(" ")
     begins = np.flatnonzero(blank[:-1] & ~blank[1:]) + 1
@@ -98,7 +98,7 @@ def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
 
 
 def _looks_like(head: bytes) -> bool:
-    """Whether the first line that is no comment has as many fields, the first a number."""
+    """Return whether the first line that is not a comment has 18 fields, the first a number."""
     words = first_line(head, b";").split()
     return len(words) == len(FIELDS) and words[0].lstrip(b"-").isdigit()
 

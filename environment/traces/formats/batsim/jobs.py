@@ -1,4 +1,4 @@
-r"""Jobs of a run as Batsim writes them, ``out_jobs.csv``, which evalys draws.
+r"""Job table of a Batsim run, ``out_jobs.csv``, which evalys can draw.
 
 ::
 
@@ -6,17 +6,18 @@ r"""Jobs of a run as Batsim writes them, ``out_jobs.csv``, which evalys draws.
     success,final_state,starting_time,execution_time,finish_time,waiting_time,turnaround_time,
     stretch,allocated_resources,consumed_energy,metadata
 
-One line a job below one line of names (here in three), which may stand in any order when a file is
-read; others are ignored, and so are older names of the same (``jobID``,
-``requested_number_of_processors``, ``allocated_processors``). Times are in s since the beginning.
-Resources are numbers from 0 on, written as ``0-3 5``. A job that never ran has no times but that of
-its submission, and no resources.
+One line of names (three lines here), then one line per job. When a file is read, columns may come
+in any order, and others are ignored; older names of the same columns (``jobID``,
+``requested_number_of_processors``, ``allocated_processors``) are known. Times are in s since the
+beginning.
+Resources are numbers from 0 on, written as ``0-3 5``. A job that never ran has only its submission
+time, and no resources.
 
-A cluster of ours is a pool of processors, so when a trace is written its jobs are given certain
-ones by first fit (:mod:`environment.platform.placement`). States of jobs are those of Batsim:
+A cluster of hpcrowd is a pool of processors, so a written trace gets its processors assigned by
+first fit (:mod:`environment.platform.placement`). States of jobs are those of Batsim:
 
     status 1   COMPLETED_SUCCESSFULLY
-    status 0   COMPLETED_WALLTIME_REACHED if it ran as long as it might, else COMPLETED_FAILED
+    status 0   COMPLETED_WALLTIME_REACHED if it ran for its walltime, else COMPLETED_FAILED
     status 5   COMPLETED_KILLED if it ran (Batsim's scheduler killed it), else REJECTED
 
 Source: documentation of Batsim (Jobs; Interval set).
@@ -58,7 +59,7 @@ COLUMNS = (
     "metadata",
 )  # fmt: skip
 
-#: Names of columns in older files, and what they are now.
+#: Names of columns in older files, and their present names.
 OLDER = {"jobID": "job_id", "workload": "workload_name",
          "requested_number_of_processors": "requested_number_of_resources",
          "allocated_processors": "allocated_resources"}  # fmt: skip
@@ -66,20 +67,20 @@ OLDER = {"jobID": "job_id", "workload": "workload_name",
 #: Columns that a trace keeps as they are, in :attr:`Trace.extra`.
 KEPT = ("workload_name", "profile", "allocated_resources", "consumed_energy", "metadata")
 
-#: Status by final state; in the others a job is not over.
+#: Status by final state; in all other states a job has not ended.
 STATUS = {"COMPLETED_SUCCESSFULLY": 1, "COMPLETED_FAILED": 0, "COMPLETED_WALLTIME_REACHED": 0,
           "COMPLETED_KILLED": 5, "REJECTED": 5}  # fmt: skip
 
-#: States of a job that has not finished, or has none.
+#: States of a job that has not finished or has no state.
 UNFINISHED = ("", "NOT_SUBMITTED", "SUBMITTED", "RUNNING")
 
-#: Words for no number.
+#: Words for a missing number.
 NO_NUMBER = ("", "nan", "-nan", "NaN")
 
-#: Bytes; resources of a job in many pieces make long lines.
+#: Longest line, in bytes; fragmented resources make long lines.
 LONGEST_ROW = 2**24
 
-#: Where the size of the machine comes from, which the file does not say.
+#: Note on the size of the machine, which is not in the file.
 SIZE_NOTE = "MaxProcs is as many as the resources that jobs were on tell"
 
 # Numbers of resources have 15 digits at most, so that their counts are exact.
@@ -87,12 +88,12 @@ _SETS = re.compile(r"[0-9]{1,15}(-[0-9]{1,15})?( [0-9]{1,15}(-[0-9]{1,15})?)*", 
 
 
 def count_of(text: str) -> int | None:
-    """Return how many resources a set has, 0 for empty text, None where it is no set."""
+    """Return the number of resources in a set, 0 for empty text, None if it is not a set."""
     if not text:
         return 0
     if not _SETS.fullmatch(text):
         return None
-    count, done = 0, -1  # resources up to ``done`` are counted
+    count, done = 0, -1  # resources up to ``done`` have been counted
     for first, last in sorted(_intervals(text)):
         if last < first:
             return None
@@ -115,14 +116,14 @@ def _intervals(text: str) -> list[tuple[int, int]]:
 
 
 def interval_texts(trace: Trace, placed: NDArray[np.bool_], size: Int64s) -> list[str]:
-    """Return which processors jobs are on, by first fit, shape (jobs,).
+    """Return the processors assigned to jobs by first fit, shape (jobs,).
 
     Parameters
     ----------
     trace
-        Tells when jobs run, and the size of the machine.
+        The times of the jobs, and the size of the machine.
     placed
-        Which jobs run, shape (jobs,); the others get empty sets.
+        The jobs that run, shape (jobs,); the others get empty sets.
     size
         Processors of each job, shape (jobs,).
     """
@@ -143,7 +144,7 @@ def interval_texts(trace: Trace, placed: NDArray[np.bool_], size: Int64s) -> lis
 
 
 def _text(pieces: list[tuple[int, int]]) -> str:
-    """Return pieces that do not overlap as intervals as large as possible."""
+    """Return disjoint pieces as text, merged into the largest possible intervals."""
     joined: list[tuple[int, int]] = []
     for first, last in pieces:
         if joined and joined[-1][1] + 1 == first:
@@ -158,7 +159,7 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
     columns = {OLDER.get(name, name): name for name in table.names}
     for name in ("job_id", "submission_time"):
         if name not in columns:
-            raise TraceError(f"{source}: no column {name}; not the jobs of a run of Batsim")
+            raise TraceError(f"{source}: no column {name}; not a job table of Batsim")
 
     def column(name: str) -> NDArray[np.float64] | None:
         return table.numbers(columns[name], nothing=NO_NUMBER) if name in columns else None
@@ -177,7 +178,7 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
     counts = [count_of(text) for text in resources]
     if None in counts:
         wrong = counts.index(None)
-        rule = "no set of resources, such as 0-3 5"
+        rule = "not a set of resources, such as 0-3 5"
         raise table.error(wrong, columns["allocated_resources"], resources[wrong], rule)
     repaired: Counter[str] = Counter()
     states = table.words(columns["final_state"]) if "final_state" in columns else None
@@ -206,12 +207,12 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
 def _status(
     words: list[str] | None, success: NDArray[np.float64] | None, repaired: Counter[str]
 ) -> NDArray[np.float64] | None:
-    """Return the status of jobs from how they ended, else from whether they succeeded."""
+    """Return the status of jobs from their final state, else from their success."""
     if words is None:
         return success if success is None else np.where(np.isin(success, (0, 1)), success, -1)
     odd = sum(word not in STATUS and word not in UNFINISHED for word in words)
     if odd:
-        repaired["final state that is not known: unknown"] = odd
+        repaired["final state not recognised: status unknown"] = odd
     status = np.array([STATUS.get(word, -1) for word in words], np.float64)
     if success is None:
         return status
@@ -220,7 +221,7 @@ def _status(
 
 
 def _machine(resources: list[str], columns: dict[str, NDArray[Any]]) -> int | None:
-    """Return how many processors the machine has at least, None if nothing says."""
+    """Return the least number of processors that the machine must have, None if unknown."""
     last = max(map(last_of, set(resources)))
     if last >= 0:
         return last + 1
@@ -235,14 +236,14 @@ def _machine(resources: list[str], columns: dict[str, NDArray[Any]]) -> int | No
 def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
     unheld = ("average_cpu", "memory", "requested_memory", *NAMED, "preceding", "think_time")
     lost.unheld(trace, unheld, "no column for it")
-    lost.unheld_lines(trace, "no place for it")
+    lost.unheld_lines(trace, "the format cannot hold it")
     submit, wait, run = (trace[name].astype(np.float64) for name in ("submit", "wait", "run"))
     requested, allocated = trace["requested_processors"], trace["allocated_processors"]
     placed = (submit != -1) & (wait >= 0) & (run >= 0) & ((allocated > 0) | (requested > 0))
     size = np.where(placed, np.ceil(np.where(allocated > 0, allocated, requested)), -1)
-    lost.add("allocated_processors", allocated != size, "those that the job is placed on")
+    lost.add("allocated_processors", allocated != size, "not those that it is placed on")
     asked = np.where((requested == -1) & (allocated > 0), allocated, requested)
-    lost.add("requested_processors", asked != requested, "not told: the allocated ones")
+    lost.add("requested_processors", asked != requested, "unknown: the allocated ones written")
     resources = interval_texts(trace, placed, size.astype(np.int64))
     numbers = _ids(trace, lost)
     status = trace["status"]
@@ -273,18 +274,18 @@ def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
 
 
 def _ids(trace: Trace, lost: Losses) -> list[str]:
-    """Return ids of jobs: their numbers if these are whole and different, else their places."""
+    """Return job ids: the job numbers if these are whole and distinct, else their places."""
     numbers = trace["number"]
     good = np.all((numbers >= 0) & (numbers < 10**LONGEST_NUMBER) & (numbers % 1 == 0))
     if not good or len(np.unique(numbers)) < len(numbers):
         places = np.arange(1, len(numbers) + 1)
-        lost.add("number", numbers != places, "ids are whole and different: counted from 1")
+        lost.add("number", numbers != places, "ids must be whole and distinct: numbered from 1")
         numbers = places
     return [number_text(number) for number in numbers.tolist()]
 
 
 def _kept(trace: Trace, name: str, resources: list[str], lost: Losses) -> list[str]:
-    """Return a column of texts; resources are those of the trace if they fit all its jobs."""
+    """Return a text column; resources are those of the trace if they fit all its jobs."""
     given = trace.extra.get(name)
     if name != "allocated_resources":
         texts = [""] * len(trace) if given is None else [plain(text) for text in given]
@@ -297,7 +298,7 @@ def _kept(trace: Trace, name: str, resources: list[str], lost: Losses) -> list[s
         texts = given.tolist()
     if given is not None:
         changed = known(given) & np.array([t != g for t, g in zip(texts, given, strict=True)], bool)
-        lost.add(name, changed, "not as it can be written")
+        lost.add(name, changed, "cannot be written as it is")
     return texts
 
 
@@ -318,12 +319,12 @@ def _time(value: float | None) -> str:
 
 
 def _looks_like(head: bytes) -> bool:
-    """Whether the first line names an id and a submission as Batsim does."""
+    """Return whether the first line names an id and a submission as Batsim does."""
     names = {word.strip() for word in first_line(head).split(b",")}
     return b"submission_time" in names and not names.isdisjoint((b"job_id", b"jobID"))
 
 
-#: Jobs of a run of Batsim.
+#: Job table of Batsim.
 BATSIM_JOBS = Format(
     "batsim-jobs",
     "jobs of a run of Batsim (CSV)",

@@ -9,16 +9,16 @@ r"""Workloads of Batsim: JSON with jobs and profiles.
      "profiles": {
       "delay60": {"type": "delay", "delay": 60}}}
 
-A profile of the type ``delay`` is a run time, and so is a sequence of them; the other types take
-as long as the platform makes them, so they tell no run time.
+A profile of type ``delay`` is a run time, and so is a sequence of them. The time of all other types
+depends on the platform, so their run time is unknown.
 
-Batsim passes any other key of a job on to the scheduler. So all that a trace knows is written under
-the names of :data:`FIELDS` and of the columns of other formats, and its header as
-a list of lines: reading it back gives the same trace. Batsim's own five keys hold what it can run.
-Where the trace holds something else (no processors, no time of submission, a run time of 0 or none
-at all) the key with our name tells, and it is what counts when the file is read.
+Batsim passes any other key of a job on to the scheduler. So the whole trace is written under the
+names of :data:`FIELDS` and of the columns of other formats, and its header as a list of lines:
+reading it back gives the same trace. Batsim's own five keys hold what Batsim can run. Where the
+trace differs (no processors, no submission time, a run time that is 0 or unknown), the value is
+under our key, which counts when the file is read.
 
-Source: documentation of Batsim (Workload), and what its reader demands (``Job::from_json``,
+Source: documentation of Batsim (Workload), and the demands of its reader (``Job::from_json``,
 ``Profile::from_json``): numbers of resources are whole, walltimes -1 or positive, delays positive.
 """
 
@@ -48,63 +48,63 @@ from hpcrowd.environment.traces.formats.common.names import (
 from hpcrowd.environment.traces.headers import made_header
 from hpcrowd.environment.traces.trace import FIELDS, Trace, all_columns
 
-#: Digits; longer whole numbers are read as floating point numbers, which may be infinite.
+#: Most digits of a whole number; longer ones are read as floating point, and may be infinite.
 LONGEST_INTEGER = 18
 
-#: Types that wait for ``delay`` s: until version 4 of Batsim, and from then on.
+#: Types that wait for ``delay`` s: up to version 4 of Batsim, and later.
 DELAYS = ("delay", "DelayProfile")
 
-#: Types that run the profiles of a list ``seq``, ``repeat`` times.
+#: Types that run the profiles in the list ``seq``, ``repeat`` times.
 SEQUENCES = ("composed", "SequentialCompositionProfile")
 
-#: Characters of the name of a type that messages show.
+#: Most characters of a type's name in messages.
 LONGEST_TYPE = 40
 
-#: Keys of a job that Batsim reads, and the fields that they are.
+#: Keys of a job that Batsim reads, and their fields.
 JOB_KEYS = {"id": "number", "subtime": "submit", "walltime": "requested_time",
             "res": "requested_processors", "profile": "run"}  # fmt: skip
 
-#: Kinds of further keys that are kept; a file may have any number, each is a column of all jobs.
+#: Most other keys that are kept: each becomes a column of all jobs, and a file may have many.
 MOST_COLUMNS = 100
 
-#: Digits of the longest whole number that an id is taken as.
+#: Most digits of an id that is taken as a whole number.
 LONGEST_NUMBER = 15
 
-#: s; what a job runs in Batsim that did not run at all, or for 0 s: its delays must be positive.
+#: Delay in Batsim, s, of a job that did not run or ran for 0 s: delays must be positive.
 SHORTEST_DELAY = 0.001
 
 _TEXT_OR_CONSTANT = re.compile(rb'"(?:[^"\\]|\\.)*"|(-?Infinity|NaN)')
 
 
 class _Constant(ValueError):
-    """NaN or Infinity, which Python's reader takes, stands where JSON has a number."""
+    """NaN or Infinity, which Python's reader accepts although JSON has no such numbers."""
 
 
 def parse_json(data: bytes, source: str) -> Any:
-    """Return what JSON text holds.
+    """Return the values in JSON text.
 
     Raises
     ------
     ParseError
-        When it is malformed; it tells the line.
+        If it is malformed; the error names the line.
     TraceError
-        When it is nested too deeply.
+        If it is nested too deeply.
     """
     try:
         return json.loads(data.decode(), parse_constant=_refuse, parse_int=_integer)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        rule = "not UTF-8, which JSON is written in"
+        rule = "not UTF-8, the encoding of JSON"
         raise ParseError(source, line, None, shown(data[error.start : error.end]), rule) from None
     except json.JSONDecodeError as error:
         rest = data.decode()[error.pos : error.pos + 80].split("\n")[0]
-        rule = f"column {error.colno}: no JSON: {error.msg}"
+        rule = f"column {error.colno}: not JSON: {error.msg}"
         value = shown(rest.encode("ascii", "replace"))
         raise ParseError(source, error.lineno, None, value, rule) from None
     except _Constant:
         found = next(match for match in _TEXT_OR_CONSTANT.finditer(data) if match[1])
         line = data.count(b"\n", 0, found.start()) + 1
-        rule = "no number; JSON has none that is not finite"
+        rule = "not a number; numbers in JSON are finite"
         raise ParseError(source, line, None, shown(found[1]), rule) from None
     except RecursionError:
         raise TraceError(f"{source}: is nested too deeply to be read") from None
@@ -119,7 +119,7 @@ def _integer(text: str) -> float:
 
 
 def line_of(data: bytes, job: int) -> int:
-    """Return the line in which a job of the list stands; 1 where that cannot be said."""
+    """Return the line of a job in the list; 1 if it cannot be found."""
     begins: dict[int, int] = {}
 
     class Placed(json.JSONDecoder):
@@ -155,8 +155,8 @@ def run_times(profiles: dict[str, Any]) -> tuple[dict[str, float], dict[str, str
     Returns
     -------
     times, kinds
-        s, -1 where the profile tells no run time; and names of types. A sequence is of the type of
-        its part that tells none, if there is one.
+        s, -1 for a profile without a known run time; and names of types. A sequence has the type
+        of its part with unknown run time, if there is one.
     """
     times: dict[str, float] = {}
     kinds: dict[str, str] = {}
@@ -191,7 +191,7 @@ def _parts(profile: Any) -> list[str]:
 def _told(
     profile: Any, parts: list[str], times: dict[str, float], kinds: dict[str, str]
 ) -> tuple[float, str]:
-    """Return the run time and the type of a profile, given those of its parts."""
+    """Return the run time and the type of a profile, from those of its parts."""
     kind = profile.get("type") if isinstance(profile, dict) else None
     word = kind[:LONGEST_TYPE] if isinstance(kind, str) and kind.isprintable() else "unknown"
     time: Any = -1
@@ -200,7 +200,7 @@ def _told(
     elif kind in SEQUENCES:
         repeat = profile.get("repeat", 1)
         for part in parts:
-            if times.get(part, -1) < 0:  # or a sequence within itself
+            if times.get(part, -1) < 0:  # unknown, or a sequence that contains itself
                 return -1.0, kinds.get(part, word)
         if type(repeat) in (int, float) and parts:
             time = sum(times[part] for part in parts) * repeat
@@ -210,14 +210,14 @@ def _told(
 
 
 class WorkloadReader:
-    """Makes a trace of the jobs and profiles of a document.
+    """Makes a trace from the jobs and profiles of a document.
 
     Parameters
     ----------
     data, source
-        The file, and what messages call it.
+        The content of the file, and its name in messages.
     document
-        What it holds: ``jobs`` (objects, or else an error) and ``profiles`` by name.
+        The parsed content: ``jobs`` (objects, or else an error) and ``profiles`` by name.
     """
 
     def __init__(self, data: bytes, source: str, document: Any) -> None:
@@ -231,11 +231,11 @@ class WorkloadReader:
         Raises
         ------
         TraceError, ParseError
-            What is wrong with a job, with its line.
+            If something is wrong with a job; the error names the line.
         """
         for place, job in enumerate(self._jobs):
             if not isinstance(job, dict):
-                raise TraceError(f"{self._source}: job {place + 1} of the list is no object")
+                raise TraceError(f"{self._source}: job {place + 1} of the list is not an object")
         columns: dict[str, Any] = {name: self._own(name) for name in FIELDS if name not in NAMED}
         words, names = numbered_fields(
             {name: [_text(job.get(name)) for job in self._jobs] for name in NAMED}
@@ -268,17 +268,17 @@ class WorkloadReader:
         values = [job.get(name, -1) for job in self._jobs]
         good = [_is_number(value) for value in values]
         if not all(good):
-            self._repaired[f"{name} is no number: unknown"] += len(good) - sum(good)
+            self._repaired[f"{name} is not a number: unknown"] += len(good) - sum(good)
         return np.array([v if g else -1 for v, g in zip(values, good, strict=True)], np.float64)
 
     def _required(self, key: str) -> Any:
         for place, job in enumerate(self._jobs):
             if not _is_number(job.get(key)):
-                self._refuse(place, key, "not a number; Batsim demands one")
+                self._refuse(place, key, "not a number, which Batsim requires")
         return np.array([job[key] for job in self._jobs], np.float64)
 
     def _walltimes(self) -> Any:
-        """Return the most that jobs may run, s, -1 for no limit."""
+        """Return the time limits of jobs, s, -1 for no limit."""
         values = [job.get("walltime", -1) for job in self._jobs]
         for place, value in enumerate(values):
             if not _is_number(value) or not (value == -1 or value > 0):
@@ -286,21 +286,21 @@ class WorkloadReader:
         return np.array(values, np.float64)
 
     def _runs(self) -> Any:
-        """Return what jobs run, s, from their profiles; -1 where these do not say."""
+        """Return the run times of jobs, s, from their profiles; -1 if unknown."""
         for place, job in enumerate(self._jobs):
             name = job.get("profile")
             if not isinstance(name, str) or not isinstance(self._profiles.get(name), dict):
-                self._refuse(place, "profile", "no profile of this name")
+                self._refuse(place, "profile", "no profile has this name")
         times, kinds = run_times(self._profiles)
         runs = np.array([times[job["profile"]] for job in self._jobs], np.float64)
         for place in np.flatnonzero(runs < 0).tolist():
             if "run" not in self._jobs[place]:
                 kind = kinds[self._jobs[place]["profile"]]
-                self._repaired[f"profile of type {kind} tells no run time: unknown"] += 1
+                self._repaired[f"profile of type {kind} has no run time: unknown"] += 1
         return runs
 
     def _numbers(self, own: Any) -> tuple[Any, list[str]]:
-        """Return numbers of jobs, and their ids where these say more than the number."""
+        """Return job numbers, and the ids that differ from the number."""
         ids = []
         for place, job in enumerate(self._jobs):
             value = job.get("id")
@@ -315,14 +315,14 @@ class WorkloadReader:
         return own, more.tolist()
 
     def _extra(self, ids: list[str]) -> dict[str, Any]:
-        """Return the keys that neither Batsim nor a trace has, as texts, shape (jobs,)."""
+        """Return the keys that neither Batsim nor a trace knows, as texts, shape (jobs,)."""
         ours = {*FIELDS, *JOB_KEYS}
         keys = [
             key for key in dict.fromkeys(k for job in self._jobs for k in job) if key not in ours
         ]
         if len(keys) > MOST_COLUMNS:
             rest = set(keys[MOST_COLUMNS:])
-            reason = f"keys beyond the first {MOST_COLUMNS} kinds: ignored"
+            reason = f"more than {MOST_COLUMNS} different keys: the others ignored"
             self._repaired[reason] = sum(not rest.isdisjoint(job) for job in self._jobs)
         columns = {key: [_text(job.get(key)) for job in self._jobs] for key in keys[:MOST_COLUMNS]}
         if any(ids):
@@ -361,7 +361,7 @@ class WorkloadReader:
 
 
 def numbered_ids(ids: list[str]) -> tuple[Any, list[str]]:
-    """Return ids of jobs as numbers, and the ids that say more.
+    """Return job ids as numbers, and the ids that are not only a number.
 
     Parameters
     ----------
@@ -371,8 +371,8 @@ def numbered_ids(ids: list[str]) -> tuple[Any, list[str]]:
     Returns
     -------
     numbers, more
-        The whole numbers that ids end in, if these are different ones, else places counted from 1;
-        and the ids, "" where they are just the number; shape (jobs,).
+        The whole numbers at the ends of the ids if they are distinct, else places counted from 1;
+        and the ids, "" where they are only the number; shape (jobs,).
     """
     last = [text.rpartition("!")[2] for text in ids]
     whole = [word.isascii() and word.isdigit() and len(word) <= LONGEST_NUMBER for word in last]
@@ -412,10 +412,10 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
     told = document if isinstance(document, dict) else {}
     if not isinstance(told.get("jobs"), list) or not isinstance(told.get("profiles"), dict):
         raise TraceError(
-            f"{source}: no workload of Batsim; that has a list jobs and a map profiles"
+            f"{source}: not a workload of Batsim, which has a list jobs and a map profiles"
         )
     if not told["jobs"]:
-        raise TraceError(f"{source}: holds no job")
+        raise TraceError(f"{source}: contains no jobs")
     try:
         return WorkloadReader(data, source, told).trace()
     except RecursionError:
@@ -423,16 +423,16 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
 
 
 def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
-    """Return a workload with one job a line, and one profile for each run time."""
+    """Return a workload with one job per line, and one profile for each run time."""
     words = {}
     odd = NOTHING - {"-1"}
     for name in NAMED:
         words[name] = worded(trace, name)
-        lost.add(name, sum(w in odd for w in words[name]), "a word that stands for unknown")
+        lost.add(name, sum(w in odd for w in words[name]), "a word that means unknown")
     extra = {}
     for name, texts in trace.extra.items():
         if name in FIELDS or name in JOB_KEYS:
-            lost.add(name, known(texts), "a name that stands for something else")
+            lost.add(name, known(texts), "the name has another meaning in this format")
         elif known(texts).any():
             extra[name] = texts.tolist()
     for name in list(extra)[MOST_COLUMNS:]:
@@ -477,9 +477,9 @@ def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
 def _job(
     row: dict[str, float], place: int, numbers: Counter[float]
 ) -> tuple[dict[str, Any], float]:
-    """Return what Batsim reads of a job, with its delay in s.
+    """Return the keys of a job that Batsim reads, with its delay in s.
 
-    What that holds exactly is taken out of ``row``; our own keys must hold the rest.
+    Values that these keys hold exactly are removed from ``row``; our own keys hold the rest.
     """
     submit, run = row.get("submit", -1), row.get("run", -1)
     number, walltime = row.get("number", -1), row.get("requested_time", -1)
@@ -514,7 +514,7 @@ def _brief(value: float) -> float:
 
 
 def _looks_like(head: bytes) -> bool:
-    """Whether it begins as JSON with a key that workloads have."""
+    """Return whether it begins as JSON with a key of workloads."""
     head = head.lstrip()
     return head[:1] == b"{" and any(key in head for key in (b'"nb_res"', b'"jobs"', b'"profiles"'))
 

@@ -1,1 +1,1 @@
-"""What formats of traces have in common: files, lines, words, and what is lost."""
+"""What the trace formats share: files, lines, words, and counts of what is lost."""

@@ -1,4 +1,4 @@
-"""What a format of traces is, what may be said of a file, and what a format cannot hold."""
+"""Trace formats: what a format is, the options of a file, and what a format cannot hold."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from hpcrowd.environment.traces.formats.common.files import (
 from hpcrowd.environment.traces.formats.common.names import NAMED, known, worded
 from hpcrowd.environment.traces.trace import FIELDS, Trace
 
-#: What is repaired in times, as several formats count it.
-LAST_SHOWN = "a time that clocks showed twice: the second taken, which fits the other times"
+#: Repairs of times that several formats count.
+LAST_SHOWN = "ambiguous local time (clocks put back): the second taken, which fits the other times"
 BEFORE_SUBMIT = "started before it was submitted: wait taken as 0"
 BEFORE_START = "ended before it started: run time unknown"
 
 
 @dataclass(frozen=True)
 class FormatOptions:
-    """What a file does not say of itself.
+    """What a reader or writer must know that is not in the file.
 
     Attributes
     ----------
     zone
         Time zone of local times, such as ``Europe/Stockholm``; None means UTC.
     queue
-        What of Slurm's accounting becomes the queue, field 15.
+        The column of Slurm's accounting that becomes the queue, field 15.
     mapping
-        Names and units of the columns of a table of your own, a
+        Names and units of the columns of your own table, a
         :class:`~hpcrowd.environment.traces.formats.tables.mapping.TableMapping`.
     """
 
@@ -50,40 +50,40 @@ class FormatOptions:
 
 @dataclass
 class Losses:
-    """What a format could not hold of a trace, in jobs (or lines) by field and reason.
+    """What a format could not hold of a trace: jobs (or lines) by field and reason.
 
     Attributes
     ----------
     counts
-        How many jobs hold something else after reading back, by (field, reason). Beside the fields
-        of :data:`FIELDS` there are ``header`` and ``comments``, in lines, and the
+        Number of jobs that differ after reading back, by (field, reason). Apart from the fields of
+        :data:`FIELDS` there are ``header`` and ``comments``, counted in lines, and the
         names of :attr:`hpcrowd.environment.traces.trace.Trace.extra`.
     asked
-        Whether anybody wants to know; what takes long to find is left out otherwise.
+        Whether the caller needs the counts; if not, checks that take long are skipped.
     """
 
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     asked: bool = True
 
     def add(self, what: str, which: NDArray[np.bool_] | int, reason: str) -> None:
-        """Count the jobs of ``which`` (a mask, or how many) for a field; none are not listed."""
+        """Count the jobs of ``which`` (a mask or a number) for a field; zero adds no entry."""
         count = int(np.count_nonzero(which)) if isinstance(which, np.ndarray) else int(which)
         if count:
             self.counts[what, reason] += count
 
     def unheld(self, trace: Trace, fields: Collection[str], reason: str) -> None:
-        """Count the jobs with a value in one of ``fields``, which the format has no place for."""
+        """Count the jobs with a value in one of ``fields``, which the format cannot hold."""
         for name in fields:
             self.add(name, trace[name] != UNKNOWN, reason)
 
     def unheld_extra(self, trace: Trace, held: Collection[str], reason: str) -> None:
-        """Count the jobs with text in columns of other formats, but for those that are ``held``."""
+        """Count the jobs with text in columns of other formats, except the columns in ``held``."""
         for name, values in trace.extra.items():
             if name not in held:
                 self.add(name, known(values), reason)
 
     def unheld_lines(self, trace: Trace, reason: str) -> None:
-        """Count the lines of the header and the comments, which the format has no place for."""
+        """Count the lines of the header and the comments, which the format cannot hold."""
         self.add("header", len(trace.header.lines), reason)
         self.add("comments", len(trace.comments), reason)
 
@@ -95,20 +95,20 @@ class Losses:
         reason: str,
         read_back: Callable[[str], str] = str,
     ) -> list[str]:
-        """Return words as a format can hold them, and count the jobs whose word that changes.
+        """Return words as a format can hold them, and count the jobs whose word changes.
 
         Parameters
         ----------
         name
-            The field that the words are of.
+            The field of the words.
         words
             Shape (jobs,).
         spell
-            From a word to how it is written.
+            Returns a word as it is written.
         reason
-            Why some are written otherwise.
+            Why some words are written differently.
         read_back
-            From what is written to what is read.
+            Returns a written word as it is read back.
         """
         table = {word: spell(word) for word in set(words)}
         changed = {word for word, text in table.items() if word and read_back(text) != word}
@@ -133,7 +133,7 @@ class Losses:
         reasons
             Why a field may differ, for each of :data:`FIELDS`.
         moved
-            How much later the origin of ``again`` is, s.
+            How much later the origin of ``again`` is, in s.
         order
             The jobs of ``trace`` in the order of ``again``.
         """
@@ -151,7 +151,7 @@ class Losses:
         return bool(self.counts)
 
     def lines(self) -> list[str]:
-        """Return one line for each: what, of how many jobs, and why."""
+        """Return one line for each loss: the field, the number of jobs, and the reason."""
         found = []
         for (what, reason), count in self.counts.items():
             if what in ("header", "comments"):
@@ -163,7 +163,7 @@ class Losses:
 
 @dataclass(frozen=True)
 class Format:
-    """One format of traces: what recognises its files, and how they are read and written.
+    """A trace format: how its files are recognised, read and written.
 
     Reading and writing comes in pairs: :meth:`parse` and :meth:`generate` on bytes, :meth:`read`
     and :meth:`write` on paths.
@@ -171,22 +171,23 @@ class Format:
     Attributes
     ----------
     name
-        What it is called on the command line.
+        Its name on the command line.
     title
-        What it is.
+        A short description.
     suffixes
-        How names of its files end, without ``.gz``.
+        The endings of its file names, without ``.gz``.
     looks_like
-        Whether a file that begins with these bytes
-        (:data:`~hpcrowd.environment.traces.formats.common.files.HEAD` at most, unpacked) is of it.
+        Returns whether a file that begins with these bytes
+        (at most :data:`~hpcrowd.environment.traces.formats.common.files.HEAD`, unpacked) has this
+        format.
     reader
-        From (bytes, name for messages, options) to the trace.
+        Makes a trace of (bytes, name for messages, options).
     writer
-        From (trace, losses to count, options) to bytes.
+        Makes bytes of (trace, losses to count, options).
     longest_line
-        Bytes; longer lines are refused before they are read whole.
+        Longest line, in bytes; longer lines are refused before they are read to their end.
     holds_names
-        Whether it holds the names of users and the like, or numbers alone.
+        Whether it holds the names of users, groups and so on, or only numbers.
     """
 
     name: str
@@ -201,25 +202,25 @@ class Format:
     def parse(
         self, data: bytes | str, source: str = "trace", options: FormatOptions | None = None
     ) -> Trace:
-        """Return the trace that data in this format hold.
+        """Return the trace in ``data``.
 
         Parameters
         ----------
         data
             The content of a file, unpacked.
         source
-            What messages call it.
+            Its name in messages.
         options
-            What it does not say of itself.
+            What the file itself does not say.
 
         Raises
         ------
         TraceError
-            When it is empty, damaged or something else.
+            If it is empty, damaged or not in this format.
         ParseError
-            When a line is malformed; it names line, field and value.
+            If a line is malformed; the error names line, field and value.
         QuantityError
-            When the options say something that cannot be.
+            If an option is not valid.
         """
         content = data.encode() if isinstance(data, str) else bytes(data)
         content = content.removeprefix(BYTE_ORDER_MARK)
@@ -237,12 +238,12 @@ class Format:
         lost
             Counts what the format cannot hold.
         options
-            What writing needs to know beside the trace.
+            What is needed besides the trace.
 
         Raises
         ------
         QuantityError
-            When the options say something that cannot be.
+            If an option is not valid.
         """
         lost = Losses(asked=False) if lost is None else lost
         return self.writer(trace, lost, options or FormatOptions())
@@ -255,16 +256,16 @@ class Format:
         path
             The file.
         options
-            What it does not say of itself.
+            What the file itself does not say.
 
         Raises
         ------
         TraceError
-            When the file is missing, empty, damaged or something else.
+            If the file is missing, empty, damaged or not in this format.
         ParseError
-            When a line is malformed; it names line, field and value.
+            If a line is malformed; the error names line, field and value.
         QuantityError
-            When the options say something that cannot be.
+            If an option is not valid.
         """
         data, checksum = read_file(path, self.longest_line)
         trace = self.parse(data, os.fspath(path), options)
@@ -281,9 +282,9 @@ class Format:
         trace
             The trace.
         path
-            The file; it is whole or absent.
+            The file; it is complete or absent.
         options
-            What writing needs to know beside the trace.
+            What is needed besides the trace.
 
         Returns
         -------
@@ -293,9 +294,9 @@ class Format:
         Raises
         ------
         TraceError
-            When it cannot be written.
+            If it cannot be written.
         QuantityError
-            When the options say something that cannot be.
+            If an option is not valid.
         """
         lost = Losses()
         write_file(self.generate(trace, lost, options), path)

@@ -1,4 +1,4 @@
-"""Files of traces as bytes and lines: plain or gzipped; what is too long a line is not read."""
+"""Trace files as bytes and lines, plain or gzipped; lines that are too long are refused."""
 
 from __future__ import annotations
 
@@ -20,42 +20,42 @@ from hpcrowd.environment.header import Header
 from hpcrowd.environment.traces.formats.common.names import is_number
 from hpcrowd.environment.traces.trace import Trace
 
-#: Bytes; a longer line is not one of a trace. Comments of accounting logs hold some thousand.
+#: Longest line of a trace, in bytes. Comments in accounting logs take a few thousand.
 LONGEST_LINE = 2**20
 
-#: Bytes; the same for formats that may stand in one line, such as JSON.
+#: The same for formats whose files may be a single line, such as JSON.
 LONGEST_DOCUMENT = 2**28
 
-#: Bytes from the beginning of a file, unpacked, by which its format is found.
+#: Bytes from the beginning of a file, unpacked, that are used to recognise its format.
 HEAD = 2**16
 
-#: What some texts in UTF-8 begin with.
+#: The byte order mark that some UTF-8 texts begin with.
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-#: Bytes that are read at once; no more than the longest line.
+#: Bytes that are read at a time; at most the longest line.
 PIECE = 2**20
 
 #: Bytes of a file that a message shows.
 SHOWN = 80
 
-#: What files begin with that are packed otherwise, and what unpacks them.
+#: First bytes of files in other packings, and the commands that unpack them.
 OTHER_PACKING = {b"\xfd7zXZ\x00": "xz -d", b"BZh": "bunzip2", b"\x28\xb5\x2f\xfd": "zstd -d",
                  b"PK\x03\x04": "unzip"}  # fmt: skip
 
 
 def read_head(path: str | os.PathLike[str]) -> bytes:
-    """Return the beginning of a file, unpacked, by which its format is found.
+    """Return the beginning of a file, unpacked, to recognise its format.
 
     Raises
     ------
     TraceError
-        When it cannot be read, is packed otherwise than by gzip, or damaged.
+        If it cannot be read, is damaged, or is packed with something other than gzip.
     """
     with _opened(path) as file:
         head = file.read(HEAD)
     for magic, command in OTHER_PACKING.items():
         if head.startswith(magic):
-            raise TraceError(f"{path}: is packed; unpack it first ({command}), or use gzip")
+            raise TraceError(f"{path}: is compressed; unpack it first ({command}), or use gzip")
     return head.removeprefix(BYTE_ORDER_MARK)
 
 
@@ -65,18 +65,18 @@ def read_file(path: str | os.PathLike[str], longest_line: int = LONGEST_LINE) ->
     Raises
     ------
     TraceError
-        When it cannot be read, or the gzip file is damaged.
+        If it cannot be read, or the gzip file is damaged.
     ParseError
-        When a line is longer than ``longest_line`` bytes; it is not read to its end.
+        If a line is longer than ``longest_line`` bytes; it is not read to its end.
     """
     pieces: list[bytes] = []
-    line, length, begin = 1, 0, b""  # the line that is being read, its bytes so far, the first
+    line, length, begin = 1, 0, b""  # current line, its bytes so far, its beginning
     with _opened(path) as file:
         while piece := file.read(PIECE):
             begin = begin if length else piece[:SHOWN]
             end = piece.find(b"\n")
             if length + (len(piece) if end < 0 else end) > longest_line:
-                rule = f"longer than {longest_line:,} bytes; no line of a trace is"
+                rule = f"longer than {longest_line:,} bytes, the limit for a line of a trace"
                 raise ParseError(os.fspath(path), line, None, shown(begin), rule)
             if end < 0:
                 length += len(piece)
@@ -91,15 +91,14 @@ def read_file(path: str | os.PathLike[str], longest_line: int = LONGEST_LINE) ->
 
 
 def write_file(data: bytes, path: str | os.PathLike[str]) -> None:
-    """Write a file, gzipped if its name ends in ``.gz``; it is whole or absent.
+    """Write a file, gzipped if its name ends in ``.gz``; it is complete or absent.
 
-    What is no file on a disk, such as a pipe, is written to; a link stays, and what it leads to is
-    written.
+    Pipes and devices are written to directly. A symbolic link stays, and its target is written.
 
     Raises
     ------
     TraceError
-        When it cannot be written.
+        If it cannot be written.
     """
     if os.fspath(path).endswith(".gz"):
         data = gzip.compress(data, compresslevel=6, mtime=0)
@@ -109,11 +108,12 @@ def write_file(data: bytes, path: str | os.PathLike[str]) -> None:
 
 @contextmanager
 def _opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a file to read it unpacked; errors say what is wrong with it."""
+    """Open a file to read it unpacked; errors name what is wrong."""
     name = os.fspath(path)
     if is_stream(name):
         raise TraceError(
-            f"{name}: is no file, which could be read twice; `hpcrowd convert` makes one of it"
+            f"{name}: is a pipe or device, which cannot be read twice; save it to a file first "
+            "with `hpcrowd convert`"
         )
     try:
         with Path(path).open("rb") as raw:
@@ -125,20 +125,20 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             else:
                 yield raw
     except EOFError:
-        raise TraceError(f"{name}: the gzip file is cut short; fetch it again") from None
+        raise TraceError(f"{name}: the gzip file is cut short; download it again") from None
     except (gzip.BadGzipFile, zlib.error) as error:
-        raise TraceError(f"{name}: the gzip file is damaged ({error}); fetch it again") from None
+        raise TraceError(f"{name}: the gzip file is damaged ({error}); download it again") from None
     except OSError as error:
         raise TraceError(f"{name}: cannot be read: {error.strerror or error}") from None
 
 
 def shown(text: bytes) -> str:
-    """Return a piece of a file for a message of one line."""
+    """Return a piece of a file for a one-line message."""
     return (text if len(text) < SHOWN else text[: SHOWN - 3] + b"...").decode("latin-1")
 
 
 def first_line(head: bytes, comments: bytes = b"") -> bytes:
-    """Return the first line that is not blank and begins with none of ``comments``, stripped."""
+    """Return the first line that is neither blank nor a comment (``comments``), stripped."""
     for raw in head.splitlines():
         line = raw.strip()
         if line and line[:1] not in {comments[i : i + 1] for i in range(len(comments))}:
@@ -146,7 +146,7 @@ def first_line(head: bytes, comments: bytes = b"") -> bytes:
     return b""
 
 
-#: What comment lines begin with in a :class:`~hpcrowd.environment.traces.trace.Trace`.
+#: The mark of comment lines in a :class:`~hpcrowd.environment.traces.trace.Trace`.
 MARK = b";"
 
 
@@ -159,15 +159,15 @@ class CommentedLines:
     header
         Lines before the first job.
     comments
-        Lines among the jobs and after them: (job they stand before, line).
+        Lines between and after the jobs: (the job that follows, line).
     jobs
-        Lines of jobs, without their line feed.
+        Lines of jobs, without line feed.
     newline
         Line end of the job lines.
     line_number
-        From the place of a job to its line in the file, counted from 1.
+        Returns the line in the file, counted from 1, of the job at a place.
     source, title
-        The file, and the format that it should be of, for messages.
+        The file and its expected format, for messages.
     """
 
     header: Header
@@ -188,25 +188,25 @@ class CommentedLines:
         rows
             The words of each job.
         fields, numeric
-            What the words stand for, and which of them are numbers.
+            The fields, and which of them are numbers.
 
         Raises
         ------
         ParseError
-            For a word that is no number where one is needed, a zero byte, or other than so many
-            words.
+            If a numeric field is not a number, a word holds a zero byte, or the number of words is
+            wrong.
         """
         for job, words in enumerate(rows):
             line = self.line_number(job)
             for name, word in zip(fields, words, strict=False):
                 if name in numeric and not is_number(word):
-                    rule = "not a number; -1 stands for unknown"
+                    rule = "not a number; use -1 for unknown"
                     raise ParseError(self.source, line, name, shown(word), rule)
                 if b"\0" in word:
-                    rule = "holds a NUL byte, which no text does"
+                    rule = "holds a NUL byte; a trace is plain text"
                     raise ParseError(self.source, line, name, shown(word), rule)
             if len(words) != len(fields):
-                rule = f"{len(words)} fields; a job of the {self.title} has {len(fields)}"
+                rule = f"{len(words)} fields; a job in the {self.title} has {len(fields)}"
                 raise ParseError(self.source, line, None, shown(b" ".join(words)), rule)
 
 
@@ -216,30 +216,30 @@ def split_lines(data: bytes, source: str, title: str, mark: bytes = MARK) -> Com
     Parameters
     ----------
     data
-        The file; ``title`` is the format that it should be of, for messages.
+        The content; ``source`` and ``title`` name the file and its expected format in messages.
     mark
-        What its comment lines begin with. They begin with :data:`MARK` instead in what is
-        returned, so that the header of a trace reads the same whatever the file was.
+        The mark of its comment lines. In the result it is replaced by :data:`MARK`, so that the
+        header of a trace looks the same for all formats.
 
     Raises
     ------
     TraceError
-        When there is no job, or the file is no text.
+        If there is no job, or the file is not text.
     """
     if not data.strip():
-        raise TraceError(f"{source}: is empty; a trace has one line a job")
+        raise TraceError(f"{source}: is empty; a trace has one line per job")
     if b"\0" in data[:4096]:
         raise TraceError(f"{source}: is a binary file, not a trace in the {title}")
     lines = data.split(b"\n")
     if lines[-1] == b"":
         lines.pop()
     is_job = [not (line[:1] == mark or line.lstrip()[:1] in (mark, b"")) for line in lines]
-    if b"\0" in data:  # in a job the message names the field
+    if b"\0" in data:  # for a job, the message names the field
         for number, (line, job) in enumerate(zip(lines, is_job, strict=True), start=1):
             if not job and b"\0" in line:
-                raise ParseError(source, number, None, shown(line), "a zero byte; text holds none")
+                raise ParseError(source, number, None, shown(line), "holds a zero byte; not text")
     if not any(is_job):
-        raise TraceError(f"{source}: holds no job; not a trace in the {title}?")
+        raise TraceError(f"{source}: contains no jobs; is it a trace in the {title}?")
     first = is_job.index(True)
 
     def comment(line: bytes) -> bytes:
@@ -249,7 +249,7 @@ def split_lines(data: bytes, source: str, title: str, mark: bytes = MARK) -> Com
     jobs = [lines[place] for place in places.tolist()]
     comments: list[tuple[int, bytes]] = []
     if len(jobs) < len(lines) - first:
-        before = np.cumsum(is_job).tolist()  # jobs up to each line
+        before = np.cumsum(is_job).tolist()  # jobs up to and including each line
         after = range(first, len(lines))
         comments = [(before[i], comment(lines[i])) for i in after if not is_job[i]]
     header = Header([comment(line) for line in lines[:first]])
@@ -260,7 +260,7 @@ def split_lines(data: bytes, source: str, title: str, mark: bytes = MARK) -> Com
 
 
 def join_lines(trace: Trace, jobs: list[bytes], mark: bytes = MARK) -> bytes:
-    """Return lines of jobs with the header and the comments of their trace in their places."""
+    """Return the lines of a trace: its header, and ``jobs`` with the comments in their places."""
 
     def comment(line: bytes) -> bytes:
         return line if mark == MARK else line.replace(MARK, mark, 1)

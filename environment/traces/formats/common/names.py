@@ -1,8 +1,8 @@
-"""Words of a log as numbers, and numbers as words: users, groups, programs, queues, partitions.
+"""Names in a log as numbers, and back: users, groups, programs, queues, partitions.
 
-The fields of a trace are numbers. Where a log has names, each gets a number from 1 on in the order
-in which they first appear, and :attr:`names` keeps what they stand for.
-Where all words of a column are whole numbers anyway, they are kept.
+The fields of a trace are numbers. Names in a log are numbered from 1 on, in the order in which
+they first appear, and :attr:`names` keeps the name of each number.
+If all words of a column are whole numbers, they are kept.
 """
 
 from __future__ import annotations
@@ -22,49 +22,49 @@ from numpy.typing import NDArray
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.traces.trace import Trace
 
-#: Integers up to here are exact in the floating point numbers that fields are read as.
+#: Largest exact integer: fields are read as floating point numbers.
 LARGEST_EXACT = 2**53
 
-#: Fields that stand for something with a name.
+#: Fields whose numbers can have names.
 NAMED = ("user", "group", "executable", "queue", "partition")
 
-#: Fields with names of people, which :func:`anonymised` takes out.
+#: Fields with names of people, which :func:`anonymised` replaces.
 OF_PEOPLE = ("user", "group", "executable")
 
-#: Columns of :attr:`Trace.extra` about machines alone. Others go with the names of people: nobody
-#: knows what is in a column of your own.
+#: Columns of :attr:`Trace.extra` that are only about machines. All others are removed with the
+#: names of people, because your own columns may hold anything.
 OF_MACHINES = frozenset((
     "allocated_resources", "consumed_energy", "last_run_site", "orig_site", "requested_local_disk",
     "requested_network", "requested_platform", "used_local_disk", "used_network",
 ))  # fmt: skip
 
-#: Hexadecimal digits of a pseudonym: 48 bits, so that two of a million users hardly ever share one.
+#: Hexadecimal digits of a pseudonym: 48 bits, so that a collision among a million users is rare.
 PSEUDONYM = 12
 
-#: Values in memory as objects of Python at a time, where a column is written.
+#: Number of values of a column that are Python objects at one time while it is written.
 BLOCK = 2**16
 
-#: Words that stand for nothing.
+#: Words that mean unknown.
 NOTHING = frozenset(("", "-1", "(null)", "None", "null", "N/A", "n/a", "Unknown", "unknown", "-"))
 
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,14}")
 
 
 def numbered(codes: NDArray[Any], words: Sequence[str]) -> tuple[Int64s, dict[int, str]]:
-    """Return words as numbers, and what the numbers stand for.
+    """Return words as numbers, and the names of the numbers.
 
     Parameters
     ----------
     codes
-        For each job the place of its word in ``words``, negative if it has none; shape (jobs,).
+        Index of each job's word in ``words``, negative if it has none; shape (jobs,).
     words
-        The different words, in the order in which they first appear.
+        The distinct words, in the order in which they first appear.
 
     Returns
     -------
     numbers, names
-        Shape (jobs,), -1 where the word says nothing (:data:`NOTHING`); and names by number, empty
-        where all words are whole numbers, which stand for themselves.
+        Shape (jobs,), -1 where the word means unknown (:data:`NOTHING`); and names by number,
+        empty if all words are whole numbers, which are kept.
     """
     telling = [word for word in words if word not in NOTHING]
     if all(_WHOLE.fullmatch(word) for word in telling):
@@ -79,7 +79,7 @@ def numbered(codes: NDArray[Any], words: Sequence[str]) -> tuple[Int64s, dict[in
 
 
 def numbered_words(words: Sequence[str]) -> tuple[Int64s, dict[int, str]]:
-    """Return the words of all jobs as numbers, and what these stand for: see :func:`numbered`."""
+    """Return the words of all jobs as numbers, and the names: see :func:`numbered`."""
     places: dict[str, int] = {}
     codes = np.array([places.setdefault(word, len(places)) for word in words], np.int64)
     return numbered(codes, list(places))
@@ -105,7 +105,7 @@ def numbered_fields(
 
 
 def worded(trace: Trace, name: str, nothing: str = "-1") -> list[str]:
-    """Return the values of a field as words, shape (jobs,): names where there are, else numbers."""
+    """Return the values of a field as words, shape (jobs,): names if known, else numbers."""
     names = trace.names.get(name, {})
     values = trace[name].tolist()
     if not names:
@@ -116,13 +116,13 @@ def worded(trace: Trace, name: str, nothing: str = "-1") -> list[str]:
 
 
 def in_blocks(values: NDArray[Any]) -> Iterator[Any]:
-    """Yield the values of an array as numbers of Python, few of them at a time in memory."""
+    """Yield the values of an array as Python numbers, with few of them in memory at a time."""
     for begin in range(0, len(values), BLOCK):
         yield from values[begin : begin + BLOCK].tolist()
 
 
 def number_text(value: float) -> str:
-    """Return a number in the shortest text that reads back as the same."""
+    """Return the shortest text of a number that reads back as the same number."""
     return str(int(value)) if value == int(value) else repr(value)
 
 
@@ -134,11 +134,12 @@ def known(values: NDArray[np.object_]) -> NDArray[np.bool_]:
 def anonymised(trace: Trace, salt: str) -> Trace:
     """Return ``trace`` with pseudonyms instead of the names of people, their groups and programs.
 
-    A pseudonym is the beginning of the HMAC-SHA256 of the name under the salt: the same name gets
-    the same one in every log that is treated with the same salt, and without the salt nobody can
-    try names. Numbers are given anew, from 1 on in the order of pseudonyms, so that neither the
-    numbers of the log nor the order of first submissions is left. Columns of text beyond the fields
-    go, identifiers of jobs with them, but for :data:`OF_MACHINES`. Header and comments stay.
+    A pseudonym is the beginning of the HMAC-SHA256 of the name, keyed with the salt: a name gets
+    the same pseudonym in every log that is anonymised with the same salt, and without the salt
+    nobody can test guesses of names. Numbers are assigned again from 1 on, in the order of the
+    pseudonyms, so that neither the numbers of the log nor the order of first submissions remains.
+    Text columns beyond the fields are removed, with the identifiers of jobs, except
+    :data:`OF_MACHINES`. Header and comments stay.
     """
     columns, names = dict(trace.columns), dict(trace.names)
     for field in OF_PEOPLE:
@@ -153,14 +154,14 @@ def anonymised(trace: Trace, salt: str) -> Trace:
 
 
 def pseudonym(field: str, word: str, salt: str) -> str:
-    """Return what stands for a name where names are not to be known."""
+    """Return the pseudonym of a name."""
     return hmac.new(salt.encode(), f"{field}:{word}".encode(), hashlib.sha256).hexdigest()[
         :PSEUDONYM
     ]
 
 
 def names_table(trace: Trace) -> str:
-    """Return names as CSV: ``field,number,name``, with the identifiers of jobs if there are."""
+    """Return names as CSV, ``field,number,name``, with the identifiers of jobs if there are any."""
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(("field", "number", "name"))
@@ -174,7 +175,7 @@ def names_table(trace: Trace) -> str:
 
 
 def parse_numbers(words: Sequence[bytes]) -> NDArray[np.float64] | None:
-    """Return words as numbers, or None when one of them is none that is finite and exact."""
+    """Return words as numbers, or None if one of them is not a finite, exact number."""
     try:
         values = np.array([float(word) for word in words], np.float64)
     except ValueError:
@@ -192,11 +193,11 @@ def is_number(word: bytes) -> bool:
 
 
 def elapsed(begin: NDArray[Any], end: NDArray[Any]) -> NDArray[Any]:
-    """Return the time between moments, -1 where one of them is unknown; shape (jobs,)."""
+    """Return the time from ``begin`` to ``end``, -1 where either is unknown; shape (jobs,)."""
     return np.where((begin != UNKNOWN) & (end != UNKNOWN), end - begin, UNKNOWN)
 
 
 def plain(text: str) -> str:
-    """Return a text as one line without control characters and with single blanks."""
+    """Return a text as one line, without control characters and with single blanks."""
     text = "".join(character if character.isprintable() else " " for character in text)
     return " ".join(text.split())

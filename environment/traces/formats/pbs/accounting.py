@@ -1,4 +1,4 @@
-r"""Accounting logs of PBS, PBS Professional and Torque: one record a line.
+r"""Accounting logs of PBS, PBS Professional and Torque: one record per line.
 
 ::
 
@@ -8,20 +8,20 @@ r"""Accounting logs of PBS, PBS Professional and Torque: one record a line.
         exec_host=n1/0*8 Resource_List.ncpus=8 Resource_List.walltime=01:00:00 end=1240014060
         Exit_status=0 resources_used.cput=00:10:00                        (in one line)
 
-Time of the record, its type, the job, what is said of it. Records of a job are put together; a
-later one counts where two say different things.
+Time of the record, its type, the job, and a message. The records of a job are merged; if two
+differ, the later one counts.
 
 ===== ==================================================================================
-E     the job is over: status 1 if ``Exit_status`` is 0, else 0; 5 if there is a D, too
-D     it was deleted: status 5, over also without an E
-A     it was aborted by the server: status 0, over also without an E
-R     it is run again: what was said of the run before is forgotten; counted as repaired
-Q, S  submitted, started: of a job with no other record we do not know; dropped
+E     the job has ended: status 1 if ``Exit_status`` is 0, else 0; 5 if there is also a D
+D     it was deleted: status 5, ended even without an E
+A     it was aborted by the server: status 0, ended even without an E
+R     it is run again: the previous run is forgotten; counted as repaired
+Q, S  submitted, started: a job with no other record is dropped, as its outcome is unknown
 ===== ==================================================================================
 
-Other records say nothing of jobs. A job array as a whole, ``123[].server``, is dropped: its jobs,
-such as ``123[4].server``, count one by one. A trace that is written stands in the records with its
-header in records of the type ``L`` (which PBS uses for licences) of ``hpcrowd``.
+Other records are not about jobs. The array itself, ``123[].server``, is dropped: its jobs, such as
+``123[4].server``, count one by one. A written trace has its header in records of type ``L`` (which
+PBS uses for licences) of ``hpcrowd``.
 
 Source: Torque Administrator Guide (Accounting records), and logs of PBS Professional.
 """
@@ -62,7 +62,7 @@ _RECORD = re.compile(rb"[0-9]{2}/[0-9]{2}/[0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2};[A
 
 @dataclass
 class _Job:
-    """What the records of a job say."""
+    """The merged records of a job."""
 
     said: dict[str, Any] = field(default_factory=dict)
     queued: int | None = None  # s since 1970, of the first record of the type Q
@@ -73,26 +73,26 @@ class _Job:
 
 
 def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
-    """Return the trace of jobs that are over.
+    """Return the trace of the jobs that have ended.
 
-    The zone matters for jobs that never started, of which only the local time of their records is
-    known; the logs of several days may be put one after the other.
+    The zone matters for jobs that never started, for which only the local times of their records
+    are known. Logs of several days may be concatenated.
     """
     if not data.strip():
-        raise TraceError(f"{source}: is empty; an accounting log has one record a line")
+        raise TraceError(f"{source}: is empty; an accounting log has one record per line")
     zone = parse_zone(options.zone)
     jobs, lines = _jobs(data, source, zone)
     dropped: Counter[str] = Counter()
     over = {}
     for identifier, job in jobs.items():
         if "[]" in identifier:
-            dropped["array as a whole: its jobs count one by one"] += 1
+            dropped["job array: its jobs count one by one"] += 1
         elif not (job.ended or job.deleted is not None or job.aborted is not None):
-            dropped["not over when the log ends"] += 1
+            dropped["not ended when the log ends"] += 1
         else:
             over[identifier] = job
     if not over:
-        raise TraceError(f"{source}: holds no job that is over")
+        raise TraceError(f"{source}: contains no jobs that have ended")
     kept = [line for text in lines for line in header_lines(text)] if lines else None
     trace = _trace(over, kept, zone)
     trace.source, trace.dropped = source, dropped
@@ -100,7 +100,7 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
 
 
 def _jobs(data: bytes, source: str, zone: tzinfo | None) -> tuple[dict[str, _Job], list[str]]:
-    """Return what all records say of each job, and the lines of a header that we wrote."""
+    """Return the merged records of each job, and the lines of a header that hpcrowd wrote."""
     jobs: dict[str, _Job] = {}
     header = []
     for line, raw in enumerate(data.split(b"\n"), start=1):
@@ -108,7 +108,7 @@ def _jobs(data: bytes, source: str, zone: tzinfo | None) -> tuple[dict[str, _Job
             continue
         parts = decode(record).split(";", 3)
         if len(parts) < 3 or not _RECORD.match(record) or b"\0" in record:
-            rule = "no record: time;type;job;message"
+            rule = "not a record of the form time;type;job;message"
             raise ParseError(source, line, None, shown(record), rule)
         time, kind, identifier = parts[0], parts[1], parts[2].strip()
         message = parts[3] if len(parts) > 3 else ""
@@ -136,7 +136,7 @@ def _jobs(data: bytes, source: str, zone: tzinfo | None) -> tuple[dict[str, _Job
 
 
 def _trace(jobs: dict[str, _Job], lines: list[bytes] | None, zone: tzinfo | None) -> Trace:
-    """Return the trace of jobs that are over, in the order of their first records."""
+    """Return the trace of the jobs that have ended, in the order of their first records."""
     repaired: Counter[str] = Counter()
     rows = [_row(job, repaired) for job in jobs.values()]
     columns: dict[str, Any] = {
@@ -166,7 +166,7 @@ def _trace(jobs: dict[str, _Job], lines: list[bytes] | None, zone: tzinfo | None
 
 
 def _row(job: _Job, repaired: Counter[str]) -> dict[str, float]:
-    """Return the fields of a job that are known; its submission in s since 1970."""
+    """Return the known fields of a job; its submission as a Unix time."""
     said = job.said
     row: dict[str, float] = {}
     submit = said.get("ctime", said.get("qtime", job.queued))
@@ -177,13 +177,13 @@ def _row(job: _Job, repaired: Counter[str]) -> dict[str, float]:
             row["wait"] = start - submit
     if start is not None and end is None and not job.ended and "used_walltime" not in said:
         end = job.deleted if job.deleted is not None else job.aborted
-        repaired["no record of its end: that of its deletion or abortion taken"] += 1
+        repaired["no end record: deletion or abort taken as the end"] += 1
     if start is not None and end is not None and end >= start:
         row["run"] = end - start
     elif "used_walltime" in said:
         row["run"] = said["used_walltime"]
     if job.again:
-        repaired["run again: the last run counts"] += 1
+        repaired["run again: the last run kept"] += 1
     allocated = said.get("vnodes") or said.get("hosts") or 0
     requested = said.get("select") or max(said.get(name, 0) for name in ("nodes", "ncpus", "procs"))
     processors = max(allocated if allocated > 0 else requested, 1)
@@ -210,10 +210,10 @@ def _row(job: _Job, repaired: Counter[str]) -> dict[str, float]:
 
 
 def job_numbers(identifiers: list[str], submit: Any) -> Any:
-    """Return numbers of jobs, shape (jobs,).
+    """Return job numbers, shape (jobs,).
 
-    Those of the server, as in ``123.server``, if they are different ones; else, as where jobs of
-    arrays are among them or several servers, places in the order of submission from 1 on.
+    Those of the server, as in ``123.server``, if they are distinct. If not, as with job arrays or
+    several servers, jobs are numbered from 1 in the order of submission.
     """
     found = [re.match(r"([0-9]{1,15})(?:\.|$)", text) for text in identifiers]
     numbers = [int(match[1]) for match in found if match]
@@ -230,7 +230,7 @@ def _header(
     names: dict[str, dict[int, str]],
     zone: tzinfo | None,
 ) -> Header:
-    """Return the header of a log that has none: when it begins, and how large the machine was."""
+    """Return a header for a log without one: when it begins, and the size of the machine."""
     start = columns["submit"] + np.maximum(columns["wait"], 0)
     end = start + np.maximum(columns["run"], 0)
     size = columns["allocated_processors"]
@@ -256,7 +256,7 @@ def _header(
 def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
     lines, identifiers, submit = record_lines(trace, lost, parse_zone(options.zone))
     numbers = job_numbers(identifiers, submit)
-    lost.add("number", numbers != trace["number"], f"ids of jobs at {SERVER} tell another")
+    lost.add("number", numbers != trace["number"], f"job ids at {SERVER} give another number")
     return "".join(line + "\n" for line in lines).encode()
 
 

@@ -1,7 +1,7 @@
-"""Records of PBS and Torque: what one line of an accounting log says, and how one is written.
+"""Records of PBS and Torque: read and write one line of an accounting log.
 
-Every function that reads a value takes its text and returns what it means; a text that means
-nothing raises ``ValueError`` with the rule.
+Every function that reads a value takes its text and returns the value; malformed text raises
+``ValueError`` with the rule.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from hpcrowd.environment.traces.formats.common.names import (
 from hpcrowd.environment.traces.headers import unix_origin
 from hpcrowd.environment.traces.trace import Trace
 
-#: s since 1970, the end of the year 9998: times of records have four digits for the year.
+#: Unix time of the end of the year 9998: years in records have four digits.
 LAST_TIME = 253_370_764_800
 
 #: KB of the units of memory; a word of PBS has 8 bytes.
@@ -36,23 +36,23 @@ MEMORY_UNITS = {"b": 1 / 1024, "w": 8 / 1024, "kb": 1, "kw": 8, "mb": 1024, "mw"
                 "gb": 1024**2, "gw": 8 * 1024**2, "tb": 1024**3, "tw": 8 * 1024**3,
                 "pb": 1024**4, "pw": 8 * 1024**4, "": 1 / 1024}  # fmt: skip
 
-#: Who the records of the type L are of that hold the header of a trace.
+#: Owner of the records of type L that hold the header of a trace.
 OURS = "hpcrowd"
 
-#: Server of jobs whose trace names none.
+#: Server of jobs in traces that name no server.
 SERVER = "hpcrowd"
 
-#: Characters of a line of the header that stand for themselves; ``=`` and ``;`` mean something.
+#: Characters of a header line that are not escaped; ``=`` and ``;`` are.
 PLAIN = " !\"#$&'()*+,/:<>?@[\\]^`{|}~"
 
-#: What a line of the header begins with that does not begin with a semicolon; and no line at all.
+#: Prefix of a header line that does not begin with a semicolon; and the mark for an empty line.
 ODD_LINE, NO_LINE = b"\0", b"\0\0"
 
 #: Fields that no record has.
 UNHELD = ("partition", "preceding", "think_time")
 
-#: Why words are written otherwise.
-ODD = "characters that no line has"
+#: Why words are written differently.
+ODD = "characters that a line cannot hold"
 
 #: Keys of words, by field.
 WRITTEN_KEYS = {"user": "user", "group": "group", "executable": "jobname", "queue": "queue"}
@@ -65,7 +65,7 @@ _MEMORY = re.compile(r"(\d{1,15})([bw]|[kmgtp][bw]|)", re.ASCII)
 
 
 def pairs(message: str) -> list[tuple[str, str]]:
-    """Return the ``key=value`` of a message in order.
+    """Return the ``key=value`` pairs of a message in order.
 
     A value in quotes may hold blanks; without quotes, words without ``=`` belong to the value
     before them, as in ``jobname=my job queue=batch``.
@@ -87,25 +87,25 @@ def _unquoted(value: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a text as :func:`pairs` reads it; of both kinds of quotes only one can be kept."""
+    """Return a text as :func:`pairs` reads it; of the two kinds of quotes only one can be kept."""
     if not any(character in text for character in " \"'"):
         return text
     return f"'{text}'" if '"' in text and "'" not in text else '"' + text.replace('"', "'") + '"'
 
 
 def unix_time(text: str) -> int:
-    """Return s since 1970."""
+    """Return a Unix time."""
     if not _WHOLE.fullmatch(text) or int(text) > LAST_TIME:
-        raise ValueError("no whole number of s since 1970, up to the year 9998")
+        raise ValueError("not a Unix time in whole seconds up to the year 9998")
     return int(text)
 
 
-@lru_cache(maxsize=2**16)  # few different ones, of short texts
+@lru_cache(maxsize=2**16)  # few distinct, short texts
 def duration(text: str) -> int:
     """Return s of ``HH:MM:SS``, ``MM:SS`` or s."""
     match = _CLOCK.fullmatch(text)
     if not match:
-        raise ValueError("no duration, such as 01:00:00")
+        raise ValueError("not a duration, such as 01:00:00")
     hours, minutes, seconds = (int(part or 0) for part in match.groups())
     return hours * 3600 + minutes * 60 + seconds
 
@@ -115,19 +115,19 @@ def memory(text: str) -> float:
     """Return KB of a size such as ``2gb``."""
     match = _MEMORY.fullmatch(text.lower())
     if not match:
-        raise ValueError("no size, such as 2gb")
+        raise ValueError("not a size, such as 2gb")
     return int(match[1]) * MEMORY_UNITS[match[2]]
 
 
 def count(text: str) -> int:
     """Return a number of processors."""
     if not _WHOLE.fullmatch(text):
-        raise ValueError("no whole number")
+        raise ValueError("not a whole number")
     return int(text)
 
 
 def of_hosts(text: str) -> int:
-    """Return how many processors ``n1/0+n1/1``, ``n1/0*8+n2/0*8`` or ``n1/0-7,9`` are."""
+    """Return the number of processors in ``n1/0+n1/1``, ``n1/0*8+n2/0*8`` or ``n1/0-7,9``."""
     total = 0
     for entry in text.split("+"):
         _, slash, places = entry.partition("/")
@@ -140,17 +140,17 @@ def of_hosts(text: str) -> int:
             try:
                 total += int(copies) if times else int(last) - int(first) + 1 if dash else 1
             except ValueError:
-                raise ValueError("no hosts, such as n1/0+n1/1 or n1/0*8") from None
+                raise ValueError("not a list of hosts, such as n1/0+n1/1 or n1/0*8") from None
     return total
 
 
 def of_vnodes(text: str) -> int:
-    """Return how many processors ``(n1:ncpus=8:mem=4gb)+(n2:ncpus=8)`` are, 0 if none is named."""
+    """Return the number of processors in ``(n1:ncpus=8:mem=4gb)+(n2:ncpus=8)``, 0 if not given."""
     return sum(count(one) for one in re.findall(r"ncpus=([^:+)]*)", text))
 
 
 def of_chunks(text: str, per_chunk: str) -> int:
-    """Return how many processors are asked for.
+    """Return the number of requested processors.
 
     With ``ncpus`` as ``per_chunk`` of ``2:ncpus=8:mem=4gb+1:ncpus=4``, and with ``ppn`` of
     ``2:ppn=4+n17:ppn=2``.
@@ -164,7 +164,7 @@ def of_chunks(text: str, per_chunk: str) -> int:
     return total
 
 
-#: What is read of a message: names of ours, and how values are understood, by key.
+#: The keys of a message that are read: our name and the parser of each.
 KEYS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "user": ("user", str),
     "group": ("group", str),
@@ -191,17 +191,17 @@ KEYS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "resources_used.walltime": ("used_walltime", duration),
 }
 
-#: What of a run is forgotten when a job is run again.
+#: The values that are forgotten when a job is run again.
 OF_A_RUN = ("start", "end", "hosts", "vnodes", "exit", "used_cput", "used_mem", "used_walltime")
 
 
 def understood(message: str, source: str, line: int) -> dict[str, Any]:
-    """Return what a message says, under the names of :data:`KEYS`.
+    """Return the values in a message, under the names of :data:`KEYS`.
 
     Raises
     ------
     ParseError
-        When a value is malformed.
+        If a value is malformed.
     """
     found = {}
     for key, value in pairs(message):
@@ -218,12 +218,12 @@ def understood(message: str, source: str, line: int) -> dict[str, Any]:
 
 
 def local_time(text: str, zone: tzinfo | None, source: str, line: int) -> int:
-    """Return when a record was written, s since 1970.
+    """Return the Unix time at which a record was written.
 
     Raises
     ------
     ParseError
-        When it is no date and time.
+        If it is not a date and time.
     """
     match = _LINE.fullmatch(text)
     try:
@@ -231,7 +231,7 @@ def local_time(text: str, zone: tzinfo | None, source: str, line: int) -> int:
         local = datetime(year, month, day, clock[0], clock[1], clock[2], tzinfo=zone or UTC)
         return int(local.timestamp())
     except (ValueError, OverflowError):
-        rule = "no time, such as 04/18/2009 00:00:15"
+        rule = "not a time, such as 04/18/2009 00:00:15"
         raise ParseError(source, line, "time", _shown(text), rule) from None
 
 
@@ -240,7 +240,7 @@ def _shown(text: str) -> str:
 
 
 def header_lines(text: str) -> list[bytes]:
-    """Return the lines of a header that the message of a record holds, see :func:`_told`."""
+    """Return the header lines in the message of a record, see :func:`_told`."""
     line = unquote_to_bytes(text).replace(b"\n", b" ")
     if line == NO_LINE:
         return []
@@ -251,7 +251,7 @@ def header_lines(text: str) -> list[bytes]:
 
 
 def _told(line: bytes) -> str:
-    """Return a line of a header, without its semicolon, as the message of a record."""
+    """Return a header line, without its semicolon, as the message of a record."""
     line = line[1:] if line.startswith(b";") else ODD_LINE + line
     text = quote(line, safe=PLAIN)
     kept = text.rstrip(" ")
@@ -266,15 +266,15 @@ def record_lines(
     Returns
     -------
     lines, identifiers, submit
-        The lines, by time where jobs stand by submission, else job by job; and what is read back
-        of each job's identifier and submission, shape (jobs,).
+        The lines, by time if jobs are ordered by submission, else job by job; and the identifier
+        and submission of each job as they are read back, shape (jobs,).
     """
     origin = unix_origin(trace.header)
     origin = origin if 0 <= origin < LAST_TIME else 0
     held = _held(trace, origin)
-    lost.unheld(trace, UNHELD, "no record tells it")
-    lost.add("comments", len(trace.comments), "no place for it")
-    reason = "times and sizes are whole and not negative, states those of PBS"
+    lost.unheld(trace, UNHELD, "no record holds it")
+    lost.add("comments", len(trace.comments), "no record holds them")
+    reason = "times and sizes must be whole and not negative, states those of PBS"
     for name, values in held.items():
         lost.add(name, values != trace[name], reason)
     words = {name: _words(trace, name, lost) for name in WRITTEN_KEYS}
@@ -283,7 +283,7 @@ def record_lines(
         if name == "project":
             projects = lost.respelled(name, texts.tolist(), plain, ODD, _read_back)
         elif name != "job_id":
-            lost.add(name, known(texts), "no record tells it")
+            lost.add(name, known(texts), "no record holds it")
     identifiers = _identifiers(trace, lost)
     rows = {name: values.tolist() for name, values in held.items()}
     records: list[tuple[int, str, str, str]] = []
@@ -304,7 +304,7 @@ def record_lines(
 
 
 def _held(trace: Trace, origin: int) -> dict[str, Any]:
-    """Return the fields as they are read back, shape (jobs,)."""
+    """Return the fields as they will be read back, shape (jobs,)."""
 
     def whole(name: str, least: int) -> Any:
         values = np.floor(trace[name].astype(np.float64))
@@ -387,17 +387,17 @@ def _words(trace: Trace, name: str, lost: Losses) -> list[str]:
     words = worded(trace, name, "")
     written = lost.respelled(name, words, plain, ODD, _read_back)
     nothing = NOTHING - {"", "-1"}
-    lost.add(name, sum(word in nothing for word in words), "a word that stands for unknown")
+    lost.add(name, sum(word in nothing for word in words), "a word that means unknown")
     return written
 
 
 def _read_back(text: str) -> str:
-    """Return what is read back of a text: of both kinds of quotes only one is kept."""
+    """Return a text as it is read back: of the two kinds of quotes only one is kept."""
     return text.replace('"', "'") if '"' in text and "'" in text else text
 
 
 def _identifiers(trace: Trace, lost: Losses) -> list[str]:
-    """Return the identifiers of jobs: those that the trace has, else numbers at our server."""
+    """Return the identifiers of jobs: those in the trace, else numbers at our server."""
     given = trace.extra.get("job_id")
     texts = [""] * len(trace) if given is None else given.tolist()
     used: set[str] = set()
@@ -413,7 +413,7 @@ def _identifiers(trace: Trace, lost: Losses) -> list[str]:
         found.append(text)
     if given is not None:
         other = [one != two for one, two in zip(texts, found, strict=True)]
-        lost.add("job_id", known(given) & np.array(other, bool), "no identifier of PBS")
+        lost.add("job_id", known(given) & np.array(other, bool), "not an identifier of PBS")
     return found
 
 

@@ -1,4 +1,4 @@
-r"""Slurm's accounting: what ``sacct -P`` writes, read as a trace, and a trace written so.
+r"""Slurm's accounting: the output of ``sacct -P``, read as a trace and written from one.
 
 ::
 
@@ -7,29 +7,29 @@ r"""Slurm's accounting: what ``sacct -P`` writes, read as a trace, and a trace w
     77.batch||batch||2024-01-31T12:05:00|2024-01-31T12:05:00|...                   steps of job 77
     78_5|ada|scan|short|...                                                 task 5 of an array
 
-Columns stand in any order, others are left aside. The fields of a trace come from
+Columns may come in any order; others are ignored. The fields of a trace come from
 
     ======================  =====================================================================
     number                  counted in the order of submissions; JobID is kept in ``extra``
-    submit                  Submit; of a job that ran again the first
-    wait                    Start - Submit; of a job that never started until its End
+    submit                  Submit; the first one if the job ran again
+    wait                    Start - Submit; End - Submit if it never started
     run                     ElapsedRaw, Elapsed, else End - Start; -1 if it never started
     allocated_processors    AllocCPUS, NCPUS, or ``cpu=`` of AllocTRES
     average_cpu             TotalCPU / AllocCPUS, to a thousandth of a second
-    memory                  the largest MaxRSS (else AveRSS) of the steps, that of one task, kB
+    memory                  the largest MaxRSS (else AveRSS) of a task in any step, kB
     requested_processors    ReqCPUS, or ``cpu=`` of ReqTRES
-    requested_time          TimelimitRaw minutes, else Timelimit; none: -1
-    requested_memory        ReqMem in kB for each of requested_processors; 0, all there is: -1
-    status                  State: COMPLETED 1, CANCELLED 5, other ends 0
+    requested_time          TimelimitRaw minutes, else Timelimit; -1 if there is none
+    requested_memory        ReqMem in kB per requested processor; -1 for 0, which means all memory
+    status                  State: COMPLETED 1, CANCELLED 5, other final states 0
     user, group             User, else UID; Account, else Group, else GID
     executable              JobName
-    queue, partition        Partition and Cluster, or QOS and Partition, as is asked for
+    queue, partition        Partition and Cluster, or QOS and Partition, by an option
     preceding, think_time   -1
     ======================  =====================================================================
 
-How rows become jobs is written in :mod:`hpcrowd.environment.traces.formats.slurm.jobs`. Times that
-are written are local times of the zone that is asked for, else UTC; one that clocks show twice has
-its offset after it. Memory that was used is in the row of a step, as in Slurm.
+:mod:`hpcrowd.environment.traces.formats.slurm.jobs` describes how rows become jobs. Times are
+written as local times of the given zone, else in UTC; an ambiguous time is followed by its offset.
+Used memory is written in the row of a step, as in Slurm.
 
 Source: man page of ``sacct``; the mapping is ours.
 """
@@ -74,16 +74,16 @@ from hpcrowd.environment.traces.formats.slurm.values import (
 from hpcrowd.environment.traces.headers import parse_zone, unix_origin
 from hpcrowd.environment.traces.trace import Trace
 
-#: The delimiter of ``sacct -P``; what stands for it, and for line ends, in names.
+#: The delimiter of ``sacct -P``, and the replacement for it and for line ends in names.
 DELIMITER, INSTEAD = "|", "_"
 
-#: States that stand for a status, the nearest where Slurm has none; for others the first.
+#: The state that is written for a status, the nearest one if Slurm has none; else the first.
 STATES = {1: "COMPLETED", 0: "FAILED", 5: "CANCELLED", 2: "COMPLETED", 3: "COMPLETED", 4: "FAILED"}
 
-#: s, the longest time that is written; longer ones lie after the last year that is read.
+#: Longest time that is written, s; longer ones end after the last year that is read.
 LONGEST = LAST_TIME - FIRST_TIME
 
-#: Columns that hold the fields of words, by what is the queue.
+#: The columns that hold the fields of words, for each choice of the queue.
 WORD_COLUMNS = {
     "partition": {"user": "User", "group": "Account", "executable": "JobName",
                   "queue": "Partition", "partition": "Cluster"},
@@ -91,22 +91,22 @@ WORD_COLUMNS = {
             "partition": "Partition"},
 }  # fmt: skip
 
-#: Why a field differs after reading back.
+#: The reason why a field differs after reading back.
 REASONS = {
     "number": "jobs are numbered in the order of submissions",
-    "submit": "no whole second from 1970 to 2200",
-    "wait": "no whole seconds, or of a job whose submission is not known",
-    "run": "no whole seconds, or 0 of a job that looks as if it never started",
-    "allocated_processors": "no whole number of processors",
-    "average_cpu": "of a job without allocated processors, or finer than TotalCPU",
-    "memory": "no size of memory",
-    "requested_processors": "no whole number of processors",
+    "submit": "not a whole second from 1970 to 2200",
+    "wait": "not whole seconds, or the submission is unknown",
+    "run": "not whole seconds, or 0 for a job that looks as if it never started",
+    "allocated_processors": "not a whole number of processors",
+    "average_cpu": "no allocated processors, or finer than TotalCPU",
+    "memory": "not a size of memory",
+    "requested_processors": "not a whole number of processors",
     "requested_time": "time limits are whole minutes, rounded up",
-    "requested_memory": "0 asks for all there is",
-    "status": "no state of Slurm stands for it",
+    "requested_memory": "0 requests all memory",
+    "status": "Slurm has no state for it",
     "preceding": "no field for it",
     "think_time": "no field for it",
-    **dict.fromkeys(NAMED, "no word that a row can hold, or one that stands for unknown"),
+    **dict.fromkeys(NAMED, "a row cannot hold the word, or it means unknown"),
 }
 
 _ID = re.compile(r"[0-9]{1,18}(_([0-9]{1,18}|\[[-0-9,:%.]+\])|\+[0-9]{1,18})?")
@@ -114,7 +114,7 @@ _BREAKS = re.compile(r"[|\r\n\0]")
 
 
 def written(trace: Trace, options: FormatOptions) -> tuple[bytes, Int64s]:
-    """Return a trace as ``sacct -P`` would write it, and its jobs in the order of reading.
+    """Return a trace as ``sacct -P`` would write it, and the order in which jobs are read back.
 
     Jobs are ordered by submission; those without one come first.
     """
@@ -162,7 +162,7 @@ def written(trace: Trace, options: FormatOptions) -> tuple[bytes, Int64s]:
 
 
 def _submissions(trace: Trace) -> Int64s:
-    """Return when jobs were submitted, s since 1970; NO_TIME where that cannot be written."""
+    """Return the Unix times of submissions; NO_TIME where they cannot be written."""
     origin = unix_origin(trace.header)
     if not 0 <= origin < LAST_TIME:
         origin = 0
@@ -173,12 +173,12 @@ def _submissions(trace: Trace) -> Int64s:
 
 
 def _whole(values: NDArray[Any]) -> Int64s:
-    """Return values as whole numbers, rounded half up; -1 for all that are negative."""
+    """Return values as whole numbers, rounded half up; -1 for negative ones."""
     return np.where(values < 0, UNKNOWN, round_half_up(np.maximum(values, 0))).astype(np.int64)
 
 
 def _count(values: NDArray[Any]) -> Int64s:
-    """Return numbers of processors as whole ones; -1 for those that no machine has."""
+    """Return numbers of processors as whole numbers; -1 for impossible ones."""
     whole = _whole(values)
     return np.where(whole <= MOST, whole, UNKNOWN)
 
@@ -195,7 +195,7 @@ def _limits(seconds: NDArray[Any]) -> list[str]:
 
 
 def _sizes(kilobytes: NDArray[Any]) -> list[str]:
-    """Return sizes of memory without their unit, kB."""
+    """Return sizes of memory in kB, without the unit."""
     return [
         np.format_float_positional(size, trim="-") if 0 <= size <= LARGEST_EXACT else ""
         for size in kilobytes.astype(np.float64).tolist()
@@ -203,7 +203,7 @@ def _sizes(kilobytes: NDArray[Any]) -> list[str]:
 
 
 def _cpu_times(average: NDArray[Any], processors: Int64s) -> list[str]:
-    """Return the processor time of whole jobs, to a thousandth of a second."""
+    """Return the processor time of jobs on all their processors, to a thousandth of a second."""
     total = np.where((average >= 0) & (processors > 0), average.astype(float) * processors, -1.0)
     return [
         duration_text(int(seconds * 1000 + 0.5)) if 0 <= seconds < LARGEST_EXACT / 2000 else ""
@@ -212,10 +212,10 @@ def _cpu_times(average: NDArray[Any], processors: Int64s) -> list[str]:
 
 
 def _ids(trace: Trace, submit: Int64s) -> list[str]:
-    """Return a number of Slurm for each job: what it had there, else its own, else its place."""
+    """Return a Slurm job number for each job: that in Slurm, else its own, else its place."""
     found = [str(one) for one in trace.extra.get("job_id", ())]
     if found and all(map(_ID.fullmatch, found)):
-        # No two jobs may have the number and submission of one job, or of parts of one.
+        # Two jobs with one number and submission would be read as one job, or as its parts.
         whole = [one.partition("+")[0] for one in found]
         if len(set(zip(whole, submit.tolist(), strict=True))) == len(found):
             return found
@@ -244,8 +244,8 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
         jobs.dropped[STEPS_ALONE] = alone
     if not len(jobs.row):
         most = jobs.dropped.most_common(3)
-        why = ", ".join(f"{count} {reason}" for reason, count in most) or "headers alone"
-        raise TraceError(f"{source}: holds no job that is over ({why})")
+        why = ", ".join(f"{count} {reason}" for reason, count in most) or "only headers"
+        raise TraceError(f"{source}: contains no jobs that have ended ({why})")
     return Fields(rows, jobs, times, states, memory).trace(source, zone, options.queue)
 
 
@@ -259,7 +259,7 @@ def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
     for name, values in trace.extra.items():
         told = again.extra.get(name)
         differ = known(values) if told is None else (values[order] != told) & known(values[order])
-        lost.add(name, differ, "no field for it" if told is None else "no number of a job of Slurm")
+        lost.add(name, differ, "no field for it" if told is None else "not a Slurm job number")
     kept = Counter(again.header.lines)
     gone = Counter(line for line in trace.header.lines if line.strip(b"; \t\r")) - kept
     lost.add("header", gone.total(), "accounting has no header")
@@ -267,7 +267,7 @@ def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
     return data
 
 
-#: What ``sacct -P`` writes.
+#: The output of ``sacct -P``.
 SACCT = Format(
     "sacct",
     "Slurm's accounting, sacct -P",

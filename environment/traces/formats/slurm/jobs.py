@@ -1,12 +1,13 @@
 """Rows of Slurm's accounting as jobs, and the fields of a trace from their columns.
 
-- Steps (``77.batch``, ``77.extern``, ``77.0``, ``77.interactive``) say how much memory their job
-  used. Steps alone, without a row of their job, are no job.
-- Rows of one number are one job if the earlier run ended as those that Slurm runs again do, and the
-  user is the same: the last run counts, and the first submission. Otherwise the number was used
-  again. Rows that begin alike are one run told twice, as in files of two months put together.
-- A job that is not over is dropped.
-- What is left of an array (``77_[6-10%2]``) and was cancelled stays as one job; the other tasks
+- Steps (``77.batch``, ``77.extern``, ``77.0``, ``77.interactive``) have the memory that their job
+  used. Steps without a row of their job are dropped.
+- Rows with the same number are one job if they have the same user and the earlier run ended in a
+  state after which Slurm runs a job again: the last run and the first submission count. Otherwise
+  the number was reused. Rows with the same start are duplicates of one run, as in files of two
+  months put together.
+- A job that has not ended is dropped.
+- The remaining tasks of a cancelled array (``77_[6-10%2]``) are kept as one job; the other tasks
   that never started are dropped.
 - The parts of a heterogeneous job (``77+0``, ``77+1``) are one job with all their processors.
 
@@ -51,34 +52,34 @@ from hpcrowd.environment.traces.headers import made_header, most_in_use
 from hpcrowd.environment.traces.trace import Trace, all_columns, tally
 
 #: Why rows are dropped or jobs repaired.
-STEPS_ALONE = "steps alone, without a row of their job"
-TOLD_TWICE = "the same run told twice"
-NEVER_STARTED = "tasks of an array that never started, told in one row: one of them kept"
-RAN_AGAIN = "ran again after it failed or was preempted: the last run, from the first submission"
-PARTS = "parts of a heterogeneous job taken as one, processors added up"
+STEPS_ALONE = "steps without a row of their job"
+TOLD_TWICE = "duplicate rows of one run"
+NEVER_STARTED = "array tasks that never started, in one row: one of them kept"
+RAN_AGAIN = "requeued after a failure or preemption: last run and first submission kept"
+PARTS = "heterogeneous job: parts merged into one job, processors added up"
 
-#: Decimals of s to which used processor time is read; sacct writes thousandths.
+#: Decimals of seconds in used processor time; sacct writes thousandths.
 DECIMALS = 3
 
-#: What is repaired.
-NO_ZONE = "no time zone told: taken as UTC"
-FIRST_SHOWN = "a time that clocks showed twice: the first taken"
-NEVER_SHOWN = "a time that clocks never showed: moved to when they go on"
+#: Repairs.
+NO_ZONE = "no time zone given: times taken as UTC"
+FIRST_SHOWN = "ambiguous local time (clocks put back): the first taken"
+NEVER_SHOWN = "nonexistent local time (clocks put forward): moved to the end of the gap"
 
 #: Columns of times.
 MOMENTS = ("submit", "start", "end")
 
-#: Columns of a field of words. The first that says anything counts, for users in each row.
+#: Columns of a field of words. The first that has any values counts, for users row by row.
 WORDS_OF = {
     "user": ("user", "uid"),
     "group": ("account", "group", "gid"),
     "executable": ("jobname",),
 }
 
-#: The column that is the queue, field 15, and that of the partition, field 16, by what is asked.
+#: The columns of queue (field 15) and partition (field 16) for each choice of the queue.
 QUEUES = {"partition": ("partition", "cluster"), "qos": ("qos", "partition")}
 
-#: How columns are called in notes.
+#: Names of columns in notes.
 CALLED = {"partition": "Partition", "cluster": "Cluster", "qos": "QOS"}
 
 SIZE_NOTE = "MaxProcs is the most processors in use at one time; sacct tells no size of the machine"
@@ -86,20 +87,20 @@ SIZE_NOTE = "MaxProcs is the most processors in use at one time; sacct tells no 
 
 @dataclass
 class Jobs:
-    """Rows of jobs that became jobs, one after the other.
+    """The jobs of the trace, and the rows that they come from.
 
     Attributes
     ----------
     row
-        The row of the text that tells of the job, as a place in :class:`Rows`, shape (jobs,).
+        The row of each job, an index into :class:`Rows`, shape (jobs,).
     submit
-        When it was first submitted, shape (jobs,).
+        Time of the first submission, shape (jobs,).
     parts
-        For each heterogeneous job its place among the jobs and its rows.
+        For each heterogeneous job its index among the jobs and its rows.
     ids
         Number of each job, as text.
     repaired, dropped
-        How many jobs were, by reason.
+        Number of jobs that were repaired or dropped, by reason.
     """
 
     row: Int64s
@@ -111,19 +112,19 @@ class Jobs:
 
 
 def job_keys(rows: Rows) -> tuple[Int64s, Int64s]:
-    """Return what is the same for rows of one job, of jobs and steps: number and cluster."""
+    """Return keys, from number and cluster, that rows of one job share: of jobs and of steps."""
     job, step = rows.job, rows.step_job
     if "cluster" not in rows.words:
         return job, step
     codes, names = rows.words["cluster"]
     many = len(names)
-    if np.all(codes == codes[:1]):  # steps need not say which
+    if np.all(codes == codes[:1]):  # one cluster: steps need not name it
         return job, step
     return job * many + codes, step * many + rows.step_cluster
 
 
 def with_steps(rows: Rows) -> tuple[NDArray[np.float64], int]:
-    """Return the memory of each row of a job with its steps, kB, and how many jobs are steps alone.
+    """Return the memory of each job row with its steps, kB, and the number of jobs without a row.
 
     A step belongs to the last row of its job before it, else to the first after it.
     """
@@ -150,14 +151,14 @@ def with_steps(rows: Rows) -> tuple[NDArray[np.float64], int]:
 
 
 def find_jobs(rows: Rows, states: list[str], times: Times) -> Jobs:
-    """Return which rows are jobs.
+    """Find the rows that are jobs.
 
     Parameters
     ----------
     rows, times
-        What the text holds, and when the run of each row was.
+        The rows of the text, and the times of their runs.
     states
-        What the words of column ``state`` mean.
+        The state for each word of column ``state``.
     """
     user, submit, start = _words(rows, "user")[0], times.submit, times.start
     repaired: Counter[str] = Counter()
@@ -180,7 +181,7 @@ def find_jobs(rows: Rows, states: list[str], times: Times) -> Jobs:
         link = np.zeros(len(order), bool)
         link[1:] = (keys[one] == keys[other]) & (user[one] == user[other]) & again[one]
     first = np.flatnonzero(~link)  # where each job begins
-    last = np.append(first[1:], len(order))[: len(first)] - 1  # none where steps are alone
+    last = np.append(first[1:], len(order))[: len(first)] - 1  # empty if there are only steps
     row, when, runs = order[last], submit[order[first]], last - first + 1
     ids = np.array(rows.ids, np.object_)[rows.job[row]]
     del order, link
@@ -224,7 +225,7 @@ def find_jobs(rows: Rows, states: list[str], times: Times) -> Jobs:
 
 
 def _parts(rows: Rows, row: Int64s, submit: Int64s, ids: NDArray[np.object_]) -> list[list[int]]:
-    """Return the places of the parts of each heterogeneous job that has several, in their order."""
+    """Return the indices of the parts, in order, of each heterogeneous job with several parts."""
     plus = np.array(["+" in text for text in rows.ids], bool)[rows.job[row]]
     if not plus.any():
         return []
@@ -238,19 +239,21 @@ def _parts(rows: Rows, row: Int64s, submit: Int64s, ids: NDArray[np.object_]) ->
 
 
 class Times:
-    """When each row's run was submitted, began and ended.
+    """The times at which the run of each row was submitted, began and ended.
 
-    A time that clocks show twice is the first, unless the run would begin before its submission or
-    end before it begins, or only the second makes it as long as it was.
+    An ambiguous local time (clocks put back) is taken as the first of the two moments, unless the
+    run would then begin before its submission or end before it begins, or only the second one
+    gives the recorded length.
 
     Attributes
     ----------
     submit, start, end
-        s since 1970, shape (rows,); ``NO_TIME`` if not told.
+        Unix times, shape (rows,); ``NO_TIME`` if missing.
     elapsed
-        How long it ran as the log tells, s; -1 if not told.
+        Recorded run time, s; -1 if missing.
     local, skipped, first_shown, last_shown
-        Who has local times; whose are never shown; whose are shown twice, and which was taken.
+        Rows with local times; with nonexistent ones; with ambiguous ones, where the first or the
+        second moment was taken.
     """
 
     def __init__(self, rows: Rows, zone: tzinfo | None) -> None:
@@ -276,7 +279,7 @@ class Times:
 
 
 def _words(rows: Rows, name: str) -> tuple[Int64s, list[str]]:
-    """Return the word of a field in each row, as its place among the words or -1, and these."""
+    """Return the index of each row's word among a field's words, -1 for none, and these words."""
     codes = np.full(len(rows.job), -1, np.int64)
     words: list[str] = []
     for column in WORDS_OF[name]:
@@ -297,11 +300,11 @@ class Fields:
     Parameters
     ----------
     rows, jobs, times
-        What the text holds, which rows are jobs, and when they were.
+        The rows of the text, which of them are jobs, and their times.
     states
-        What the words of column ``state`` mean.
+        The state for each word of column ``state``.
     memory
-        What each row used with its steps, kB.
+        Memory used by each row with its steps, kB.
     """
 
     def __init__(
@@ -329,7 +332,7 @@ class Fields:
         return np.full(len(row), UNKNOWN) if told is None else told[row]
 
     def _asked(self, row: Int64s) -> NDArray[np.float64]:
-        """Return the memory that rows ask for, per processor, kB."""
+        """Return the memory that rows request per processor, kB."""
         if "reqmem" not in self.rows.words:
             return np.full(len(row), float(UNKNOWN))
         codes, words = self.rows.words["reqmem"]
@@ -345,7 +348,7 @@ class Fields:
         return np.where(of == "c", size, shared)
 
     def _join(self, place: int, parts: Int64s, memory: NDArray[np.float64], status: Int64s) -> None:
-        """Make one job of the parts of a heterogeneous one, which begin together."""
+        """Merge the parts of a heterogeneous job, which begin together, into one job."""
 
         def total(values: NDArray[Any]) -> float:
             return float(values[values != UNKNOWN].sum()) if np.any(values != UNKNOWN) else UNKNOWN
@@ -427,7 +430,7 @@ class Fields:
         )
 
     def _wait_and_run(self) -> tuple[Int64s, Int64s]:
-        """Return how long jobs waited and ran, s; -1 unknown, and for run of those that did not."""
+        """Return wait and run times, s; -1 if unknown, and for the run time if it never ran."""
         began, over = self.start != NO_TIME, self.end != NO_TIME
         length = np.where(began & over, self.end - self.start, UNKNOWN)
         unknown = self.elapsed < 0
@@ -446,7 +449,7 @@ class Fields:
         return np.where(early, 0, wait), run
 
     def _words(self, field: str, queue: str) -> tuple[Int64s, list[str]]:
-        """Return the word of a field for each job, as its place, and the words."""
+        """Return the index of each job's word, and the words of a field."""
         if field in WORDS_OF:
             codes, words = _words(self.rows, field)
             return codes[self.jobs.row], words
@@ -457,7 +460,7 @@ class Fields:
         return codes[self.jobs.row], [decode(text) for text in texts]
 
     def _count(self, zone: tzinfo | None) -> None:
-        """Count what was taken for times that do not say which moment they are."""
+        """Count the choices made for ambiguous and nonexistent times."""
         row, times = self.jobs.row, self.times
         if zone is None:
             tally(self.jobs.repaired, NO_ZONE, times.local[row])
@@ -466,7 +469,7 @@ class Fields:
         tally(self.jobs.repaired, NEVER_SHOWN, times.skipped[row])
 
     def _notes(self, zone: tzinfo | None, queue: str, sized: bool) -> list[str]:
-        """Return how the trace was made of the log, for its header."""
+        """Return notes for the header on how the trace was made."""
         line, part = (CALLED[name] for name in QUEUES[queue])
         notes = [
             "made from the accounting of Slurm, written by sacct",
@@ -481,7 +484,7 @@ class Fields:
 
 
 def _numbered(codes: Int64s, words: list[str]) -> tuple[Int64s, dict[int, str]]:
-    """Return words as numbers, given in the order in which jobs use them, and their names."""
+    """Return words as numbers, in the order in which jobs use them, and their names."""
     found, first = np.unique(codes, return_index=True)
     found = found[np.argsort(first)]
     found = found[found >= 0]

@@ -1,8 +1,8 @@
 """The text of Slurm's accounting as columns: header, delimiter, rows of jobs and rows of steps.
 
-Arrow splits the lines, a piece at a time, and only the columns that are used leave the text. Each
-piece becomes numbers at once; of words only the different ones are looked at. When anything does
-not fit, a slow second pass over that piece finds the first bad line.
+Arrow splits the lines, a piece at a time, and only the columns that are used are extracted. Each
+piece is converted to numbers at once; only distinct words are parsed. If anything does not fit, a
+slow second pass over that piece finds the first bad line.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-#: Columns that are of use, in the order in which they are written.
+#: The columns in use, in the order in which they are written.
 COLUMNS = (
     *("JobID", "User", "Account", "JobName", "Partition", "QOS", "Cluster", "Submit", "Start"),
     *("End", "ElapsedRaw", "State", "AllocCPUS", "ReqCPUS", "NNodes", "TimelimitRaw", "ReqMem"),
@@ -52,8 +52,8 @@ COLUMNS = (
 #: A command that writes them.
 COMMAND = f"sacct -a -D -P -S 2024-01-01 --format={','.join(COLUMNS)}"
 
-#: What each value is read as, by what columns are called in lower case; of those of the same key
-#: the first that the header has counts.
+#: Key and parser of each column, by its name in lower case; of several columns with the same key
+#: the first one in the header counts.
 READ_AS: dict[str, dict[str, Callable[[bytes], Any]]] = {
     "submit": {"submit": parse_time},
     "start": {"start": parse_time},
@@ -68,7 +68,7 @@ READ_AS: dict[str, dict[str, Callable[[bytes], Any]]] = {
     "total_cpu": {"totalcpu": values.parse_duration},
 }  # fmt: skip
 
-#: Columns of words, of which numbers are made when all is read.
+#: Columns of words, which are numbered when everything has been read.
 WORDS: dict[str, Callable[[bytes], Any]] = {
     "state": values.parse_state,
     "reqmem": values.parse_requested_memory,
@@ -80,10 +80,10 @@ WORDS: dict[str, Callable[[bytes], Any]] = {
 #: Columns of steps.
 MEMORY = {"maxrss": values.parse_used_memory, "averss": values.parse_used_memory}
 
-#: Columns that number the jobs. The second knows neither arrays nor heterogeneous jobs.
+#: Columns with job numbers. The second knows neither arrays nor heterogeneous jobs.
 IDS = ("jobid", "jobidraw")
 
-#: Groups of columns of which one is needed.
+#: Groups of columns; one of each group is required.
 NEEDED = (
     ("JobID", "JobIDRaw"),
     ("Submit",),
@@ -93,13 +93,13 @@ NEEDED = (
     ("AllocCPUS", "NCPUS", "AllocTRES", "ReqCPUS", "ReqTRES"),
 )
 
-#: A job, a task of an array, what is left of an array, or a part of a heterogeneous job; a step.
+#: A job, a task of an array, the rest of an array, or a part of a heterogeneous job; a step.
 ID = r"^[0-9]{1,18}(_[0-9]{1,18}|_\[[-0-9,:%.]*\]?|\+[0-9]{1,18})?(\.[^.]*)?$"
 
-#: Of these a step: the point of ``77_[1,3,...]`` is none.
+#: Of these a step: the points in ``77_[1,3,...]`` do not make one.
 STEP = r"^[^\[]*\.|\]\."
 
-#: Bytes that Arrow splits at once; more than a line may have.
+#: Bytes that Arrow splits at a time; more than a line may have.
 PIECE = 2**21
 
 #: Bytes of a time as sacct writes it, of one with its offset (Z, +0100 or +01:00), of a Unix time.
@@ -113,7 +113,7 @@ _FIRST_NAME = re.compile(rb"\s*[A-Za-z]+([^A-Za-z0-9_])")
 
 @dataclass(frozen=True)
 class Layout:
-    """How a text of Slurm's accounting is laid out.
+    """The layout of a text of Slurm's accounting.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ class Layout:
     delimiter
         The character between values.
     line, begin
-        Line of the header, from 1, and where the rows begin, in bytes.
+        Line of the header, from 1, and offset of the first row, in bytes.
     header
         The line itself.
     """
@@ -135,7 +135,7 @@ class Layout:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """Where each of the columns that are used stands, by name."""
+        """Index of each column in use, by name."""
         wanted = {
             *IDS[:1],
             *WORDS,
@@ -144,17 +144,17 @@ class Layout:
         }
         if IDS[0] not in self.names:
             wanted.add(IDS[1])
-        for names in READ_AS.values():  # the first that there is counts
+        for names in READ_AS.values():  # the first one in the header counts
             wanted -= set([name for name in names if name in self.names][1:])
         return {name: self.names.index(name) for name in sorted(wanted) if name in self.names}
 
     @property
     def id(self) -> str:
-        """The column that numbers the jobs."""
+        """The column with job numbers."""
         return IDS[0] if IDS[0] in self.names else IDS[1]
 
     def key(self, name: str) -> str | None:
-        """Return what a column is read as; None for words, memory and numbers of jobs."""
+        """Return the key of a column; None for words, memory and job numbers."""
         return next((key for key, names in READ_AS.items() if name in names), None)
 
     def called(self, name: str) -> str:
@@ -163,7 +163,7 @@ class Layout:
 
 
 def find_layout(head: bytes) -> Layout | None:
-    """Return the layout of a text by its beginning; None if it has no header of sacct."""
+    """Return the layout of a text from its beginning; None if it has no header of sacct."""
     begin, line = 0, 1
     for raw in head.splitlines(keepends=True):
         if raw.strip():
@@ -182,29 +182,29 @@ def find_layout(head: bytes) -> Layout | None:
 
 
 class _Refused(Exception):
-    """A piece of the text does not fit; the slow pass finds out why."""
+    """Raised for a malformed piece of the text; the slow pass finds out why."""
 
 
 class Rows(NamedTuple):
-    """What a text holds.
+    """The rows of a text, column by column.
 
     Attributes
     ----------
     place, step_place
         Rows of jobs and of steps, counted from 0 in the order of the text.
     job, step_job
-        Place in ``ids`` of what each row is numbered by.
+        Index into ``ids`` of the job number of each row.
     ids
-        The different numbers of jobs, as text.
+        The distinct job numbers, as text.
     numbers
-        Columns of jobs by key: s, processors, times as
+        Columns of job rows by key: s, processors, times as
         :func:`~hpcrowd.environment.traces.formats.slurm.values.parse_time` gives them.
     words
-        Columns of jobs by name: place of each row's word, and the words.
+        Columns of job rows by name: index of each row's word, and the words.
     memory, step_memory
         Largest memory, kB, else the average; -1 if unknown.
     step_cluster
-        Words of the steps' cluster, as in ``words``.
+        Clusters of the steps, as in ``words``.
     """
 
     place: Int64s
@@ -220,14 +220,14 @@ class Rows(NamedTuple):
 
 
 def read_rows(data: bytes, source: str) -> Rows:
-    """Return what the text of Slurm's accounting holds.
+    """Read a text of Slurm's accounting.
 
     Raises
     ------
     TraceError
-        When it holds no job.
+        If it contains no jobs.
     ParseError
-        When the header lacks columns, or a row is malformed: the first such line.
+        If the header lacks columns or a row is malformed; the error names the first such line.
     """
     layout = find_layout(data[: 2 * LONGEST_LINE])
     if layout is None:
@@ -235,20 +235,20 @@ def read_rows(data: bytes, source: str) -> Rows:
     assert layout is not None
     for names in NEEDED:
         if not {name.lower() for name in names} & set(layout.names):
-            rule = f"no column {' or '.join(names)}; write one with {COMMAND}"
+            rule = f"no column {' or '.join(names)}; write the file with {COMMAND}"
             raise ParseError(source, layout.line, None, shown(layout.header)[:40], rule)
     if (zero := data.find(b"\0")) >= 0:
         line = data.count(b"\n", 0, zero) + 1
-        raise ParseError(source, line, None, "\\0", "a zero byte; text holds none")
+        raise ParseError(source, line, None, "\\0", "a zero byte; not text")
     if not _SOMETHING.search(data, layout.begin):
-        raise TraceError(f"{source}: holds no job; it has a header alone")
+        raise TraceError(f"{source}: contains no jobs, only a header")
     most = data.count(b"\n", layout.begin) + data.count(b"\r", layout.begin) + 1
     reading = _Reading(layout, most)
     try:
         reading.read(memoryview(data)[layout.begin :])
     except _Refused:
         _explain(data, layout, source, reading.rows)
-        reading = _Reading(layout, most)  # lines of blanks are all that can be wrong
+        reading = _Reading(layout, most)  # only blank lines can be wrong
         try:
             reading.read(memoryview(_BLANK_LINE.sub(b"", data[layout.begin :])))
         except _Refused:
@@ -258,10 +258,10 @@ def read_rows(data: bytes, source: str) -> Rows:
 
 @dataclass
 class _Reading:
-    """What has been read so far, piece by piece."""
+    """The rows read so far, piece by piece."""
 
     layout: Layout
-    most: int  # rows that there may be
+    most: int  # upper bound of the number of rows
     rows: int = 0
     ids: list[pa.Array] = field(default_factory=list)
     step_ids: list[pa.Array] = field(default_factory=list)
@@ -275,7 +275,7 @@ class _Reading:
         Raises
         ------
         _Refused
-            When one is malformed; ``rows`` is how many were read before its piece.
+            If one is malformed; ``rows`` is the number of rows read before its piece.
         """
         import pyarrow as pa
         from pyarrow import csv as arrow
@@ -338,16 +338,16 @@ class _Reading:
         self.rows += len(batch)
 
     def _check_headers(self, lines: pa.RecordBatch) -> None:
-        """Refuse lines that begin as the header and are not the same."""
+        """Refuse lines that begin like the header but differ from it."""
         for name in self.layout.places:
             if set(lines.column(name).to_pylist()) != {self.layout.called(name).encode("latin-1")}:
                 raise _Refused
 
     def _keep(self, name: str, part: NDArray[Any]) -> None:
-        """Put what was read behind what is there.
+        """Append a piece to a column.
 
-        A column is as long as it may become from the beginning: memory that is not written to
-        costs nothing, and many small arrays would leave holes.
+        A column has its largest possible length from the beginning: memory that is never written
+        to costs nothing, and many small arrays would fragment the heap.
         """
         if name not in self.columns:
             self.columns[name] = np.empty(self.most, part.dtype)
@@ -364,7 +364,7 @@ class _Reading:
         return memory
 
     def _coded(self, name: str, column: pa.Array) -> NDArray[np.int32]:
-        """Return each word's place among the different ones so far."""
+        """Return the index of each word among the distinct ones so far."""
         table = self.codes.setdefault(name, {})
         encoded = column.dictionary_encode()
         words = encoded.dictionary.to_pylist()
@@ -376,7 +376,7 @@ class _Reading:
         return np.asarray(codes[encoded.indices.to_numpy(zero_copy_only=False)])
 
     def finished(self) -> Rows:
-        """Return all that was read."""
+        """Return all rows that were read."""
         import pyarrow as pa
 
         ids = pa.chunked_array([*self.ids, *self.step_ids], pa.binary()).dictionary_encode()
@@ -411,7 +411,7 @@ def _checked(convert: Callable[[bytes], Any], word: bytes) -> Any:
 
 
 def _numbers(column: pa.Array, convert: Callable[[bytes], Any]) -> NDArray[Any]:
-    """Return a column as numbers: each different word is looked at once."""
+    """Return a column as numbers; each distinct word is parsed once."""
     encoded = column.dictionary_encode()
     kind = np.float64 if convert in (parse_duration, parse_used_memory) else np.int64
     words = encoded.dictionary.to_pylist()
@@ -420,7 +420,7 @@ def _numbers(column: pa.Array, convert: Callable[[bytes], Any]) -> NDArray[Any]:
 
 
 def _times(column: pa.Array) -> Int64s:
-    """Return a column as times: those as sacct writes them at once, else word by word."""
+    """Return a column as times: all at once if they are in sacct's notation, else word by word."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -448,7 +448,7 @@ def _times(column: pa.Array) -> Int64s:
 
 
 def _lines(data: bytes, begin: int, first: int) -> Iterator[tuple[int, bytes]]:
-    """Yield (line, text) from a place in a text on; ``first`` is the number of the first line."""
+    """Yield (line number, text) from offset ``begin`` on; ``first`` is the first line number."""
     text = io.BytesIO(data)
     text.seek(begin)
     number = first
@@ -459,21 +459,22 @@ def _lines(data: bytes, begin: int, first: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _explain_header(data: bytes, source: str) -> None:
-    """Raise the error of a text that does not begin with a header of sacct."""
+    """Raise the error for a text that does not begin with a header of sacct."""
     if not data.strip():
-        raise TraceError(f"{source}: is empty; Slurm's accounting has a header and a line a job")
+        raise TraceError(f"{source}: is empty; Slurm's accounting has a header and a line per job")
     if b"\0" in data[:4096]:
-        raise TraceError(f"{source}: is a binary file, not what sacct writes")
+        raise TraceError(f"{source}: is a binary file, not output of sacct")
     number, line = next((n, text) for n, text in _lines(data, 0, 1) if text.strip())
     rule = (
-        f"no header of sacct with JobID, Submit and State, by one character apart; write one with "
+        f"not a header of sacct with JobID, Submit and State, separated by one character; "
+        f"write the file with "
         f"{COMMAND}"
     )
     raise ParseError(source, number, None, shown(line)[:40], rule)
 
 
 def _explain(data: bytes, layout: Layout, source: str, rows: int) -> None:
-    """Raise the error of the first malformed line after so many rows, if there is one."""
+    """Raise the error for the first malformed line after ``rows`` rows, if there is one."""
     checks: dict[str, Callable[[bytes], Any]] = {**WORDS, **MEMORY}
     for name in layout.places:
         if (key := layout.key(name)) is not None:
@@ -489,21 +490,21 @@ def _explain(data: bytes, layout: Layout, source: str, rows: int) -> None:
         if row <= rows:
             continue
         if len(line) > LONGEST_LINE:
-            rule = f"longer than {LONGEST_LINE:,} bytes; no line of a trace is"
+            rule = f"longer than {LONGEST_LINE:,} bytes, the limit for a line of a trace"
             raise ParseError(source, number, None, shown(line), rule)
         words = line.split(layout.delimiter)
         if len(words) != len(layout.names):
             found, mark = plural(len(words), "value"), layout.delimiter.decode("latin-1")
             rule = (
-                f"{found} where the header has {len(layout.names)}; does a name hold {mark!r}? "
+                f"{found}, but the header has {len(layout.names)}; does a name contain {mark!r}? "
                 "Leave JobName out, or use --delimiter"
             )
             raise ParseError(source, number, None, shown(line), rule)
         if all(words[place] == header[name] for name, place in layout.places.items()):
-            continue  # the header once more
+            continue  # a repeated header
         job_id = words[layout.names.index(layout.id)]
         if not _ID.fullmatch(job_id):
-            rule = "not the number of a job or step, such as 1234, 1234_5, 1234+0 or 1234.batch"
+            rule = "not a job or step number, such as 1234, 1234_5, 1234+0 or 1234.batch"
             raise ParseError(source, number, layout.called(layout.id), shown(job_id), rule)
         for name, place in layout.places.items():
             if _STEP.search(job_id) and name not in MEMORY and name != "cluster":

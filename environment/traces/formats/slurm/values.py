@@ -1,14 +1,14 @@
 """Single values of Slurm's accounting: times, durations, counts, memory, limits and states.
 
-Every function takes what stands between two delimiters and returns what it means; a word that means
-nothing raises ``ValueError`` with the rule.
+Every function takes the text between two delimiters and returns its value; a malformed word raises
+``ValueError`` with the rule.
 
 sacct writes ``2024-01-31T12:00:00`` in the time zone of the machine that it runs on, and does not
-say which that is. Where clocks are put back an hour is shown twice. Unix times
-(``SLURM_TIME_FORMAT=%s``) and times with an offset (``%FT%T%z``) say all.
+name the zone. When clocks are put back, an hour occurs twice. Unix times
+(``SLURM_TIME_FORMAT=%s``) and times with an offset (``%FT%T%z``) are unambiguous.
 
 Source: man page of ``sacct``, sections "Job Accounting Fields" and "Job state codes", of Slurm's
-master branch in August 2026; memory of a request per CPU or per node as Slurm told it up to 20.11.
+master branch in August 2026; requested memory per CPU or per node as Slurm wrote it up to 20.11.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from hpcrowd.environment.clock import FIRST_MONDAY, QUARTER, Clock
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.traces.formats.common.names import LARGEST_EXACT
 
-#: Processors or nodes; no machine has more.
+#: Largest number of processors or nodes that is accepted.
 MOST = 2**31
 
-#: What stands for a value that is not known, in lower case.
+#: Words for an unknown value, in lower case.
 EMPTY = frozenset((b"", b"unknown", b"none", b"n/a", b"na", b"(null)", b"null", b"invalid"))
 
-#: Time limits that are none, in lower case.
+#: Words for no time limit, in lower case.
 NO_LIMIT = frozenset((b"partition_limit", b"unlimited", b"infinite", b"not_set"))
 
 #: kB in a unit of memory.
 KILOBYTES = {b"K": 1, b"M": 2**10, b"G": 2**20, b"T": 2**30, b"P": 2**40, b"E": 2**50}
 
-#: How many one stands for in a large count, such as nodes: sacct writes 1K for 1024.
+#: Units of large counts, such as nodes: sacct writes 1K for 1024.
 THOUSANDS = {b"": 1, b"K": 2**10, b"M": 2**20, b"G": 2**30}
 
 
@@ -44,11 +44,11 @@ class State(NamedTuple):
     """A state of a job."""
 
     short: str = ""  #: its short form, empty for none
-    status: int | None = None  #: what stands for it; None where a job is not over
-    runs_again: bool = False  #: whether Slurm runs the same job again after such a run
+    status: int | None = None  #: status in the trace; None if the job has not ended
+    runs_again: bool = False  #: whether Slurm may run the job again after this state
 
 
-#: The states. Without a status, a job is not over, or its record is not that of a run.
+#: The states. Without a status, the job has not ended, or the record is not that of a run.
 STATES = {
     "COMPLETED": State("CD", 1),
     "FAILED": State("F", 0),
@@ -81,16 +81,16 @@ STATES = {
     "EXPEDITING": State(),
 }
 
-#: States of jobs that are over, and the status that stands for each.
+#: Final states and their status.
 ENDED = {name: state.status for name, state in STATES.items() if state.status is not None}
 
 #: States by their short forms.
 SHORT = {state.short: name for name, state in STATES.items() if state.short}
 
-#: A time that is not told.
+#: A missing time.
 NO_TIME = -(2**62)
 
-#: What is added to times since 1970, so that one number also says which kind it is.
+#: Added to Unix times, to tell them from local times.
 SINCE_1970 = 2**40
 
 #: s since 1970, the day before 1970 (its first hours in zones west of Greenwich), and year 2200.
@@ -115,23 +115,23 @@ _RULE = (
 
 
 class RequestedMemory(NamedTuple):
-    """Memory that was asked for: kB, and of what: ``c`` a CPU, ``n`` a node, else the job."""
+    """Requested memory in kB, and what it is for: ``c`` a CPU, ``n`` a node, else the job."""
 
     kilobytes: float
     of: str
 
 
 def parse_whole(word: bytes) -> int:
-    """Return a whole number, such as ``ElapsedRaw`` in s; -1 where there is none."""
+    """Return a whole number, such as ``ElapsedRaw`` in s; -1 if there is none."""
     if _DIGITS.fullmatch(word) and (value := int(word)) <= LARGEST_EXACT:
         return value
     if word.strip().lower() in EMPTY:
         return -1
-    raise ValueError("not a whole number; empty or Unknown where there is none")
+    raise ValueError("not a whole number; use Unknown, or nothing, if there is none")
 
 
 def parse_count(word: bytes) -> int:
-    """Return how many processors or nodes there are: ``16``, ``1K``; -1 where it is not told."""
+    """Return a number of processors or nodes: ``16``, ``1K``; -1 if missing."""
     match = _COUNT.fullmatch(word)
     if match:
         number = float(match[1]) if b"." in match[1] else int(match[1])
@@ -150,7 +150,7 @@ def parse_cpus(word: bytes) -> int:
 
 
 def parse_duration(word: bytes) -> float:
-    """Return a duration, ``[DD-[HH:]]MM:SS[.mmm]``, in s; -1 where it is not told."""
+    """Return a duration, ``[DD-[HH:]]MM:SS[.mmm]``, in s; -1 if missing."""
     match = _DURATION.fullmatch(word)
     if match:
         days, hours, minutes, seconds = match.groups()
@@ -162,7 +162,7 @@ def parse_duration(word: bytes) -> float:
 
 
 def parse_seconds(word: bytes) -> int:
-    """Return a duration in whole seconds, the rest left out; -1 where it is not told."""
+    """Return a duration in whole seconds, rounded down; -1 if missing."""
     return int(parse_duration(word))
 
 
@@ -182,7 +182,7 @@ def parse_limit_minutes(word: bytes) -> int:
 
 
 def parse_used_memory(word: bytes) -> float:
-    """Return memory in kB: ``20480K``, ``1.5G``, bytes without a unit; -1 if not told."""
+    """Return memory in kB: ``20480K``, ``1.5G``, bytes without a unit; -1 if missing."""
     match = _MEMORY.fullmatch(word)
     if match and not match[3]:
         size = float(match[1]) * (KILOBYTES[match[2]] if match[2] else 1 / 1024)
@@ -194,9 +194,9 @@ def parse_used_memory(word: bytes) -> float:
 
 
 def parse_requested_memory(word: bytes) -> RequestedMemory:
-    """Return requested memory: ``4G`` of the job, ``4Gc`` of a CPU, ``4Gn`` of a node.
+    """Return requested memory: ``4G`` per job, ``4Gc`` per CPU, ``4Gn`` per node.
 
-    Without a unit it is MB. 0 asks for all the memory of the nodes, which is not known.
+    Without a unit it is in MB. 0 requests all the memory of the nodes, which is not known.
     """
     match = _MEMORY.fullmatch(word)
     if match:
@@ -205,7 +205,7 @@ def parse_requested_memory(word: bytes) -> RequestedMemory:
             return RequestedMemory(size or -1, match[3].decode())
     if word.strip().lower() in EMPTY:
         return RequestedMemory(-1, "")
-    raise ValueError("not a size of memory, such as 4G, 2000Mc (a CPU) or 16Gn (a node)")
+    raise ValueError("not a size of memory, such as 4G, 2000Mc (per CPU) or 16Gn (per node)")
 
 
 def parse_state(word: bytes) -> str:
@@ -215,13 +215,13 @@ def parse_state(word: bytes) -> str:
     state = SHORT.get(state, state)
     if state in STATES:
         return state
-    raise ValueError("not a state of a job that is known, such as COMPLETED or CANCELLED by 1000")
+    raise ValueError("not a known job state, such as COMPLETED or CANCELLED by 1000")
 
 
 def count_tasks(job_id: str) -> int:
-    """Return how many tasks of an array a row stands for: ``77_[6-10,12%2]`` for six.
+    """Return the number of array tasks in a row: six for ``77_[6-10,12%2]``.
 
-    A list that sacct has cut short (``...``) counts as far as it is shown; at least one.
+    In a list that sacct has cut short (``...``) only the listed tasks count; at least one.
     """
     listed = job_id.encode().partition(b"_[")[2].partition(b"]")[0].partition(b"%")[0]
     tasks = 0
@@ -250,11 +250,12 @@ class Moments(NamedTuple):
     Attributes
     ----------
     unix
-        The first moment at which clocks show the time; :data:`NO_TIME` where it is not told.
+        The first moment with this local time; :data:`NO_TIME` if missing.
     again
-        s from then until clocks show it again; 0 where they do not.
+        s from then until clocks show the time again; 0 if they do not.
     skipped
-        Whether clocks never show it: they are put forward over it, and that moment is taken.
+        Whether the local time does not exist because clocks are put forward; ``unix`` is then the
+        moment of the change.
     """
 
     unix: Int64s
@@ -263,9 +264,9 @@ class Moments(NamedTuple):
 
 
 def parse_time(word: bytes) -> int:
-    """Return a time as on the wall, in s since 1970 there; with :data:`SINCE_1970` if in UTC.
+    """Return a time in s since 1970, local time; with :data:`SINCE_1970` added if it is in UTC.
 
-    :data:`NO_TIME` where it is not told.
+    :data:`NO_TIME` if missing.
     """
     match = _ISO.fullmatch(word)
     if match:
@@ -292,7 +293,7 @@ def parse_time(word: bytes) -> int:
 
 
 def to_unix(times: Int64s, zone: tzinfo | None) -> Moments:
-    """Return times, as :func:`parse_time` gives them, as moments; without ``zone`` as in UTC."""
+    """Convert times from :func:`parse_time` to moments; without ``zone`` they are taken as UTC."""
     unix = np.where(times >= SINCE_1970 + FIRST_TIME, times - SINCE_1970, times)
     again, skipped = np.zeros(len(times), np.int64), np.zeros(len(times), bool)
     walls = np.flatnonzero(local(times))
@@ -312,19 +313,19 @@ def to_unix(times: Int64s, zone: tzinfo | None) -> Moments:
 
 
 def local(times: Int64s) -> NDArray[np.bool_]:
-    """Return which times are those of a clock on the wall, shape (times,)."""
+    """Return which times are local times, shape (times,)."""
     return np.asarray((times != NO_TIME) & (times < SINCE_1970 + FIRST_TIME))
 
 
 def _ahead(zone: tzinfo, quarter: int) -> tuple[int, int]:
-    """Return how far clocks may be ahead that show a quarter since 1970, s: the first, the last."""
+    """Return the UTC offsets, s, that a local quarter of an hour may have: the first, the last."""
     shown = datetime(1970, 1, 1) + timedelta(seconds=quarter * QUARTER)
     first, last = (zone.utcoffset(shown.replace(fold=fold)) or timedelta() for fold in (0, 1))
     return int(first.total_seconds()), int(last.total_seconds())
 
 
 def time_texts(unix: Int64s, zone: tzinfo | None) -> list[str]:
-    """Return moments as sacct writes them in ``zone``, else in UTC; with offset if shown twice."""
+    """Return moments as sacct writes them in ``zone``, else UTC; with an offset if ambiguous."""
     told = unix != NO_TIME
     walls = np.where(told, unix, 0)
     if zone is not None:

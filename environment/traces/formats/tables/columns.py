@@ -1,8 +1,8 @@
-"""Traces as tables with our columns: what CSV and Parquet have in common.
+"""Traces as tables with hpcrowd's columns, in CSV and Parquet.
 
 ======================= ==========================================================================
-number ... think_time   the 18 fields of :data:`FIELDS`; ``submit`` is needed
-user_name ...           names, where the log has some: of users, groups, executables, queues and
+number ... think_time   the 18 fields of :data:`FIELDS`; ``submit`` is required
+user_name ...           names, if the log has them: of users, groups, executables, queues and
                         partitions
 start, end              instead of ``wait`` and ``run``, s since the origin
 processors              instead of ``allocated_processors`` and ``requested_processors``
@@ -11,18 +11,19 @@ state                   instead of ``status``: completed, killed, failed, cancel
 anything else           kept as text, :attr:`hpcrowd.environment.traces.trace.Trace.extra`
 ======================= ==========================================================================
 
-The middle rows are the words of ``jobs.parquet``, so that a run's table of jobs is read, too: as
-what was simulated. Columns may come in any order; those that are not there are unknown.
+The rows from ``start`` to ``state`` are the columns of ``jobs.parquet``, so the job table of a run
+can be read, too: it gives the simulated jobs. Columns may come in any order; missing ones are
+unknown.
 
-CSV is for spreadsheets and data frames. It has no place for the header of a log: machine and time
-zone are lost, and counted ::
+CSV is for spreadsheets and data frames. It cannot hold the header of a log: machine and time zone
+are lost, and counted as losses ::
 
     number,submit,wait,run,allocated_processors,...,think_time,user_name
     1,0,5,60,4,...,-1,alice
 
-Parquet holds all of a trace but odd names of text, typed and packed: each column says in its
-metadata what it means; header, comments and line ends stand in the metadata of the file under
-:data:`KEY`.
+Parquet holds everything except text columns with odd names, typed and compressed. The metadata of
+each column describes its meaning; header, comments and line ends are in the metadata of the file
+under :data:`KEY`.
 """
 
 from __future__ import annotations
@@ -63,33 +64,33 @@ STATUS_OF = {
     "renounced": 5,
 }
 
-#: Columns that stand for one or two fields under another name.
+#: Columns that are one or two fields under another name.
 OTHER_NAMES = {
     "processors": ("allocated_processors", "requested_processors"),
     "run_time": ("run",),
 }
 
-#: Columns of a table of jobs that a trace has no place for.
+#: Columns of a job table that a trace cannot hold.
 OF_RUNS = frozenset(column.name.lower() for column in Column) - set(FIELDS)
 
 #: Columns with names.
 NAME_COLUMNS = {f"{field}_name": field for field in NAMED}
 
 
-#: What a Parquet file begins and ends with.
+#: The first and last bytes of a Parquet file.
 MAGIC = b"PAR1"
 
-#: Where header, comments and line ends are in the metadata: JSON, lines in Base64.
+#: Key of header, comments and line ends in the metadata: JSON, lines in Base64.
 KEY = b"hpcrowd.trace"
 
 
 def looks_like_columns(names: list[str]) -> bool:
-    """Whether a table with columns of these names is one of jobs in our words."""
+    """Return whether these are names of columns of hpcrowd."""
     return "submit" in names and bool({"run", "run_time", "end"} & set(names))
 
 
 def trace_of_columns(table: Table | ParquetTable, header: Header | None = None) -> Trace:
-    """Return the trace that a table holds.
+    """Return the trace in a table.
 
     Parameters
     ----------
@@ -101,13 +102,13 @@ def trace_of_columns(table: Table | ParquetTable, header: Header | None = None) 
     Raises
     ------
     TraceError
-        When a column that is needed is missing.
+        If a required column is missing.
     """
     names, numbers, words, source = table.names, table.numbers, table.words, table.source
     if not looks_like_columns(names):
         raise TraceError(
-            f"{source}: no columns submit and run; it has {listed(names)}. Say what its columns "
-            "mean with --map"
+            f"{source}: no columns submit and run; it has {listed(names)}. Describe its columns "
+            "with --map"
         )
     columns = {name: _wide(numbers(name)) for name in FIELDS if name in names}
     jobs = len(columns["submit"])
@@ -138,12 +139,12 @@ def trace_of_columns(table: Table | ParquetTable, header: Header | None = None) 
 
 
 def _wide(values: NDArray[Any]) -> NDArray[Any]:
-    """Return numbers that can be added without running over."""
+    """Return numbers of a type that can be added without overflow."""
     return values.astype(np.int64 if values.dtype.kind in "iu" else np.float64)
 
 
 def _name(trace: Trace, field: str, words: list[str], given: bool) -> None:
-    """Give names to the numbers of a field, or numbers to its names where it has none."""
+    """Give names to the numbers of a field, or numbers to its names if it has none."""
     if not given:
         trace.columns[field], names = numbered_words(words)
     else:
@@ -152,15 +153,15 @@ def _name(trace: Trace, field: str, words: list[str], given: bool) -> None:
         names = dict(told)
         other = sum(names[number] != word for number, word in told)
         if other:
-            trace.repaired[f"{field} with several names: the last one"] = other
+            trace.repaired[f"{field} with several names: the last one taken"] = other
     if names:
         trace.names[field] = names
 
 
 def named_columns(trace: Trace, lost: Losses) -> dict[str, list[str]]:
-    """Return the columns of names and other text that a table of ``trace`` has.
+    """Return the columns of names and other text in a table of ``trace``.
 
-    ``lost`` counts text whose name stands for another column already.
+    ``lost`` counts text whose name already belongs to another column.
     """
     found: dict[str, list[str]] = {}
     for column, field in NAME_COLUMNS.items():
@@ -171,7 +172,7 @@ def named_columns(trace: Trace, lost: Losses) -> dict[str, list[str]]:
         if name not in FIELDS and name not in OF_RUNS and name not in NAME_COLUMNS:
             found[name] = list(values)
         else:
-            lost.add(name, known(values), "the name means another column")
+            lost.add(name, known(values), "another column has this name")
     return found
 
 
@@ -180,8 +181,8 @@ def _parse_csv(data: bytes, source: str, options: FormatOptions) -> Trace:
 
 
 def _generate_csv(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
-    lost.add("header", len(trace.header.lines), "CSV has no place for it")
-    lost.add("comments", len(trace.comments), "CSV has no place for them")
+    lost.add("header", len(trace.header.lines), "CSV cannot hold it")
+    lost.add("comments", len(trace.comments), "CSV cannot hold them")
     numbers: dict[str, Iterable[str]] = {
         name: map(number_text, in_blocks(trace[name])) for name in FIELDS
     }
@@ -189,14 +190,14 @@ def _generate_csv(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
 
 
 def _texts(trace: Trace, lost: Losses) -> dict[str, Iterable[str]]:
-    """Return columns of text as CSV holds them; what it does not hold of them is counted."""
+    """Return columns of text as CSV holds them, and count what it cannot hold."""
     found: dict[str, Iterable[str]] = {}
     for name, words in named_columns(trace, lost).items():
         if not name.isprintable() or name != name.strip() or not name:
-            lost.add(name, sum(map(bool, words)), "no name that a line of names can hold")
+            lost.add(name, sum(map(bool, words)), "the first line cannot hold this name")
             continue
         field = NAME_COLUMNS.get(name, name)
-        reason = "blanks around, or zero bytes"
+        reason = "blanks at the ends, or zero bytes"
         found[name] = lost.respelled(field, words, lambda w: w.replace("\0", "").strip(), reason)
     return found
 
@@ -206,7 +207,7 @@ def _looks_like(head: bytes) -> bool:
     return looks_like_columns([name.strip().strip('"') for name in names])
 
 
-#: CSV with our columns.
+#: CSV with the columns of hpcrowd.
 CSV = Format(
     "csv",
     "CSV with the columns of hpcrowd",
@@ -231,7 +232,7 @@ def _parse_parquet(data: bytes, source: str, options: FormatOptions) -> Trace:
         text = " ".join(str(error).split())[:160]
         raise TraceError(f"{source}: the Parquet file is damaged ({text})") from None
     if not len(table):
-        raise TraceError(f"{source}: holds no job")
+        raise TraceError(f"{source}: contains no jobs")
 
     kept = _kept(table.schema.metadata or {}, source)
     trace = trace_of_columns(ParquetTable(table, source), Header(kept[0]))
@@ -240,14 +241,14 @@ def _parse_parquet(data: bytes, source: str, options: FormatOptions) -> Trace:
 
 
 class ParquetTable:
-    """The columns of a table in Parquet, read as those of a :class:`Table` are.
+    """The columns of a Parquet table, with the interface of a :class:`Table`.
 
     Parameters
     ----------
     table
-        What Arrow read.
+        The table as Arrow read it.
     source
-        What names it in messages.
+        Its name in messages.
     """
 
     def __init__(self, table: Any, source: str) -> None:
@@ -274,7 +275,7 @@ class ParquetTable:
         good = np.abs(values.astype(np.float64)) <= LARGEST_EXACT
         if not good.all():
             row = int(np.argmin(good))
-            rule = "in this row; numbers are finite and exact"
+            rule = "in this row; numbers must be finite and exact"
             raise ParseError(self.source, row + 1, name, str(values[row]), rule)
         found: NDArray[Any] = values
         return found
@@ -283,7 +284,7 @@ class ParquetTable:
 def _kept(
     metadata: dict[bytes, bytes], source: str
 ) -> tuple[list[bytes], list[tuple[int, bytes]], bytes]:
-    """Return header, comments and line end from the metadata of a file."""
+    """Return the header, comments and line end in the metadata of a file."""
     if KEY not in metadata:
         return [], [], b"\n"
     try:
@@ -320,7 +321,7 @@ def _generate_parquet(trace: Trace, lost: Losses, options: FormatOptions) -> byt
     return bytes(sink.getvalue())
 
 
-#: Parquet with our columns.
+#: Parquet with the columns of hpcrowd.
 PARQUET = Format(
     "parquet",
     "Parquet with the columns of hpcrowd",

@@ -1,7 +1,7 @@
-"""A table of your own, in text: columns that a mapping names, in the units that it says.
+"""Your own table, in text: a mapping gives the names and units of its columns.
 
-:mod:`hpcrowd.environment.traces.formats.tables.mapping` has the file with the mapping. Moments may
-be local times: the origin is then the first submission, and the header says when that was.
+:mod:`hpcrowd.environment.traces.formats.tables.mapping` describes the mapping file. Times may be
+local times: the origin is then the first submission, and the header has its Unix time.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from hpcrowd.environment.traces.headers import (
 )
 from hpcrowd.environment.traces.trace import FIELDS, Trace, all_columns, tally
 
-if TYPE_CHECKING:  # pydantic takes its time: it is loaded when a mapping is
+if TYPE_CHECKING:  # pydantic is slow to import: it is loaded together with a mapping
     from hpcrowd.environment.traces.formats.tables.mapping import TableMapping
 
 #: Seconds of each unit of durations.
@@ -51,10 +51,10 @@ SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 #: Kilobytes of 1,024 bytes, the unit of fields 7 and 10, in each unit of memory.
 KILOBYTES = {"B": 1 / 1024, "kB": 1.0, "MB": 1024.0, "GB": 1024.0**2, "TB": 1024.0**3}
 
-#: What stands for a moment, s since the origin, and not for a field.
+#: Columns of times, s since the origin, some of which are not fields.
 MOMENTS = ("submit", "start", "end")
 
-#: Fields that last, in s; with ``unit = "clock"`` they read ``[days-]hours:minutes:seconds``.
+#: Durations, in s; with ``unit = "clock"`` they are ``[days-]hours:minutes:seconds``.
 LASTING = ("wait", "run", "average_cpu", "requested_time", "think_time")
 
 #: Fields in kB per processor.
@@ -69,7 +69,7 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
     for field, column in mapping.columns.items():
         if column.column not in table.names:
             raise QuantityError(
-                f"{source}: no column {column.column!r}, which the mapping names for {field}; it "
+                f"{source}: no column {column.column!r}, which the mapping gives for {field}; it "
                 f"has {listed(table.names)}"
             )
     again: dict[str, Numbers] = {}
@@ -100,16 +100,17 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
 
 
 def _numbers(table: Table, field: str, mapping: TableMapping, again: dict[str, Numbers]) -> Numbers:
-    """Return a column in the unit of its field; moments that are unknown are NaN.
+    """Return a column in the unit of its field; unknown times are NaN.
 
-    ``again`` gets, for moments, how long after each clocks show the same once more, s; else 0.
+    For columns of times, ``again`` gets the delay until clocks show the same time a second time,
+    s; 0 if they do not.
     """
     column = mapping.columns[field]
     words = table.words(column.column)
     if column.values is not None:
         for row, word in enumerate(words):
             if word and word not in column.values:
-                rule = f"the mapping's values have {listed(list(column.values))}"
+                rule = f"not in the mapping's values, {listed(list(column.values))}"
                 raise table.error(row, column.column, word, rule)
         return np.array([column.values.get(word, UNKNOWN) for word in words], np.float64)
     if field in MOMENTS:
@@ -123,19 +124,19 @@ def _numbers(table: Table, field: str, mapping: TableMapping, again: dict[str, N
         scale = KILOBYTES[column.unit or "kB"]
     if scale == 1.0:
         return values
-    # Halves of hours are not exact in decimal: whole seconds and kilobytes are what was meant.
+    # Decimal fractions of hours are not exact: whole seconds and kilobytes were meant.
     scaled = np.where(values == UNKNOWN, UNKNOWN, np.round(values * scale, 3))
     large = np.abs(scaled) > LARGEST_EXACT
     if large.any():
         row = int(np.argmax(large))
-        raise table.error(row, column.column, words[row], "too large; numbers are exact")
+        raise table.error(row, column.column, words[row], "too large to be an exact number")
     return scaled
 
 
 def _moments(
     table: Table, field: str, mapping: TableMapping, words: list[str]
 ) -> tuple[Numbers, Numbers]:
-    """Return moments, and how long after them clocks show the same once more."""
+    """Return times, and the delay until clocks show each of them a second time, s."""
     column = mapping.columns[field]
     if column.time in ("seconds", "unix", "unix-ms"):
         values = table.numbers(column.column, np.nan)
@@ -144,7 +145,7 @@ def _moments(
         late = np.abs(values) > LATEST
         if late.any() and column.time != "seconds":
             row = int(np.argmax(late))
-            raise table.error(row, column.column, words[row], "no Unix time of this age")
+            raise table.error(row, column.column, words[row], "not a Unix time of this age")
         return values, np.zeros(len(values))
     zone = parse_zone(mapping.zone) or UTC
     nothing = np.nan, 0.0
@@ -164,14 +165,14 @@ def _moment(
         if moment.tzinfo:
             return moment.timestamp(), 0.0
         first, second = (moment.replace(tzinfo=zone, fold=fold).timestamp() for fold in (0, 1))
-        return first, max(second - first, 0.0)  # clocks that are put forward skip a time instead
+        return first, max(second - first, 0.0)  # < 0 where clocks are put forward
     except (ValueError, OverflowError, OSError):
         expected = "2024-01-31T13:45:00" if how == "iso" else how
-        raise table.error(row, name, word, f"no time; the mapping expects {expected}") from None
+        raise table.error(row, name, word, f"not a time; the mapping expects {expected}") from None
 
 
 def _set_order(found: dict[str, Any], again: dict[str, Numbers], repaired: Counter[str]) -> None:
-    """Of two moments that clocks show alike, take the second where the first is too early."""
+    """Of two moments with the same local time, take the second where the first is too early."""
     for earlier, later in pairwise(field for field in MOMENTS if field in found):
         second = found[later] + again[later]
         early = (found[later] < found[earlier]) & (found[earlier] <= second)
@@ -180,7 +181,7 @@ def _set_order(found: dict[str, Any], again: dict[str, Numbers], repaired: Count
 
 
 def _clock(table: Table, row: int, name: str, word: str) -> float:
-    """Return a duration that reads ``[days-]hours:minutes:seconds``, s."""
+    """Return the duration ``[days-]hours:minutes:seconds`` in s."""
     if word in ("", "-1"):
         return UNKNOWN
     days, _, rest = word.rpartition("-")
@@ -188,18 +189,18 @@ def _clock(table: Table, row: int, name: str, word: str) -> float:
     if not all(part.replace(".", "", 1).isdecimal() for part in (*parts, days or "0")) or not (
         2 <= len(parts) <= 3
     ):
-        raise table.error(row, name, word, "no duration; the mapping expects [days-]h:mm:ss")
+        raise table.error(row, name, word, "not a duration; the mapping expects [days-]h:mm:ss")
     seconds = 0.0
     for part in parts:
         seconds = 60 * seconds + float(part)
     found = float(days or 0) * SECONDS["d"] + seconds
     if found > LARGEST_EXACT:
-        raise table.error(row, name, word, "too long; numbers are exact")
+        raise table.error(row, name, word, "too long to be an exact number")
     return found
 
 
 def _origin(mapping: TableMapping, found: dict[str, Any]) -> int | None:
-    """Return the Unix time of the first submission, None where moments count from an origin."""
+    """Return the Unix time of the first submission, None if times count from an origin."""
     if mapping.columns["submit"].time == "seconds":
         return None
     known = found["submit"][~np.isnan(found["submit"])]
@@ -207,7 +208,7 @@ def _origin(mapping: TableMapping, found: dict[str, Any]) -> int | None:
 
 
 def _per_processor(found: dict[str, Any], field: str, sign: int) -> Numbers:
-    """Return memory of jobs as that of each processor (``sign`` 1), or back (-1)."""
+    """Convert memory per job to memory per processor (``sign`` 1), or back (-1)."""
     unknown = np.full(len(found[field]), float(UNKNOWN))
     processors = found.get("allocated_processors", unknown)
     other = found.get("requested_processors", unknown)
@@ -217,7 +218,7 @@ def _per_processor(found: dict[str, Any], field: str, sign: int) -> Numbers:
 
 
 def _fill(found: dict[str, Any], repaired: Counter[str]) -> None:
-    """Find wait and run from start and end, and number the jobs where the table does not."""
+    """Compute wait and run from start and end, and number the jobs if the table does not."""
     submit, start, end = found["submit"], found.pop("start", None), found.pop("end", None)
     if start is not None and "wait" not in found:
         told = (start != UNKNOWN) & (submit != UNKNOWN)
@@ -263,16 +264,16 @@ def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
 
 
 def _count(trace: Trace, again: Trace, mapping: TableMapping, lost: Losses) -> None:
-    """Count what a table does not hold: units and patterns are anybody's, so it is read back."""
-    lost.add("header", len(trace.header.lines), "a table of one's own has no place for it")
-    lost.add("comments", len(trace.comments), "a table of one's own has no place for them")
+    """Count what a table does not hold. Units and patterns are free, so it is read back."""
+    lost.add("header", len(trace.header.lines), "a mapped table cannot hold it")
+    lost.add("comments", len(trace.comments), "a mapped table cannot hold them")
     lost.unheld_extra(trace, (), "the mapping has no column for it")
     moved = 0
     if mapping.columns["submit"].time != "seconds":
         moved = unix_origin(again.header) - unix_origin(trace.header)
     reasons = dict.fromkeys(FIELDS, "the mapping has no column")
     for field in (*mapping.columns, "wait", "run", "number"):
-        reasons[field] = "its unit or pattern does not hold it"
+        reasons[field] = "its unit or pattern cannot hold it"
     lost.differences(trace, again, reasons, moved=moved)
 
 
@@ -333,7 +334,7 @@ def _number_text(value: float, mapping: TableMapping) -> str:
 
 
 def _numbers_text(values: Numbers, mapping: TableMapping) -> list[str]:
-    """Return numbers as text, nothing where there is none."""
+    """Return numbers as text, empty where unknown."""
     return ["" if np.isnan(value) else _number_text(value, mapping) for value in values.tolist()]
 
 
@@ -348,12 +349,12 @@ def _clock_text(seconds: float) -> str:
 
 def _mapping(options: FormatOptions) -> TableMapping:
     if options.mapping is None:
-        raise QuantityError("format table: needs --map FILE, which says what its columns mean")
+        raise QuantityError("format table: needs --map FILE, which describes its columns")
     found: TableMapping = options.mapping
     return found
 
 
-#: A table of your own.
+#: Your own table.
 TABLE = Format(
     "table",
     "any table in text, with --map",

@@ -1,9 +1,9 @@
-"""What the columns of a table of your own mean, and in which units: a TOML file.
+"""The meaning and units of the columns of your own table, from a TOML file.
 
 ::
 
     delimiter = ";"
-    decimal = ","               # before fractions; a point unless given
+    decimal = ","               # decimal mark; a point unless given
     zone = "Europe/Paris"       # of local times
     processors = 512            # of the machine
 
@@ -19,7 +19,7 @@
     user = "Who"
 
 The fields are those of :data:`hpcrowd.environment.traces.trace.FIELDS`; ``start`` and ``end`` may
-stand instead of ``wait`` and ``run``.
+replace ``wait`` and ``run``.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from hpcrowd.environment.traces.formats.tables.mapped import (
 from hpcrowd.environment.traces.headers import parse_zone
 from hpcrowd.environment.traces.trace import FIELDS
 
-#: How moments that are no numbers of seconds since the origin may be written.
+#: Notations of times other than ``seconds`` since the origin.
 TIMES = ("seconds", "unix", "unix-ms", "iso")
 
 
 class ColumnMapping(BaseModel):
-    """One column of a table of your own."""
+    """One column of your own table."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -56,13 +56,13 @@ class ColumnMapping(BaseModel):
     )
     time: str = Field(
         "seconds",
-        description="how moments are written: seconds since the origin, unix, unix-ms, iso, or "
-        "with % as for strptime",
+        description="notation of times: seconds (since the origin), unix, unix-ms, iso, or a "
+        "pattern with % as for strptime",
     )
     per: Literal["processor", "job"] = Field(
-        "processor", description="what memory is told of: each processor, or the whole job"
+        "processor", description="memory is given per processor or per job"
     )
-    values: dict[str, int] | None = Field(None, description="numbers that words stand for")
+    values: dict[str, int] | None = Field(None, description="the number of each word")
 
     @field_validator("time")
     @classmethod
@@ -75,12 +75,12 @@ class ColumnMapping(BaseModel):
 
 
 class TableMapping(BaseModel):
-    """What the columns of your own table mean."""
+    """The meaning of the columns of your own table."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     delimiter: str = Field(",", min_length=1, max_length=1, description="between values")
-    decimal: Literal[".", ","] = Field(".", description="before fractions")
+    decimal: Literal[".", ","] = Field(".", description="decimal mark")
     zone: str | None = Field(None, description="time zone of local times; UTC unless given")
     processors: int | None = Field(None, gt=0, description="processors of the machine")
     columns: dict[str, ColumnMapping] = Field(description="column of each field")
@@ -94,7 +94,7 @@ class TableMapping(BaseModel):
     @field_validator("columns", mode="before")
     @classmethod
     def _names_alone(cls, columns: Any) -> Any:
-        """Take a name alone as a column without further settings."""
+        """Take a bare name as a column without further settings."""
         if not isinstance(columns, dict):
             return columns
         return {
@@ -105,7 +105,7 @@ class TableMapping(BaseModel):
     @model_validator(mode="after")
     def _goes_together(self) -> Self:
         if self.decimal == self.delimiter:
-            raise QuantityError(f"decimal {self.decimal!r}: is the delimiter, too; say another one")
+            raise QuantityError(f"decimal {self.decimal!r}: also the delimiter; choose another one")
         known = (*FIELDS, "start", "end")
         for field, column in self.columns.items():
             if field not in known:
@@ -114,9 +114,9 @@ class TableMapping(BaseModel):
             if column.unit is not None and (
                 field not in OF_MEMORY + LASTING or column.unit not in units
             ):
-                raise QuantityError(f"columns.{field}.unit {column.unit!r}: is no unit of it")
+                raise QuantityError(f"columns.{field}.unit {column.unit!r}: not a unit of {field}")
             if column.time != "seconds" and field not in MOMENTS:
-                raise QuantityError(f"columns.{field}.time: is no moment")
+                raise QuantityError(f"columns.{field}.time: {field} is not a point in time")
         for needed, instead in (("submit", ()), ("run", ("start", "end"))):
             if needed not in self.columns and not (
                 instead and all(field in self.columns for field in instead)
@@ -127,12 +127,12 @@ class TableMapping(BaseModel):
 
 
 def read_mapping(path: Path) -> TableMapping:
-    """Return what a TOML file says of the columns of a table.
+    """Read the mapping of a table's columns from a TOML file.
 
     Raises
     ------
     QuantityError
-        When it cannot be read, or something in it is wrong.
+        If it cannot be read, or something in it is wrong.
     """
     values, _ = read_toml(path)
     try:

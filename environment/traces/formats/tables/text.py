@@ -1,7 +1,7 @@
-"""Tables in text: a line of names, then one row a line, values apart by one character.
+"""Text tables: a line of column names, then one row per line, values separated by one character.
 
-Values may be quoted as in CSV. Reading goes through Arrow at once; only where a row is malformed a
-slow second pass finds the first such line.
+Values may be quoted as in CSV. Arrow reads the text in one go; only if a row is malformed does a
+slow second pass look for the first such line.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-#: What stands for an unknown number, besides nothing at all.
+#: Words for an unknown number, besides the empty one.
 NO_NUMBER = ("", "-", "NA", "N/A", "null", "None")
 
 
 class Table:
-    """The columns of a table in text.
+    """The columns of a text table.
 
     Parameters
     ----------
     data
         The text, in UTF-8 or Latin-1.
     source
-        What names it in messages.
+        Its name in messages.
     delimiter
         The character between values.
     decimal
-        What stands before fractions: a point, or a comma.
+        The decimal mark: a point or a comma.
 
     Attributes
     ----------
     columns
-        By name, in the order of the text, Arrow's arrays of strings of shape (rows,).
+        Arrow's arrays of strings, shape (rows,), by name in the order of the text.
 
     Raises
     ------
     TraceError
-        When it is empty, or the first line names a column twice.
+        If it is empty, or the first line names a column twice.
     ParseError
-        When a row has other columns than the first line.
+        If a row has more or fewer values than the first line has names.
     """
 
     def __init__(self, data: bytes, source: str, delimiter: str = ",", decimal: str = ".") -> None:
@@ -59,7 +59,7 @@ class Table:
         self.decimal = decimal
         if b"\0" in self.data:
             line = self.data.count(b"\n", 0, self.data.index(b"\0")) + 1
-            raise ParseError(source, line, None, "\\0", "a zero byte; text holds none")
+            raise ParseError(source, line, None, "\\0", "a zero byte; not text")
         names = next(self._rows(), (0, []))[1]
         self.names = [name.strip() for name in names]
         twice = sorted({name for name in self.names if self.names.count(name) > 1})
@@ -82,13 +82,13 @@ class Table:
                     yield line, values
                 line = reader.line_num + 1
         except csv.Error as error:
-            raise ParseError(self.source, line, None, "", f"no row of a table: {error}") from None
+            raise ParseError(self.source, line, None, "", f"not a table row: {error}") from None
 
     def _read(self) -> dict[str, pa.Array]:
         import pyarrow as pa
         from pyarrow import csv as arrow
 
-        places = [str(place) for place in range(len(self.names))]  # names may be odd
+        places = [str(place) for place in range(len(self.names))]  # Arrow may not like the names
         try:
             table = arrow.read_csv(
                 pa.BufferReader(self.data),
@@ -100,26 +100,26 @@ class Table:
             )
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             self._explain()
-            raise TraceError(f"{self.source}: no table: {_first_line(error)}") from None
+            raise TraceError(f"{self.source}: not a table: {_first_line(error)}") from None
         quotes = self.data.count(b'"')
         if quotes % 2 or (quotes and self.data.count(b"\n") > len(table) + 1):
-            # A quote that is never closed would swallow all rows after it, up to the next such.
+            # An unclosed quote would swallow all rows up to the next quote.
             for _ in self._rows(strict=True):
                 pass
         if not len(table):
-            raise TraceError(f"{self.source}: holds no job; it has a line of names alone")
+            raise TraceError(f"{self.source}: contains no jobs, only a line of column names")
         return {name: table.column(place).combine_chunks() for place, name in enumerate(self.names)}
 
     def _explain(self) -> None:
-        """Raise the error of the first row that has other columns than there are names."""
+        """Raise the error of the first row whose number of values differs from that of names."""
         for line, values in self._rows():
             if len(values) != len(self.names):
-                rule = f"{len(values)} values where {len(self.names)} columns are named"
+                rule = f"{len(values)} values; the first line names {len(self.names)} columns"
                 text = self.delimiter.join(values).encode()
                 raise ParseError(self.source, line, None, shown(text), rule)
 
     def line(self, row: int) -> int:
-        """Return the line on which a row begins; the last one where quotes are left open."""
+        """Return the line on which a row begins; the last line if a quote is left open."""
         line = 1
         for place, (begins, _) in enumerate(self._rows()):
             line = begins
@@ -128,12 +128,12 @@ class Table:
         return line
 
     def error(self, row: int, field: str, value: str, rule: str) -> ParseError:
-        """Return what is wrong with a value in a row."""
+        """Return the error for a value in a row."""
         text = value if len(value) < SHOWN else value[: SHOWN - 3] + "..."
         return ParseError(self.source, self.line(row), field, text, rule)
 
     def words(self, name: str) -> list[str]:
-        """Return a column as text, without blanks around; shape (rows,)."""
+        """Return a column as text, without blanks at the ends; shape (rows,)."""
         import pyarrow.compute as pc
 
         return list(pc.utf8_trim_whitespace(self.columns[name]).to_pylist())
@@ -141,12 +141,12 @@ class Table:
     def numbers(
         self, name: str, missing: float = UNKNOWN, nothing: Sequence[str] = NO_NUMBER
     ) -> NDArray[np.float64]:
-        """Return a column as numbers, ``missing`` where one of ``nothing`` is; shape (rows,).
+        """Return a column as numbers, ``missing`` for words in ``nothing``; shape (rows,).
 
         Raises
         ------
         ParseError
-            When a value is no finite number that is exact.
+            If a value is not a finite, exact number.
         """
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -164,13 +164,13 @@ class Table:
         good = empty | (np.abs(np.where(np.isnan(found), np.inf, found)) <= LARGEST_EXACT)
         if not good.all():
             row = int(np.argmin(good))
-            rule = "not a number; leave it empty, or -1, where unknown"
+            rule = "not a number; if unknown, leave it empty or use -1"
             raise self.error(row, name, values[row].as_py(), rule)
         return np.where(empty, missing, found)
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return names for a message of one line: the first ones, and not all of long ones."""
+    """Return names for a one-line message: the first ten, with long ones cut."""
     found = [repr(name if len(name) < 24 else f"{name[:21]}...") for name in names[:10]]
     return ", ".join(found) + (" ..." if len(names) > 10 else "")
 
@@ -178,9 +178,9 @@ def listed(names: Sequence[str]) -> str:
 def write_table(
     columns: Mapping[str, Iterable[str]], delimiter: str = ",", newline: str = "\n"
 ) -> bytes:
-    """Return columns as text: a line of names, then one row a line, quoted where needed."""
+    """Return columns as text: a line of names, then one row per line, quoted where needed."""
     lists = [column for column in columns.values() if isinstance(column, list)]
-    # The writer quotes line feeds, but no other line ends.
+    # The writer quotes line feeds, but not other line ends.
     odd = any("\r" in word for column in (list(columns), *lists) for word in column)
     quoting: Literal[0, 1] = csv.QUOTE_ALL if odd else csv.QUOTE_MINIMAL
     text = io.StringIO(newline="")
@@ -198,7 +198,7 @@ def _number(text: str) -> float | None:
 
 
 def _utf8(data: bytes) -> bytes:
-    """Return text in UTF-8: as it is, else taken as Latin-1, which never fails."""
+    """Return text in UTF-8: as it is, else decoded as Latin-1, which never fails."""
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:
