@@ -186,7 +186,7 @@ def test_satisfaction_may_empty_the_machine(log_file: Path, call: Call) -> None:
             ["--warm-up", "56d"],
             "warm_up 56d: must be shorter than the run, 56 days, as long as the log",
         ),
-        (["--consequences", "leave"], "'leave' sets nothing; write NAME=NUMBER"),
+        (["--consequences", "leave"], "cannot read 'leave'; write NAME=NUMBER"),
         (["--pool", "away=0"], "no setting 'away'; there are edge, long_term, least"),
         (["--consequences", "away=0"], "away 0: at least 1"),
         (["--pool", "least=50"], "a pool of 12 users; at least 50 are needed"),
@@ -216,7 +216,7 @@ def test_settings_are_names_and_numbers() -> None:
     assert {"leave": 0.1, "away": 2} == named_numbers("consequences", "leave=0.1, away=2", names)
     assert {} == named_numbers("pool", None, names)
     for text in ("leave=x", "=1", "leave=1,leave=2", ","):
-        with pytest.raises(QuantityError, match="sets nothing"):
+        with pytest.raises(QuantityError, match="cannot read"):
             named_numbers("consequences", text, names)
     with pytest.raises(QuantityError, match="no setting 'x'; there are leave, away"):
         named_numbers("consequences", "x=1", names)
